@@ -1,0 +1,437 @@
+//! The record itself, and the shapes in which it is written, read and listed.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{MAX_RECORD_BYTES, Selector, Violations};
+
+/// Rows of a list when the caller names no limit.
+pub const DEFAULT_PAGE: u32 = 100;
+/// The most rows one list call returns.
+pub const MAX_PAGE: u32 = 1000;
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Visibility {
+    Public,
+    #[default]
+    Team,
+    Private,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Sensitivity {
+    #[default]
+    Low,
+    Pii,
+    Secret,
+}
+
+/// How a record's end is decided. This store enforces `never`, `datetime` and `duration`; `usage` and `hybrid` are
+/// kept as they are given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TtlType {
+    Never,
+    Datetime,
+    Duration,
+    Usage,
+    Hybrid,
+}
+
+/// A record as the store has it, with everything (the *full* view).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Breadcrumb {
+    pub id: Uuid,
+    /// The tenant.
+    pub owner_id: Uuid,
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semantic_version: Option<String>,
+    #[schema(value_type = Object)]
+    pub context: Map<String, Value>,
+    pub tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub llm_hints: Option<Value>,
+    pub visibility: Visibility,
+    pub sensitivity: Sensitivity,
+    /// Starts at 1 and grows by one with each change.
+    pub version: i64,
+    /// SHA-256 of the context's JSON text, in hex.
+    pub checksum: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<DateTime<Utc>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_type: Option<TtlType>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub ttl_config: Option<Value>,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+    /// The agent that wrote the first version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<Uuid>,
+    /// The agent that wrote this version.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_by: Option<Uuid>,
+    /// Bytes of the context's JSON text.
+    pub size_bytes: i64,
+}
+
+/// The short view: a record without owner, audit and TTL fields.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BreadcrumbView {
+    pub id: Uuid,
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semantic_version: Option<String>,
+    #[schema(value_type = Object)]
+    pub context: Map<String, Value>,
+    pub tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub llm_hints: Option<Value>,
+    pub version: i64,
+    pub checksum: String,
+    pub updated_at: DateTime<Utc>,
+}
+
+impl From<Breadcrumb> for BreadcrumbView {
+    fn from(record: Breadcrumb) -> Self {
+        Self {
+            id: record.id,
+            title: record.title,
+            description: record.description,
+            semantic_version: record.semantic_version,
+            context: record.context,
+            tags: record.tags,
+            schema_name: record.schema_name,
+            llm_hints: record.llm_hints,
+            version: record.version,
+            checksum: record.checksum,
+            updated_at: record.updated_at,
+        }
+    }
+}
+
+/// One row of a list or a search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BreadcrumbListItem {
+    pub id: Uuid,
+    pub title: String,
+    pub tags: Vec<String>,
+    pub schema_name: Option<String>,
+    pub version: i64,
+    pub updated_at: DateTime<Utc>,
+    /// Present when the caller asked for it (`include_context`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub context: Option<Map<String, Value>>,
+}
+
+/// One version of a record, as its history tells it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct BreadcrumbVersion {
+    pub version: i64,
+    pub title: String,
+    #[schema(value_type = Object)]
+    pub context: Map<String, Value>,
+    pub tags: Vec<String>,
+    pub checksum: String,
+    pub updated_at: DateTime<Utc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_by: Option<Uuid>,
+}
+
+/// What a caller gives to create a record. Unknown fields are refused.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewBreadcrumb {
+    pub title: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semantic_version: Option<String>,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub context: Map<String, Value>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub llm_hints: Option<Value>,
+    #[serde(default)]
+    pub visibility: Visibility,
+    #[serde(default)]
+    pub sensitivity: Sensitivity,
+    /// When the record ends. With `ttl_type: duration`, leave it out and give `ttl_config: {"duration": seconds}`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<DateTime<Utc>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_type: Option<TtlType>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub ttl_config: Option<Value>,
+}
+
+impl NewBreadcrumb {
+    /// Every reason why a store would refuse this record, or `Ok`.
+    pub fn check(&self) -> Result<(), Violations> {
+        let mut found = Violations::default();
+        found.text("title", &self.title, 500);
+        if let Some(description) = &self.description {
+            found.optional_text("description", description, 10_000);
+        }
+        if let Some(version) = &self.semantic_version {
+            found.optional_text("semantic_version", version, 100);
+        }
+        if let Some(name) = &self.schema_name {
+            found.text("schema_name", name, 200);
+        }
+        check_tags(&mut found, &self.tags);
+        check_context(&mut found, &self.context);
+        if let Some(hints) = &self.llm_hints {
+            found.json("llm_hints", hints);
+        }
+        if let Some(config) = &self.ttl_config {
+            found.json("ttl_config", config);
+        }
+        self.check_ttl(&mut found);
+        if self.schema_name.as_deref() == Some(crate::schema_names::TOOL_REQUEST)
+            && let Err(more) = crate::ToolRequest::check(&self.context)
+        {
+            found.0.extend(more.0);
+        }
+        found.into_result()
+    }
+
+    fn check_ttl(&self, found: &mut Violations) {
+        match self.ttl_type {
+            Some(TtlType::Datetime) if self.ttl.is_none() => {
+                found.add("ttl", "is required when ttl_type is datetime (RFC 3339, such as 2026-01-31T12:00:00Z)");
+            }
+            Some(TtlType::Duration) if self.ttl.is_none() && self.ttl_seconds().is_none() => {
+                found.add("ttl_config.duration", "is required when ttl_type is duration: a number of seconds above 0");
+            }
+            _ => {}
+        }
+    }
+
+    /// Seconds of `ttl_config.duration`, when it is a positive number of at most 100 years.
+    fn ttl_seconds(&self) -> Option<i64> {
+        let seconds = self.ttl_config.as_ref()?.get("duration")?.as_i64()?;
+        (1..=3_155_760_000).contains(&seconds).then_some(seconds)
+    }
+
+    /// The moment this record ends, if it ends: `ttl`, or `now` plus the duration.
+    pub fn ends_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        match self.ttl_type {
+            Some(TtlType::Never) => None,
+            Some(TtlType::Duration) if self.ttl.is_none() => {
+                self.ttl_seconds().and_then(|seconds| now.checked_add_signed(chrono::Duration::seconds(seconds)))
+            }
+            _ => self.ttl,
+        }
+    }
+
+    /// SHA-256 of the canonical request body, in hex: tells whether a repeated `Idempotency-Key` means the same.
+    pub fn fingerprint(&self) -> String {
+        let text = serde_json::to_vec(self).unwrap_or_default();
+        hex(&Sha256::digest(text))
+    }
+}
+
+/// What a caller gives to change a record: a field that is absent stays as it is; the context is replaced whole.
+/// Unknown fields are refused.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BreadcrumbChanges {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub semantic_version: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub context: Option<Map<String, Value>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tags: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_name: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub llm_hints: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<Visibility>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensitivity: Option<Sensitivity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<DateTime<Utc>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_type: Option<TtlType>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub ttl_config: Option<Value>,
+}
+
+impl BreadcrumbChanges {
+    /// The record after these changes, in the shape of a new one (so that it is checked like one). A request stays a
+    /// request and nothing becomes one: `schema_name` may not move to or from `tool.request.v1`.
+    pub fn applied_to(&self, record: &Breadcrumb) -> Result<NewBreadcrumb, Violations> {
+        let request = crate::schema_names::TOOL_REQUEST;
+        if let Some(name) = &self.schema_name
+            && Some(name) != record.schema_name.as_ref()
+            && (name == request || record.schema_name.as_deref() == Some(request))
+        {
+            return Err(Violations::one("schema_name", format!("cannot be changed from or to {request}; create a new record")));
+        }
+        let changed = NewBreadcrumb {
+            title: self.title.clone().unwrap_or_else(|| record.title.clone()),
+            description: self.description.clone().or_else(|| record.description.clone()),
+            semantic_version: self.semantic_version.clone().or_else(|| record.semantic_version.clone()),
+            context: self.context.clone().unwrap_or_else(|| record.context.clone()),
+            tags: self.tags.clone().unwrap_or_else(|| record.tags.clone()),
+            schema_name: self.schema_name.clone().or_else(|| record.schema_name.clone()),
+            llm_hints: self.llm_hints.clone().or_else(|| record.llm_hints.clone()),
+            visibility: self.visibility.unwrap_or(record.visibility),
+            sensitivity: self.sensitivity.unwrap_or(record.sensitivity),
+            // A new kind of TTL, or a new duration, sets the clock anew; otherwise the old end stands.
+            ttl: if self.ttl.is_some() || self.ttl_type.is_some() || self.ttl_config.is_some() { self.ttl } else { record.ttl },
+            ttl_type: self.ttl_type.or(record.ttl_type),
+            ttl_config: self.ttl_config.clone().or_else(|| record.ttl_config.clone()),
+        };
+        changed.check()?;
+        Ok(changed)
+    }
+}
+
+/// The answer to a create.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Created {
+    pub id: Uuid,
+    pub version: i64,
+    /// True when this answer was given before, to the same `Idempotency-Key` and body.
+    #[serde(default)]
+    pub replayed: bool,
+}
+
+/// What to list: the records that match the selector, newest change first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct BreadcrumbQuery {
+    pub selector: Selector,
+    /// 1 to [`MAX_PAGE`].
+    pub limit: u32,
+    pub offset: u32,
+    pub include_context: bool,
+}
+
+impl Default for BreadcrumbQuery {
+    fn default() -> Self {
+        Self { selector: Selector::default(), limit: DEFAULT_PAGE, offset: 0, include_context: false }
+    }
+}
+
+impl BreadcrumbQuery {
+    /// All records with this tag, contexts included.
+    pub fn tagged(tag: impl Into<String>) -> Self {
+        Self {
+            selector: Selector { all_tags: vec![tag.into()], ..Selector::default() },
+            include_context: true,
+            ..Self::default()
+        }
+    }
+
+    /// All records of this schema, contexts included.
+    pub fn of_schema(schema_name: impl Into<String>) -> Self {
+        Self {
+            selector: Selector { schema_name: Some(schema_name.into()), ..Selector::default() },
+            include_context: true,
+            ..Self::default()
+        }
+    }
+
+    pub fn check(&self) -> Result<(), Violations> {
+        let mut found = Violations::default();
+        if !(1..=MAX_PAGE).contains(&self.limit) {
+            found.add("limit", format!("must be from 1 to {MAX_PAGE}"));
+        }
+        if let Err(more) = self.selector.check() {
+            found.0.extend(more.0);
+        }
+        found.into_result()
+    }
+}
+
+/// Full-text search: the `nn` best matches of the words in `q`, best first, among those that the selector admits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TextSearch {
+    pub q: String,
+    /// How many at most, 1 to 100.
+    pub nn: u32,
+    pub selector: Selector,
+    pub include_context: bool,
+}
+
+fn check_tags(found: &mut Violations, tags: &[String]) {
+    if tags.len() > 100 {
+        found.add("tags", format!("has {} entries; at most 100 are allowed", tags.len()));
+    }
+    for (index, tag) in tags.iter().enumerate() {
+        found.text(&format!("tags[{index}]"), tag, 200);
+    }
+}
+
+fn check_context(found: &mut Violations, context: &Map<String, Value>) {
+    for (key, value) in context {
+        if key.contains('\0') {
+            found.add("context", "has a key with a NUL character (U+0000), which cannot be stored");
+        }
+        found.json(&format!("context.{key}"), value);
+    }
+    let size = context_text(context).len();
+    if size > MAX_RECORD_BYTES {
+        found.add("context", format!("is {size} bytes of JSON; at most {MAX_RECORD_BYTES} are allowed"));
+    }
+}
+
+fn context_text(context: &Map<String, Value>) -> String {
+    serde_json::to_string(context).unwrap_or_default()
+}
+
+impl Breadcrumb {
+    /// The checksum and size that a context has: SHA-256 in hex, and bytes of JSON text.
+    pub fn measure(context: &Map<String, Value>) -> (String, i64) {
+        let text = context_text(context);
+        (hex(&Sha256::digest(text.as_bytes())), text.len() as i64)
+    }
+
+    /// The first tag of the form `workspace:…`, whole.
+    pub fn workspace(&self) -> Option<&str> {
+        self.tags.iter().map(String::as_str).find(|tag| tag.starts_with("workspace:"))
+    }
+}
+
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write;
+    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}

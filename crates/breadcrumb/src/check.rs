@@ -1,0 +1,122 @@
+//! Field checks that every door shares, so that the HTTP server, the CLI and the store refuse the same input with
+//! the same words.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// The largest record the store takes, in bytes of its JSON text (context included).
+pub const MAX_RECORD_BYTES: usize = 4 * 1024 * 1024;
+
+/// One thing that is wrong with an input: where, and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Violation {
+    /// The field, as a dotted path from the root of the input (`context.tool`, `tags[3]`); empty for the whole.
+    pub field: String,
+    /// What is wrong and what would be right, as a sentence for the caller.
+    pub message: String,
+}
+
+impl Violation {
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: field.into(), message: message.into() }
+    }
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.field.is_empty() { f.write_str(&self.message) } else { write!(f, "{}: {}", self.field, self.message) }
+    }
+}
+
+/// Every violation found in one input, in the order of the fields. Empty means the input is good.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Violations(pub Vec<Violation>);
+
+impl Violations {
+    pub fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        self.0.push(Violation::new(field, message));
+    }
+
+    pub fn one(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self(vec![Violation::new(field, message)])
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `Ok` when nothing was found, else the findings as the error.
+    pub fn into_result(self) -> Result<(), Self> {
+        if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+
+    /// Text that must have 1 to `max` characters and no NUL.
+    pub(crate) fn text(&mut self, field: &str, value: &str, max: usize) {
+        if value.trim().is_empty() {
+            self.add(field, "must not be empty");
+        }
+        self.optional_text(field, value, max);
+    }
+
+    /// Text that may be empty, has at most `max` characters and no NUL.
+    pub(crate) fn optional_text(&mut self, field: &str, value: &str, max: usize) {
+        let characters = value.chars().count();
+        if characters > max {
+            self.add(field, format!("has {characters} characters; at most {max} are allowed"));
+        }
+        if value.contains('\0') {
+            self.add(field, "contains a NUL character (U+0000), which cannot be stored");
+        }
+    }
+
+    /// Any JSON value: no NUL in a string or a key, not nested deeper than 128 levels.
+    pub(crate) fn json(&mut self, field: &str, value: &Value) {
+        self.json_at(field, value, 0);
+    }
+
+    fn json_at(&mut self, field: &str, value: &Value, depth: usize) {
+        if depth > 128 {
+            self.add(field, "is nested deeper than 128 levels");
+            return;
+        }
+        match value {
+            Value::String(text) if text.contains('\0') => {
+                self.add(field, "contains a NUL character (U+0000), which cannot be stored");
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    if item.is_string() || item.is_array() || item.is_object() {
+                        self.json_at(&format!("{field}[{index}]"), item, depth + 1);
+                    }
+                }
+            }
+            Value::Object(entries) => {
+                for (key, item) in entries {
+                    if key.contains('\0') {
+                        self.add(field, "has a key with a NUL character (U+0000), which cannot be stored");
+                    }
+                    if item.is_string() || item.is_array() || item.is_object() {
+                        self.json_at(&format!("{field}.{key}"), item, depth + 1);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl std::fmt::Display for Violations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, violation) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("; ")?;
+            }
+            write!(f, "{violation}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Violations {}

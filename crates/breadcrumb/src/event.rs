@@ -1,0 +1,65 @@
+//! What subscribers hear: one event for each change of a record.
+
+use std::fmt;
+
+use chrono::{DateTime, Utc};
+use futures::stream::BoxStream;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::StoreError;
+
+/// An event's place in its tenant's order. Numbers grow but are not dense; a subscriber that names the last number
+/// it saw gets every later event once, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, ToSchema)]
+#[serde(transparent)]
+pub struct EventNumber(pub i64);
+
+impl fmt::Display for EventNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub enum EventKind {
+    #[serde(rename = "breadcrumb.created")]
+    Created,
+    #[serde(rename = "breadcrumb.updated")]
+    Updated,
+    #[serde(rename = "breadcrumb.deleted")]
+    Deleted,
+}
+
+impl EventKind {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Created => "breadcrumb.created",
+            Self::Updated => "breadcrumb.updated",
+            Self::Deleted => "breadcrumb.deleted",
+        }
+    }
+}
+
+/// One change of one record. `context` is the record's after the change (before it, for a deletion).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct Event {
+    /// Not part of the JSON: on the wire it is the SSE `id`.
+    #[serde(skip)]
+    pub number: EventNumber,
+    #[serde(rename = "type")]
+    pub kind: EventKind,
+    pub breadcrumb_id: Uuid,
+    pub owner_id: Uuid,
+    pub version: i64,
+    pub tags: Vec<String>,
+    pub schema_name: Option<String>,
+    pub updated_at: DateTime<Utc>,
+    #[schema(value_type = Object)]
+    pub context: Map<String, Value>,
+}
+
+/// Events in order, without end; an error is the last item.
+pub type EventStream = BoxStream<'static, Result<Event, StoreError>>;

@@ -1,0 +1,123 @@
+//! Who is asking: tenants, agents, roles; and [`Tenancy`], the door through which a server comes to a tenant's records.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{Breadcrumbs, StoreError};
+
+/// What an agent may do. Roles add up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Everything in its tenant: agents, secrets, and all that emitters and subscribers may.
+    Curator,
+    /// Creates, changes and deletes records; reads them.
+    Emitter,
+    /// Reads records and follows events.
+    Subscriber,
+    /// Claims and answers calls, and decrypts the secrets that tools need. Ours, beside RCRT's three.
+    Runner,
+}
+
+impl Role {
+    pub const ALL: [Self; 4] = [Self::Curator, Self::Emitter, Self::Subscriber, Self::Runner];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Curator => "curator",
+            Self::Emitter => "emitter",
+            Self::Subscriber => "subscriber",
+            Self::Runner => "runner",
+        }
+    }
+}
+
+impl std::str::FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|role| role.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is no role; the roles are curator, emitter, subscriber, runner"))
+    }
+}
+
+/// An agent of a tenant, with the roles that its token gives it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity {
+    pub owner_id: Uuid,
+    pub agent_id: Uuid,
+    pub roles: Vec<Role>,
+}
+
+impl Identity {
+    pub fn has(&self, role: Role) -> bool {
+        self.roles.contains(&role)
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct TenantInfo {
+    pub id: Uuid,
+    pub name: String,
+    pub created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AgentInfo {
+    pub id: Uuid,
+    pub owner_id: Uuid,
+    pub name: String,
+    pub roles: Vec<Role>,
+    pub created_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewAgent {
+    /// Unique in its tenant; 1 to 200 characters.
+    pub name: String,
+    pub roles: Vec<Role>,
+}
+
+/// A new agent with its key. The key is shown this once; the store keeps only a hash.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct NewAgentKey {
+    #[serde(flatten)]
+    pub agent: AgentInfo,
+    pub agent_key: String,
+}
+
+/// The store across tenants, as only a server and the operator's own process see it.
+#[async_trait]
+pub trait Tenancy: Send + Sync + 'static {
+    /// The records of the identity's tenant, acting as its agent. Costs nothing; the identity must be proven before.
+    fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs>;
+
+    /// The tenant of this name, made if it is not there.
+    async fn ensure_tenant(&self, name: &str) -> Result<TenantInfo, StoreError>;
+
+    async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError>;
+
+    /// [`StoreError::Invalid`] on `name` when the tenant has an agent of that name.
+    async fn create_agent(&self, owner_id: Uuid, agent: NewAgent) -> Result<NewAgentKey, StoreError>;
+
+    async fn agents(&self, owner_id: Uuid) -> Result<Vec<AgentInfo>, StoreError>;
+
+    async fn delete_agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<(), StoreError>;
+
+    /// The agent, if it exists and is not deleted (tokens of a deleted agent end with it).
+    async fn agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Option<AgentInfo>, StoreError>;
+
+    /// The agent, if this is its key. `None` for a wrong key, agent or tenant alike.
+    async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError>;
+
+    /// An answer from the database itself, for `/health`.
+    async fn ping(&self) -> Result<(), StoreError>;
+}

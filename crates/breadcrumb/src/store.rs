@@ -1,0 +1,136 @@
+//! The store as everybody sees it.
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use crate::{
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Call, Claim, ClaimRequest,
+    Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretInfo, TextSearch,
+    Violations,
+};
+
+/// Why the store did not do what was asked. Nothing was changed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum StoreError {
+    /// Also for what belongs to another tenant.
+    #[error("no {what} with id {id}")]
+    NotFound { what: &'static str, id: Uuid },
+    #[error("the record is at version {actual}, not at {expected}; read it again and repeat the change")]
+    VersionConflict { expected: i64, actual: i64 },
+    #[error("{0}")]
+    Invalid(Violations),
+    #[error("this Idempotency-Key was used before with another body")]
+    IdempotencyMismatch,
+    /// The lease ended, was taken over, or the call is finished: stop working on it.
+    #[error("the lease on request {request} is lost")]
+    LeaseLost { request: Uuid },
+    /// No token, or one that is expired or forged.
+    #[error("{0}")]
+    Unauthorized(String),
+    #[error("{0}")]
+    Forbidden(String),
+    #[error("the input is too large: at most {limit} bytes are taken")]
+    TooLarge { limit: usize },
+    /// The database has no room left.
+    #[error("the store is out of disk space; nothing was written")]
+    Full,
+    /// Not now: the database or the server cannot be reached. A retry can help.
+    #[error("the store cannot be reached: {0}")]
+    Unavailable(String),
+    /// A fault of ours. The text is for the log, not for callers.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl StoreError {
+    /// Whether the same call may succeed later without a change.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Unavailable(_) | Self::Full)
+    }
+}
+
+impl From<Violations> for StoreError {
+    fn from(violations: Violations) -> Self {
+        Self::Invalid(violations)
+    }
+}
+
+/// A tenant's records, calls, events and secrets, as one agent sees them. Every method is safe to drop midway: what it
+/// does happens whole or not at all.
+#[async_trait]
+pub trait Breadcrumbs: Send + Sync + 'static {
+    // --- records ---
+
+    /// Writes a record, its place in the queue if it is a `tool.request.v1`, and its event, in one transaction. The
+    /// same `idempotency_key` (1 to 255 characters, remembered for 24 hours per agent) with the same record gets the
+    /// first answer again, with another record [`StoreError::IdempotencyMismatch`].
+    async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError>;
+
+    /// The record with everything. Expired and deleted records are [`StoreError::NotFound`].
+    async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError>;
+
+    /// All versions, newest first, the present one included.
+    async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError>;
+
+    /// Changes the record that is at `version`.
+    async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError>;
+
+    /// Deletes the record; with a version, only if it is at that one. A request that waits or runs is cancelled too.
+    async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError>;
+
+    /// Newest change first.
+    async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError>;
+
+    /// Best match first.
+    async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError>;
+
+    // --- events ---
+
+    /// The number of the newest event that a subscriber could have seen; 0 when there is none.
+    async fn latest_event(&self) -> Result<EventNumber, StoreError>;
+
+    /// Every event after this number, once, in order, then each new one as it commits. `None` starts with the next.
+    /// Dropping the stream ends the subscription.
+    async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError>;
+
+    // --- calls ---
+
+    /// Takes up to `limit` waiting calls for a runner, oldest first.
+    async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError>;
+
+    /// Marks a claimed call as running; from here on it is not silently run again. `max_attempts` is the tool's.
+    async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError>;
+
+    /// Extends leases by `lease_ms` from now and tells how each stands, in the order given.
+    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError>;
+
+    /// Writes the response and finishes the call, in one transaction. Gives the response's id.
+    async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError>;
+
+    /// Gives a call back to the queue.
+    async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError>;
+
+    /// Where the request stands.
+    async fn call(&self, request: Uuid) -> Result<Call, StoreError>;
+
+    /// Stops a request: one that waits is answered `Cancelled` at once, for one that is claimed or running the runner
+    /// is told (the request's record changes: `context.cancel_requested` is true). Cancelling a finished one changes
+    /// nothing.
+    async fn cancel(&self, request: Uuid) -> Result<Call, StoreError>;
+
+    // --- secrets ---
+
+    /// [`StoreError::Invalid`] on `name` when the tenant has a secret of that name.
+    async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError>;
+
+    /// By name.
+    async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError>;
+
+    /// Puts a new value in place of the old one.
+    async fn rotate_secret(&self, id: Uuid, value: String) -> Result<SecretInfo, StoreError>;
+
+    async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError>;
+
+    /// The value. Who asked, when and why is written to the audit log in the same transaction.
+    async fn decrypt_secret(&self, id: Uuid, reason: &str) -> Result<String, StoreError>;
+}

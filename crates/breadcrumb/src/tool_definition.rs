@@ -1,0 +1,320 @@
+//! A tool, as its breadcrumb defines it: `tool.code.v1` (the code stands in the record) or the legacy `tool.v1` (a
+//! native executor runs it).
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::{Limits, Permissions, Selector, Violations, schema_names};
+
+/// A tool that can be offered, whatever runs it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolDefinition {
+    pub name: String,
+    pub description: String,
+    /// The author's version text; empty when there is none.
+    pub version: String,
+    /// JSON Schema 2020-12 of the input. `true` admits everything.
+    pub input_schema: Value,
+    pub output_schema: Value,
+    pub permissions: Permissions,
+    pub limits: Limits,
+    /// Names of the secrets that the tool may read.
+    pub required_secrets: Vec<String>,
+    pub examples: Vec<Example>,
+    /// Records that make the tool run when they appear.
+    pub subscriptions: Vec<Selector>,
+    pub ui_schema: Option<Value>,
+    pub bootstrap: Option<Bootstrap>,
+    pub implementation: Implementation,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Implementation {
+    Code(ToolCode),
+    Native(NativeImplementation),
+}
+
+/// What a sandbox runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolCode {
+    pub language: Language,
+    pub source: String,
+    pub isolation: Isolation,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    Typescript,
+    Javascript,
+}
+
+/// What one call may find of another's.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Isolation {
+    /// A fresh global scope for every call.
+    #[default]
+    Call,
+    /// Calls of the same tool version in the same tenant may share globals.
+    Tool,
+}
+
+/// What a native executor reads: `type` chooses the executor, the rest is its own.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NativeImplementation {
+    /// `http`, `builtin`, …
+    pub kind: String,
+    /// `implementation` whole, `type` included.
+    pub settings: Map<String, Value>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Example {
+    #[serde(default)]
+    pub description: String,
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub input: Value,
+    /// Absent when the output is not the same every time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub output: Option<Value>,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub explanation: String,
+}
+
+/// Runs a tool by itself when a runner finds it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bootstrap {
+    #[serde(default)]
+    pub enabled: bool,
+    #[serde(default)]
+    pub mode: BootstrapMode,
+    /// Lower runs earlier. Default 100.
+    #[serde(default = "default_priority")]
+    pub priority: i64,
+    /// Names of tools that must have been bootstrapped (or be there, if they do not bootstrap) before this one.
+    #[serde(default)]
+    pub wait_for: Vec<String>,
+    /// The input of the call; `{}` by default.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub input: Map<String, Value>,
+}
+
+fn default_priority() -> i64 {
+    100
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum BootstrapMode {
+    /// One request per version of the tool, ever.
+    #[default]
+    Once,
+    /// Again as soon as the last one is answered.
+    Continuous,
+    Disabled,
+}
+
+const CODE_FIELDS: &[&str] = &[
+    "name", "description", "version", "code", "input_schema", "output_schema", "permissions", "limits",
+    "required_secrets", "examples", "subscriptions", "ui_schema", "isolation", "bootstrap",
+];
+
+impl ToolDefinition {
+    /// Reads the definition from a record's schema name and context; `description` and `semantic_version` are the
+    /// record's own, used where the context has none. Gives every violation, with its field.
+    pub fn read(
+        schema_name: &str,
+        context: &Map<String, Value>,
+        description: Option<&str>,
+        semantic_version: Option<&str>,
+    ) -> Result<Self, Violations> {
+        let mut fields = Fields { context, found: Violations::default() };
+        let name = fields.tool_name();
+        let description = fields.text("description").or_else(|| description.map(str::to_owned)).unwrap_or_default();
+        let version = fields.text("version").or_else(|| semantic_version.map(str::to_owned)).unwrap_or_default();
+        let definition = match schema_name {
+            schema_names::TOOL_CODE => Self::read_code(&mut fields, name, description, version),
+            schema_names::TOOL_LEGACY => Self::read_legacy(&mut fields, name, description, version),
+            other => {
+                let known = format!("{} or {}", schema_names::TOOL_CODE, schema_names::TOOL_LEGACY);
+                return Err(Violations::one("schema_name", format!("is {other:?}; a tool is a {known}")));
+            }
+        };
+        fields.found.into_result()?;
+        Ok(definition)
+    }
+
+    fn read_code(fields: &mut Fields<'_>, name: String, description: String, version: String) -> Self {
+        for key in fields.context.keys() {
+            if !CODE_FIELDS.contains(&key.as_str()) {
+                fields.found.add(key, format!("is no field of a tool.code.v1; the fields are {}", CODE_FIELDS.join(", ")));
+            }
+        }
+        let code = fields.part::<CodePart>("code");
+        if fields.context.get("code").is_none_or(Value::is_null) {
+            fields.found.add("code", "is required: {\"language\": \"typescript\" or \"javascript\", \"source\": …}");
+        }
+        let code = code.unwrap_or_default();
+        let limits: Limits = fields.part("limits").unwrap_or_default();
+        if let Err(more) = limits.check() {
+            fields.found.0.extend(more.0);
+        }
+        let subscriptions = fields.subscriptions();
+        Self {
+            name,
+            description,
+            version,
+            input_schema: fields.value("input_schema").unwrap_or(Value::Bool(true)),
+            output_schema: fields.value("output_schema").unwrap_or(Value::Bool(true)),
+            permissions: fields.part("permissions").unwrap_or_default(),
+            limits,
+            required_secrets: fields.part("required_secrets").unwrap_or_default(),
+            examples: fields.part("examples").unwrap_or_default(),
+            subscriptions,
+            ui_schema: fields.value("ui_schema"),
+            bootstrap: fields.part("bootstrap"),
+            implementation: Implementation::Code(ToolCode {
+                language: code.language,
+                source: code.source,
+                isolation: fields.part("isolation").unwrap_or_default(),
+            }),
+        }
+    }
+
+    fn read_legacy(fields: &mut Fields<'_>, name: String, description: String, version: String) -> Self {
+        let part: DefinitionPart = fields.part("definition").unwrap_or_default();
+        let settings: Map<String, Value> = fields.part("implementation").unwrap_or_default();
+        let kind = settings.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
+        if kind.is_empty() {
+            fields.found.add("implementation.type", "is required: the kind of executor, such as http");
+        }
+        let limits: Limits = fields.part("limits").unwrap_or_default();
+        if let Err(more) = limits.check() {
+            fields.found.0.extend(more.0);
+        }
+        Self {
+            name,
+            description,
+            version,
+            input_schema: part.input_schema.unwrap_or(Value::Bool(true)),
+            output_schema: part.output_schema.unwrap_or(Value::Bool(true)),
+            permissions: fields.part("permissions").unwrap_or_default(),
+            limits,
+            required_secrets: fields.part("required_secrets").unwrap_or_default(),
+            examples: part.examples,
+            subscriptions: Vec::new(),
+            ui_schema: fields.value("ui_schema"),
+            bootstrap: None,
+            implementation: Implementation::Native(NativeImplementation { kind, settings }),
+        }
+    }
+
+    /// `tool.code.v1` goes before `tool.v1` where both have the name.
+    pub fn is_code(&self) -> bool {
+        matches!(self.implementation, Implementation::Code(_))
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CodePart {
+    language: Language,
+    source: String,
+}
+
+impl Default for CodePart {
+    fn default() -> Self {
+        Self { language: Language::Typescript, source: String::new() }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct DefinitionPart {
+    #[serde(rename = "inputSchema")]
+    input_schema: Option<Value>,
+    #[serde(rename = "outputSchema")]
+    output_schema: Option<Value>,
+    examples: Vec<Example>,
+}
+
+/// Reads fields one by one and collects what is wrong with each.
+struct Fields<'c> {
+    context: &'c Map<String, Value>,
+    found: Violations,
+}
+
+impl Fields<'_> {
+    fn value(&self, key: &str) -> Option<Value> {
+        self.context.get(key).filter(|value| !value.is_null()).cloned()
+    }
+
+    fn text(&mut self, key: &str) -> Option<String> {
+        match self.value(key)? {
+            Value::String(text) => Some(text),
+            _ => {
+                self.found.add(key, "must be a string");
+                None
+            }
+        }
+    }
+
+    fn part<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
+        match T::deserialize(self.value(key)?) {
+            Ok(part) => Some(part),
+            Err(error) => {
+                self.found.add(key, error.to_string());
+                None
+            }
+        }
+    }
+
+    /// Letters, digits, `_`, `-`, `.`; 1 to 100 of them; the first a letter or `_`.
+    fn tool_name(&mut self) -> String {
+        let Some(name) = self.text("name") else {
+            self.found.add("name", "is required: the name by which requests call the tool");
+            return String::new();
+        };
+        let first_is_good = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
+        let rest_is_good = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+        if !first_is_good || !rest_is_good || name.len() > 100 {
+            self.found.add("name", "must start with a letter or _ and have only letters, digits, _, - and ., at most 100");
+        }
+        name
+    }
+
+    fn subscriptions(&mut self) -> Vec<Selector> {
+        // RCRT writes either a list of selectors or {"selectors": [...]}.
+        let selectors = match self.value("subscriptions") {
+            None => return Vec::new(),
+            Some(Value::Object(mut wrapper)) => wrapper.remove("selectors").unwrap_or(Value::Null),
+            Some(other) => other,
+        };
+        let selectors: Vec<Selector> = match Vec::deserialize(selectors) {
+            Ok(selectors) => selectors,
+            Err(error) => {
+                self.found.add("subscriptions", error.to_string());
+                return Vec::new();
+            }
+        };
+        for (index, selector) in selectors.iter().enumerate() {
+            if selector.is_empty() {
+                self.found.add(format!("subscriptions[{index}]"), "matches every record; name a tag, a schema or a context");
+            }
+            if let Err(more) = selector.check() {
+                for violation in more.0 {
+                    self.found.add(format!("subscriptions[{index}].{}", violation.field), violation.message);
+                }
+            }
+        }
+        selectors
+    }
+}

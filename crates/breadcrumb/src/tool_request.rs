@@ -1,0 +1,76 @@
+//! `tool.request.v1`: a call that an agent asks for.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::{Breadcrumb, NewBreadcrumb, Violations, schema_names::TOOL_REQUEST};
+
+/// A request as a runner reads it from its record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolRequest {
+    /// The record.
+    pub id: Uuid,
+    /// The caller's own id (`requestId`), else the record's id: the response is tagged `request:<request_id>`.
+    pub request_id: String,
+    pub tool: String,
+    /// `{}` when the caller gave none.
+    pub input: Value,
+    /// The record's `workspace:…` tag, whole.
+    pub workspace: Option<String>,
+    /// The agent that wrote the request.
+    pub agent_id: Option<Uuid>,
+    /// The event that made a subscribed tool run, as the runner put it there.
+    pub trigger_event: Option<Value>,
+}
+
+impl ToolRequest {
+    /// What is wrong with a request's context, or `Ok`.
+    pub fn check(context: &Map<String, Value>) -> Result<(), Violations> {
+        let mut found = Violations::default();
+        match context.get("tool") {
+            Some(Value::String(tool)) => found.text("context.tool", tool, 200),
+            Some(_) => found.add("context.tool", "must be a string: the name of the tool to call"),
+            None => found.add("context.tool", "is required in a tool.request.v1: the name of the tool to call"),
+        }
+        match context.get("requestId") {
+            None | Some(Value::Null) => {}
+            // It becomes the tag `request:<requestId>`, and tags end at 200 characters.
+            Some(Value::String(id)) => found.text("context.requestId", id, 180),
+            Some(_) => found.add("context.requestId", "must be a string"),
+        }
+        found.into_result()
+    }
+
+    pub fn from_breadcrumb(record: &Breadcrumb) -> Result<Self, Violations> {
+        Self::check(&record.context)?;
+        let text = |key: &str| record.context.get(key).and_then(Value::as_str).map(str::to_owned);
+        Ok(Self {
+            id: record.id,
+            request_id: text("requestId").unwrap_or_else(|| record.id.to_string()),
+            tool: text("tool").unwrap_or_default(),
+            input: record.context.get("input").cloned().unwrap_or_else(|| Value::Object(Map::new())),
+            workspace: record.workspace().map(str::to_owned),
+            agent_id: record.created_by,
+            trigger_event: record.context.get("trigger_event").cloned(),
+        })
+    }
+
+    /// The record that asks for a call. `workspace` is a tag of the form `workspace:…`.
+    pub fn record(tool: &str, input: Value, request_id: Option<&str>, workspace: Option<&str>) -> NewBreadcrumb {
+        let mut context = Map::new();
+        context.insert("tool".into(), tool.into());
+        context.insert("input".into(), input);
+        if let Some(id) = request_id {
+            context.insert("requestId".into(), id.into());
+        }
+        let mut tags = vec!["tool:request".to_owned()];
+        tags.extend(workspace.map(str::to_owned));
+        NewBreadcrumb {
+            title: format!("Call {}", tool.chars().take(200).collect::<String>()),
+            context,
+            tags,
+            schema_name: Some(TOOL_REQUEST.into()),
+            ..NewBreadcrumb::default()
+        }
+    }
+}

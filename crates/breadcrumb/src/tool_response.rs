@@ -1,0 +1,193 @@
+//! `tool.response.v1`: the one terminal answer to a request.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::{NewBreadcrumb, ToolRequest, schema_names::TOOL_RESPONSE};
+
+/// Why a call failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, ToSchema)]
+pub enum ErrorCode {
+    ToolNotFound,
+    InvalidArguments,
+    PermissionDenied,
+    Timeout,
+    ResourceExhausted,
+    ExecutionFailed,
+    InvalidOutput,
+    Cancelled,
+}
+
+impl ErrorCode {
+    pub const ALL: [Self; 8] = [
+        Self::ToolNotFound,
+        Self::InvalidArguments,
+        Self::PermissionDenied,
+        Self::Timeout,
+        Self::ResourceExhausted,
+        Self::ExecutionFailed,
+        Self::InvalidOutput,
+        Self::Cancelled,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ToolNotFound => "ToolNotFound",
+            Self::InvalidArguments => "InvalidArguments",
+            Self::PermissionDenied => "PermissionDenied",
+            Self::Timeout => "Timeout",
+            Self::ResourceExhausted => "ResourceExhausted",
+            Self::ExecutionFailed => "ExecutionFailed",
+            Self::InvalidOutput => "InvalidOutput",
+            Self::Cancelled => "Cancelled",
+        }
+    }
+
+    /// Whether the same request could succeed later, when the failure itself does not say.
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::Timeout)
+    }
+}
+
+impl std::fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A call that failed: what the caller is told.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct ToolFailure {
+    pub code: ErrorCode,
+    pub message: String,
+    /// Machine-readable particulars, such as each violation with its path.
+    pub details: Option<Value>,
+    pub is_retryable: bool,
+}
+
+impl ToolFailure {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        // Postgres cannot store a NUL, and a tool's own words may hold one.
+        let message = message.into().replace('\0', "\u{fffd}");
+        Self { code, message, details: None, is_retryable: code.is_retryable() }
+    }
+
+    #[must_use]
+    pub fn with_details(mut self, details: Value) -> Self {
+        self.details = Some(details);
+        self
+    }
+
+    #[must_use]
+    pub fn retryable(mut self, is_retryable: bool) -> Self {
+        self.is_retryable = is_retryable;
+        self
+    }
+
+    /// The answer for a call whose runner died while it ran.
+    pub fn runner_lost(attempt: u32) -> Self {
+        Self::new(
+            ErrorCode::ExecutionFailed,
+            format!("the runner was lost while the tool ran (attempt {attempt}); its effects may or may not have happened"),
+        )
+        .retryable(true)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ResponseStatus {
+    Success,
+    Error,
+}
+
+/// The context of a `tool.response.v1`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct ToolResponse {
+    pub request_id: String,
+    pub tool: String,
+    pub status: ResponseStatus,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub output: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error_code: Option<ErrorCode>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_retryable: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Object)]
+    pub error_details: Option<Value>,
+    pub execution_time_ms: u64,
+    /// `console` (captured lines), `attempt`, `runner_id`, and what executors add.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    pub metadata: Map<String, Value>,
+    pub timestamp: String,
+}
+
+impl ToolResponse {
+    pub fn new(
+        request: &ToolRequest,
+        result: Result<Value, ToolFailure>,
+        execution_time_ms: u64,
+        metadata: Map<String, Value>,
+        now: DateTime<Utc>,
+    ) -> Self {
+        let mut response = Self {
+            request_id: request.request_id.clone(),
+            tool: request.tool.clone(),
+            status: ResponseStatus::Success,
+            output: None,
+            error: None,
+            error_code: None,
+            is_retryable: None,
+            error_details: None,
+            execution_time_ms,
+            metadata,
+            timestamp: now.to_rfc3339_opts(SecondsFormat::Millis, true),
+        };
+        match result {
+            Ok(output) => response.output = Some(output),
+            Err(failure) => {
+                response.status = ResponseStatus::Error;
+                response.error = Some(failure.message);
+                response.error_code = Some(failure.code);
+                response.is_retryable = Some(failure.is_retryable);
+                response.error_details = failure.details;
+            }
+        }
+        response
+    }
+
+    /// The record that answers the request: tags are its workspace, `tool:response` and `request:<request_id>`.
+    pub fn record(&self, request: &ToolRequest) -> NewBreadcrumb {
+        let mut tags: Vec<String> = request.workspace.clone().into_iter().collect();
+        tags.push("tool:response".into());
+        tags.push(Self::tag(&request.request_id));
+        let context = match serde_json::to_value(self) {
+            Ok(Value::Object(context)) => context,
+            _ => Map::new(),
+        };
+        NewBreadcrumb {
+            title: format!("Response of {}", self.tool.chars().take(200).collect::<String>()),
+            context,
+            tags,
+            schema_name: Some(TOOL_RESPONSE.into()),
+            ..NewBreadcrumb::default()
+        }
+    }
+
+    /// The tag by which a caller finds the answer to its request.
+    pub fn tag(request_id: &str) -> String {
+        format!("request:{request_id}")
+    }
+
+    pub fn from_context(context: &Map<String, Value>) -> Result<Self, serde_json::Error> {
+        Self::deserialize(Value::Object(context.clone()))
+    }
+}

@@ -1,0 +1,73 @@
+//! One call of a tool's code: what goes in and what comes out.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use breadcrumb::{Isolation, Limits, ToolFailure};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// A tool version's code, ready for the engine.
+#[derive(Debug)]
+pub struct Script {
+    /// The file's name in error stacks: `<tool>.ts` or `<tool>.js`.
+    pub file_name: String,
+    /// JavaScript, types stripped.
+    pub javascript: String,
+    /// Maps positions in `javascript` to the author's source; used on stacks and console lines.
+    pub source_map: Option<typescript::SourceMap>,
+}
+
+#[derive(Debug, Clone)]
+pub struct Invocation {
+    /// The tenant. A worker process never serves two.
+    pub owner_id: Uuid,
+    pub script: Arc<Script>,
+    pub input: Value,
+    /// `context.request`.
+    pub request: RequestContext,
+    /// `context.secrets`: name → value, already checked against the tool's `required_secrets`.
+    pub secrets: BTreeMap<String, String>,
+    pub limits: Limits,
+    pub isolation: Isolation,
+}
+
+/// `context.request` as the tool sees it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestContext {
+    pub id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workspace: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_id: Option<String>,
+    #[serde(rename = "trigger_event", skip_serializing_if = "Option::is_none")]
+    pub trigger_event: Option<Value>,
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    pub result: Result<Value, ToolFailure>,
+    /// What the tool wrote to its console, in order, bounded.
+    pub console: Vec<ConsoleLine>,
+    /// True when lines were left out because the bound was reached.
+    pub console_truncated: bool,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConsoleLine {
+    pub level: ConsoleLevel,
+    pub message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ConsoleLevel {
+    Debug,
+    Log,
+    Info,
+    Warn,
+    Error,
+}
