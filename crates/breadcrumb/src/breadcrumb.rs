@@ -300,7 +300,10 @@ impl BreadcrumbChanges {
             && Some(name) != record.schema_name.as_ref()
             && (name == request || record.schema_name.as_deref() == Some(request))
         {
-            return Err(Violations::one("schema_name", format!("cannot be changed from or to {request}; create a new record")));
+            return Err(Violations::one(
+                "schema_name",
+                format!("cannot be changed from or to {request}; create a new record"),
+            ));
         }
         let changed = NewBreadcrumb {
             title: self.title.clone().unwrap_or_else(|| record.title.clone()),
@@ -313,7 +316,11 @@ impl BreadcrumbChanges {
             visibility: self.visibility.unwrap_or(record.visibility),
             sensitivity: self.sensitivity.unwrap_or(record.sensitivity),
             // A new kind of TTL, or a new duration, sets the clock anew; otherwise the old end stands.
-            ttl: if self.ttl.is_some() || self.ttl_type.is_some() || self.ttl_config.is_some() { self.ttl } else { record.ttl },
+            ttl: if self.ttl.is_some() || self.ttl_type.is_some() || self.ttl_config.is_some() {
+                self.ttl
+            } else {
+                record.ttl
+            },
             ttl_type: self.ttl_type.or(record.ttl_type),
             ttl_config: self.ttl_config.clone().or_else(|| record.ttl_config.clone()),
         };

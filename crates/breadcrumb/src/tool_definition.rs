@@ -123,8 +123,20 @@ pub enum BootstrapMode {
 }
 
 const CODE_FIELDS: &[&str] = &[
-    "name", "description", "version", "code", "input_schema", "output_schema", "permissions", "limits",
-    "required_secrets", "examples", "subscriptions", "ui_schema", "isolation", "bootstrap",
+    "name",
+    "description",
+    "version",
+    "code",
+    "input_schema",
+    "output_schema",
+    "permissions",
+    "limits",
+    "required_secrets",
+    "examples",
+    "subscriptions",
+    "ui_schema",
+    "isolation",
+    "bootstrap",
 ];
 
 impl ToolDefinition {
@@ -155,7 +167,9 @@ impl ToolDefinition {
     fn read_code(fields: &mut Fields<'_>, name: String, description: String, version: String) -> Self {
         for key in fields.context.keys() {
             if !CODE_FIELDS.contains(&key.as_str()) {
-                fields.found.add(key, format!("is no field of a tool.code.v1; the fields are {}", CODE_FIELDS.join(", ")));
+                fields
+                    .found
+                    .add(key, format!("is no field of a tool.code.v1; the fields are {}", CODE_FIELDS.join(", ")));
             }
         }
         let code = fields.part::<CodePart>("code");
@@ -286,7 +300,8 @@ impl Fields<'_> {
         let first_is_good = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
         let rest_is_good = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
         if !first_is_good || !rest_is_good || name.len() > 100 {
-            self.found.add("name", "must start with a letter or _ and have only letters, digits, _, - and ., at most 100");
+            self.found
+                .add("name", "must start with a letter or _ and have only letters, digits, _, - and ., at most 100");
         }
         name
     }
@@ -307,7 +322,8 @@ impl Fields<'_> {
         };
         for (index, selector) in selectors.iter().enumerate() {
             if selector.is_empty() {
-                self.found.add(format!("subscriptions[{index}]"), "matches every record; name a tag, a schema or a context");
+                self.found
+                    .add(format!("subscriptions[{index}]"), "matches every record; name a tag, a schema or a context");
             }
             if let Err(more) = selector.check() {
                 for violation in more.0 {

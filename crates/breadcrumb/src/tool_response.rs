@@ -91,7 +91,9 @@ impl ToolFailure {
     pub fn runner_lost(attempt: u32) -> Self {
         Self::new(
             ErrorCode::ExecutionFailed,
-            format!("the runner was lost while the tool ran (attempt {attempt}); its effects may or may not have happened"),
+            format!(
+                "the runner was lost while the tool ran (attempt {attempt}); its effects may or may not have happened"
+            ),
         )
         .retryable(true)
     }
