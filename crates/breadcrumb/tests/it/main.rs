@@ -1,0 +1,20 @@
+//! The words, tried through their public doors. A module mirrors the source it tests.
+#![allow(clippy::unwrap_used)]
+
+mod breadcrumb;
+mod event;
+mod permissions;
+mod selector;
+mod tool_definition;
+mod tool_request;
+mod tool_response;
+
+use serde_json::{Map, Value};
+
+/// The object that a `json!` literal is.
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(entries) => entries,
+        other => panic!("not an object: {other}"),
+    }
+}

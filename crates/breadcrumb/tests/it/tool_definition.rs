@@ -1,0 +1,99 @@
+use breadcrumb::{BootstrapMode, Grant, Implementation, Isolation, Language, ToolDefinition};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::object;
+
+fn code(extra: Value) -> Result<ToolDefinition, Vec<String>> {
+    let mut context = object(json!({
+        "name": "greet", "description": "Greets.",
+        "code": {"language": "typescript", "source": "export async function execute() { return {}; }"},
+    }));
+    context.extend(object(extra));
+    ToolDefinition::read("tool.code.v1", &context, None, Some("1.2.0"))
+        .map_err(|found| found.0.into_iter().map(|one| one.field).collect())
+}
+
+#[test]
+fn a_code_tool_is_read_whole() {
+    let tool = code(json!({
+        "isolation": "tool",
+        "permissions": {"net": ["api.example.com"]},
+        "limits": {"timeout_ms": 500},
+        "bootstrap": {"enabled": true, "mode": "continuous", "wait_for": ["other"]},
+        "subscriptions": {"selectors": [{"schema_name": "note.v1"}]},
+    }))
+    .unwrap();
+    assert_eq!((tool.name.as_str(), tool.version.as_str()), ("greet", "1.2.0"));
+    assert_eq!(tool.permissions.net, Grant::Listed(vec!["api.example.com".into()]));
+    assert_eq!((tool.limits.timeout_ms, tool.limits.max_attempts), (500, 1));
+    assert_eq!(tool.subscriptions[0].schema_name.as_deref(), Some("note.v1"));
+    let bootstrap = tool.bootstrap.clone().unwrap();
+    assert_eq!((bootstrap.mode, bootstrap.priority), (BootstrapMode::Continuous, 100));
+    let Implementation::Code(code) = tool.implementation else { panic!("not code") };
+    assert_eq!((code.language, code.isolation), (Language::Typescript, Isolation::Tool));
+}
+
+#[test]
+fn every_wrong_field_is_named() {
+    let wrong = json!({
+        "name": "9 lives", "limits": {"timeout_ms": 0}, "permissions": {"net": 5}, "colour": "red",
+        "subscriptions": [{}], "code": {"language": "python", "source": ""},
+    });
+    let mut fields = code(wrong).unwrap_err();
+    fields.sort();
+    assert_eq!(fields, ["code", "colour", "limits.timeout_ms", "name", "permissions", "subscriptions[0]"]);
+}
+
+#[test]
+fn a_legacy_tool_keeps_its_executors_settings() {
+    let context = object(json!({
+        "name": "weather",
+        "definition": {"inputSchema": {"type": "object"}, "outputSchema": {"type": "string"}},
+        "implementation": {"type": "http", "url": "https://api.example.com/{city}"},
+    }));
+    let tool = ToolDefinition::read("tool.v1", &context, Some("Weather."), None).unwrap();
+    assert_eq!((tool.description.as_str(), tool.is_code()), ("Weather.", false));
+    let Implementation::Native(native) = tool.implementation else { panic!("not native") };
+    assert_eq!(
+        (native.kind.as_str(), native.settings["url"].as_str()),
+        ("http", Some("https://api.example.com/{city}"))
+    );
+}
+
+#[test]
+fn another_schema_is_no_tool() {
+    assert!(ToolDefinition::read("note.v1", &object(json!({})), None, None).is_err());
+}
+
+fn any_json() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        "[a-z]{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-z_]{1,6}", inner, 0..4)
+                .prop_map(|entries| Value::Object(entries.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_stands_in_a_field_reading_it_never_panics(
+        field in prop::sample::select(vec![
+            "name", "code", "limits", "permissions", "examples", "subscriptions", "bootstrap", "isolation",
+            "required_secrets", "input_schema",
+        ]),
+        value in any_json(),
+    ) {
+        let mut extra = serde_json::Map::new();
+        extra.insert(field.to_owned(), value);
+        let _ = code(Value::Object(extra.clone()));
+        let _ = ToolDefinition::read("tool.v1", &extra, None, None);
+    }
+}
