@@ -1,7 +1,11 @@
 //! The TypeScript front end: source → JavaScript that an engine runs, a source map, and what the syntax tree tells.
 //!
-//! It knows no tool, no engine and no file: text in, text and findings out. Hostile source is expected.
+//! It knows no tool, no engine and no file: text in, text and findings out. Hostile source is expected: it gives
+//! errors, never a crash.
 
-/// Maps positions in the emitted JavaScript to the source.
-#[derive(Debug)]
-pub struct SourceMap;
+mod compile;
+mod position;
+mod source_map;
+
+pub use compile::{Compiled, Dialect, MAX_SOURCE_BYTES, SyntaxError, compile};
+pub use source_map::SourceMap;
