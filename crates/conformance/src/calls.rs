@@ -1,0 +1,1 @@
+//! Queue, claim, lease, answer.
