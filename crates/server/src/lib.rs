@@ -1,1 +1,143 @@
-//! HTTP and SSE.
+//! Any store of breadcrumbs behind HTTP and server-sent events: routes, tokens and roles, problem documents, metrics,
+//! and the OpenAPI description made from the routes.
+//!
+//! It deliberately does not know Postgres or any other store (only the traits [`Tenancy`] and `Breadcrumbs`), nor
+//! runners, tools and V8: a call is a record and a lease here. What a route is for stands beside its handler, who may
+//! call it in the route table, and how an error reads in `problem.rs`; nowhere else.
+
+mod access;
+mod agents;
+mod answers;
+mod auth;
+mod breadcrumbs;
+mod calls;
+mod drain;
+mod events;
+mod foreign_host;
+mod json_body;
+mod known_agents;
+mod metrics;
+mod one_header;
+mod openapi;
+mod operations;
+mod path_id;
+mod precondition;
+mod problem;
+mod query;
+mod routes;
+mod secrets;
+mod serve;
+mod token;
+mod trace;
+
+use std::{net::SocketAddr, sync::Arc};
+
+use axum::middleware::from_fn;
+use breadcrumb::Tenancy;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use tower_http::catch_panic::CatchPanicLayer;
+
+pub use json_body::MAX_BODY_BYTES;
+pub use token::{MIN_KEY_BYTES, ProvenToken, TokenError, TokenKey};
+
+use known_agents::KnownAgents;
+
+/// Who gets a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthMode {
+    /// Who proves an agent's key.
+    Keys,
+    /// Whoever asks, for RCRT's clients as they are. Only on a loopback address.
+    Open,
+}
+
+pub struct ServerOptions {
+    /// Bound already, so that the caller knows the address and says so when it is taken.
+    pub listener: TcpListener,
+    pub auth: AuthMode,
+    pub token_key: TokenKey,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    #[error(
+        "open auth gives tokens to whoever asks, so it needs a loopback address such as 127.0.0.1, and {address} is \
+         none; listen on a loopback address, or use keys"
+    )]
+    OpenAuthBeyondLoopback { address: SocketAddr },
+    #[error("the token key has {bytes} bytes; it needs at least {MIN_KEY_BYTES}")]
+    WeakTokenKey { bytes: usize },
+    #[error("a token could not be signed: {0}")]
+    Sign(String),
+    #[error("the listener's address is unknown: {0}")]
+    Listener(#[from] std::io::Error),
+}
+
+/// An HTTP server that is ready to run.
+pub struct Server {
+    listener: TcpListener,
+    state: ServerState,
+}
+
+/// What handlers share.
+#[derive(Clone)]
+struct ServerState(Arc<Shared>);
+
+struct Shared {
+    tenancy: Arc<dyn Tenancy>,
+    auth: AuthMode,
+    token_key: TokenKey,
+    known_agents: KnownAgents,
+    /// Ends the event streams, which would hold a shutdown up forever.
+    shutdown: CancellationToken,
+}
+
+impl std::ops::Deref for ServerState {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.0
+    }
+}
+
+impl Server {
+    /// Refuses open auth on an address that others can reach.
+    pub fn new(options: ServerOptions, tenancy: Arc<dyn Tenancy>) -> Result<Self, ServerError> {
+        let address = options.listener.local_addr()?;
+        if options.auth == AuthMode::Open && !address.ip().is_loopback() {
+            return Err(ServerError::OpenAuthBeyondLoopback { address });
+        }
+        metrics::install();
+        let state = ServerState(Arc::new(Shared {
+            known_agents: KnownAgents::new(Arc::clone(&tenancy)),
+            tenancy,
+            auth: options.auth,
+            token_key: options.token_key,
+            shutdown: CancellationToken::new(),
+        }));
+        Ok(Self { listener: options.listener, state })
+    }
+
+    /// Serves until `shutdown`; then event streams end at once, and requests under way get ten seconds to finish.
+    pub async fn run(self, shutdown: CancellationToken) {
+        let streams = self.state.shutdown.clone();
+        // Also when this future is dropped instead of finished.
+        let _ends_streams = streams.clone().drop_guard();
+        let open = self.state.auth == AuthMode::Open;
+        let mut router = routes::router(self.state);
+        if open {
+            router = router.layer(from_fn(foreign_host::refuse));
+        }
+        let router = router
+            .layer(from_fn(drain::rest_of_body))
+            .layer(CatchPanicLayer::custom(trace::panicked))
+            .layer(from_fn(trace::observe));
+        let serving = serve::serve(self.listener, router, shutdown.clone());
+        let ending = async {
+            shutdown.cancelled().await;
+            streams.cancel();
+        };
+        tokio::join!(serving, ending);
+    }
+}

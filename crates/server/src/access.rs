@@ -1,0 +1,115 @@
+//! Who may call a route. The route table gives every route an [`Access`] and there is no other way to add one, so a
+//! handler without a check cannot exist; a handler learns who asks only through [`Caller`].
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{FromRequestParts, Request, State},
+    http::{header, request::Parts},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use breadcrumb::{Breadcrumbs, Identity, Role};
+
+use crate::{AuthMode, ServerState, problem::Problem, query::Query, token::ProvenToken};
+
+/// Who may call a route.
+#[derive(Debug, Clone, Copy)]
+pub enum Access {
+    /// Everybody, without a token.
+    Anyone,
+    /// Holders of a token with one of these roles. Curators may everything and are not named.
+    Roles(&'static [Role]),
+    /// The same, and the token may stand in the query (`?token=`): browsers cannot give an event stream a header.
+    RolesOrQueryToken(&'static [Role]),
+}
+
+impl Access {
+    /// The roles that may, curator included; empty when no token is needed.
+    pub fn roles(self) -> Vec<Role> {
+        match self {
+            Self::Anyone => Vec::new(),
+            Self::Roles(roles) | Self::RolesOrQueryToken(roles) => {
+                std::iter::once(Role::Curator).chain(roles.iter().copied()).collect()
+            }
+        }
+    }
+}
+
+/// Who asks, proven, and the records of its tenant.
+#[derive(Clone)]
+pub struct Caller {
+    pub identity: Identity,
+    pub store: Arc<dyn Breadcrumbs>,
+    /// When its token ends, in seconds since 1970.
+    pub expires_at: u64,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Caller {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        parts.extensions.get::<Self>().cloned().ok_or_else(|| {
+            tracing::error!("a route that is open to anyone asks who calls it");
+            Problem::internal()
+        })
+    }
+}
+
+/// The middleware in front of every route.
+pub async fn check(State((state, access)): State<(ServerState, Access)>, mut request: Request, next: Next) -> Response {
+    if !matches!(access, Access::Anyone) {
+        let token = token(access, &request);
+        let admitted = match token {
+            Ok(token) => admit(&state, access, &token).await,
+            Err(problem) => Err(problem),
+        };
+        match admitted {
+            Ok(caller) => request.extensions_mut().insert(caller),
+            Err(problem) => return problem.into_response(),
+        };
+    }
+    next.run(request).await
+}
+
+async fn admit(state: &ServerState, access: Access, token: &str) -> Result<Caller, Problem> {
+    let ProvenToken { mut identity, expires_at } =
+        state.token_key.verify(token).map_err(|error| Problem::unauthorized(error.to_string()))?;
+    identity.roles = present_roles(state, &identity).await?;
+    let allowed = access.roles();
+    if !identity.roles.iter().any(|role| allowed.contains(role)) {
+        return Err(Problem::forbidden(format!("this needs one of the roles: {}", names(&allowed))));
+    }
+    Ok(Caller { store: state.tenancy.acting_as(identity.clone()), identity, expires_at })
+}
+
+/// The token's roles as far as the agent still has them. In open mode agents need not exist.
+pub async fn present_roles(state: &ServerState, identity: &Identity) -> Result<Vec<Role>, Problem> {
+    if state.auth == AuthMode::Open {
+        return Ok(identity.roles.clone());
+    }
+    let present = state.known_agents.roles(identity.owner_id, identity.agent_id).await?;
+    let present = present.ok_or_else(|| Problem::unauthorized("the agent of this token does not exist any more"))?;
+    Ok(identity.roles.iter().copied().filter(|role| present.contains(role)).collect())
+}
+
+fn token(access: Access, request: &Request) -> Result<String, Problem> {
+    if let Some(value) = request.headers().get(header::AUTHORIZATION) {
+        let text = value.to_str().unwrap_or_default();
+        let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
+        if !scheme.eq_ignore_ascii_case("bearer") || token.trim().is_empty() {
+            return Err(Problem::unauthorized("the Authorization header must read: Bearer <token>"));
+        }
+        return Ok(token.trim().to_owned());
+    }
+    if !matches!(access, Access::RolesOrQueryToken(_)) {
+        return Err(Problem::token_missing("send the header Authorization: Bearer <token>"));
+    }
+    Query::parse(request.uri().query())
+        .take("token")?
+        .ok_or_else(|| Problem::token_missing("send the header Authorization: Bearer <token>, or ?token=<token>"))
+}
+
+pub fn names(roles: &[Role]) -> String {
+    roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,129 @@
+//! Tokens, given to who proves an agent's key. In open mode (a loopback listener only) to everybody who asks.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use breadcrumb::{AgentInfo, Identity, Role, Violations};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{AuthMode, ServerState, access::names, answers::Private, json_body::JsonBody, problem::Problem};
+
+/// How long a token is good for when the caller does not say.
+const DEFAULT_TTL_SEC: u64 = 3600;
+/// The longest that a token is good for: 30 days. It ends sooner with its agent.
+const MAX_TTL_SEC: u64 = 30 * 24 * 3600;
+/// The tenant of callers in open mode that name none.
+const OPEN_TENANT: &str = "default";
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRequest {
+    /// The tenant. May be left out in open mode only: the default tenant.
+    owner_id: Option<Uuid>,
+    /// The agent. May be left out in open mode only: a new id.
+    agent_id: Option<Uuid>,
+    /// The agent's key, as it was shown when the agent was made. Not needed in open mode.
+    agent_key: Option<String>,
+    /// Roles for this token, a subset of the agent's; all of the agent's when absent.
+    roles: Option<Vec<Role>>,
+    /// How long the token is good for in seconds, 1 to 2,592,000; 3,600 when absent.
+    ttl_sec: Option<u64>,
+}
+
+#[derive(Serialize, ToSchema)]
+pub struct Token {
+    token: String,
+    owner_id: Uuid,
+    agent_id: Uuid,
+    roles: Vec<Role>,
+    /// When the token ends, in seconds since 1970.
+    exp: u64,
+    /// Seconds until then, for callers whose clock is not ours.
+    expires_in: u64,
+}
+
+/// Get a token
+///
+/// The agent's key proves who asks. A server started with open auth (loopback only) asks for no key.
+#[utoipa::path(post, path = "/auth/token", tag = "auth", operation_id = "get_token",
+    request_body = TokenRequest, responses((status = 200, body = Token)))]
+pub async fn token(
+    State(state): State<ServerState>,
+    JsonBody(request): JsonBody<TokenRequest>,
+) -> Result<Private<Token>, Problem> {
+    let ttl = request.ttl_sec.unwrap_or(DEFAULT_TTL_SEC);
+    let mut found = Violations::default();
+    if !(1..=MAX_TTL_SEC).contains(&ttl) {
+        found.add("ttl_sec", format!("must be from 1 to {MAX_TTL_SEC}"));
+    }
+    if request.roles.as_ref().is_some_and(Vec::is_empty) {
+        found.add("roles", "must name at least one role, or be left out for all of the agent's");
+    }
+    found.into_result()?;
+    let mut identity = match state.auth {
+        AuthMode::Keys => proven(&state, &request).await?,
+        AuthMode::Open => believed(&state, &request).await?,
+    };
+    if let Some(mut wanted) = request.roles {
+        wanted.sort_unstable();
+        wanted.dedup();
+        if let Some(refused) = wanted.iter().find(|role| !identity.has(**role)) {
+            return Err(Problem::forbidden(format!(
+                "the agent has no role {}; its roles are: {}",
+                refused.as_str(),
+                names(&identity.roles)
+            )));
+        }
+        identity.roles = wanted;
+    }
+    let token = state.token_key.issue(&identity, Duration::from_secs(ttl)).map_err(|error| {
+        tracing::error!(%error, "a token could not be signed");
+        Problem::internal()
+    })?;
+    let exp = state.token_key.verify(&token).map_err(|error| Problem::unauthorized(error.to_string()))?.expires_at;
+    let Identity { owner_id, agent_id, roles } = identity;
+    Ok(Private(Token { token, owner_id, agent_id, roles, exp, expires_in: ttl }))
+}
+
+async fn proven(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {
+    let mut found = Violations::default();
+    let missing = [
+        ("owner_id", request.owner_id.is_none()),
+        ("agent_id", request.agent_id.is_none()),
+        ("agent_key", request.agent_key.is_none()),
+    ];
+    for (field, _) in missing.into_iter().filter(|(_, missing)| *missing) {
+        found.add(field, "is required: this server gives tokens only for an agent's key");
+    }
+    found.into_result()?;
+    let key = request.agent_key.as_deref().unwrap_or_default();
+    let (owner, agent) = (request.owner_id.unwrap_or_default(), request.agent_id.unwrap_or_default());
+    let agent = state.tenancy.agent_by_key(owner, agent, key).await?;
+    let agent = agent.ok_or_else(|| Problem::unauthorized("no agent of this tenant has this id and this key"))?;
+    Ok(identity(agent))
+}
+
+/// Open mode: a known agent gets its roles, any other id gets all of them. The tenant must be there.
+async fn believed(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {
+    let owner_id = match request.owner_id {
+        None => state.tenancy.ensure_tenant(OPEN_TENANT).await?.id,
+        Some(owner_id) => {
+            let there = state.tenancy.tenants().await?.iter().any(|tenant| tenant.id == owner_id);
+            if !there {
+                return Err(Problem::invalid("owner_id", "is no tenant; leave it out for the default tenant"));
+            }
+            owner_id
+        }
+    };
+    let agent_id = request.agent_id.unwrap_or_else(Uuid::new_v4);
+    if let Some(agent) = state.tenancy.agent(owner_id, agent_id).await? {
+        return Ok(identity(agent));
+    }
+    Ok(Identity { owner_id, agent_id, roles: Role::ALL.to_vec() })
+}
+
+fn identity(agent: AgentInfo) -> Identity {
+    Identity { owner_id: agent.owner_id, agent_id: agent.id, roles: agent.roles }
+}

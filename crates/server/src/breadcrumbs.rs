@@ -1,0 +1,242 @@
+//! Records: create, read, change, delete, list, search.
+
+use axum::{
+    Json,
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
+    ContextMatch, Created, DEFAULT_PAGE, MAX_PAGE, NewBreadcrumb, Selector, TextSearch,
+};
+
+use crate::{
+    access::Caller,
+    answers::Done,
+    json_body::JsonBody,
+    one_header::one_header,
+    path_id::PathId,
+    precondition::{IfMatch, etag, if_match},
+    problem::Problem,
+    query::Query,
+};
+
+/// Says that a create was answered before, to the same `Idempotency-Key`.
+pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
+
+/// Write a record
+///
+/// A `tool.request.v1` is queued for a runner in the same transaction. With an `Idempotency-Key`, the same key with the
+/// same body gets the first answer again (and the header `Idempotency-Replayed: true`) for 24 hours.
+#[utoipa::path(
+    post, path = "/breadcrumbs", tag = "breadcrumbs", operation_id = "create_breadcrumb",
+    params(("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters, of your choice")),
+    request_body = NewBreadcrumb,
+    responses((status = 201, description = "Written", body = Created, headers(
+        ("Location" = String, description = "The record's path"),
+        ("ETag" = String, description = "The record's version"),
+        ("Idempotency-Replayed" = String, description = "`true` when this answer was given before"),
+    )))
+)]
+pub async fn create(
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody(record): JsonBody<NewBreadcrumb>,
+) -> Result<Response, Problem> {
+    let key = one_header(&headers, "idempotency-key")?;
+    if key.is_some_and(|key| !(1..=255).contains(&key.len())) {
+        return Err(Problem::invalid("Idempotency-Key", "must have 1 to 255 characters"));
+    }
+    let created = caller.store.create(record, key).await?;
+    let location = HeaderValue::try_from(format!("/breadcrumbs/{}", created.id)).map_err(|_| Problem::internal())?;
+    let mut answer = (
+        StatusCode::CREATED,
+        [(header::LOCATION, location), (header::ETAG, etag(created.version))],
+        Json(created),
+    )
+        .into_response();
+    if created.replayed {
+        answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(answer)
+}
+
+/// Read a record
+///
+/// The short view, without owner, audit and TTL fields.
+#[utoipa::path(
+    get, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "get_breadcrumb",
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = BreadcrumbView, headers(("ETag" = String, description = "The record's version"))))
+)]
+pub async fn get(caller: Caller, PathId(id): PathId, query: Query) -> Result<Response, Problem> {
+    query.finish(&[])?;
+    let record = caller.store.get(id).await?;
+    Ok(([(header::ETAG, etag(record.version))], Json(BreadcrumbView::from(record))).into_response())
+}
+
+/// Read a record with everything
+#[utoipa::path(
+    get, path = "/breadcrumbs/{id}/full", tag = "breadcrumbs", operation_id = "get_full_breadcrumb",
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = Breadcrumb, headers(("ETag" = String, description = "The record's version"))))
+)]
+pub async fn full(caller: Caller, PathId(id): PathId, query: Query) -> Result<Response, Problem> {
+    query.finish(&[])?;
+    Ok(versioned(caller.store.get(id).await?))
+}
+
+/// Read all versions of a record
+///
+/// Newest first, the present one included.
+#[utoipa::path(
+    get, path = "/breadcrumbs/{id}/history", tag = "breadcrumbs", operation_id = "get_history",
+    params(("id" = Uuid, Path)),
+    responses((status = 200, body = Vec<BreadcrumbVersion>))
+)]
+pub async fn history(
+    caller: Caller,
+    PathId(id): PathId,
+    query: Query,
+) -> Result<Json<Vec<BreadcrumbVersion>>, Problem> {
+    query.finish(&[])?;
+    Ok(Json(caller.store.history(id).await?))
+}
+
+/// Change a record
+///
+/// A field that is absent stays as it is; the context is replaced whole. `If-Match` must name the version that you
+/// read: a stale one is refused (412) and changes nothing.
+#[utoipa::path(
+    patch, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "update_breadcrumb",
+    params(
+        ("id" = Uuid, Path),
+        ("If-Match" = String, Header, description = "The version that you read, such as \"3\"")
+    ),
+    request_body = BreadcrumbChanges,
+    responses((status = 200, description = "The changed record", body = Breadcrumb,
+        headers(("ETag" = String, description = "The record's new version"))))
+)]
+pub async fn update(
+    caller: Caller,
+    PathId(id): PathId,
+    headers: HeaderMap,
+    JsonBody(changes): JsonBody<BreadcrumbChanges>,
+) -> Result<Response, Problem> {
+    let version = match if_match(&headers)? {
+        IfMatch::Version(version) => version,
+        IfMatch::Absent => return Err(Problem::precondition_required()),
+        IfMatch::Any => {
+            return Err(Problem::invalid("If-Match", "must name the version that you read; * would undo others' work"));
+        }
+    };
+    Ok(versioned(caller.store.update(id, version, changes).await?))
+}
+
+/// Delete a record
+///
+/// With `If-Match`, only if it is at that version. A request that waits or runs is cancelled too.
+#[utoipa::path(
+    delete, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "delete_breadcrumb",
+    params(
+        ("id" = Uuid, Path),
+        ("If-Match" = Option<String>, Header, description = "The version that you read, such as \"3\"")
+    ),
+    responses((status = 200, body = Done))
+)]
+pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> Result<Json<Done>, Problem> {
+    let version = match if_match(&headers)? {
+        IfMatch::Version(version) => Some(version),
+        IfMatch::Absent | IfMatch::Any => None,
+    };
+    caller.store.delete(id, version).await?;
+    Ok(Done::JSON)
+}
+
+/// List records
+///
+/// Newest change first.
+#[utoipa::path(
+    get, path = "/breadcrumbs", tag = "breadcrumbs", operation_id = "list_breadcrumbs",
+    params(
+        ("tag" = Option<Vec<String>>, Query, description = "The record has this tag; repeat it for several, all of which it has"),
+        ("any_tag" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
+        ("schema_name" = Option<String>, Query),
+        ("context_match" = Option<String>, Query,
+            description = "Conditions on the context, a JSON array: [{\"path\": \"$.a.b\", \"op\": \"eq\", \"value\": 1}]"),
+        ("limit" = Option<u32>, Query, description = "1 to 1000; 100 when absent"),
+        ("offset" = Option<u32>, Query),
+        ("include_context" = Option<bool>, Query),
+    ),
+    responses((status = 200, body = Vec<BreadcrumbListItem>))
+)]
+pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<BreadcrumbListItem>>, Problem> {
+    let selector = selector(&mut query);
+    let wanted = BreadcrumbQuery {
+        limit: query.take_as("limit", "a number from 1 to 1000", DEFAULT_PAGE),
+        offset: query.take_as("offset", "a number from 0", 0),
+        include_context: query.take_as("include_context", "true or false", false),
+        selector,
+    };
+    if !(1..=MAX_PAGE).contains(&wanted.limit) {
+        query.wrong("limit", format!("is {}; must be a number from 1 to {MAX_PAGE}", wanted.limit));
+    }
+    query.finish(&["tag", "any_tag", "schema_name", "context_match", "limit", "offset", "include_context"])?;
+    wanted.check()?;
+    Ok(Json(caller.store.list(&wanted).await?))
+}
+
+/// Search records by words
+///
+/// Full-text search over title, description and context; best match first.
+#[utoipa::path(
+    get, path = "/breadcrumbs/search", tag = "breadcrumbs", operation_id = "search_breadcrumbs",
+    params(
+        ("q" = String, Query, description = "The words, 1 to 1000 characters"),
+        ("nn" = Option<u32>, Query, description = "How many at most, 1 to 100; 10 when absent"),
+        ("tag" = Option<Vec<String>>, Query, description = "The record has all of these tags"),
+        ("any_tag" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
+        ("schema_name" = Option<String>, Query),
+        ("context_match" = Option<String>, Query, description = "Conditions on the context, a JSON array"),
+        ("include_context" = Option<bool>, Query),
+    ),
+    responses((status = 200, body = Vec<BreadcrumbListItem>))
+)]
+pub async fn search(caller: Caller, mut query: Query) -> Result<Json<Vec<BreadcrumbListItem>>, Problem> {
+    let selector = selector(&mut query);
+    let q = query.take_text("q").unwrap_or_default();
+    let wanted = TextSearch {
+        nn: query.take_as("nn", "a number from 1 to 100", 10),
+        include_context: query.take_as("include_context", "true or false", false),
+        selector,
+        q,
+    };
+    if wanted.q.trim().is_empty() || wanted.q.chars().count() > 1000 || wanted.q.contains('\0') {
+        query.wrong("q", "is required: 1 to 1000 characters, none of them NUL");
+    }
+    if !(1..=100).contains(&wanted.nn) {
+        query.wrong("nn", format!("is {}; must be a number from 1 to 100", wanted.nn));
+    }
+    query.finish(&["q", "nn", "tag", "any_tag", "schema_name", "context_match", "include_context"])?;
+    wanted.selector.check()?;
+    Ok(Json(caller.store.search(&wanted).await?))
+}
+
+fn selector(query: &mut Query) -> Selector {
+    let context_match = query.take_text("context_match").map_or_else(Vec::new, |text| {
+        serde_json::from_str::<Vec<ContextMatch>>(&text).unwrap_or_else(|error| {
+            query.wrong("context_match", format!("must be a JSON array of {{path, op, value}}: {error}"));
+            Vec::new()
+        })
+    });
+    Selector {
+        all_tags: query.take_all("tag"),
+        any_tags: query.take_all("any_tag"),
+        schema_name: query.take_text("schema_name"),
+        context_match,
+    }
+}
+
+fn versioned(record: Breadcrumb) -> Response {
+    ([(header::ETAG, etag(record.version))], Json(record)).into_response()
+}

@@ -1,0 +1,250 @@
+"use strict";
+// Shows /openapi.json: operations by tag, with a form to try each. Text from the description is only ever set as text.
+
+const METHODS = ["get", "post", "put", "patch", "delete"];
+const byId = (id) => document.getElementById(id);
+
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (value === undefined || value === false) continue;
+    if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
+    else made.setAttribute(key, value === true ? "" : value);
+  }
+  made.append(...children.filter((child) => child !== undefined && child !== null));
+  return made;
+}
+
+/** Plain words with `code` in backticks, in paragraphs. */
+function prose(text = "") {
+  return text.split(/\n\n+/).filter(Boolean).map((paragraph) => {
+    const parts = paragraph.split("`").map((part, index) => (index % 2 ? element("code", {}, part) : part));
+    return element("p", {}, ...parts);
+  });
+}
+
+function resolve(schema, description) {
+  if (!schema || !schema.$ref) return schema ?? {};
+  return schema.$ref.replace("#/", "").split("/").reduce((place, step) => place?.[step], description) ?? {};
+}
+
+/** The name of a schema's type, linked to where it is shown. */
+function typeName(schema = {}) {
+  if (schema.$ref) {
+    const name = schema.$ref.split("/").pop();
+    return element("a", { href: `#schema-${name}` }, name);
+  }
+  if (schema.oneOf || schema.anyOf) {
+    const choices = (schema.oneOf ?? schema.anyOf).filter((one) => one.type !== "null");
+    return element("span", {}, ...choices.flatMap((one, index) => (index ? [" or ", typeName(one)] : [typeName(one)])));
+  }
+  if (schema.enum) return element("span", {}, schema.enum.map((one) => JSON.stringify(one)).join(", "));
+  const types = [schema.type ?? "any"].flat().filter((type) => type !== "null");
+  if (types[0] === "array") return element("span", {}, "array of ", typeName(schema.items));
+  return element("span", {}, types.join(" or ") + (schema.format ? ` (${schema.format})` : ""));
+}
+
+/** An example value for a request body: only what is required. */
+function example(schema, description, depth = 0) {
+  const known = resolve(schema, description);
+  if (known.example !== undefined) return known.example;
+  if (known.default !== undefined) return known.default;
+  if (known.enum) return known.enum[0];
+  const choice = (known.oneOf ?? known.anyOf)?.find((one) => one.type !== "null");
+  if (choice) return example(choice, description, depth);
+  if (known.allOf) return Object.assign({}, ...known.allOf.map((one) => example(one, description, depth)));
+  switch ([known.type].flat().find((type) => type !== "null")) {
+    case "object": {
+      if (depth > 4) return {};
+      const entries = (known.required ?? []).map((name) => [name, example(known.properties?.[name], description, depth + 1)]);
+      return Object.fromEntries(entries);
+    }
+    case "array": return [];
+    case "integer": case "number": return known.minimum ?? 1;
+    case "boolean": return false;
+    case "string": return known.format === "uuid" ? "00000000-0000-0000-0000-000000000000" : "";
+    default: return {};
+  }
+}
+
+function parameterTable(parameters) {
+  if (!parameters.length) return [];
+  return [
+    element("h3", {}, "Parameters"),
+    element("table", {},
+      element("thead", {}, element("tr", {}, ...["Name", "Where", "Type", "Meaning"].map((name) => element("th", { scope: "col" }, name)))),
+      element("tbody", {}, ...parameters.map((parameter) => element("tr", {},
+        element("td", {}, element("code", {}, parameter.name), parameter.required ? " (required)" : ""),
+        element("td", {}, parameter.in),
+        element("td", {}, typeName(parameter.schema)),
+        element("td", {}, parameter.description ?? ""))))),
+  ];
+}
+
+function responseTable(responses) {
+  const rows = Object.entries(responses).map(([status, response]) => {
+    const [media, content] = Object.entries(response.content ?? {})[0] ?? [];
+    return element("tr", {},
+      element("td", {}, status),
+      element("td", {}, response.description ?? ""),
+      element("td", {}, content ? typeName(content.schema) : "", media ? element("div", { class: "quiet" }, media) : ""));
+  });
+  return [element("h3", {}, "Answers"), element("table", {}, element("tbody", {}, ...rows))];
+}
+
+/** Fields of a schema, as rows. */
+function schemaTable(schema, description) {
+  const known = resolve(schema, description);
+  const required = new Set(known.required ?? []);
+  const rows = Object.entries(known.properties ?? {}).map(([name, property]) => element("tr", {},
+    element("td", {}, element("code", {}, name), required.has(name) ? " (required)" : ""),
+    element("td", {}, typeName(property)),
+    element("td", {}, ...prose(property.description))));
+  return rows.length ? element("table", {}, element("tbody", {}, ...rows)) : element("p", {}, typeName(known));
+}
+
+function tryForm(method, path, operation, parameters, description) {
+  const fields = parameters.filter((parameter) => parameter.name !== "token").map((parameter) => {
+    const id = `${operation.operationId}-${parameter.name}`;
+    const input = element("input", { id, name: parameter.name, required: parameter.required, spellcheck: "false" });
+    const hint = [parameter.schema?.type].flat().includes("array") ? "several: one per comma" : "";
+    return { parameter, input, shown: element("label", { for: id }, parameter.name, " ", element("small", {}, hint)) };
+  });
+  const bodySchema = operation.requestBody?.content?.["application/json"]?.schema;
+  const bodyId = `${operation.operationId}-body`;
+  const body = bodySchema && element("textarea", { id: bodyId, spellcheck: "false" });
+  if (body) body.value = JSON.stringify(example(bodySchema, description), null, 2);
+  const result = element("div", { role: "status", "aria-live": "polite" });
+  const stop = element("button", { type: "button", class: "second", disabled: true }, "Stop");
+
+  const send = async (event) => {
+    event.preventDefault();
+    const query = new URLSearchParams();
+    const headers = {};
+    let address = path;
+    for (const { parameter, input } of fields) {
+      if (!input.value) continue;
+      if (parameter.in === "path") address = address.replace(`{${parameter.name}}`, encodeURIComponent(input.value));
+      else if (parameter.in === "header") headers[parameter.name] = input.value;
+      else if ([parameter.schema?.type].flat().includes("array")) input.value.split(",").forEach((one) => query.append(parameter.name, one.trim()));
+      else query.append(parameter.name, input.value);
+    }
+    if (query.size) address += `?${query}`;
+    if (operation.security && byId("token").value) headers.Authorization = `Bearer ${byId("token").value.trim()}`;
+    if (body) headers["Content-Type"] = "application/json";
+    const abort = new AbortController();
+    stop.onclick = () => abort.abort();
+    stop.disabled = false;
+    const output = element("pre", { tabindex: "0", "aria-label": "Answer" });
+    result.replaceChildren(element("p", {}, "Asking…"));
+    const began = performance.now();
+    try {
+      const answer = await fetch(address, { method: method.toUpperCase(), headers, body: body?.value, signal: abort.signal });
+      const took = Math.round(performance.now() - began);
+      const named = ["etag", "location", "idempotency-replayed", "allow", "www-authenticate", "x-request-id"]
+        .filter((name) => answer.headers.has(name)).map((name) => `${name}: ${answer.headers.get(name)}`);
+      result.replaceChildren(
+        element("p", { class: answer.ok ? "good" : "bad" }, `${answer.status} ${answer.statusText} · ${took} ms`),
+        element("pre", {}, `${method.toUpperCase()} ${address}\n${named.join("\n")}`), output);
+      await show(answer, output);
+    } catch (error) {
+      if (abort.signal.aborted) result.append(element("p", {}, "Stopped."));
+      else result.replaceChildren(element("p", { class: "bad" }, `No answer: ${error.message}`));
+    } finally {
+      stop.disabled = true;
+    }
+  };
+  return element("form", { onsubmit: send },
+    element("h3", {}, "Try it"),
+    ...fields.flatMap(({ shown, input }) => [shown, input]),
+    body && element("label", { for: bodyId }, "Body ", element("small", {}, "JSON")), body,
+    element("button", {}, "Send"), stop, result);
+}
+
+/** An answer as text: JSON laid out, a stream as it comes. */
+async function show(answer, output) {
+  const media = answer.headers.get("content-type") ?? "";
+  if (!media.startsWith("text/event-stream")) {
+    const text = await answer.text();
+    try { output.textContent = JSON.stringify(JSON.parse(text), null, 2); } catch { output.textContent = text; }
+    return;
+  }
+  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+  for (let part = await reader.read(); !part.done; part = await reader.read()) {
+    output.textContent = (output.textContent + part.value).slice(-100000);
+    output.scrollTop = output.scrollHeight;
+  }
+}
+
+function operationView(method, path, operation, description) {
+  const parameters = (operation.parameters ?? []).map((parameter) => resolve(parameter, description));
+  const bodySchema = operation.requestBody?.content?.["application/json"]?.schema;
+  const inside = element("div");
+  const view = element("details", { class: "operation", id: operation.operationId },
+    element("summary", {},
+      element("span", { class: "method" }, method.toUpperCase()),
+      element("span", { class: "path" }, path),
+      element("span", { class: "quiet" }, operation.summary ?? "")),
+    inside);
+  // Built when it is opened: the page is long.
+  view.addEventListener("toggle", () => {
+    if (!view.open || inside.childNodes.length) return;
+    inside.append(
+      ...prose(operation.description), ...parameterTable(parameters),
+      ...(bodySchema ? [element("h3", {}, "Body: ", typeName(bodySchema)), schemaTable(bodySchema, description)] : []),
+      ...responseTable(operation.responses),
+      tryForm(method, path, operation, parameters, description));
+  });
+  return view;
+}
+
+function render(description) {
+  byId("title").textContent = description.info.title;
+  byId("about").replaceWith(...prose(description.info.description));
+  const operations = Object.entries(description.paths).flatMap(([path, item]) =>
+    METHODS.filter((method) => item[method]).map((method) => ({ method, path, operation: item[method] })));
+  const main = byId("operations");
+  for (const tag of description.tags) {
+    const mine = operations.filter(({ operation }) => operation.tags?.includes(tag.name));
+    if (!mine.length) continue;
+    main.append(element("section", { "aria-labelledby": `tag-${tag.name}` },
+      element("h2", { id: `tag-${tag.name}` }, tag.name), ...prose(tag.description),
+      ...mine.map(({ method, path, operation }) => operationView(method, path, operation, description))));
+    byId("index").append(element("div", {}, element("strong", {}, tag.name),
+      element("ul", {}, ...mine.map(({ method, path, operation }) => element("li", {},
+        element("a", { href: `#${operation.operationId}`, title: operation.summary }, `${method.toUpperCase()} ${path}`))))));
+  }
+  const codes = description["x-problem-codes"] ?? [];
+  main.append(element("section", {}, element("h2", { id: "problems" }, "Problem codes"),
+    element("table", {}, element("tbody", {}, ...codes.map(({ code, status, title, advice }) => element("tr", { id: `problem-${code}` },
+      element("td", {}, element("code", {}, code)), element("td", {}, String(status)), element("td", {}, title),
+      element("td", {}, ...prose(advice))))))));
+  main.append(element("section", {}, element("h2", { id: "schemas" }, "Schemas"),
+    ...Object.entries(description.components?.schemas ?? {}).map(([name, schema]) =>
+      element("details", { class: "operation", id: `schema-${name}` }, element("summary", {}, element("span", { class: "path" }, name)),
+        element("div", {}, ...prose(schema.description), schemaTable(schema, description))))));
+}
+
+/** Opens what the address points at. */
+function openTarget() {
+  const target = location.hash && byId(decodeURIComponent(location.hash.slice(1)));
+  if (!target) return;
+  if (target.tagName === "DETAILS") target.open = true;
+  target.scrollIntoView();
+}
+
+function filter() {
+  const wanted = byId("filter").value.toLowerCase();
+  for (const view of document.querySelectorAll("details.operation")) view.hidden = !view.textContent.toLowerCase().includes(wanted);
+  for (const entry of document.querySelectorAll("#index li")) entry.hidden = !entry.textContent.toLowerCase().includes(wanted);
+}
+
+const token = byId("token");
+token.value = sessionStorage.getItem("rcrt-token") ?? "";
+token.addEventListener("input", () => sessionStorage.setItem("rcrt-token", token.value));
+byId("token-form").addEventListener("submit", (event) => event.preventDefault());
+byId("show-token").addEventListener("change", (event) => { token.type = event.target.checked ? "text" : "password"; });
+byId("filter").addEventListener("input", filter);
+window.addEventListener("hashchange", openTarget);
+fetch("/openapi.json").then((answer) => answer.json()).then(render).then(openTarget)
+  .catch((error) => { byId("operations").append(element("p", { class: "bad" }, `The description could not be read: ${error.message}`)); });

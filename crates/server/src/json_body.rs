@@ -1,0 +1,109 @@
+//! A request's JSON body: bounded in size and time, and refused with the place and the field that are wrong.
+
+use std::time::Duration;
+
+use axum::{
+    body::Body,
+    extract::{FromRequest, Request},
+    http::{HeaderMap, header},
+};
+use breadcrumb::{MAX_RECORD_BYTES, Violations};
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use serde::de::DeserializeOwned;
+
+use crate::problem::Problem;
+
+/// The most bytes of a body: the largest record, and room for what stands around its context.
+pub const MAX_BODY_BYTES: usize = MAX_RECORD_BYTES + 1024 * 1024;
+
+/// How long a body may take to arrive.
+const BODY_TIME: Duration = Duration::from_secs(60);
+
+/// A body read as JSON.
+pub struct JsonBody<T>(pub T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
+        check_media_type(request.headers())?;
+        let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        if declared.is_some_and(|bytes: usize| bytes > MAX_BODY_BYTES) {
+            return Err(Problem::too_large(MAX_BODY_BYTES));
+        }
+        let body = tokio::time::timeout(BODY_TIME, read(request.into_body())).await.map_err(|_| Problem::timeout())??;
+        parse(&body).map(Self)
+    }
+}
+
+async fn read(body: Body) -> Result<Bytes, Problem> {
+    let mut body = body.into_data_stream();
+    let mut read = BytesMut::new();
+    while let Some(part) = body.next().await {
+        let part = part.map_err(|_| Problem::invalid("", "the body ended before it was complete"))?;
+        if read.len() + part.len() > MAX_BODY_BYTES {
+            return Err(Problem::too_large(MAX_BODY_BYTES));
+        }
+        read.extend_from_slice(&part);
+    }
+    Ok(read.freeze())
+}
+
+fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
+    if let Some(coding) = headers.get(header::CONTENT_ENCODING)
+        && coding != "identity"
+    {
+        return Err(Problem::unsupported_media_type("the body must not be compressed (Content-Encoding)"));
+    }
+    let given = headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
+    let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {
+        return Ok(());
+    }
+    let seen = given.map_or_else(|| "none is given".to_owned(), |given| format!("{given:.100} is given"));
+    Err(Problem::unsupported_media_type(format!("the body must be application/json; {seen}")))
+}
+
+/// Reads one JSON document, whole.
+pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let field = error.path().to_string();
+        problem(if field == "." { "" } else { &field }, error.inner())
+    })?;
+    reader.end().map_err(|error| problem("", &error))?;
+    Ok(value)
+}
+
+fn problem(path: &str, error: &serde_json::Error) -> Problem {
+    let full = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let message = full.strip_suffix(&place).unwrap_or(&full);
+    if !error.is_data() {
+        return Problem::malformed_json(format!("the body is no JSON: {full}"), error.line(), error.column());
+    }
+    let (field, message) = named_field(path, message);
+    Violations::one(field, message).into()
+}
+
+/// Moves a field's name out of serde's sentence, so that the violation stands at the field itself.
+fn named_field(path: &str, message: &str) -> (String, String) {
+    let quoted = |start: &str| -> Option<(String, String)> {
+        let (name, rest) = message.strip_prefix(start)?.split_once('`')?;
+        Some((name.to_owned(), rest.trim_start_matches([',', ' ']).to_owned()))
+    };
+    let under = |name: &str| match path {
+        "" => name.to_owned(),
+        // An unknown field is already the last step of the path.
+        _ if path == name || path.ends_with(&format!(".{name}")) => path.to_owned(),
+        _ => format!("{path}.{name}"),
+    };
+    if let Some((name, _)) = quoted("missing field `") {
+        return (under(&name), "is required".to_owned());
+    }
+    if let Some((name, rest)) = quoted("unknown field `") {
+        return (under(&name), format!("is no field here; {rest}"));
+    }
+    (path.to_owned(), message.to_owned())
+}

@@ -1,0 +1,116 @@
+//! The OpenAPI 3.1 document, made from the route table: paths and schemas come from the handlers, who may call them
+//! from their [`Access`], and every operation gets the one shape that refusals have.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+use utoipa::openapi::{
+    ContentBuilder, InfoBuilder, OpenApi, OpenApiBuilder, Ref, RefOr, ResponseBuilder,
+    extensions::ExtensionsBuilder,
+    path::{Operation, PathItem},
+    security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme},
+    tag::TagBuilder,
+};
+use utoipa::{PartialSchema, ToSchema};
+use utoipa_axum::router::OpenApiRouter;
+
+use crate::{
+    ServerState,
+    access::{Access, names},
+    problem::{CODES, MEDIA_TYPE, Problem},
+    routes::{Entry, table},
+};
+
+/// The document as JSON.
+pub static TEXT: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());
+
+const TAGS: [(&str, &str); 7] = [
+    ("auth", "Tokens."),
+    ("breadcrumbs", "Records: create, read, change, delete, list, search."),
+    ("events", "One event for each change, resumable."),
+    ("calls", "Where a request stands; and what runners do with it."),
+    ("secrets", "Encrypted values for tools."),
+    ("agents", "Who may do what in a tenant."),
+    ("operations", "Health, metrics, this description."),
+];
+
+/// The document before any route is in it.
+pub fn bare() -> OpenApi {
+    OpenApiBuilder::new()
+        .info(
+            InfoBuilder::new()
+                .title("RCRT tool runtime")
+                .version(env!("CARGO_PKG_VERSION"))
+                .description(Some(
+                    "Write a `tool.request.v1` record, and exactly one `tool.response.v1` comes back. Get a token \
+                     from `/auth/token` and send it as `Authorization: Bearer …`. Refusals are RFC 9457 problem \
+                     documents with a stable `code`.",
+                ))
+                .build(),
+        )
+        .tags(Some(TAGS.map(|(name, description)| {
+            TagBuilder::new().name(name).description(Some(description)).build()
+        })))
+        .build()
+}
+
+fn document() -> OpenApi {
+    let mut router = OpenApiRouter::<ServerState>::with_openapi(bare());
+    for Entry { access, route: (mut schemas, mut paths, handler) } in table() {
+        for operation in paths.paths.values_mut().flat_map(operations) {
+            complete(operation, access);
+        }
+        Problem::schemas(&mut schemas);
+        schemas.push((Problem::name().into_owned(), Problem::schema()));
+        router = router.routes((schemas, paths, handler));
+    }
+    let mut document = router.into_openapi();
+    let components = document.components.get_or_insert_default();
+    components.security_schemes.insert(
+        "token".into(),
+        RefOr::T(SecurityScheme::Http(
+            Http::builder()
+                .scheme(HttpAuthScheme::Bearer)
+                .bearer_format("JWT")
+                .description(Some("A token from /auth/token."))
+                .build(),
+        )),
+    );
+    document.extensions = Some(ExtensionsBuilder::new().add("x-problem-codes", codes()).build());
+    document
+}
+
+fn operations(path: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    [&mut path.get, &mut path.put, &mut path.post, &mut path.delete, &mut path.patch].into_iter().flatten()
+}
+
+fn complete(operation: &mut Operation, access: Access) {
+    let roles = access.roles();
+    if !roles.is_empty() {
+        operation.security = Some(vec![SecurityRequirement::new("token", Vec::<String>::new())]);
+        let allowed = format!("Roles: {}.", names(&roles));
+        operation.description = Some(match operation.description.take() {
+            Some(text) if !text.is_empty() => format!("{text}\n\n{allowed}"),
+            _ => allowed,
+        });
+        let list: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
+        operation.extensions.get_or_insert_default().merge(ExtensionsBuilder::new().add("x-roles", list).build());
+    }
+    let problem = ResponseBuilder::new()
+        .description("Refused: a problem document that says why")
+        .content(
+            MEDIA_TYPE,
+            ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build(),
+        )
+        .build();
+    operation.responses.responses.insert("default".into(), RefOr::T(problem));
+}
+
+fn codes() -> Value {
+    CODES
+        .iter()
+        .map(|(code, status, title, advice)| {
+            json!({"code": code, "status": status.as_u16(), "title": title, "advice": advice})
+        })
+        .collect()
+}

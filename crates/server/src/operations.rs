@@ -1,0 +1,88 @@
+//! What operators and newcomers ask: health, metrics, the API's description and its page.
+
+use std::time::Duration;
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderName, HeaderValue, header},
+    response::{IntoResponse, Response},
+};
+use breadcrumb::StoreError;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::{ServerState, metrics, openapi, problem::Problem};
+
+const PING_TIME: Duration = Duration::from_secs(5);
+
+#[derive(Serialize, ToSchema)]
+pub struct Health {
+    /// `ok`; anything else is a problem document with status 503.
+    status: &'static str,
+    /// The server's version.
+    version: &'static str,
+}
+
+/// Is the server well?
+///
+/// Asks the database.
+#[utoipa::path(get, path = "/health", tag = "operations", operation_id = "health",
+    responses((status = 200, body = Health)))]
+pub async fn health(State(state): State<ServerState>) -> Result<Json<Health>, Problem> {
+    tokio::time::timeout(PING_TIME, state.tenancy.ping())
+        .await
+        .map_err(|_| StoreError::Unavailable("no answer to a ping".into()))??;
+    Ok(Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))
+}
+
+/// Metrics for Prometheus
+#[utoipa::path(get, path = "/metrics", tag = "operations", operation_id = "metrics",
+    responses((status = 200, body = String, content_type = "text/plain")))]
+pub async fn metrics() -> Response {
+    text("text/plain; version=0.0.4; charset=utf-8", metrics::render())
+}
+
+/// This description
+#[utoipa::path(get, path = "/openapi.json", tag = "operations", operation_id = "openapi",
+    responses((status = 200, description = "OpenAPI 3.1", body = Object)))]
+pub async fn openapi() -> Response {
+    text("application/json", openapi::TEXT.as_str())
+}
+
+/// The page that shows this description
+#[utoipa::path(get, path = "/docs", tag = "operations", operation_id = "docs",
+    responses((status = 200, body = String, content_type = "text/html")))]
+pub async fn docs() -> Response {
+    let mut page = text("text/html; charset=utf-8", include_str!("docs/page.html"));
+    page.headers_mut().insert(
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static(
+            "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self' data:; \
+             base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        ),
+    );
+    page
+}
+
+/// The page's style
+#[utoipa::path(get, path = "/docs/page.css", tag = "operations", operation_id = "docs_style",
+    responses((status = 200, body = String, content_type = "text/css")))]
+pub async fn docs_style() -> Response {
+    text("text/css; charset=utf-8", include_str!("docs/page.css"))
+}
+
+/// The page's script
+#[utoipa::path(get, path = "/docs/page.js", tag = "operations", operation_id = "docs_script",
+    responses((status = 200, body = String, content_type = "text/javascript")))]
+pub async fn docs_script() -> Response {
+    text("text/javascript; charset=utf-8", include_str!("docs/page.js"))
+}
+
+fn text(media_type: &'static str, body: impl IntoResponse) -> Response {
+    const NOSNIFF: (HeaderName, HeaderValue) =
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let kind = (header::CONTENT_TYPE, HeaderValue::from_static(media_type));
+    let no_cache = (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    ([kind, no_cache, NOSNIFF], body).into_response()
+}

@@ -1,0 +1,219 @@
+//! Every refusal as an RFC 9457 problem document. The one place where an error becomes words for a caller: what the
+//! database or a panic says goes to the log and never further.
+
+use axum::{
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use breadcrumb::{StoreError, Violation, Violations};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+/// The media type of a problem document.
+pub const MEDIA_TYPE: &str = "application/problem+json";
+
+/// An RFC 9457 problem document. `code` is the stable name of the problem; the members after it belong to some codes
+/// only.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Problem {
+    /// Where the code is explained: `/docs#problem-<code>`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub title: &'static str,
+    /// The HTTP status.
+    pub status: u16,
+    /// What went wrong with this request, and what would be right.
+    pub detail: String,
+    pub code: &'static str,
+    /// `invalid`: everything that is wrong with the input.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub violations: Vec<Violation>,
+    /// `version_conflict`: the version that the caller named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expected: Option<i64>,
+    /// `version_conflict`: the version that the record is at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub actual: Option<i64>,
+    /// `not_found`: the kind of thing that is not there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub what: Option<&'static str>,
+    /// `not_found`: its id. `lease_lost`: the request's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Uuid>,
+    /// `too_large`: the most bytes that are taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// `malformed_json`: where the reader stopped, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub column: Option<usize>,
+    #[serde(skip)]
+    #[schema(ignore)]
+    headers: HeaderMap,
+}
+
+/// Every code with its status, its title and what a caller should do; the page at `/docs` shows it.
+pub const CODES: [(&str, StatusCode, &str, &str); 18] = [
+    ("malformed_json", StatusCode::BAD_REQUEST, "Malformed JSON", "Mend the body at `line` and `column`."),
+    ("invalid", StatusCode::BAD_REQUEST, "Invalid input", "Mend each of the `violations`."),
+    ("unauthorized", StatusCode::UNAUTHORIZED, "No valid token", "Get a token from /auth/token and send it."),
+    ("forbidden", StatusCode::FORBIDDEN, "Not allowed", "Ask with a token that has one of the named roles."),
+    ("not_found", StatusCode::NOT_FOUND, "Not found", "It is not there, or it belongs to another tenant."),
+    ("unknown_path", StatusCode::NOT_FOUND, "Unknown path", "The paths are listed at /docs."),
+    ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", "Use a method from the Allow header."),
+    ("timeout", StatusCode::REQUEST_TIMEOUT, "The request came too slowly", "Send it again."),
+    ("lease_lost", StatusCode::CONFLICT, "Lease lost", "Stop working on this call; another runner may have it."),
+    ("version_conflict", StatusCode::PRECONDITION_FAILED, "Version conflict", "Read the record again and repeat the change."),
+    ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "Too large", "Send at most `limit` bytes."),
+    ("unsupported_media_type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported media type", "Send application/json, not compressed."),
+    ("foreign_host", StatusCode::MISDIRECTED_REQUEST, "Foreign host", "A server with open auth answers only to loopback names."),
+    ("idempotency_mismatch", StatusCode::UNPROCESSABLE_ENTITY, "Idempotency-Key used before", "Use a new key for a new body."),
+    ("precondition_required", StatusCode::PRECONDITION_REQUIRED, "If-Match required", "Send If-Match with the version that you read."),
+    ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Internal error", "The log has the cause beside the X-Request-Id."),
+    ("unavailable", StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "Try again after a moment."),
+    ("full", StatusCode::INSUFFICIENT_STORAGE, "Out of disk space", "Nothing was written. Tell the operator."),
+];
+
+impl Problem {
+    /// A problem of one of the [`CODES`].
+    fn new(code: &'static str, detail: impl Into<String>) -> Self {
+        let known = CODES.into_iter().find(|known| known.0 == code);
+        let (code, status, title, _) =
+            known.unwrap_or((code, StatusCode::INTERNAL_SERVER_ERROR, "Internal error", ""));
+        Self {
+            kind: format!("/docs#problem-{code}"),
+            title,
+            status: status.as_u16(),
+            detail: detail.into(),
+            code,
+            violations: Vec::new(),
+            expected: None,
+            actual: None,
+            what: None,
+            id: None,
+            limit: None,
+            line: None,
+            column: None,
+            headers: HeaderMap::new(),
+        }
+    }
+
+    pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Violations::one(field, message).into()
+    }
+
+    pub fn malformed_json(detail: impl Into<String>, line: usize, column: usize) -> Self {
+        Self { line: Some(line), column: Some(column), ..Self::new("malformed_json", detail) }
+    }
+
+    pub fn unsupported_media_type(detail: impl Into<String>) -> Self {
+        Self::new("unsupported_media_type", detail).with_header(header::ACCEPT, "application/json")
+    }
+
+    pub fn too_large(limit: usize) -> Self {
+        let detail = format!("the body is too large: at most {limit} bytes are taken");
+        Self { limit: Some(limit), ..Self::new("too_large", detail) }
+    }
+
+    pub fn timeout() -> Self {
+        Self::new("timeout", "the body did not arrive in time")
+    }
+
+    pub fn precondition_required() -> Self {
+        Self::new("precondition_required", "send If-Match with the version that you read, such as If-Match: \"3\"")
+    }
+
+    /// No token at all: the challenge names no error, as RFC 6750 asks.
+    pub fn token_missing(how: &str) -> Self {
+        Self::new("unauthorized", format!("this needs a token: {how}"))
+            .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"rcrt\"")
+    }
+
+    pub fn unauthorized(detail: impl Into<String>) -> Self {
+        Self::new("unauthorized", detail)
+            .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"rcrt\", error=\"invalid_token\"")
+    }
+
+    pub fn forbidden(detail: impl Into<String>) -> Self {
+        Self::new("forbidden", detail)
+            .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"rcrt\", error=\"insufficient_scope\"")
+    }
+
+    pub fn foreign_host() -> Self {
+        Self::new(
+            "foreign_host",
+            "this server gives tokens without a key, so it answers only when it is addressed as localhost or a \
+             loopback address (another web site may be behind this request)",
+        )
+    }
+
+    pub fn unknown_path(path: &str) -> Self {
+        let shown: String = path.chars().take(200).collect();
+        Self::new("unknown_path", format!("{shown} is no path of this server; /docs lists them"))
+    }
+
+    pub fn method_not_allowed(method: &str, path: &str) -> Self {
+        let shown: String = path.chars().take(200).collect();
+        Self::new("method_not_allowed", format!("{shown} does not take {method}; the Allow header lists what it takes"))
+    }
+
+    pub fn internal() -> Self {
+        Self::new("internal", "a fault of the server; the log has the cause beside the X-Request-Id of this answer")
+    }
+
+    fn with_header(mut self, name: header::HeaderName, value: &'static str) -> Self {
+        self.headers.insert(name, HeaderValue::from_static(value));
+        self
+    }
+}
+
+impl From<Violations> for Problem {
+    fn from(violations: Violations) -> Self {
+        Self { violations: violations.0.clone(), ..Self::new("invalid", violations.to_string()) }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Self {
+        let detail = error.to_string();
+        match error {
+            StoreError::NotFound { what, id } => {
+                Self { what: Some(what), id: Some(id), ..Self::new("not_found", detail) }
+            }
+            StoreError::VersionConflict { expected, actual } => {
+                Self { expected: Some(expected), actual: Some(actual), ..Self::new("version_conflict", detail) }
+            }
+            StoreError::Invalid(violations) => violations.into(),
+            StoreError::IdempotencyMismatch => Self::new("idempotency_mismatch", detail),
+            StoreError::LeaseLost { request } => Self { id: Some(request), ..Self::new("lease_lost", detail) },
+            StoreError::Unauthorized(why) => Self::unauthorized(why),
+            StoreError::Forbidden(why) => Self::forbidden(why),
+            StoreError::TooLarge { limit } => Self::too_large(limit),
+            StoreError::Full => {
+                tracing::error!("the store is out of disk space");
+                Self::new("full", detail)
+            }
+            StoreError::Unavailable(cause) => {
+                tracing::warn!(cause, "the store cannot be reached");
+                Self::new("unavailable", "the store cannot be reached now; try again")
+                    .with_header(header::RETRY_AFTER, "1")
+            }
+            StoreError::Internal(cause) => {
+                tracing::error!(cause, "internal error");
+                Self::internal()
+            }
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(mut self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut headers = std::mem::take(&mut self.headers);
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        (status, headers, serde_json::to_vec(&self).unwrap_or_default()).into_response()
+    }
+}

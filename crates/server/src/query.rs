@@ -1,0 +1,89 @@
+//! The query of a request, read so that nothing in it is overlooked: a parameter that no handler takes is an error.
+
+use std::str::FromStr;
+
+use axum::{extract::FromRequestParts, http::request::Parts};
+use breadcrumb::Violations;
+use url::form_urlencoded;
+
+use crate::problem::Problem;
+
+/// The parameters that are not taken yet.
+pub struct Query {
+    pairs: Vec<(String, String)>,
+    found: Violations,
+}
+
+impl Query {
+    pub fn parse(query: Option<&str>) -> Self {
+        Self {
+            pairs: form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect(),
+            found: Violations::default(),
+        }
+    }
+
+    /// Every value of a parameter that may be repeated.
+    pub fn take_all(&mut self, name: &str) -> Vec<String> {
+        let (taken, rest) = std::mem::take(&mut self.pairs).into_iter().partition(|(key, _)| key == name);
+        self.pairs = rest;
+        let taken: Vec<(String, String)> = taken;
+        taken.into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// The value of a parameter that may be there once.
+    pub fn take(&mut self, name: &str) -> Result<Option<String>, Violations> {
+        let mut values = self.take_all(name);
+        if values.len() > 1 {
+            return Err(Violations::one(name, "is given more than once"));
+        }
+        Ok(values.pop())
+    }
+
+    /// A parameter of another type; what is wrong is remembered for [`Query::finish`], and `default` stands for it.
+    pub fn take_as<T: FromStr>(&mut self, name: &str, what: &str, default: T) -> T {
+        match self.take(name) {
+            Ok(None) => default,
+            Ok(Some(text)) => text.parse().unwrap_or_else(|_| {
+                self.found.add(name, format!("is {:?}; must be {what}", shortened(&text)));
+                default
+            }),
+            Err(found) => {
+                self.found.0.extend(found.0);
+                default
+            }
+        }
+    }
+
+    /// A parameter as text, in the manner of [`Query::take_as`].
+    pub fn take_text(&mut self, name: &str) -> Option<String> {
+        self.take(name).unwrap_or_else(|found| {
+            self.found.0.extend(found.0);
+            None
+        })
+    }
+
+    pub fn wrong(&mut self, name: &str, message: impl Into<String>) {
+        self.found.add(name, message);
+    }
+
+    /// `Ok` when every parameter was taken and was right.
+    pub fn finish(mut self, known: &[&str]) -> Result<(), Problem> {
+        for (name, _) in &self.pairs {
+            let known = if known.is_empty() { "there are none".to_owned() } else { known.join(", ") };
+            self.found.add(shortened(name), format!("is no parameter of this path; the parameters are: {known}"));
+        }
+        Ok(self.found.into_result()?)
+    }
+}
+
+fn shortened(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Query {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
+        Ok(Self::parse(parts.uri.query()))
+    }
+}

@@ -1,0 +1,98 @@
+//! The route table: every path of the server, and who may call it. A route enters the server and its OpenAPI document
+//! only by way of this table, and an entry without an [`Access`] does not compile.
+
+use axum::{Router, extract::Request, middleware, response::{IntoResponse, Response}};
+use breadcrumb::Role::{self, Emitter, Runner, Subscriber};
+use utoipa_axum::{
+    router::{OpenApiRouter, UtoipaMethodRouter},
+    routes,
+};
+
+use crate::{
+    ServerState,
+    access::{self, Access},
+    agents, auth, breadcrumbs, calls, events, operations, openapi,
+    problem::Problem,
+    secrets,
+};
+
+/// One operation.
+pub struct Entry {
+    pub access: Access,
+    pub route: UtoipaMethodRouter<ServerState>,
+}
+
+const READERS: Access = Access::Roles(&[Emitter, Subscriber, Runner]);
+/// A runner writes on behalf of the tools that it runs.
+const WRITERS: Access = Access::Roles(&[Emitter, Runner]);
+const FOLLOWERS: &[Role] = &[Subscriber, Runner];
+const RUNNERS: Access = Access::Roles(&[Runner]);
+const CURATORS: Access = Access::Roles(&[]);
+
+fn entry(access: Access, route: UtoipaMethodRouter<ServerState>) -> Entry {
+    Entry { access, route }
+}
+
+/// Every operation of the server.
+pub fn table() -> Vec<Entry> {
+    vec![
+        entry(Access::Anyone, routes!(auth::token)),
+        // Records
+        entry(WRITERS, routes!(breadcrumbs::create)),
+        entry(READERS, routes!(breadcrumbs::list)),
+        entry(READERS, routes!(breadcrumbs::search)),
+        entry(READERS, routes!(breadcrumbs::get)),
+        entry(READERS, routes!(breadcrumbs::full)),
+        entry(READERS, routes!(breadcrumbs::history)),
+        entry(WRITERS, routes!(breadcrumbs::update)),
+        entry(WRITERS, routes!(breadcrumbs::delete)),
+        // Events
+        entry(Access::RolesOrQueryToken(FOLLOWERS), routes!(events::stream)),
+        entry(Access::Roles(FOLLOWERS), routes!(events::latest)),
+        // Calls
+        entry(READERS, routes!(calls::get)),
+        entry(WRITERS, routes!(calls::cancel)),
+        entry(RUNNERS, routes!(calls::claim)),
+        entry(RUNNERS, routes!(calls::start)),
+        entry(RUNNERS, routes!(calls::heartbeat)),
+        entry(RUNNERS, routes!(calls::complete)),
+        entry(RUNNERS, routes!(calls::release)),
+        // Secrets
+        entry(CURATORS, routes!(secrets::create)),
+        entry(RUNNERS, routes!(secrets::list)),
+        entry(CURATORS, routes!(secrets::rotate)),
+        entry(CURATORS, routes!(secrets::delete)),
+        entry(RUNNERS, routes!(secrets::decrypt)),
+        // Agents
+        entry(CURATORS, routes!(agents::create)),
+        entry(CURATORS, routes!(agents::list)),
+        entry(CURATORS, routes!(agents::get)),
+        entry(CURATORS, routes!(agents::delete)),
+        // Operations
+        entry(Access::Anyone, routes!(operations::health)),
+        entry(Access::Anyone, routes!(operations::metrics)),
+        entry(Access::Anyone, routes!(operations::openapi)),
+        entry(Access::Anyone, routes!(operations::docs)),
+        entry(Access::Anyone, routes!(operations::docs_style)),
+        entry(Access::Anyone, routes!(operations::docs_script)),
+    ]
+}
+
+/// The table as a router, each route behind its check.
+pub fn router(state: ServerState) -> Router {
+    let mut router = OpenApiRouter::with_openapi(openapi::bare());
+    for Entry { access, route: (schemas, paths, handler) } in table() {
+        let guard = middleware::from_fn_with_state((state.clone(), access), access::check);
+        router = router.routes((schemas, paths, handler.route_layer(guard)));
+    }
+    let (router, _) = router.split_for_parts();
+    router.fallback(unknown_path).method_not_allowed_fallback(method_not_allowed).with_state(state)
+}
+
+async fn unknown_path(request: Request) -> Response {
+    Problem::unknown_path(request.uri().path()).into_response()
+}
+
+async fn method_not_allowed(request: Request) -> Response {
+    Problem::method_not_allowed(request.method().as_str(), request.uri().path()).into_response()
+}

@@ -1,0 +1,92 @@
+//! Tokens: JWTs signed with HMAC-SHA-256 that say which agent of which tenant asks, with which roles, until when.
+
+use std::time::Duration;
+
+use breadcrumb::{Identity, Role};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::ServerError;
+
+/// The fewest bytes of a signing key (the length of the hash, as RFC 7518 asks).
+pub const MIN_KEY_BYTES: usize = 32;
+
+/// The key that signs tokens. Whoever has it can make tokens for every tenant.
+#[derive(Clone)]
+pub struct TokenKey {
+    encoding: EncodingKey,
+    decoding: DecodingKey,
+}
+
+/// What a token says, once its signature and its time are proven.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProvenToken {
+    pub identity: Identity,
+    /// Seconds since 1970.
+    pub expires_at: u64,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TokenError {
+    #[error("the token has expired")]
+    Expired,
+    #[error("the token is not one of this server")]
+    Forged,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Claims {
+    owner_id: Uuid,
+    agent_id: Uuid,
+    roles: Vec<Role>,
+    exp: u64,
+    iat: u64,
+    jti: Uuid,
+}
+
+impl TokenKey {
+    /// A key of at least [`MIN_KEY_BYTES`] random bytes.
+    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ServerError> {
+        if bytes.len() < MIN_KEY_BYTES {
+            return Err(ServerError::WeakTokenKey { bytes: bytes.len() });
+        }
+        Ok(Self { encoding: EncodingKey::from_secret(bytes), decoding: DecodingKey::from_secret(bytes) })
+    }
+
+    /// A token for this identity, good for `ttl` from now.
+    pub fn issue(&self, identity: &Identity, ttl: Duration) -> Result<String, ServerError> {
+        let now = jsonwebtoken::get_current_timestamp();
+        let claims = Claims {
+            owner_id: identity.owner_id,
+            agent_id: identity.agent_id,
+            roles: identity.roles.clone(),
+            exp: now.saturating_add(ttl.as_secs()),
+            iat: now,
+            jti: Uuid::new_v4(),
+        };
+        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)
+            .map_err(|error| ServerError::Sign(error.to_string()))
+    }
+
+    pub fn verify(&self, token: &str) -> Result<ProvenToken, TokenError> {
+        let mut rules = Validation::new(Algorithm::HS256);
+        rules.leeway = 0;
+        let claims = jsonwebtoken::decode::<Claims>(token, &self.decoding, &rules)
+            .map_err(|error| match error.kind() {
+                jsonwebtoken::errors::ErrorKind::ExpiredSignature => TokenError::Expired,
+                _ => TokenError::Forged,
+            })?
+            .claims;
+        Ok(ProvenToken {
+            identity: Identity { owner_id: claims.owner_id, agent_id: claims.agent_id, roles: claims.roles },
+            expires_at: claims.exp,
+        })
+    }
+}
+
+impl std::fmt::Debug for TokenKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("TokenKey")
+    }
+}
