@@ -1,6 +1,13 @@
 //! Source → JavaScript and a source map.
 
-use crate::SourceMap;
+use std::path::{Path, PathBuf};
+
+use oxc::codegen::{Codegen, CodegenOptions, CommentOptions};
+use oxc::transformer::{TransformOptions, Transformer};
+
+use crate::source_map::Segment;
+use crate::syntax::{self, Tree};
+use crate::{SourceMap, unsupported};
 
 /// The longest source that is read, in bytes.
 pub const MAX_SOURCE_BYTES: usize = 1024 * 1024;
@@ -28,8 +35,44 @@ pub struct SyntaxError {
     pub message: String,
 }
 
-/// Strips the types. `file_name` is only a name (in messages); nothing is read from disk.
+/// Strips the types and rewrites what only TypeScript has (enums, namespaces, parameter properties). The rest stays
+/// as it is: the target is the newest ECMAScript. `file_name` is only a name; nothing is read from disk.
+///
+/// Decorators, `accessor` fields and JSX are errors: no engine here runs them, and rewriting them would need imports.
 pub fn compile(source: &str, file_name: &str, dialect: Dialect) -> Result<Compiled, Vec<SyntaxError>> {
-    let _ = (file_name, dialect);
-    Ok(Compiled { javascript: source.to_owned(), source_map: SourceMap::identity() })
+    syntax::with_tree(source, dialect, |tree| {
+        let unsupported = unsupported::find(&tree);
+        if !unsupported.is_empty() {
+            return Err(unsupported);
+        }
+        match dialect {
+            Dialect::JavaScript => Ok(Compiled { javascript: source.to_owned(), source_map: SourceMap::identity() }),
+            Dialect::TypeScript => emit(tree, file_name),
+        }
+    })
+}
+
+fn emit(tree: Tree<'_, '_>, file_name: &str) -> Result<Compiled, Vec<SyntaxError>> {
+    let Tree { allocator, mut program, scoping, lines } = tree;
+    let options = TransformOptions::default();
+    let transformed =
+        Transformer::new(allocator, Path::new(file_name), &options).build_with_scoping(scoping, &mut program);
+    if transformed.diagnostics.has_errors() {
+        return Err(syntax::errors(&transformed.diagnostics, lines));
+    }
+    let options = CodegenOptions {
+        source_map_path: Some(PathBuf::from(file_name)),
+        comments: CommentOptions::disabled(),
+        ..CodegenOptions::default()
+    };
+    let printed = Codegen::new().with_options(options).build(&program);
+    let segments = printed.map.iter().flat_map(|map| {
+        map.get_tokens().filter(|token| token.get_source_id().is_some()).map(|token| Segment {
+            line: token.get_dst_line(),
+            column: token.get_dst_col(),
+            source_line: token.get_src_line(),
+            source_column: token.get_src_col(),
+        })
+    });
+    Ok(Compiled { source_map: SourceMap::from_segments(segments.collect()), javascript: printed.code })
 }

@@ -4,8 +4,17 @@
 //! errors, never a crash.
 
 mod compile;
+mod entry;
+mod forbidden;
+mod inspect;
+mod nesting;
 mod position;
+mod scan;
 mod source_map;
+mod static_text;
+mod syntax;
+mod unsupported;
 
 pub use compile::{Compiled, Dialect, MAX_SOURCE_BYTES, SyntaxError, compile};
+pub use inspect::{Finding, Rule, inspect};
 pub use source_map::SourceMap;

@@ -1,0 +1,147 @@
+//! The one entry that a runner calls: `export async function execute(input, context)`.
+
+use oxc::ast::ast::{
+    BindingPattern, Declaration, ExportDefaultDeclarationKind, Expression, Function, Program, Statement,
+    VariableDeclaration,
+};
+use oxc::span::{GetSpan, Span};
+
+use crate::inspect::{Findings, Rule};
+
+const NAME: &str = "execute";
+const MISSING: &str = "the code exports no execute: add export async function execute(input, context) { … }";
+const ONLY_DEFAULT: &str =
+    "a default export is not enough: the runner calls execute by name; write export async function execute(…)";
+const ONLY_TYPE: &str = "execute is exported as a type only: export the function itself";
+const NO_FUNCTION: &str = "execute is exported, but the code shows no function for it here: write it as \
+                           async function execute(input, context) { … }";
+const NOT_ASYNC: &str = "execute must be async: write async before it, and await what it calls";
+const GENERATOR: &str = "execute must not be a generator: take the * away and return the result";
+
+/// What is behind a name.
+#[derive(Clone, Copy)]
+enum Meant {
+    Function {
+        is_async: bool,
+        is_generator: bool,
+        span: Span,
+    },
+    /// Something whose kind the source does not show.
+    Other(Span),
+}
+
+/// How the module exports `execute`.
+enum Exported {
+    No,
+    TypeOnly(Span),
+    As(Meant),
+}
+
+pub(crate) fn check(program: &Program<'_>, findings: &mut Findings<'_, '_>) {
+    match exported(program) {
+        Exported::No => match default_export(program) {
+            Some(span) => findings.add(Rule::ExecuteExported, span, ONLY_DEFAULT),
+            None => findings.add(Rule::ExecuteExported, Span::new(0, 0), MISSING),
+        },
+        Exported::TypeOnly(span) => findings.add(Rule::ExecuteExported, span, ONLY_TYPE),
+        Exported::As(Meant::Other(span)) => findings.add(Rule::ExecuteAsync, span, NO_FUNCTION),
+        Exported::As(Meant::Function { is_async, is_generator, span }) => {
+            if !is_async {
+                findings.add(Rule::ExecuteAsync, span, NOT_ASYNC);
+            }
+            if is_generator {
+                findings.add(Rule::ExecuteAsync, span, GENERATOR);
+            }
+        }
+    }
+}
+
+fn exported(program: &Program<'_>) -> Exported {
+    for statement in &program.body {
+        match statement {
+            Statement::ExportDeclaration(export) => {
+                if let Some(meant) = declared(&export.declaration, NAME) {
+                    return Exported::As(meant);
+                }
+            }
+            Statement::ExportNamedDeclaration(export) => {
+                for specifier in export.specifiers.iter().filter(|specifier| specifier.exported.name() == NAME) {
+                    if export.export_kind.is_type() || specifier.export_kind.is_type() {
+                        return Exported::TypeOnly(specifier.span);
+                    }
+                    let local = specifier.local.name();
+                    let meant = top_level(program, local.as_str()).unwrap_or(Meant::Other(specifier.span));
+                    return Exported::As(meant);
+                }
+            }
+            _ => {}
+        }
+    }
+    Exported::No
+}
+
+fn default_export(program: &Program<'_>) -> Option<Span> {
+    program.body.iter().find_map(|statement| match statement {
+        Statement::ExportDefaultDeclaration(export)
+            if !matches!(export.declaration, ExportDefaultDeclarationKind::TSInterfaceDeclaration(_)) =>
+        {
+            Some(export.span)
+        }
+        _ => None,
+    })
+}
+
+/// What a name of the module's own scope is declared as.
+fn top_level(program: &Program<'_>, name: &str) -> Option<Meant> {
+    program.body.iter().find_map(|statement| match statement {
+        Statement::FunctionDeclaration(function) => function_named(function, name),
+        Statement::VariableDeclaration(variables) => variable_named(variables, name),
+        Statement::ExportDeclaration(export) => declared(&export.declaration, name),
+        Statement::ExportDefaultDeclaration(export) => match &export.declaration {
+            ExportDefaultDeclarationKind::FunctionDeclaration(function) => function_named(function, name),
+            _ => None,
+        },
+        _ => None,
+    })
+}
+
+fn declared(declaration: &Declaration<'_>, name: &str) -> Option<Meant> {
+    match declaration {
+        Declaration::FunctionDeclaration(function) => function_named(function, name),
+        Declaration::VariableDeclaration(variables) => variable_named(variables, name),
+        Declaration::ClassDeclaration(class) => {
+            let id = class.id.as_ref().filter(|id| id.name == name)?;
+            Some(Meant::Other(id.span))
+        }
+        _ => None,
+    }
+}
+
+/// Overload signatures and `declare function` have no body: they are not the function.
+fn function_named(function: &Function<'_>, name: &str) -> Option<Meant> {
+    let id = function.id.as_ref().filter(|id| id.name == name)?;
+    function.body.as_ref()?;
+    Some(Meant::Function { is_async: function.r#async, is_generator: function.generator, span: id.span })
+}
+
+fn variable_named(variables: &VariableDeclaration<'_>, name: &str) -> Option<Meant> {
+    if variables.declare {
+        return None;
+    }
+    variables.declarations.iter().find_map(|variable| {
+        let BindingPattern::BindingIdentifier(id) = &variable.id else { return None };
+        if id.name != name {
+            return None;
+        }
+        let Some(init) = &variable.init else { return Some(Meant::Other(id.span)) };
+        Some(match init.get_inner_expression() {
+            Expression::ArrowFunctionExpression(arrow) => {
+                Meant::Function { is_async: arrow.r#async, is_generator: false, span: id.span }
+            }
+            Expression::FunctionExpression(function) => {
+                Meant::Function { is_async: function.r#async, is_generator: function.generator, span: id.span }
+            }
+            other => Meant::Other(other.span()),
+        })
+    })
+}

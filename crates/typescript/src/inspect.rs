@@ -1,0 +1,82 @@
+//! What the syntax tree of a tool's code tells against it.
+
+use oxc::span::Span;
+
+use crate::position::Lines;
+use crate::syntax::with_tree;
+use crate::{Dialect, SyntaxError, entry, forbidden};
+
+/// A rule that tool code keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Rule {
+    /// No `eval`, by whatever name it is reached.
+    NoEval,
+    /// No code from strings: the constructors of functions, and timers with a string.
+    NoFunctionConstructor,
+    NoStringTimer,
+    /// No `import(…)`.
+    NoDynamicImport,
+    /// No `import … from`, no `export … from`, types included.
+    NoImport,
+    NoRequire,
+    NoImportMeta,
+    /// A value named `execute` is exported.
+    ExecuteExported,
+    /// `execute` is an async function.
+    ExecuteAsync,
+}
+
+impl Rule {
+    /// The rule's stable name, as reports print it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NoEval => "no-eval",
+            Self::NoFunctionConstructor => "no-function-constructor",
+            Self::NoStringTimer => "no-string-timer",
+            Self::NoDynamicImport => "no-dynamic-import",
+            Self::NoImport => "no-import",
+            Self::NoRequire => "no-require",
+            Self::NoImportMeta => "no-import-meta",
+            Self::ExecuteExported => "execute-exported",
+            Self::ExecuteAsync => "execute-async",
+        }
+    }
+}
+
+/// A breach of a rule. Line and column start at 1; the column counts UTF-16 units.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub rule: Rule,
+    pub line: u32,
+    pub column: u32,
+    /// What is wrong and what to do instead.
+    pub message: String,
+}
+
+/// Every breach of a [`Rule`], in the order of the source; or why there is no tree to look at.
+///
+/// The rules see what stands in the tree: a name computed at run time escapes them. They are for authors; the
+/// sandbox is what holds.
+pub fn inspect(source: &str, dialect: Dialect) -> Result<Vec<Finding>, Vec<SyntaxError>> {
+    with_tree(source, dialect, |tree| {
+        let mut findings = Findings { lines: tree.lines, found: Vec::new() };
+        forbidden::find(&tree, &mut findings);
+        entry::check(&tree.program, &mut findings);
+        let mut found = findings.found;
+        found.sort_by_key(|finding| (finding.line, finding.column, finding.rule));
+        found.dedup_by_key(|finding| (finding.line, finding.column, finding.rule));
+        Ok(found)
+    })
+}
+
+pub(crate) struct Findings<'t, 's> {
+    lines: &'t Lines<'s>,
+    found: Vec<Finding>,
+}
+
+impl Findings<'_, '_> {
+    pub(crate) fn add(&mut self, rule: Rule, span: Span, message: impl Into<String>) {
+        let (line, column) = self.lines.of(span.start as usize);
+        self.found.push(Finding { rule, line, column, message: message.into() });
+    }
+}

@@ -1,0 +1,33 @@
+//! Text that an expression is known to be without running it.
+
+use oxc::ast::ast::Expression;
+
+/// The text of a literal, of a template without holes, or of a sum of such; at most a few hundred bytes of it matter
+/// for a name, so longer text is no answer.
+pub(crate) fn static_text(expression: &Expression<'_>) -> Option<String> {
+    const LONGEST: usize = 300;
+    // A sum leans to the left: the parts are met from the last to the first.
+    let mut parts = Vec::new();
+    let mut left = expression.get_inner_expression();
+    while let Expression::BinaryExpression(sum) = left {
+        if sum.operator.as_str() != "+" || parts.len() > LONGEST {
+            return None;
+        }
+        parts.push(literal(sum.right.get_inner_expression())?);
+        left = sum.left.get_inner_expression();
+    }
+    parts.push(literal(left)?);
+    let text: String = parts.into_iter().rev().collect();
+    (text.len() <= LONGEST).then_some(text)
+}
+
+fn literal(expression: &Expression<'_>) -> Option<String> {
+    match expression {
+        Expression::StringLiteral(text) => Some(text.value.to_string()),
+        Expression::TemplateLiteral(template) => {
+            let [only] = template.quasis.as_slice() else { return None };
+            only.value.cooked.map(|text| text.to_string())
+        }
+        _ => None,
+    }
+}
