@@ -1,0 +1,53 @@
+//! The default tenant, and the agents that the program itself acts as.
+
+use breadcrumb::{AgentInfo, Identity, NewAgent, Role, StoreError, Tenancy};
+use uuid::Uuid;
+
+/// The tenant that a fresh installation has.
+pub const DEFAULT_TENANT: &str = "default";
+
+/// Who acts in the default tenant.
+pub struct Agents {
+    pub owner_id: Uuid,
+    /// The person at the terminal: the token in the data folder is theirs.
+    pub first: Identity,
+    /// The runner of this process.
+    pub runner: Identity,
+    /// Writes the seeded records, so that what people change is told from what came with the program.
+    pub seeder: Identity,
+}
+
+impl Agents {
+    pub async fn ensure(tenancy: &dyn Tenancy) -> Result<Self, StoreError> {
+        let tenant = tenancy.ensure_tenant(DEFAULT_TENANT).await?;
+        let agent = |name, roles: &'static [Role]| ensure(tenancy, tenant.id, name, roles);
+        Ok(Self {
+            owner_id: tenant.id,
+            // With the runner's role too: the token in the folder is to suffice for `rcrt runner` beside the server.
+            first: agent("first", &Role::ALL).await?,
+            runner: agent("runner", &[Role::Runner, Role::Emitter, Role::Subscriber]).await?,
+            seeder: agent("seeder", &[Role::Emitter, Role::Subscriber]).await?,
+        })
+    }
+}
+
+async fn ensure(
+    tenancy: &dyn Tenancy,
+    owner_id: Uuid,
+    name: &str,
+    roles: &[Role],
+) -> Result<Identity, StoreError> {
+    let identity = |agent: AgentInfo| Identity { owner_id, agent_id: agent.id, roles: agent.roles };
+    let named = |agents: Vec<AgentInfo>| agents.into_iter().find(|agent| agent.name == name);
+    if let Some(agent) = named(tenancy.agents(owner_id).await?) {
+        return Ok(identity(agent));
+    }
+    match tenancy.create_agent(owner_id, NewAgent { name: name.to_owned(), roles: roles.to_vec() }).await {
+        Ok(created) => Ok(identity(created.agent)),
+        // Another process on the same database was faster.
+        Err(StoreError::Invalid(violations)) => {
+            named(tenancy.agents(owner_id).await?).map(identity).ok_or(StoreError::Invalid(violations))
+        }
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,35 @@
+//! The data folder of this process: taken before anything is started, with the keys in it.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use postgres::DataLock;
+
+use crate::keys::Keys;
+
+/// A data folder that this process alone may write to.
+pub struct DataFolder {
+    pub lock: DataLock,
+    pub keys: Keys,
+}
+
+impl DataFolder {
+    /// Takes the folder, or says who has it.
+    pub fn take(path: &Path) -> anyhow::Result<Self> {
+        let lock = DataLock::acquire(path)?;
+        let keys = Keys::load(lock.data_dir())?;
+        Ok(Self { lock, keys })
+    }
+
+    pub fn path(&self) -> PathBuf {
+        self.lock.data_dir().to_owned()
+    }
+
+    /// Tells other processes where this one is to be found.
+    pub fn announce(&mut self, base_url: &str) -> anyhow::Result<()> {
+        self.lock.set_listening(base_url)?;
+        let file = self.lock.data_dir().join("address");
+        crate::keys::replace_private(&file, format!("{base_url}\n").as_bytes())
+            .with_context(|| format!("{} cannot be written", file.display()))
+    }
+}

@@ -1,0 +1,104 @@
+//! The database and the store on it: the private Postgres of the data folder, or one that somebody else runs.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use clap::Args;
+use postgres::{DataLock, Postgres, PostgresOptions};
+use store::{SecretsKey, Store, StoreOptions};
+use tokio_util::sync::CancellationToken;
+
+use crate::progress::Progress;
+
+#[derive(Debug, Clone, Args)]
+pub struct DatabaseOptions {
+    /// A Postgres (15 or later, with pgvector) to use instead of the embedded one
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    pub database_url: Option<String>,
+
+    /// Connections to the database at most
+    #[arg(long, env = "RCRT_DATABASE_CONNECTIONS", default_value_t = 20, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub database_connections: u32,
+}
+
+/// An open store, and the Postgres under it when that is ours.
+pub struct Database {
+    pub store: Arc<Store>,
+    postgres: Option<Postgres>,
+    /// Held as long as the store is open, whoever runs the database: the keys are in the folder.
+    _lock: Option<DataLock>,
+}
+
+impl Database {
+    /// Starts Postgres where it is ours, brings the schema up to date, and opens the store.
+    pub async fn open(
+        lock: DataLock,
+        secrets_key: [u8; 32],
+        options: &DatabaseOptions,
+        progress: &Progress,
+    ) -> anyhow::Result<Self> {
+        let say = |step: &str| progress.step(step);
+        let (admin_url, postgres, lock) = match &options.database_url {
+            Some(url) => (url.clone(), None, Some(lock)),
+            None => {
+                let places = PostgresOptions {
+                    data_dir: lock.data_dir().to_owned(),
+                    cache_dir: postgres::default_cache_dir(),
+                    durable: true,
+                };
+                let postgres = postgres::start_locked(lock, places, &say).await?;
+                (postgres.url(postgres::SUPERUSER, postgres::DATABASE), Some(postgres), None)
+            }
+        };
+        match open_store(admin_url, secrets_key, options, progress).await {
+            Ok(store) => Ok(Self { store, postgres, _lock: lock }),
+            Err(error) => {
+                if let Some(postgres) = postgres {
+                    postgres.stop().await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// `18.6`, for the embedded one.
+    pub fn postgres_version(&self) -> Option<&str> {
+        self.postgres.as_ref().map(Postgres::version)
+    }
+
+    /// Returns when our Postgres is gone for good; never when it is not ours.
+    pub async fn lost(&self) {
+        match &self.postgres {
+            Some(postgres) => {
+                postgres.wait_exit().await;
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Closes the store, then stops Postgres.
+    pub async fn close(self) {
+        self.store.close().await;
+        if let Some(postgres) = self.postgres {
+            postgres.stop().await;
+        }
+    }
+}
+
+/// Opens the store on a database that is there.
+pub async fn open_store(
+    admin_url: String,
+    secrets_key: [u8; 32],
+    options: &DatabaseOptions,
+    progress: &Progress,
+) -> anyhow::Result<Arc<Store>> {
+    let options = StoreOptions {
+        admin_url,
+        app_url: None,
+        max_connections: options.database_connections,
+        secrets_key: SecretsKey::from_bytes(secrets_key),
+    };
+    let say = |step: &str| progress.step(step);
+    Store::open(options, &say).await.context("the store cannot be opened")
+}

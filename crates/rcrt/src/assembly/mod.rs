@@ -1,0 +1,19 @@
+//! Puts the parts together: Postgres → store → server → runner. Each file starts one part; [`stop`](Running::stop)s
+//! go the other way.
+
+mod agents;
+mod data_folder;
+mod database;
+mod execution;
+mod http;
+mod port_holder;
+mod system;
+mod token_file;
+
+pub use agents::Agents;
+pub use data_folder::DataFolder;
+pub use database::{Database, DatabaseOptions, open_store};
+pub use execution::{Execution, ExecutionOptions, worker_command};
+pub use http::{Front, base_url, bind};
+pub use system::System;
+pub use token_file::TokenFile;

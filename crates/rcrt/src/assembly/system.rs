@@ -1,0 +1,123 @@
+//! The parts that run in this process, in the order in which they were started.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::{Context, anyhow};
+use breadcrumb::{Identity, Tenancy};
+use server::{AuthMode, TokenKey};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+
+use super::{Agents, DataFolder, Database, DatabaseOptions, Execution, ExecutionOptions, Front, TokenFile};
+use crate::progress::Progress;
+
+/// Whatever is up. Each step of a start fills in one part, so that an end in the middle of it stops just those.
+#[derive(Default)]
+pub struct System {
+    database: Option<Database>,
+    agents: Option<Agents>,
+    token_file: Option<TokenFile>,
+    front: Option<Front>,
+    execution: Option<Execution>,
+}
+
+impl System {
+    /// The database, the store, and the agents of the default tenant.
+    pub async fn open_store(
+        &mut self,
+        folder: DataFolder,
+        options: &DatabaseOptions,
+        progress: &Progress,
+    ) -> anyhow::Result<()> {
+        let database = Database::open(folder.lock, folder.keys.secrets, options, progress).await?;
+        let database = self.database.insert(database);
+        let agents = Agents::ensure(&*database.store).await.context("the default tenant cannot be set up")?;
+        self.agents = Some(agents);
+        Ok(())
+    }
+
+    /// The HTTP server, and the token file. Gives the token.
+    pub async fn open_front(
+        &mut self,
+        listener: TcpListener,
+        auth: AuthMode,
+        token_key: &[u8],
+        token_path: &Path,
+    ) -> anyhow::Result<String> {
+        let key = TokenKey::from_bytes(token_key)?;
+        let first = self.agents()?.first.clone();
+        let tenancy: Arc<dyn Tenancy> = self.store()?;
+        let front = Front::open(listener, auth, key.clone(), tenancy)?;
+        self.front = Some(front);
+        let (file, token) = TokenFile::write(token_path.to_owned(), key, first)?;
+        self.token_file = Some(file);
+        Ok(token)
+    }
+
+    /// The runner, beside the store.
+    pub async fn start_runner(&mut self, options: &ExecutionOptions) -> anyhow::Result<()> {
+        let runner = self.agents()?.runner.clone();
+        let store = self.acting_as(runner)?;
+        self.execution = Some(Execution::start(store, options).await?);
+        Ok(())
+    }
+
+    pub fn agents(&self) -> anyhow::Result<&Agents> {
+        self.agents.as_ref().context("the store is not open")
+    }
+
+    pub fn acting_as(&self, identity: Identity) -> anyhow::Result<Arc<dyn breadcrumb::Breadcrumbs>> {
+        Ok(self.store()?.acting_as(identity))
+    }
+
+    pub fn postgres_version(&self) -> Option<&str> {
+        self.database.as_ref().and_then(Database::postgres_version)
+    }
+
+    fn store(&self) -> anyhow::Result<Arc<store::Store>> {
+        Ok(self.database.as_ref().context("the store is not open")?.store.clone())
+    }
+
+    /// Returns when a part that the others need ends by itself, and says which.
+    pub async fn lost(&mut self) -> anyhow::Error {
+        let Self { database, front, execution, .. } = self;
+        tokio::select! {
+            () = async {
+                match database {
+                    Some(database) => database.lost().await,
+                    None => std::future::pending().await,
+                }
+            } => anyhow!("Postgres is gone and does not start again; its log is in the data folder"),
+            () = async {
+                match front {
+                    Some(front) => front.lost().await,
+                    None => std::future::pending().await,
+                }
+            } => anyhow!("the HTTP server ended by itself"),
+            ended = async {
+                match execution {
+                    Some(execution) => execution.lost().await,
+                    None => std::future::pending().await,
+                }
+            } => ended.err().unwrap_or_else(|| anyhow!("the runner ended by itself")),
+        }
+    }
+
+    /// Stops what is up, last started first: the runner finishes its calls while the store and the server still take
+    /// their answers.
+    pub async fn close(self, hurry: &CancellationToken) {
+        if let Some(execution) = self.execution {
+            execution.close(hurry).await;
+        }
+        if let Some(front) = self.front {
+            front.close(hurry).await;
+        }
+        if let Some(file) = self.token_file {
+            file.stop().await;
+        }
+        if let Some(database) = self.database {
+            database.close().await;
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! The token in the data folder: written at the start, renewed long before it ends.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context;
+use breadcrumb::Identity;
+use server::TokenKey;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+use crate::keys::replace_private;
+
+const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
+const RENEW_EVERY: Duration = Duration::from_secs(12 * 3600);
+const RETRY_EVERY: Duration = Duration::from_secs(60);
+
+/// Keeps the file fresh until it is stopped.
+pub struct TokenFile {
+    stop: CancellationToken,
+    renewal: JoinHandle<()>,
+}
+
+impl TokenFile {
+    /// Writes the file; its owner alone can read it. Gives the token too.
+    pub fn write(path: PathBuf, key: TokenKey, identity: Identity) -> anyhow::Result<(Self, String)> {
+        let token = renew(&path, &key, &identity)?;
+        let stop = CancellationToken::new();
+        let stopped = stop.clone();
+        let renewal = tokio::spawn(async move {
+            let mut pause = RENEW_EVERY;
+            loop {
+                tokio::select! {
+                    () = stopped.cancelled() => return,
+                    () = tokio::time::sleep(pause) => {}
+                }
+                pause = match renew(&path, &key, &identity) {
+                    Ok(_) => RENEW_EVERY,
+                    Err(error) => {
+                        tracing::warn!(%error, "the token in the data folder could not be renewed");
+                        RETRY_EVERY
+                    }
+                };
+            }
+        });
+        Ok((Self { stop, renewal }, token))
+    }
+
+    pub async fn stop(self) {
+        self.stop.cancel();
+        if let Err(error) = self.renewal.await {
+            tracing::warn!(%error, "the renewal of the token ended badly");
+        }
+    }
+}
+
+fn renew(path: &std::path::Path, key: &TokenKey, identity: &Identity) -> anyhow::Result<String> {
+    let token = key.issue(identity, LIFETIME)?;
+    replace_private(path, format!("{token}\n").as_bytes())
+        .with_context(|| format!("the token file {} cannot be written", path.display()))?;
+    Ok(token)
+}

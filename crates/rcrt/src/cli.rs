@@ -1,0 +1,49 @@
+//! The command line as clap reads it: one variant per subcommand, each with the options of its own file.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands::{bootstrap, call, completions, crumb, doctor, runner, secret, server, token, tool, up};
+use crate::config::Config;
+use crate::exit;
+
+/// The subcommand by which the runner starts this binary again as a sandbox worker. Not for people: `main` takes it
+/// before anything else is looked at.
+pub const SANDBOX_WORKER: &str = "sandbox-worker";
+
+/// Tools for agents: written as records, run in a sandbox, answered as records
+#[derive(Debug, Parser)]
+#[command(name = "rcrt", version, after_help = exit::HELP, after_long_help = exit::HELP, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub config: Config,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Up(up::Up),
+    Server(server::Server),
+    Runner(runner::Runner),
+    Bootstrap(bootstrap::Bootstrap),
+    Call(call::Call),
+    #[command(subcommand)]
+    Tool(tool::Tool),
+    #[command(subcommand)]
+    Crumb(crumb::Crumb),
+    #[command(subcommand)]
+    Secret(secret::Secret),
+    Token(token::Token),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+}
+
+impl Command {
+    /// The long-running ones tell what they do; the others speak only when something is wrong.
+    pub fn default_log(&self) -> &'static str {
+        match self {
+            Self::Up(_) | Self::Server(_) | Self::Runner(_) => "info",
+            _ => "warn",
+        }
+    }
+}

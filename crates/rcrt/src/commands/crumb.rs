@@ -1,0 +1,216 @@
+//! `rcrt crumb`: records by hand.
+
+use anyhow::Context;
+use breadcrumb::{
+    BreadcrumbQuery, BreadcrumbView, ContextMatch, ContextPath, DEFAULT_PAGE, EventNumber, MatchOp, NewBreadcrumb,
+    Selector, StoreError,
+};
+use clap::{Args, Subcommand};
+use futures::StreamExt;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::output::{Output, one_line};
+use crate::{connection, input};
+
+/// Read, list, write and watch records
+#[derive(Debug, Subcommand)]
+#[command(after_long_help = "\
+Examples:
+  rcrt crumb list --schema tool.response.v1 --limit 5
+  rcrt crumb list --match '$.status:eq:error' --match '$.execution_time_ms:gt:100'
+  rcrt crumb create '{\"title\": \"A note\", \"tags\": [\"note\"], \"context\": {\"text\": \"hello\"}}'
+  rcrt crumb watch --tag tool:response")]
+pub enum Crumb {
+    /// Print one record
+    Get {
+        id: Uuid,
+        /// With owner, audit and TTL fields
+        #[arg(long, conflicts_with = "history")]
+        full: bool,
+        /// Every version, newest first
+        #[arg(long)]
+        history: bool,
+    },
+    /// List records, newest change first
+    List(List),
+    /// Write a record
+    Create {
+        /// The record: JSON, `-` for stdin, or `@file`
+        #[arg(value_name = "JSON")]
+        record: String,
+        /// Makes a repeated command write only one record
+        #[arg(long, value_name = "KEY")]
+        idempotency_key: Option<String>,
+    },
+    /// Print events as they come, one JSON object a line, until Ctrl-C
+    Watch {
+        #[command(flatten)]
+        which: Which,
+        /// Start after the event of this number [default: with the next one]
+        #[arg(long, value_name = "NUMBER")]
+        since: Option<i64>,
+    },
+}
+
+#[derive(Debug, Args)]
+pub struct List {
+    #[command(flatten)]
+    which: Which,
+    /// Rows at most, 1 to 1000
+    #[arg(long, default_value_t = DEFAULT_PAGE)]
+    limit: u32,
+    /// Rows to leave out at the beginning
+    #[arg(long, default_value_t = 0)]
+    offset: u32,
+    /// With the records' contexts (in JSON output)
+    #[arg(long)]
+    include_context: bool,
+}
+
+/// Which records are meant; every condition must hold.
+#[derive(Debug, Args)]
+pub struct Which {
+    /// With this tag (again for more: all of them)
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Of this schema, such as tool.request.v1
+    #[arg(long, value_name = "NAME")]
+    schema: Option<String>,
+    /// With this in the context: `$.a.b:OP:VALUE`; OP is eq, ne, gt, lt, contains, contains_any or exists, VALUE is
+    /// JSON or plain text
+    #[arg(long = "match", value_name = "PATH:OP:VALUE", value_parser = condition)]
+    matches: Vec<ContextMatch>,
+}
+
+impl Which {
+    fn selector(self) -> Selector {
+        Selector {
+            all_tags: self.tags,
+            schema_name: self.schema,
+            context_match: self.matches,
+            ..Selector::default()
+        }
+    }
+}
+
+/// Reads `$.a.b:op:value`. Keys hold no colon here; a value may.
+fn condition(text: &str) -> Result<ContextMatch, String> {
+    let mut parts = text.splitn(3, ':');
+    let (Some(path), Some(op)) = (parts.next(), parts.next()) else {
+        return Err("write PATH:OP:VALUE, such as $.status:eq:error".into());
+    };
+    let op = MatchOp::deserialize(Value::from(op))
+        .map_err(|_| format!("{op:?} is no operator; use eq, ne, gt, lt, contains, contains_any or exists"))?;
+    let value = match (parts.next(), op) {
+        (None, MatchOp::Exists) => Value::Bool(true),
+        (None, _) => return Err("a value is missing: write PATH:OP:VALUE".into()),
+        (Some(value), _) => serde_json::from_str(value).unwrap_or_else(|_| value.into()),
+    };
+    Ok(ContextMatch { path: ContextPath::try_from(path.to_owned())?, op, value })
+}
+
+impl Crumb {
+    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        match self {
+            Self::Get { id, full, history } => get(config, output, id, full, history).await,
+            Self::List(list) => list.run(config, output).await,
+            Self::Create { record, idempotency_key } => create(config, output, &record, idempotency_key).await,
+            Self::Watch { which, since } => watch(config, output, which.selector(), since).await,
+        }
+    }
+}
+
+async fn get(config: &Config, output: Output, id: Uuid, full: bool, history: bool) -> anyhow::Result<()> {
+    let store = connection::store(config)?;
+    if history {
+        return output.json(&store.history(id).await?);
+    }
+    let record = store.get(id).await?;
+    if full { output.json(&record) } else { output.json(&BreadcrumbView::from(record)) }
+}
+
+impl List {
+    async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let query = BreadcrumbQuery {
+            selector: self.which.selector(),
+            limit: self.limit,
+            offset: self.offset,
+            include_context: self.include_context,
+        };
+        query.check().map_err(|violations| Failure::Usage(violations.to_string()))?;
+        let items = connection::store(config)?.list(&query).await?;
+        if output.is_json() {
+            return output.json(&items);
+        }
+        let rows: Vec<Vec<String>> = items
+            .iter()
+            .map(|item| {
+                vec![
+                    item.id.to_string(),
+                    item.schema_name.clone().unwrap_or_else(|| "-".into()),
+                    item.version.to_string(),
+                    item.updated_at.format("%Y-%m-%d %H:%M:%S").to_string(),
+                    one_line(&item.title, 60),
+                ]
+            })
+            .collect();
+        output.table(&["ID", "SCHEMA", "VERSION", "UPDATED (UTC)", "TITLE"], &rows)
+    }
+}
+
+async fn create(config: &Config, output: Output, record: &str, key: Option<String>) -> anyhow::Result<()> {
+    let record = NewBreadcrumb::deserialize(input::json(record, "the record")?)
+        .map_err(|error| Failure::Usage(format!("the record is not well-formed: {error}")))?;
+    record.check().map_err(|violations| Failure::Usage(violations.to_string()))?;
+    let key = key.unwrap_or_else(|| Uuid::new_v4().to_string());
+    let created = connection::store(config)?.create(record, Some(&key)).await?;
+    if output.is_json() {
+        return output.json(&created);
+    }
+    output.line(&created.id.to_string())
+}
+
+/// Follows the events and takes the stream up again where it broke.
+async fn watch(config: &Config, output: Output, which: Selector, since: Option<i64>) -> anyhow::Result<()> {
+    which.check().map_err(|violations| Failure::Usage(violations.to_string()))?;
+    let store = connection::store(config)?;
+    let mut after = match since {
+        Some(number) => EventNumber(number),
+        None => store.latest_event().await?,
+    };
+    let follow = async {
+        loop {
+            let mut events = store.events(Some(after)).await?;
+            while let Some(event) = events.next().await {
+                match event {
+                    Ok(event) => {
+                        after = event.number;
+                        if which.matches(&event.tags, event.schema_name.as_deref(), &event.context) {
+                            let mut line = json!({"number": event.number});
+                            if let (Some(line), Value::Object(fields)) =
+                                (line.as_object_mut(), serde_json::to_value(&event)?)
+                            {
+                                line.extend(fields);
+                            }
+                            output.json_line(&line)?;
+                        }
+                    }
+                    Err(StoreError::Unavailable(reason)) => {
+                        tracing::warn!(reason, "the event stream broke; it is taken up again");
+                        break;
+                    }
+                    Err(error) => return Err(anyhow::Error::new(error)),
+                }
+            }
+            tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        }
+    };
+    tokio::select! {
+        ended = follow => ended,
+        signal = tokio::signal::ctrl_c() => signal.context("Ctrl-C cannot be watched"),
+    }
+}

@@ -1,0 +1,79 @@
+//! `rcrt runner`: runs calls, beside the store or over HTTP.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use breadcrumb::{Breadcrumbs, Tenancy};
+use clap::Args;
+
+use crate::assembly::{self, Agents, DatabaseOptions, Execution, ExecutionOptions};
+use crate::config::Config;
+use crate::connection;
+use crate::keys::Keys;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::signals::Signals;
+
+/// Start a runner, beside the store (--database-url) or for a server (--server)
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "\
+With --server it works over HTTP, with the token of the data folder, --token, or an agent's key (RCRT_OWNER_ID, \
+RCRT_AGENT_ID, RCRT_AGENT_KEY) whose role is runner. With --database-url it works on the store itself, with the keys \
+of the data folder. With neither it asks the server of the data folder.
+
+Examples:
+  rcrt runner --server http://127.0.0.1:8081
+  rcrt runner --database-url postgres://rcrt@db/rcrt --max-calls 8"
+)]
+pub struct Runner {
+    #[command(flatten)]
+    database: DatabaseOptions,
+    #[command(flatten)]
+    execution: ExecutionOptions,
+}
+
+impl Runner {
+    pub async fn run(self, config: &Config, _output: Output) -> anyhow::Result<()> {
+        let signals = Signals::listen()?;
+        let mut parts = Parts::default();
+        let ended = tokio::select! {
+            ended = self.work(config, &mut parts) => ended,
+            () = signals.stop.cancelled() => Ok(()),
+        };
+        if let Some(execution) = parts.execution {
+            execution.close(&signals.hurry).await;
+        }
+        if let Some(store) = parts.store {
+            store.close().await;
+        }
+        ended
+    }
+
+    async fn work(&self, config: &Config, parts: &mut Parts) -> anyhow::Result<()> {
+        let breadcrumbs: Arc<dyn Breadcrumbs> = match (&config.server, &self.database.database_url) {
+            (None, Some(url)) => {
+                let progress = Progress::new();
+                let keys = Keys::load(&config.data)?;
+                let store =
+                    assembly::open_store(url.clone(), keys.secrets, &self.database, &progress).await?;
+                parts.store = Some(store.clone());
+                let agents = Agents::ensure(&*store).await.context("the default tenant cannot be set up")?;
+                progress.done();
+                store.acting_as(agents.runner)
+            }
+            _ => connection::store(config)?,
+        };
+        // A wrong address or token is told now, not retried for ever.
+        breadcrumbs.latest_event().await.context("the store does not answer")?;
+        let execution = Execution::start(breadcrumbs, &self.execution).await?;
+        tracing::info!("the runner is at work");
+        parts.execution.insert(execution).lost().await
+    }
+}
+
+#[derive(Default)]
+struct Parts {
+    store: Option<Arc<store::Store>>,
+    execution: Option<Execution>,
+}

@@ -1,0 +1,67 @@
+//! `rcrt tool new`: a tool's first files, from a template.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use serde_json::json;
+
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::output::Output;
+use crate::templates::{self, Template};
+
+/// Begin a tool from a template
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Writes NAME.json and NAME.ts, ready for `rcrt tool validate` and `rcrt bootstrap DIR`.
+
+Examples:
+  rcrt tool new weather --template http-api --dir my-tools
+  rcrt tool new totals --template data")]
+pub struct New {
+    /// The tool's name: a letter or _, then letters, digits, _, - and .
+    name: String,
+    /// What it is to be like
+    #[arg(long, env = "RCRT_TEMPLATE", default_value = "data")]
+    template: Template,
+    /// Where to write
+    #[arg(long, env = "RCRT_TOOLS_DIR", default_value = ".", value_name = "DIR")]
+    dir: PathBuf,
+}
+
+impl New {
+    pub fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let files = templates::instantiate(self.template, &self.name)
+            .map_err(|problem| Failure::Usage(format!("the name {:?}: {problem}", self.name)))?;
+        std::fs::create_dir_all(&self.dir)
+            .with_context(|| format!("the folder {} cannot be made", self.dir.display()))?;
+        let mut written = Vec::new();
+        for (file_name, text) in files {
+            let path = self.dir.join(file_name);
+            write_new(&path, &text)?;
+            written.push(path);
+        }
+        if output.is_json() {
+            return output.json(&json!({"files": written}));
+        }
+        for path in &written {
+            output.line(&format!("wrote {}", path.display()))?;
+        }
+        let _ = config;
+        let (dir, name) = (self.dir.display(), &self.name);
+        output.line(&format!("\nNext:\n  rcrt tool validate {dir}/{name}.json\n  rcrt bootstrap {dir}\n  rcrt call {name} …"))
+    }
+}
+
+/// Never writes over a file that is there.
+fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(path)
+        .with_context(|| format!("{} cannot be written; a file that is there is left alone", path.display()))?;
+    file.write_all(text.as_bytes()).with_context(|| format!("{} cannot be written", path.display()))
+}

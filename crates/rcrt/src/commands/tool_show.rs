@@ -1,0 +1,55 @@
+//! A tool's definition, for people.
+
+use breadcrumb::{Breadcrumb, Implementation, ToolDefinition};
+use serde_json::Value;
+
+use crate::output::{Output, Style};
+
+pub fn print(output: Output, record: &Breadcrumb, tool: Result<ToolDefinition, String>) -> anyhow::Result<()> {
+    let tool = match tool {
+        Ok(tool) => tool,
+        Err(problem) => {
+            output.line(&output.paint(Style::Bad, &format!("This definition is broken: {problem}")))?;
+            return output.json(&record.context);
+        }
+    };
+    let row = |name: &str, value: &str| output.line(&format!("{}{value}", output.paint(Style::Bold, &format!("{name:<13}"))));
+    row("Name", &tool.name)?;
+    if !tool.version.is_empty() {
+        row("Version", &tool.version)?;
+    }
+    row("Record", &format!("{} (version {})", record.id, record.version))?;
+    row("Tags", &record.tags.join(", "))?;
+    row("Permissions", &compact(&serde_json::to_value(&tool.permissions)?))?;
+    row("Limits", &compact(&serde_json::to_value(tool.limits)?))?;
+    if !tool.required_secrets.is_empty() {
+        row("Secrets", &tool.required_secrets.join(", "))?;
+    }
+    if !tool.description.is_empty() {
+        output.line(&format!("\n{}", tool.description))?;
+    }
+    let part = |title: &str, text: &str| output.line(&format!("\n{}\n{text}", output.paint(Style::Bold, title)));
+    part("Input", &serde_json::to_string_pretty(&tool.input_schema)?)?;
+    part("Output", &serde_json::to_string_pretty(&tool.output_schema)?)?;
+    for example in &tool.examples {
+        let title = if example.description.is_empty() { "Example" } else { &example.description };
+        let result = example.output.as_ref().map(|value| format!("\n  => {value}")).unwrap_or_default();
+        part(title, &format!("  {}{result}", example.input))?;
+    }
+    match &tool.implementation {
+        Implementation::Code(code) => part("Source", code.source.trim_end()),
+        Implementation::Native(native) => part("Implementation", &serde_json::to_string_pretty(&native.settings)?),
+    }
+}
+
+/// The entries that say something: what is neither false, zero nor empty.
+fn compact(value: &Value) -> String {
+    let Some(entries) = value.as_object() else { return value.to_string() };
+    let says_nothing = |value: &Value| matches!(value, Value::Bool(false) | Value::Null) || value == &Value::Array(vec![]);
+    let parts: Vec<String> = entries
+        .iter()
+        .filter(|(_, value)| !says_nothing(value))
+        .map(|(key, value)| format!("{key}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .collect();
+    if parts.is_empty() { "none".into() } else { parts.join("  ") }
+}

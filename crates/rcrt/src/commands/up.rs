@@ -1,0 +1,226 @@
+//! `rcrt up`: everything in one process, and one call through its own front door to show that it works.
+
+use std::net::SocketAddr;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use breadcrumb::{Breadcrumb, ToolRequest};
+use clap::Args;
+use client::{Client, Credentials};
+use serde_json::json;
+use url::Url;
+use uuid::Uuid;
+
+use crate::assembly::{self, DataFolder, DatabaseOptions, ExecutionOptions, System};
+use crate::commands::server::Auth;
+use crate::config::{Config, DEFAULT_LISTEN};
+use crate::output::{Output, Style};
+use crate::progress::Progress;
+use crate::seed::{self, SeedSet, What};
+use crate::signals::Signals;
+use crate::wait;
+
+/// How long the first call may take; a fresh machine compiles and warms up much.
+const FIRST_CALL: Duration = Duration::from_secs(60);
+
+/// Start everything in one process: database, server, runner and the tools that come with it
+#[derive(Debug, Args)]
+#[command(
+    after_long_help = "\
+Starts the embedded Postgres in the data folder (or uses --database-url), the HTTP server and one runner, seeds the \
+tools that come with the program, calls the calculator once through the front door, and then runs until Ctrl-C or \
+SIGTERM. A second Ctrl-C does not wait for running calls.
+
+Examples:
+  rcrt up
+  rcrt up --data /var/lib/rcrt --listen 127.0.0.1:9000
+  DATABASE_URL=postgres://rcrt@db/rcrt rcrt up"
+)]
+pub struct Up {
+    /// Where to listen
+    #[arg(long, env = "RCRT_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT")]
+    listen: SocketAddr,
+    /// Who gets a token: who proves an agent's key, or anybody who asks (only when listening on this machine alone)
+    #[arg(long, env = "RCRT_AUTH", default_value = "keys")]
+    auth: Auth,
+    /// Do not seed the tools that come with the program
+    #[arg(long, env = "RCRT_NO_SEED", value_parser = clap::builder::FalseyValueParser::new())]
+    no_seed: bool,
+    #[command(flatten)]
+    database: DatabaseOptions,
+    #[command(flatten)]
+    execution: ExecutionOptions,
+}
+
+impl Up {
+    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let auth = self.auth.mode(self.listen)?;
+        let signals = Signals::listen()?;
+        let progress = Progress::new();
+        let mut system = System::default();
+        let ended = tokio::select! {
+            ended = self.serve(config, output, auth, &progress, &mut system) => ended,
+            () = signals.stop.cancelled() => {
+                progress.say("stopping; running calls are finished first (Ctrl-C again to leave them)");
+                Ok(())
+            }
+        };
+        system.close(&signals.hurry).await;
+        if ended.is_ok() {
+            progress.say("stopped");
+        }
+        ended
+    }
+
+    /// Starts everything, and returns only with the reason why it cannot go on.
+    async fn serve(
+        &self,
+        config: &Config,
+        output: Output,
+        auth: server::AuthMode,
+        progress: &Progress,
+        system: &mut System,
+    ) -> anyhow::Result<()> {
+        let begun = Instant::now();
+        let mut folder = DataFolder::take(&config.data)?;
+        let listener = assembly::bind(self.listen).await?;
+        let base_url = assembly::base_url(&listener)?;
+        folder.announce(base_url.as_str())?;
+        let (data, token_key) = (folder.path(), folder.keys.token);
+
+        system.open_store(folder, &self.database, progress).await?;
+        progress.step("starting the server and the runner");
+        let token = system.open_front(listener, auth, &token_key, &data.join("token")).await?;
+        if !self.no_seed {
+            self.seed(system).await?;
+        }
+        system.start_runner(&self.execution).await?;
+        progress.step("calling the calculator");
+        let (response, took) = tokio::select! {
+            answer = first_call(&base_url, token) => answer?,
+            reason = system.lost() => return Err(reason),
+        };
+        progress.done();
+
+        let summary = Summary {
+            response: &response,
+            took,
+            ready: begun.elapsed(),
+            base_url: &base_url,
+            data: &data,
+            config,
+            postgres: system.postgres_version(),
+        };
+        summary.print(output)?;
+        Err(system.lost().await)
+    }
+
+    async fn seed(&self, system: &System) -> anyhow::Result<()> {
+        let seeder = system.agents()?.seeder.clone();
+        let options = seed::Options { only_own: Some(seeder.agent_id), ..seed::Options::default() };
+        let store = system.acting_as(seeder)?;
+        let set = tokio::task::spawn_blocking(SeedSet::embedded).await.context("the seeds were not read")?;
+        let rows = seed::apply(&*store, &set, options).await.context("the seeds cannot be written")?;
+        for row in &rows {
+            match row.what {
+                What::Refused => {
+                    tracing::error!(file = row.path, findings = row.findings.join("; "), "a seed is broken");
+                }
+                What::Kept => tracing::info!(file = row.path, "kept as it was changed here; `rcrt bootstrap` resets it"),
+                What::Created | What::Updated => tracing::debug!(file = row.path, what = ?row.what, "seeded"),
+                What::Unchanged | What::Removed => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One request by the way that any client takes: HTTP in, the event stream, HTTP out.
+async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb, Duration)> {
+    let client = Client::new(base_url.clone(), Credentials::Token(token));
+    let request = ToolRequest::record("calculator", json!({"expression": "6 * 7"}), None, Some("workspace:hello"));
+    let begun = Instant::now();
+    let call = async {
+        let asked = wait::ask(&client, request, &Uuid::new_v4().to_string()).await?;
+        wait::answer(&client, &asked).await
+    };
+    let response = tokio::time::timeout(FIRST_CALL, call)
+        .await
+        .with_context(|| format!("the first call was not answered within {} s", FIRST_CALL.as_secs()))?
+        .context("the first call failed")?;
+    Ok((response, begun.elapsed()))
+}
+
+/// What a person wants to know once everything is up.
+struct Summary<'a> {
+    response: &'a Breadcrumb,
+    took: Duration,
+    ready: Duration,
+    base_url: &'a Url,
+    data: &'a std::path::Path,
+    config: &'a Config,
+    postgres: Option<&'a str>,
+}
+
+impl Summary<'_> {
+    fn print(&self, output: Output) -> anyhow::Result<()> {
+        let base = self.base_url.as_str().trim_end_matches('/');
+        let token = self.data.join("token");
+        if output.is_json() {
+            return output.json(&json!({
+                "response": self.response,
+                "took_ms": self.took.as_secs_f64() * 1000.0,
+                "ready_ms": self.ready.as_secs_f64() * 1000.0,
+                "api": base,
+                "docs": format!("{base}/docs"),
+                "data": self.data,
+                "token_file": token,
+                "postgres": self.postgres,
+            }));
+        }
+        output.line(&serde_json::to_string_pretty(self.response)?)?;
+        output.line(&format!(
+            "\nAnswered in {:.0} ms. Up after {:.1} s.\n",
+            self.took.as_secs_f64() * 1000.0,
+            self.ready.as_secs_f64()
+        ))?;
+        let name = |text: &str| output.paint(Style::Bold, &format!("{text:<13}"));
+        output.line(&format!("{}{base}", name("API")))?;
+        output.line(&format!("{}{base}/docs", name("Docs")))?;
+        output.line(&format!("{}{}", name("Data folder"), self.data.display()))?;
+        output.line(&format!("{}{}", name("Token")  , token.display()))?;
+        if let Some(version) = self.postgres {
+            output.line(&format!("{}{version}, embedded", name("Postgres")))?;
+        }
+        output.line(&format!("\n{}", output.paint(Style::Bold, "Next, in another terminal:")))?;
+        let program = program(self.config);
+        let shown_token = quoted(&self.config.token_file().display().to_string());
+        for line in [
+            format!("{program} call calculator '{{\"expression\": \"(1 + 2) * 3\"}}'"),
+            format!("{program} tool list"),
+            format!("{program} tool new my-tool --template data --dir my-tools"),
+            format!("{program} bootstrap my-tools"),
+            format!("{program} crumb watch --tag tool:response"),
+            format!("curl -H \"Authorization: Bearer $(cat {shown_token})\" '{base}/breadcrumbs?schema_name=tool.code.v1'"),
+        ] {
+            output.line(&format!("  {line}"))?;
+        }
+        output.line("\nCtrl-C stops everything.")
+    }
+}
+
+/// The words by which this program can be started again from the same folder.
+fn program(config: &Config) -> String {
+    let called = std::env::args().next().unwrap_or_else(|| "rcrt".into());
+    let mut words = quoted(&called);
+    if config.data != std::path::Path::new(".rcrt") {
+        words = format!("{words} --data {}", quoted(&config.data.display().to_string()));
+    }
+    words
+}
+
+/// For a POSIX shell; plain words stay as they are.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}

@@ -1,0 +1,70 @@
+//! Arguments that are JSON text, `-` for stdin or `@file`; and secret values, which never stand on a command line.
+
+use std::io::{IsTerminal, Read};
+
+use anyhow::Context;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
+use serde_json::Value;
+
+use crate::exit::Failure;
+
+/// Reads `argument` as JSON: the text itself, `-` for stdin, `@path` for a file. `what` names it in errors.
+pub fn json(argument: &str, what: &str) -> anyhow::Result<Value> {
+    let text = if argument == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("stdin cannot be read as text")?;
+        text
+    } else if let Some(path) = argument.strip_prefix('@') {
+        std::fs::read_to_string(path).with_context(|| format!("{what}: {path} cannot be read"))?
+    } else {
+        argument.to_owned()
+    };
+    serde_json::from_str(&text).map_err(|error| {
+        Failure::Usage(format!("{what} is not JSON: {error}; write JSON, `-` for stdin or `@file`")).into()
+    })
+}
+
+/// A secret from stdin: asked for without echo on a terminal, else everything that is piped in, without its last
+/// line end.
+pub fn secret(prompt: &str) -> anyhow::Result<String> {
+    let stdin = std::io::stdin();
+    let mut text = String::new();
+    if stdin.is_terminal() {
+        let _quiet = NoEcho::start(prompt)?;
+        stdin.read_line(&mut text)?;
+    } else {
+        stdin.lock().read_to_string(&mut text).context("stdin cannot be read as text")?;
+    }
+    let value = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
+    if value.is_empty() {
+        return Err(Failure::Usage("the value is empty: type it, or pipe it in on stdin".into()).into());
+    }
+    Ok(value.to_owned())
+}
+
+/// Holds the terminal's echo off until it is dropped.
+struct NoEcho {
+    before: Termios,
+}
+
+impl NoEcho {
+    #[allow(clippy::print_stderr)]
+    fn start(prompt: &str) -> anyhow::Result<Self> {
+        let before = tcgetattr(std::io::stdin())?;
+        let mut quiet = before.clone();
+        quiet.local_modes.remove(LocalModes::ECHO);
+        tcsetattr(std::io::stdin(), OptionalActions::Flush, &quiet)?;
+        eprint!("{prompt}: ");
+        Ok(Self { before })
+    }
+}
+
+impl Drop for NoEcho {
+    #[allow(clippy::print_stderr)]
+    fn drop(&mut self) {
+        if let Err(error) = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before) {
+            tracing::warn!(%error, "the terminal's echo could not be switched on again; type `stty echo`");
+        }
+        eprintln!();
+    }
+}

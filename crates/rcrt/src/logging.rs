@@ -1,0 +1,20 @@
+//! Log lines go to stderr, so that stdout stays for answers.
+
+use std::io::IsTerminal;
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{Config, Format};
+use crate::exit::Failure;
+
+pub fn start(config: &Config, default: &str) -> anyhow::Result<()> {
+    let wanted = config.log.as_deref().filter(|text| !text.trim().is_empty()).unwrap_or(default);
+    let filter = EnvFilter::try_new(wanted)
+        .map_err(|error| Failure::Usage(format!("--log: {error}; write a level, or target=level with commas")))?;
+    let lines = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match config.log_format {
+        Format::Json => lines.json().flatten_event(true).init(),
+        Format::Text => lines.with_ansi(std::io::stderr().is_terminal()).init(),
+    }
+    Ok(())
+}

@@ -1,0 +1,103 @@
+//! What goes to stdout: tables and text for people, JSON for programs.
+
+use std::io::{IsTerminal, Write};
+
+use serde::Serialize;
+
+use crate::config::Format;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Output {
+    format: Format,
+    color: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub enum Style {
+    Bold,
+    Dim,
+    Good,
+    Bad,
+    Warning,
+}
+
+impl Output {
+    pub fn new(format: Format) -> Self {
+        let wanted = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+        Self { format, color: wanted && format == Format::Text && std::io::stdout().is_terminal() }
+    }
+
+    pub fn is_json(self) -> bool {
+        self.format == Format::Json
+    }
+
+    /// JSON for programs: indented, since people look at it too.
+    pub fn json(self, value: &impl Serialize) -> anyhow::Result<()> {
+        self.line(&serde_json::to_string_pretty(value)?)
+    }
+
+    /// One JSON value on one line, for streams.
+    pub fn json_line(self, value: &impl Serialize) -> anyhow::Result<()> {
+        self.line(&serde_json::to_string(value)?)
+    }
+
+    /// A line on stdout. A reader that went away (`| head`) ends the program quietly.
+    pub fn line(self, text: &str) -> anyhow::Result<()> {
+        let mut stdout = std::io::stdout().lock();
+        match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => std::process::exit(0),
+            other => Ok(other?),
+        }
+    }
+
+    pub fn paint(self, style: Style, text: &str) -> String {
+        if !self.color {
+            return text.to_owned();
+        }
+        let code = match style {
+            Style::Bold => "1",
+            Style::Dim => "2",
+            Style::Good => "32",
+            Style::Bad => "31",
+            Style::Warning => "33",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    /// Aligned columns under a heading; the last column is as long as it is.
+    pub fn table(self, heading: &[&str], rows: &[Vec<String>]) -> anyhow::Result<()> {
+        let mut widths: Vec<usize> = heading.iter().map(|cell| cell.chars().count()).collect();
+        for row in rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        let heading: Vec<String> = heading.iter().map(|&cell| cell.to_owned()).collect();
+        self.line(&self.paint(Style::Bold, &aligned(&heading, &widths)))?;
+        for row in rows {
+            self.line(&aligned(row, &widths))?;
+        }
+        Ok(())
+    }
+}
+
+fn aligned(row: &[String], widths: &[usize]) -> String {
+    let mut line = String::new();
+    for (index, (cell, width)) in row.iter().zip(widths).enumerate() {
+        line.push_str(cell);
+        if index + 1 < row.len() {
+            line.extend(std::iter::repeat_n(' ', width - cell.chars().count() + 2));
+        }
+    }
+    line.trim_end().to_owned()
+}
+
+/// The first line of a text, cut to `most` characters.
+pub fn one_line(text: &str, most: usize) -> String {
+    // Records come from anybody: what would move the cursor does not reach the terminal.
+    let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
+    if line.chars().count() <= most {
+        return line;
+    }
+    line.chars().take(most.saturating_sub(1)).chain(['…']).collect()
+}

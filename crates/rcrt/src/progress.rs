@@ -1,0 +1,44 @@
+//! What a person sees while something takes long: a line on stderr for each step, with the time it took.
+
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Steps that are done sooner than this are not worth a time.
+const WORTH_TELLING: Duration = Duration::from_millis(1000);
+
+/// Plain lines, for terminals and files alike.
+pub struct Progress {
+    quiet: bool,
+    step: Mutex<Option<(String, Instant)>>,
+}
+
+impl Progress {
+    pub fn new() -> Self {
+        Self { quiet: false, step: Mutex::new(None) }
+    }
+
+    /// Begins a step; the one before is done.
+    pub fn step(&self, what: &str) {
+        self.done();
+        self.say(what);
+        if let Ok(mut step) = self.step.lock() {
+            *step = Some((what.to_owned(), Instant::now()));
+        }
+    }
+
+    /// Ends the last step.
+    pub fn done(&self) {
+        let Some((what, since)) = self.step.lock().ok().and_then(|mut step| step.take()) else { return };
+        let took = since.elapsed();
+        if took >= WORTH_TELLING {
+            self.say(&format!("{what}: done in {:.1} s", took.as_secs_f64()));
+        }
+    }
+
+    #[allow(clippy::print_stderr)]
+    pub fn say(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("rcrt: {text}");
+        }
+    }
+}

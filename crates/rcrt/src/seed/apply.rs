@@ -1,0 +1,180 @@
+//! Brings a set into a store, file by file, and tells what became of each.
+
+use std::collections::HashSet;
+
+use breadcrumb::{Breadcrumb, Breadcrumbs, Selector, StoreError};
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::compare::changes;
+use super::find::{every, existing};
+use super::set::{Refused, Seed, SeedSet};
+
+/// How often a record that somebody else changes at the same moment is tried again.
+const ATTEMPTS: usize = 3;
+
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Options {
+    /// Only tell what would be done.
+    pub dry_run: bool,
+    /// Remove what this set brought earlier and no longer has.
+    pub prune: bool,
+    /// Leave alone what anybody but this agent changed last.
+    pub only_own: Option<Uuid>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum What {
+    Created,
+    Updated,
+    Unchanged,
+    /// Differs from the file, but somebody changed it here.
+    Kept,
+    Removed,
+    /// The file is broken; nothing was written.
+    Refused,
+}
+
+/// What became of one file.
+#[derive(Debug, Serialize)]
+pub struct Row {
+    pub path: String,
+    pub what: What,
+    /// The record's title, or the tool's name.
+    pub title: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<Uuid>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub version: Option<i64>,
+    /// What is wrong, a line for each finding.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub findings: Vec<String>,
+}
+
+impl What {
+    pub fn word(self, dry_run: bool) -> &'static str {
+        match (self, dry_run) {
+            (Self::Created, false) => "created",
+            (Self::Created, true) => "would create",
+            (Self::Updated, false) => "updated",
+            (Self::Updated, true) => "would update",
+            (Self::Unchanged, _) => "unchanged",
+            (Self::Kept, _) => "kept",
+            (Self::Removed, false) => "removed",
+            (Self::Removed, true) => "would remove",
+            (Self::Refused, _) => "refused",
+        }
+    }
+}
+
+/// Goes through the whole set; a broken file does not keep the others out, a store that fails does.
+pub async fn apply(store: &dyn Breadcrumbs, set: &SeedSet, options: Options) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    for seed in &set.seeds {
+        rows.push(bring(store, set, seed, options).await?);
+    }
+    rows.extend(set.refused.iter().map(refused));
+    if options.prune {
+        rows.extend(prune(store, set, &rows, options).await?);
+    }
+    rows.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(rows)
+}
+
+async fn bring(store: &dyn Breadcrumbs, set: &SeedSet, seed: &Seed, options: Options) -> Result<Row, StoreError> {
+    let row = |what, record: Option<(Uuid, i64)>| Row {
+        path: seed.path.clone(),
+        what,
+        title: seed.name().to_owned(),
+        id: record.map(|(id, _)| id),
+        version: record.map(|(_, version)| version),
+        findings: Vec::new(),
+    };
+    let mut attempt = 1;
+    loop {
+        let Some(record) = existing(store, &seed.record, &set.tag(&seed.path)).await? else {
+            if options.dry_run {
+                return Ok(row(What::Created, None));
+            }
+            return match store.create(seed.record.clone(), None).await {
+                Ok(created) => Ok(row(What::Created, Some((created.id, created.version)))),
+                Err(error) => refused_by_store(seed, error),
+            };
+        };
+        let at = Some((record.id, record.version));
+        let Some(changes) = changes(&seed.record, &record) else { return Ok(row(What::Unchanged, at)) };
+        if options.only_own.is_some_and(|agent| !is_last_changed_by(&record, agent)) {
+            return Ok(row(What::Kept, at));
+        }
+        if options.dry_run {
+            return Ok(row(What::Updated, at));
+        }
+        match store.update(record.id, record.version, changes).await {
+            Ok(updated) => return Ok(row(What::Updated, Some((updated.id, updated.version)))),
+            // Somebody was faster: look again at what there is now.
+            Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) if attempt < ATTEMPTS => attempt += 1,
+            Err(error) => return refused_by_store(seed, error),
+        }
+    }
+}
+
+fn is_last_changed_by(record: &Breadcrumb, agent: Uuid) -> bool {
+    record.updated_by.or(record.created_by) == Some(agent)
+}
+
+/// A record that the store does not take is that file's fault; anything else ends the seeding.
+fn refused_by_store(seed: &Seed, error: StoreError) -> Result<Row, StoreError> {
+    let findings = match error {
+        StoreError::Invalid(violations) => violations.0.iter().map(ToString::to_string).collect(),
+        error @ StoreError::TooLarge { .. } => vec![error.to_string()],
+        error => return Err(error),
+    };
+    Ok(refused(&Refused { path: seed.path.clone(), name: seed.name().to_owned(), findings }))
+}
+
+fn refused(file: &Refused) -> Row {
+    Row {
+        path: file.path.clone(),
+        what: What::Refused,
+        title: file.name.clone(),
+        id: None,
+        version: None,
+        findings: file.findings.clone(),
+    }
+}
+
+/// Removes the records with this set's mark that none of its files stands for; a broken file still stands for its own.
+async fn prune(
+    store: &dyn Breadcrumbs,
+    set: &SeedSet,
+    done: &[Row],
+    options: Options,
+) -> Result<Vec<Row>, StoreError> {
+    let present: HashSet<String> = done.iter().map(|row| set.tag(&row.path)).collect();
+    let ids: HashSet<Uuid> = done.iter().filter_map(|row| row.id).collect();
+    let selector = Selector { all_tags: vec![set.mark()], ..Selector::default() };
+    let prefix = set.tag("");
+    let mut rows = Vec::new();
+    for item in every(store, selector).await? {
+        let Some(tag) = item.tags.iter().find(|tag| tag.starts_with(&prefix)) else { continue };
+        if ids.contains(&item.id) || present.contains(tag) {
+            continue;
+        }
+        if !options.dry_run {
+            match store.delete(item.id, Some(item.version)).await {
+                Ok(()) | Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        rows.push(Row {
+            path: tag.strip_prefix(&prefix).unwrap_or(tag).to_owned(),
+            what: What::Removed,
+            title: item.title,
+            id: Some(item.id),
+            version: None,
+            findings: Vec::new(),
+        });
+    }
+    Ok(rows)
+}

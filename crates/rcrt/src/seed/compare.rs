@@ -1,0 +1,58 @@
+//! Whether a record already says what its file says.
+
+use breadcrumb::{Breadcrumb, BreadcrumbChanges, NewBreadcrumb};
+use serde_json::Value;
+
+/// What would have to change, or `None` when the record says the same. What the file leaves open may be anything.
+pub fn changes(file: &NewBreadcrumb, record: &Breadcrumb) -> Option<BreadcrumbChanges> {
+    let context = Value::Object(file.context.clone());
+    let same = file.title == record.title
+        && same_or_open(file.description.as_ref(), record.description.as_ref())
+        && same_or_open(file.semantic_version.as_ref(), record.semantic_version.as_ref())
+        && same_json(&context, &Value::Object(record.context.clone()))
+        && same_tags(&file.tags, &record.tags)
+        && file.schema_name == record.schema_name
+        && file.llm_hints.as_ref().is_none_or(|hints| record.llm_hints.as_ref().is_some_and(|r| same_json(hints, r)))
+        && file.visibility == record.visibility
+        && file.sensitivity == record.sensitivity
+        && same_or_open(file.ttl.as_ref(), record.ttl.as_ref())
+        && same_or_open(file.ttl_type.as_ref(), record.ttl_type.as_ref())
+        && file.ttl_config.as_ref().is_none_or(|config| record.ttl_config.as_ref().is_some_and(|r| same_json(config, r)));
+    if same {
+        return None;
+    }
+    Some(BreadcrumbChanges {
+        title: Some(file.title.clone()),
+        description: file.description.clone(),
+        semantic_version: file.semantic_version.clone(),
+        context: Some(file.context.clone()),
+        tags: Some(file.tags.clone()),
+        schema_name: file.schema_name.clone(),
+        llm_hints: file.llm_hints.clone(),
+        visibility: Some(file.visibility),
+        sensitivity: Some(file.sensitivity),
+        ttl: file.ttl,
+        ttl_type: file.ttl_type,
+        ttl_config: file.ttl_config.clone(),
+    })
+}
+
+fn same_or_open<T: PartialEq>(file: Option<&T>, record: Option<&T>) -> bool {
+    file.is_none() || file == record
+}
+
+fn same_tags(one: &[String], other: &[String]) -> bool {
+    one.iter().all(|tag| other.contains(tag)) && other.iter().all(|tag| one.contains(tag))
+}
+
+/// Equality as the store keeps JSON: objects without order, numbers by amount (it turns 1e2 into 100).
+fn same_json(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => a == b || (a.as_f64() == b.as_f64() && (a.is_f64() || b.is_f64())),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same_json(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| same_json(value, other)))
+        }
+        _ => one == other,
+    }
+}

@@ -1,0 +1,72 @@
+//! Which record of the store a seed file means.
+
+use breadcrumb::{
+    Breadcrumb, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MAX_PAGE, MatchOp,
+    NewBreadcrumb, Selector, StoreError, schema_names,
+};
+use serde_json::Value;
+
+/// Tags that mark where a seeded record came from begin with this.
+pub const SEED_TAG: &str = "seed:";
+
+/// A tool is the one of its name; anything else is the one of its schema and title; failing that, what this very file
+/// brought before. Of several, the one that was seeded goes first, then the one changed last.
+pub async fn existing(
+    store: &dyn Breadcrumbs,
+    file: &NewBreadcrumb,
+    seed_tag: &str,
+) -> Result<Option<Breadcrumb>, StoreError> {
+    let mut candidates = match (file.schema_name.as_deref(), file.context.get("name").and_then(Value::as_str)) {
+        (Some(schema @ (schema_names::TOOL_CODE | schema_names::TOOL_LEGACY)), Some(name)) => {
+            tools_named(store, schema, name).await?
+        }
+        (Some(schema), _) => titled(store, schema, &file.title).await?,
+        (None, _) => Vec::new(),
+    };
+    if candidates.is_empty() {
+        candidates = store.list(&BreadcrumbQuery::tagged(seed_tag)).await?;
+    }
+    let seeded = |item: &&BreadcrumbListItem| item.tags.iter().any(|tag| tag.starts_with(SEED_TAG));
+    let Some(chosen) = candidates.iter().find(seeded).or(candidates.first()) else { return Ok(None) };
+    match store.get(chosen.id).await {
+        Ok(record) => Ok(Some(record)),
+        // Deleted between the two looks.
+        Err(StoreError::NotFound { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// The tools of this schema and name, the one changed last first.
+pub async fn tools_named(
+    store: &dyn Breadcrumbs,
+    schema: &str,
+    name: &str,
+) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+    let path = ContextPath::try_from("$.name".to_owned()).map_err(StoreError::Internal)?;
+    let mut query = BreadcrumbQuery::of_schema(schema);
+    query.selector.context_match = vec![ContextMatch { path, op: MatchOp::Eq, value: name.into() }];
+    query.include_context = false;
+    store.list(&query).await
+}
+
+async fn titled(store: &dyn Breadcrumbs, schema: &str, title: &str) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+    let selector = Selector { schema_name: Some(schema.to_owned()), ..Selector::default() };
+    let mut found = every(store, selector).await?;
+    found.retain(|item| item.title == title);
+    Ok(found)
+}
+
+/// All records that the selector means, without contexts, page by page.
+pub async fn every(store: &dyn Breadcrumbs, selector: Selector) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+    let mut query = BreadcrumbQuery { selector, limit: MAX_PAGE, ..BreadcrumbQuery::default() };
+    let mut items = Vec::new();
+    loop {
+        let page = store.list(&query).await?;
+        let is_last = page.len() < MAX_PAGE as usize;
+        items.extend(page);
+        if is_last {
+            return Ok(items);
+        }
+        query.offset += MAX_PAGE;
+    }
+}

@@ -1,0 +1,12 @@
+//! Seeding: brings a set of files into a store. It creates what is new, updates what changed, leaves the rest alone,
+//! and can remove what an earlier seeding brought and the set no longer has. It sees the store through the trait, so
+//! `up` uses it in process and `bootstrap` over HTTP.
+
+mod apply;
+mod compare;
+mod find;
+mod set;
+
+pub use apply::{Options, Row, What, apply};
+pub use find::{SEED_TAG, every, tools_named};
+pub use set::{Refused, Seed, SeedSet};

@@ -1,0 +1,41 @@
+//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second for a quick one.
+
+use anyhow::Context;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// What the operator asked for so far.
+pub struct Signals {
+    /// Somebody wants the program to end.
+    pub stop: CancellationToken,
+    /// Somebody wants it to end now.
+    pub hurry: CancellationToken,
+    listener: JoinHandle<()>,
+}
+
+impl Signals {
+    /// From here on SIGINT and SIGTERM no longer end the process by themselves.
+    pub fn listen() -> anyhow::Result<Self> {
+        let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
+        let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
+        let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
+        let (first, second) = (stop.clone(), hurry.clone());
+        let listener = tokio::spawn(async move {
+            for token in [first, second] {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                token.cancel();
+            }
+        });
+        Ok(Self { stop, hurry, listener })
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        self.listener.abort();
+    }
+}

@@ -1,0 +1,79 @@
+//! One call from the caller's side: ask, then wait for the one answer, whatever happens to the connection in between.
+
+use std::time::Duration;
+
+use breadcrumb::{
+    Breadcrumb, Breadcrumbs, EventKind, EventNumber, NewBreadcrumb, StoreError, ToolResponse, schema_names,
+};
+use futures::StreamExt;
+use tokio::time::{MissedTickBehavior, interval, sleep};
+use uuid::Uuid;
+
+/// How often the queue itself is asked, should the event stream stay silent.
+const LOOK_EVERY: Duration = Duration::from_secs(5);
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// A request that was written and may be answered from now on.
+pub struct Asked {
+    pub request: Uuid,
+    tag: String,
+    after: EventNumber,
+}
+
+/// Writes the request. Its answer's event cannot be missed: the place in the event stream is taken before.
+pub async fn ask(store: &dyn Breadcrumbs, record: NewBreadcrumb, key: &str) -> Result<Asked, StoreError> {
+    let request_id = record.context.get("requestId").and_then(serde_json::Value::as_str).map(str::to_owned);
+    let after = store.latest_event().await?;
+    let request = store.create(record, Some(key)).await?.id;
+    let tag = ToolResponse::tag(&request_id.unwrap_or_else(|| request.to_string()));
+    Ok(Asked { request, tag, after })
+}
+
+/// Waits for the answer without end; the caller sets a limit by dropping the future. While the store cannot be
+/// reached it tries again.
+pub async fn answer(store: &dyn Breadcrumbs, asked: &Asked) -> Result<Breadcrumb, StoreError> {
+    let mut after = asked.after;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let seen = after;
+        let error = match follow(store, asked, &mut after).await {
+            Ok(response) => match store.get(response).await {
+                Ok(record) => return Ok(record),
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        if !error.is_retryable() {
+            return Err(error);
+        }
+        tracing::debug!(%error, "the event stream broke; it is taken up again");
+        pause = if after == seen { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
+        sleep(pause).await;
+    }
+}
+
+/// Reads events until the answer's comes. Gives the response's id.
+async fn follow(store: &dyn Breadcrumbs, asked: &Asked, after: &mut EventNumber) -> Result<Uuid, StoreError> {
+    let mut events = store.events(Some(*after)).await?;
+    let mut look = interval(LOOK_EVERY);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    look.tick().await;
+    loop {
+        tokio::select! {
+            event = events.next() => {
+                let event = event.unwrap_or_else(|| Err(StoreError::Unavailable("the event stream ended".into())))?;
+                *after = event.number;
+                let is_response = event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE);
+                if is_response && event.kind == EventKind::Created && event.tags.contains(&asked.tag) {
+                    return Ok(event.breadcrumb_id);
+                }
+            }
+            _ = look.tick() => {
+                if let Some(response) = store.call(asked.request).await?.response {
+                    return Ok(response);
+                }
+            }
+        }
+    }
+}
