@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::Chain;
+
 /// One attempt to run one tool.
 #[derive(Clone)]
 pub struct ToolCall {
@@ -25,6 +27,8 @@ pub struct ToolCall {
     pub secrets: BTreeMap<String, String>,
     /// The store, as the runner's agent in the tool's tenant.
     pub breadcrumbs: Arc<dyn Breadcrumbs>,
+    /// The triggered tools that led to this call; marks what it writes.
+    pub chain: Chain,
 }
 
 /// How an attempt ended. The output is not yet checked against the tool's output schema.

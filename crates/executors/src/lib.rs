@@ -3,6 +3,17 @@
 //!
 //! It knows no queue and no lease: the runner decides what runs when, and writes the answers.
 
+mod chain;
+pub mod egress;
 mod executor;
+mod registry;
+pub mod rest;
+// mod sandboxed;
+mod world;
 
+pub use chain::Chain;
 pub use executor::{Executor, ToolCall, ToolOutput};
+pub use registry::Executors;
+pub use rest::RestExecutor;
+// pub use sandboxed::SandboxExecutor;
+pub use world::CallWorld;

@@ -1,0 +1,52 @@
+//! Where one tool may go: its `permissions.net`, read once.
+
+use breadcrumb::NetPermission;
+
+use super::host::{Host, HostEntry, is_web_port};
+
+/// What `permissions.net` admits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NetRules {
+    Nothing,
+    /// Every host, on the ports of http and https.
+    EveryHost,
+    Listed(Vec<HostEntry>),
+}
+
+impl NetRules {
+    /// Tells which entry is no host and what would be one.
+    pub fn read(permission: &NetPermission) -> Result<Self, String> {
+        Ok(match permission {
+            NetPermission::None => Self::Nothing,
+            NetPermission::All => Self::EveryHost,
+            NetPermission::Listed(entries) => {
+                Self::Listed(entries.iter().map(|entry| HostEntry::parse(entry)).collect::<Result<_, _>>()?)
+            }
+        })
+    }
+
+    /// One host and port and nothing else.
+    pub fn only(host: Host, port: u16) -> Self {
+        Self::Listed(vec![HostEntry { host, port: Some(port) }])
+    }
+
+    /// The refusal, for the tool's author.
+    pub fn check(&self, host: &Host, port: u16) -> Result<(), String> {
+        let admitted = match self {
+            Self::Nothing => false,
+            Self::EveryHost => is_web_port(port),
+            Self::Listed(entries) => entries.iter().any(|entry| entry.admits(host, port)),
+        };
+        if admitted {
+            return Ok(());
+        }
+        let wanted = if is_web_port(port) { host.to_string() } else { format!("{host}:{port}") };
+        Err(match self {
+            Self::Nothing => format!("the tool may not use the network; permissions.net would have to list {wanted:?}"),
+            Self::EveryHost => {
+                format!("the tool may reach port {port} of {host} only if permissions.net lists {wanted:?}")
+            }
+            Self::Listed(_) => format!("{wanted:?} is not among the hosts in the tool's permissions.net"),
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! Runs `tool.v1` whose implementation is one HTTP exchange: `{"type": "http", "url": "https://…/{param}", …}`.
+
+mod exchange;
+mod settings;
+mod template;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
+use serde_json::Map;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::egress::Egress;
+use crate::{Executor, ToolCall, ToolOutput};
+
+use settings::Settings;
+
+/// The `implementation.type`s that this executor runs.
+pub const KINDS: [&str; 2] = ["http", "rest"];
+
+pub struct RestExecutor {
+    egress: Arc<Egress>,
+}
+
+impl RestExecutor {
+    pub fn new(egress: Arc<Egress>) -> Self {
+        Self { egress }
+    }
+}
+
+#[async_trait]
+impl Executor for RestExecutor {
+    async fn load(&self, definition: &ToolDefinition, _tool_id: Uuid, _tool_version: i64) -> Result<(), ToolFailure> {
+        read(definition).map(|_| ())
+    }
+
+    async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
+        let mut metadata = Map::new();
+        let exchange = async {
+            let settings = read(&call.definition)?;
+            exchange::perform(&self.egress, &settings, &call, &mut metadata).await
+        };
+        let timeout = call.limits.timeout();
+        let result = tokio::select! {
+            result = exchange => result,
+            () = cancelled.cancelled() => Err(ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled")),
+            () = tokio::time::sleep(timeout) => {
+                let message = format!("no answer within {} ms", call.limits.timeout_ms);
+                Err(ToolFailure::new(ErrorCode::Timeout, message))
+            }
+        };
+        ToolOutput { result, metadata }
+    }
+
+    fn forget(&self, _tool_id: Uuid, _tool_version: i64) {}
+}
+
+fn read(definition: &ToolDefinition) -> Result<Settings, ToolFailure> {
+    match &definition.implementation {
+        Implementation::Native(native) => Settings::read(&native.settings, &definition.required_secrets),
+        Implementation::Code(_) => {
+            Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool is code, not an HTTP exchange"))
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! What the code of one call can do to the world: fetch through the gate, and `context.api` on the store.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{
+    BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, NewBreadcrumb, Selector, StoreError,
+    TextSearch, schema_names,
+};
+use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::egress::{Egress, NetRules};
+use crate::{Chain, ToolCall};
+
+/// The world of one call, under its tool's permissions. What it writes is attributed to the runner's agent.
+pub struct CallWorld {
+    egress: Arc<Egress>,
+    rules: NetRules,
+    breadcrumbs: Arc<dyn Breadcrumbs>,
+    tool: String,
+    request_id: String,
+    required_secrets: Vec<String>,
+    chain: Chain,
+}
+
+impl CallWorld {
+    /// Tells which entry of the tool's `permissions.net` cannot be read.
+    pub fn new(egress: Arc<Egress>, call: &ToolCall) -> Result<Self, String> {
+        Ok(Self {
+            egress,
+            rules: NetRules::read(&call.definition.permissions.net)?,
+            breadcrumbs: call.breadcrumbs.clone(),
+            tool: call.definition.name.clone(),
+            request_id: call.request.request_id.clone(),
+            required_secrets: call.definition.required_secrets.clone(),
+            chain: call.chain.clone(),
+        })
+    }
+
+    async fn create(&self, record: Value) -> Result<Value, OpError> {
+        let mut record: NewBreadcrumb = read("createBreadcrumb", record)?;
+        refuse_response(record.schema_name.as_deref())?;
+        if !self.chain.is_empty() {
+            self.chain.mark(&mut record.tags, 1);
+        }
+        let created = self.breadcrumbs.create(record, None).await.map_err(op_error)?;
+        Ok(json!({"id": created.id, "version": created.version}))
+    }
+
+    async fn update(&self, id: &str, version: i64, changes: Value) -> Result<Value, OpError> {
+        let id = record_id("updateBreadcrumb", id)?;
+        let mut changes: BreadcrumbChanges = read("updateBreadcrumb", changes)?;
+        refuse_response(changes.schema_name.as_deref())?;
+        let record = self.breadcrumbs.get(id).await.map_err(op_error)?;
+        refuse_response(record.schema_name.as_deref())?;
+        if !self.chain.is_empty() {
+            self.chain.mark(changes.tags.get_or_insert(record.tags), version.saturating_add(1));
+        }
+        let changed = self.breadcrumbs.update(id, version, changes).await.map_err(op_error)?;
+        to_value(BreadcrumbView::from(changed))
+    }
+
+    async fn delete(&self, id: &str) -> Result<Value, OpError> {
+        let id = record_id("deleteBreadcrumb", id)?;
+        refuse_response(self.breadcrumbs.get(id).await.map_err(op_error)?.schema_name.as_deref())?;
+        self.breadcrumbs.delete(id, None).await.map_err(op_error)?;
+        Ok(json!({"id": id, "deleted": true}))
+    }
+
+    async fn search(&self, query: Value) -> Result<Value, OpError> {
+        let query: SearchQuery = read("searchBreadcrumbs", query)?;
+        let SearchQuery { tag, any_tags, all_tags, schema_name, context_match, .. } = query;
+        let query = BreadcrumbQuery {
+            selector: with_tag(Selector { any_tags, all_tags, schema_name, context_match }, tag),
+            limit: query.limit.unwrap_or(breadcrumb::DEFAULT_PAGE),
+            offset: query.offset.unwrap_or(0),
+            include_context: query.include_context.unwrap_or(false),
+        };
+        query.check().map_err(|violations| op_error(violations.into()))?;
+        to_value(self.breadcrumbs.list(&query).await.map_err(op_error)?)
+    }
+
+    /// Full-text search, until records have embeddings.
+    async fn vector_search(&self, query: Value) -> Result<Value, OpError> {
+        let query: VectorQuery = read("vectorSearch", query)?;
+        let nn = query.nn.unwrap_or(5);
+        if !(1..=100).contains(&nn) {
+            return Err(invalid("vectorSearch", "nn: must be from 1 to 100"));
+        }
+        let VectorQuery { q, tag, any_tags, all_tags, schema_name, context_match, include_context, .. } = query;
+        let search = TextSearch {
+            q,
+            nn,
+            selector: with_tag(Selector { any_tags, all_tags, schema_name, context_match }, tag),
+            include_context: include_context.unwrap_or(true),
+        };
+        search.selector.check().map_err(|violations| op_error(violations.into()))?;
+        to_value(self.breadcrumbs.search(&search).await.map_err(op_error)?)
+    }
+
+    async fn secret(&self, wanted: &str, reason: &str) -> Result<Value, OpError> {
+        let denied = || {
+            let message = format!("the secret {wanted:?} is not among the tool's required_secrets");
+            OpError::new("PermissionDenied", message)
+        };
+        let by_id = wanted.parse::<Uuid>().ok();
+        // Before the store is asked: a tool learns nothing about secrets that are not its own.
+        if by_id.is_none() && !self.required_secrets.iter().any(|name| name == wanted) {
+            return Err(denied());
+        }
+        let secrets = self.breadcrumbs.secrets().await.map_err(op_error)?;
+        let found = secrets.into_iter().find(|secret| match by_id {
+            Some(id) => secret.id == id && self.required_secrets.contains(&secret.name),
+            None => secret.name == wanted,
+        });
+        let Some(secret) = found else {
+            return Err(match by_id {
+                Some(_) => denied(),
+                None => OpError::new("NotFound", format!("there is no secret {wanted:?}")),
+            });
+        };
+        let reason: String = reason.chars().take(500).collect();
+        let reason = format!("tool {}, request {}: {reason}", self.tool, self.request_id);
+        self.breadcrumbs.decrypt_secret(secret.id, &reason).await.map(Value::String).map_err(op_error)
+    }
+}
+
+#[async_trait]
+impl sandbox::World for CallWorld {
+    async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
+        self.egress.fetch(&self.rules, request, body).await
+    }
+
+    async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
+        match call {
+            ApiCall::GetBreadcrumb { id } => {
+                let id = record_id("getBreadcrumb", &id)?;
+                to_value(BreadcrumbView::from(self.breadcrumbs.get(id).await.map_err(op_error)?))
+            }
+            ApiCall::CreateBreadcrumb { record } => self.create(record).await,
+            ApiCall::UpdateBreadcrumb { id, version, changes } => self.update(&id, version, changes).await,
+            ApiCall::DeleteBreadcrumb { id } => self.delete(&id).await,
+            ApiCall::SearchBreadcrumbs { query } => self.search(query).await,
+            ApiCall::VectorSearch { query } => self.vector_search(query).await,
+            ApiCall::GetSecret { id, reason } => self.secret(&id, &reason).await,
+        }
+    }
+}
+
+/// `searchBreadcrumbs`: a selector's parts side by side, `tag` for one more tag that must be there.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct SearchQuery {
+    tag: Option<String>,
+    any_tags: Vec<String>,
+    all_tags: Vec<String>,
+    schema_name: Option<String>,
+    context_match: Vec<ContextMatch>,
+    limit: Option<u32>,
+    offset: Option<u32>,
+    include_context: Option<bool>,
+}
+
+/// `vectorSearch`: the words, how many, and among which records.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VectorQuery {
+    q: String,
+    nn: Option<u32>,
+    tag: Option<String>,
+    #[serde(default)]
+    any_tags: Vec<String>,
+    #[serde(default)]
+    all_tags: Vec<String>,
+    schema_name: Option<String>,
+    #[serde(default)]
+    context_match: Vec<ContextMatch>,
+    include_context: Option<bool>,
+}
+
+fn with_tag(mut selector: Selector, tag: Option<String>) -> Selector {
+    selector.all_tags.extend(tag);
+    selector
+}
+
+/// A tool answers by returning; only a runner writes the record of it.
+fn refuse_response(schema_name: Option<&str>) -> Result<(), OpError> {
+    if schema_name == Some(schema_names::TOOL_RESPONSE) {
+        let message = "a tool cannot write, change or delete a tool.response.v1; what execute returns is the response";
+        return Err(OpError::new("PermissionDenied", message));
+    }
+    Ok(())
+}
+
+fn record_id(method: &str, text: &str) -> Result<Uuid, OpError> {
+    text.parse().map_err(|_| invalid(method, format!("id: {text:?} is no record id; it is a UUID")))
+}
+
+fn read<T: DeserializeOwned>(method: &str, value: Value) -> Result<T, OpError> {
+    if !value.is_object() {
+        return Err(invalid(method, "the argument must be an object"));
+    }
+    T::deserialize(value).map_err(|error| invalid(method, error))
+}
+
+fn invalid(method: &str, problem: impl std::fmt::Display) -> OpError {
+    OpError::new("InvalidArguments", format!("{method}: {problem}"))
+}
+
+fn to_value(shape: impl serde::Serialize) -> Result<Value, OpError> {
+    serde_json::to_value(shape).map_err(|error| OpError::new("Unavailable", error.to_string()))
+}
+
+/// A store's refusal, as the tool sees it. Faults of ours are logged here and not shown.
+fn op_error(error: StoreError) -> OpError {
+    let name = match &error {
+        StoreError::NotFound { .. } => "NotFound",
+        StoreError::VersionConflict { .. } => "VersionConflict",
+        StoreError::Invalid(_) | StoreError::IdempotencyMismatch => "InvalidArguments",
+        StoreError::Unauthorized(_) | StoreError::Forbidden(_) => "PermissionDenied",
+        StoreError::TooLarge { .. } => "ResourceExhausted",
+        StoreError::Full | StoreError::Unavailable(_) | StoreError::LeaseLost { .. } => "Unavailable",
+        StoreError::Internal(detail) => {
+            tracing::error!(detail, "the store failed under a tool's call");
+            return OpError::new("Unavailable", "the store failed; try again");
+        }
+    };
+    OpError::new(name, error.to_string())
+}
