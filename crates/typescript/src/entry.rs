@@ -65,14 +65,15 @@ fn exported(program: &Program<'_>) -> Exported {
                 }
             }
             Statement::ExportNamedDeclaration(export) => {
-                for specifier in export.specifiers.iter().filter(|specifier| specifier.exported.name() == NAME) {
-                    if export.export_kind.is_type() || specifier.export_kind.is_type() {
-                        return Exported::TypeOnly(specifier.span);
-                    }
-                    let local = specifier.local.name();
-                    let meant = top_level(program, local.as_str()).unwrap_or(Meant::Other(specifier.span));
-                    return Exported::As(meant);
+                let Some(specifier) = export.specifiers.iter().find(|specifier| specifier.exported.name() == NAME)
+                else {
+                    continue;
+                };
+                if export.export_kind.is_type() || specifier.export_kind.is_type() {
+                    return Exported::TypeOnly(specifier.span);
                 }
+                let local = specifier.local.name();
+                return Exported::As(top_level(program, local.as_str()).unwrap_or(Meant::Other(specifier.span)));
             }
             _ => {}
         }

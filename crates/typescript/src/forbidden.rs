@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use oxc::ast::ast::{
     Argument, AssignmentTarget, AssignmentTargetProperty, BindingPattern, CallExpression, ExportAllDeclaration,
     ExportFromDeclaration, Expression, IdentifierReference, ImportDeclaration, ImportExpression, ImportMeta,
-    MemberExpression, NewExpression, TSExternalModuleReference, TSImportType, VariableDeclarator,
+    MemberExpression, NewExpression, TSImportType, VariableDeclarator,
 };
 use oxc::ast::ast::{AssignmentExpression, BinaryExpression, PropertyKey};
 use oxc::ast_visit::{Visit, walk};
@@ -284,10 +284,6 @@ impl<'a> Visit<'a> for Finder<'_, '_, '_, '_> {
     }
 
     fn visit_export_all_declaration(&mut self, it: &ExportAllDeclaration<'a>) {
-        self.findings.add(Rule::NoImport, it.span, IMPORT);
-    }
-
-    fn visit_ts_external_module_reference(&mut self, it: &TSExternalModuleReference<'a>) {
         self.findings.add(Rule::NoImport, it.span, IMPORT);
     }
 

@@ -4,7 +4,7 @@ use oxc::span::Span;
 
 use crate::position::Lines;
 use crate::syntax::with_tree;
-use crate::{Dialect, SyntaxError, entry, forbidden};
+use crate::{Dialect, SyntaxError, entry, forbidden, unsupported};
 
 /// A rule that tool code keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +59,10 @@ pub struct Finding {
 /// sandbox is what holds.
 pub fn inspect(source: &str, dialect: Dialect) -> Result<Vec<Finding>, Vec<SyntaxError>> {
     with_tree(source, dialect, |tree| {
+        let unsupported = unsupported::find(&tree);
+        if !unsupported.is_empty() {
+            return Err(unsupported);
+        }
         let mut findings = Findings { lines: tree.lines, found: Vec::new() };
         forbidden::find(&tree, &mut findings);
         entry::check(&tree.program, &mut findings);

@@ -228,11 +228,9 @@ impl<'s> Scan<'s> {
             match character {
                 '\\' => {
                     // `\` and CR LF continue a string as one line end.
-                    if characters.next().is_some_and(|(_, escaped)| escaped == '\r')
-                        && self.rest().get(index + 2..).is_some_and(|rest| rest.starts_with('\n'))
-                    {
-                        characters.next();
-                    }
+                    let escaped = characters.next().map(|(_, escaped)| escaped);
+                    let line_feed = self.rest().get(index + 2..).unwrap_or("").starts_with('\n');
+                    characters.by_ref().take(usize::from(escaped == Some('\r') && line_feed)).for_each(drop);
                 }
                 '\n' | '\r' => break,
                 _ if character == quote => {
@@ -326,14 +324,15 @@ impl<'s> Scan<'s> {
     fn regular_expression(&mut self) -> Result<TokenKind, Refused> {
         let start = self.at;
         let mut in_class = false;
+        let mut ends_line = false;
         let mut characters = self.rest().char_indices().skip(1);
         while let Some((index, character)) = characters.next() {
             match character {
-                _ if is_line_end(character) => break,
+                _ if ends_line || is_line_end(character) => break,
                 '\\' => {
-                    if characters.next().is_none_or(|(_, escaped)| is_line_end(escaped)) {
-                        break;
-                    }
+                    let Some((_, escaped)) = characters.next() else { break };
+                    // The next round sees the line end, and stops there.
+                    ends_line = is_line_end(escaped);
                 }
                 '[' => in_class = true,
                 ']' => in_class = false,

@@ -1,6 +1,6 @@
 //! Syntax that parses but that no engine here runs as it stands.
 
-use oxc::ast::ast::{AccessorProperty, Decorator, TSExportAssignment, TSImportEqualsDeclaration, TSModuleReference};
+use oxc::ast::ast::{AccessorProperty, Decorator, TSExportAssignment, TSExternalModuleReference};
 use oxc::ast_visit::{Visit, walk};
 use oxc::span::Span;
 
@@ -42,10 +42,7 @@ impl<'a> Visit<'a> for Finder<'_, '_> {
         walk::walk_ts_export_assignment(self, it);
     }
 
-    fn visit_ts_import_equals_declaration(&mut self, it: &TSImportEqualsDeclaration<'a>) {
-        if matches!(it.module_reference, TSModuleReference::ExternalModuleReference(_)) {
-            self.add(it.span, "import = require(…) is not supported: the code must stand alone, without imports");
-        }
-        walk::walk_ts_import_equals_declaration(self, it);
+    fn visit_ts_external_module_reference(&mut self, it: &TSExternalModuleReference<'a>) {
+        self.add(it.span, "import = require(…) is not supported: the code must stand alone, without imports");
     }
 }

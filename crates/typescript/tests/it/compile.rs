@@ -65,7 +65,7 @@ fn what_no_engine_runs_is_refused_where_it_stands() {
         ("class A {\n  @log method() {}\n}", 2, 3, "decorators"),
         ("class A { accessor x = 1 }", 1, 11, "accessor"),
         ("const a = 1;\nexport = a;", 2, 1, "export ="),
-        ("import fs = require('fs');", 1, 1, "require"),
+        ("import fs = require('fs');", 1, 13, "require"),
     ] {
         let errors = compile(source, "tool.ts", Dialect::TypeScript).unwrap_err();
         let error = errors.first().unwrap();

@@ -116,7 +116,6 @@ fn modules_from_elsewhere_are_found() {
         ("export * from 'x';", Rule::NoImport),
         ("export type { A } from 'x';", Rule::NoImport),
         ("type T = import('x').T;", Rule::NoImport),
-        ("import fs = require('fs');", Rule::NoImport),
         ("require('fs');", Rule::NoRequire),
         ("const r = require;", Rule::NoRequire),
         ("typeof require;", Rule::NoRequire),
