@@ -1,1 +1,89 @@
-//! Breadcrumbs over HTTP.
+//! The trait `Breadcrumbs` over HTTP and server-sent events, for whoever stands on another machine than the store.
+//!
+//! A lost connection is this crate's business: calls that may be repeated are repeated, event streams are taken up
+//! again where they were cut off, tokens are renewed before they end. It deliberately does not know the server's or the
+//! store's code: the wire shapes are those of the crate `breadcrumb` and of the problem documents.
+
+mod agents;
+mod breadcrumbs;
+mod credentials;
+mod event_stream;
+mod exchange;
+mod problem;
+mod sse;
+
+use std::{sync::Arc, time::Duration};
+
+use breadcrumb::{StoreError, Violations};
+use url::Url;
+
+pub use agents::{Health, Token, TokenRequest};
+pub use credentials::Credentials;
+
+use credentials::Tokens;
+
+/// How long a connection may take to be made.
+const CONNECT_TIME: Duration = Duration::from_secs(5);
+
+/// A server's records, as one agent sees them. Clones share connections and token.
+#[derive(Clone)]
+pub struct Client {
+    /// What is wrong with the address or with TLS on this machine is told by every call.
+    http: Result<reqwest::Client, StoreError>,
+    base_url: Url,
+    tokens: Arc<Tokens>,
+}
+
+impl Client {
+    /// A client of the server at `base_url` (a path in it goes before the server's paths). Connects to nothing yet;
+    /// an address that is not http or https is [`StoreError::Invalid`] in every call.
+    pub fn new(base_url: Url, credentials: Credentials) -> Self {
+        Self { http: http(&base_url), base_url, tokens: Arc::new(Tokens::new(credentials)) }
+    }
+
+    fn http(&self) -> Result<&reqwest::Client, StoreError> {
+        self.http.as_ref().map_err(StoreError::clone)
+    }
+
+    fn url(&self, path: &[&str]) -> Result<Url, StoreError> {
+        let mut url = self.base_url.clone();
+        url.set_query(None);
+        url.path_segments_mut()
+            .map_err(|()| StoreError::Internal("the server's address cannot have a path".into()))?
+            .pop_if_empty()
+            .extend(path);
+        Ok(url)
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client").field("base_url", &self.base_url.as_str()).finish_non_exhaustive()
+    }
+}
+
+fn http(base_url: &Url) -> Result<reqwest::Client, StoreError> {
+    if !matches!(base_url.scheme(), "http" | "https") || base_url.host().is_none() {
+        let message = format!("{base_url} is no address of a server; it must begin with http:// or https://");
+        return Err(StoreError::Invalid(Violations::one("server", message)));
+    }
+    let mut http = reqwest::Client::builder()
+        .user_agent(concat!("rcrt/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(CONNECT_TIME)
+        .tcp_keepalive(Duration::from_secs(30))
+        // Nobody else may be handed the token.
+        .redirect(reqwest::redirect::Policy::none());
+    if is_this_machine(base_url) {
+        http = http.no_proxy();
+    }
+    http.build().map_err(|error| StoreError::Internal(format!("no HTTP client: {error}")))
+}
+
+fn is_this_machine(url: &Url) -> bool {
+    match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    }
+}

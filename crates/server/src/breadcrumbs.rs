@@ -49,12 +49,9 @@ pub async fn create(
     }
     let created = caller.store.create(record, key).await?;
     let location = HeaderValue::try_from(format!("/breadcrumbs/{}", created.id)).map_err(|_| Problem::internal())?;
-    let mut answer = (
-        StatusCode::CREATED,
-        [(header::LOCATION, location), (header::ETAG, etag(created.version))],
-        Json(created),
-    )
-        .into_response();
+    let mut answer =
+        (StatusCode::CREATED, [(header::LOCATION, location), (header::ETAG, etag(created.version))], Json(created))
+            .into_response();
     if created.replayed {
         answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }

@@ -54,10 +54,7 @@ pub struct GiveBack {
 /// The oldest first, at once: an empty list when none waits.
 #[utoipa::path(post, path = "/calls/claim", tag = "calls", operation_id = "claim_calls",
     request_body = ClaimRequest, responses((status = 200, body = Vec<Claim>)))]
-pub async fn claim(
-    caller: Caller,
-    JsonBody(wanted): JsonBody<ClaimRequest>,
-) -> Result<Json<Vec<Claim>>, Problem> {
+pub async fn claim(caller: Caller, JsonBody(wanted): JsonBody<ClaimRequest>) -> Result<Json<Vec<Claim>>, Problem> {
     wanted.check()?;
     Ok(Json(caller.store.claim(&wanted).await?))
 }
@@ -80,10 +77,7 @@ pub async fn start(caller: Caller, JsonBody(start): JsonBody<Start>) -> Result<J
 /// Tells how each lease stands, in the order given.
 #[utoipa::path(post, path = "/calls/heartbeat", tag = "calls", operation_id = "heartbeat",
     request_body = Heartbeat, responses((status = 200, body = Vec<HeldLease>)))]
-pub async fn heartbeat(
-    caller: Caller,
-    JsonBody(beat): JsonBody<Heartbeat>,
-) -> Result<Json<Vec<HeldLease>>, Problem> {
+pub async fn heartbeat(caller: Caller, JsonBody(beat): JsonBody<Heartbeat>) -> Result<Json<Vec<HeldLease>>, Problem> {
     let mut found = Violations::default();
     if beat.leases.len() > MAX_LEASES {
         found.add("leases", format!("has {} entries; at most {MAX_LEASES} are allowed", beat.leases.len()));
@@ -100,10 +94,7 @@ pub async fn heartbeat(
 /// Writes the response and finishes the call, in one transaction.
 #[utoipa::path(post, path = "/calls/complete", tag = "calls", operation_id = "complete_call",
     request_body = Complete, responses((status = 200, body = Completed)))]
-pub async fn complete(
-    caller: Caller,
-    JsonBody(complete): JsonBody<Complete>,
-) -> Result<Json<Completed>, Problem> {
+pub async fn complete(caller: Caller, JsonBody(complete): JsonBody<Complete>) -> Result<Json<Completed>, Problem> {
     let id = caller.store.complete(complete.lease, complete.response).await?;
     Ok(Json(Completed { id }))
 }

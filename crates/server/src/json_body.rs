@@ -28,11 +28,13 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         check_media_type(request.headers())?;
-        let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+        let declared =
+            request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
         if declared.is_some_and(|bytes: usize| bytes > MAX_BODY_BYTES) {
             return Err(Problem::too_large(MAX_BODY_BYTES));
         }
-        let body = tokio::time::timeout(BODY_TIME, read(request.into_body())).await.map_err(|_| Problem::timeout())??;
+        let body =
+            tokio::time::timeout(BODY_TIME, read(request.into_body())).await.map_err(|_| Problem::timeout())??;
         parse(&body).map(Self)
     }
 }

@@ -48,9 +48,7 @@ pub fn bare() -> OpenApi {
                 ))
                 .build(),
         )
-        .tags(Some(TAGS.map(|(name, description)| {
-            TagBuilder::new().name(name).description(Some(description)).build()
-        })))
+        .tags(Some(TAGS.map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build())))
         .build()
 }
 
@@ -98,10 +96,7 @@ fn complete(operation: &mut Operation, access: Access) {
     }
     let problem = ResponseBuilder::new()
         .description("Refused: a problem document that says why")
-        .content(
-            MEDIA_TYPE,
-            ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build(),
-        )
+        .content(MEDIA_TYPE, ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build())
         .build();
     operation.responses.responses.insert("default".into(), RefOr::T(problem));
 }

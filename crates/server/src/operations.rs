@@ -80,8 +80,7 @@ pub async fn docs_script() -> Response {
 }
 
 fn text(media_type: &'static str, body: impl IntoResponse) -> Response {
-    const NOSNIFF: (HeaderName, HeaderValue) =
-        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    const NOSNIFF: (HeaderName, HeaderValue) = (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     let kind = (header::CONTENT_TYPE, HeaderValue::from_static(media_type));
     let no_cache = (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     ([kind, no_cache, NOSNIFF], body).into_response()

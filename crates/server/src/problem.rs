@@ -65,12 +65,37 @@ pub const CODES: [(&str, StatusCode, &str, &str); 18] = [
     ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", "Use a method from the Allow header."),
     ("timeout", StatusCode::REQUEST_TIMEOUT, "The request came too slowly", "Send it again."),
     ("lease_lost", StatusCode::CONFLICT, "Lease lost", "Stop working on this call; another runner may have it."),
-    ("version_conflict", StatusCode::PRECONDITION_FAILED, "Version conflict", "Read the record again and repeat the change."),
+    (
+        "version_conflict",
+        StatusCode::PRECONDITION_FAILED,
+        "Version conflict",
+        "Read the record again and repeat the change.",
+    ),
     ("too_large", StatusCode::PAYLOAD_TOO_LARGE, "Too large", "Send at most `limit` bytes."),
-    ("unsupported_media_type", StatusCode::UNSUPPORTED_MEDIA_TYPE, "Unsupported media type", "Send application/json, not compressed."),
-    ("foreign_host", StatusCode::MISDIRECTED_REQUEST, "Foreign host", "A server with open auth answers only to loopback names."),
-    ("idempotency_mismatch", StatusCode::UNPROCESSABLE_ENTITY, "Idempotency-Key used before", "Use a new key for a new body."),
-    ("precondition_required", StatusCode::PRECONDITION_REQUIRED, "If-Match required", "Send If-Match with the version that you read."),
+    (
+        "unsupported_media_type",
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        "Unsupported media type",
+        "Send application/json, not compressed.",
+    ),
+    (
+        "foreign_host",
+        StatusCode::MISDIRECTED_REQUEST,
+        "Foreign host",
+        "A server with open auth answers only to loopback names.",
+    ),
+    (
+        "idempotency_mismatch",
+        StatusCode::UNPROCESSABLE_ENTITY,
+        "Idempotency-Key used before",
+        "Use a new key for a new body.",
+    ),
+    (
+        "precondition_required",
+        StatusCode::PRECONDITION_REQUIRED,
+        "If-Match required",
+        "Send If-Match with the version that you read.",
+    ),
     ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Internal error", "The log has the cause beside the X-Request-Id."),
     ("unavailable", StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "Try again after a moment."),
     ("full", StatusCode::INSUFFICIENT_STORAGE, "Out of disk space", "Nothing was written. Tell the operator."),
@@ -80,8 +105,7 @@ impl Problem {
     /// A problem of one of the [`CODES`].
     fn new(code: &'static str, detail: impl Into<String>) -> Self {
         let known = CODES.into_iter().find(|known| known.0 == code);
-        let (code, status, title, _) =
-            known.unwrap_or((code, StatusCode::INTERNAL_SERVER_ERROR, "Internal error", ""));
+        let (code, status, title, _) = known.unwrap_or((code, StatusCode::INTERNAL_SERVER_ERROR, "Internal error", ""));
         Self {
             kind: format!("/docs#problem-{code}"),
             title,

@@ -1,7 +1,12 @@
 //! The route table: every path of the server, and who may call it. A route enters the server and its OpenAPI document
 //! only by way of this table, and an entry without an [`Access`] does not compile.
 
-use axum::{Router, extract::Request, middleware, response::{IntoResponse, Response}};
+use axum::{
+    Router,
+    extract::Request,
+    middleware,
+    response::{IntoResponse, Response},
+};
 use breadcrumb::Role::{self, Emitter, Runner, Subscriber};
 use utoipa_axum::{
     router::{OpenApiRouter, UtoipaMethodRouter},
@@ -11,7 +16,7 @@ use utoipa_axum::{
 use crate::{
     ServerState,
     access::{self, Access},
-    agents, auth, breadcrumbs, calls, events, operations, openapi,
+    agents, auth, breadcrumbs, calls, events, openapi, operations,
     problem::Problem,
     secrets,
 };

@@ -1,0 +1,86 @@
+//! What the server offers beside the trait: agents, tokens, health.
+
+use breadcrumb::{AgentInfo, NewAgent, NewAgentKey, Role, StoreError};
+use reqwest::Method;
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::{
+    Client,
+    exchange::{Repeat, Request},
+};
+
+/// The proof of an agent, and what its token is to be.
+#[derive(Serialize)]
+pub struct TokenRequest {
+    pub owner_id: Uuid,
+    pub agent_id: Uuid,
+    pub agent_key: String,
+    /// A subset of the agent's roles; all of them when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roles: Option<Vec<Role>>,
+    /// Seconds; an hour when absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_sec: Option<u64>,
+}
+
+#[derive(Deserialize)]
+pub struct Token {
+    pub token: String,
+    pub owner_id: Uuid,
+    pub agent_id: Uuid,
+    pub roles: Vec<Role>,
+    /// Seconds since 1970.
+    pub exp: u64,
+    /// Seconds from the answer on.
+    pub expires_in: u64,
+}
+
+#[derive(Debug, Deserialize)]
+pub struct Health {
+    pub status: String,
+    pub version: String,
+}
+
+#[derive(Deserialize)]
+pub(crate) struct Done {}
+
+impl Client {
+    /// Asks the server whether it and its database are well.
+    pub async fn health(&self) -> Result<Health, StoreError> {
+        let request = Request::new(Method::GET, &["health"], Repeat::IfNotDone);
+        Ok(self.exchange(Request { anonymous: true, ..request }).await?)
+    }
+
+    /// A token for the agent that the key proves; [`StoreError::Unauthorized`] when it does not.
+    pub async fn request_token(&self, request: &TokenRequest) -> Result<Token, StoreError> {
+        let sent = Request::new(Method::POST, &["auth", "token"], Repeat::Freely).json(request)?;
+        Ok(self.exchange(Request { anonymous: true, ..sent }).await?)
+    }
+
+    /// A new agent in the caller's tenant, with its key. Needs a curator.
+    pub async fn create_agent(&self, agent: NewAgent) -> Result<NewAgentKey, StoreError> {
+        Ok(self.exchange(Request::new(Method::POST, &["agents"], Repeat::IfNotDone).json(&agent)?).await?)
+    }
+
+    pub async fn agents(&self) -> Result<Vec<AgentInfo>, StoreError> {
+        Ok(self.exchange(Request::new(Method::GET, &["agents"], Repeat::Freely)).await?)
+    }
+
+    pub async fn delete_agent(&self, id: Uuid) -> Result<(), StoreError> {
+        self.delete_at(&["agents", &id.to_string()], None).await
+    }
+
+    /// Deletes what stands at a path. When a repetition finds nothing there, the first sending did it.
+    pub(crate) async fn delete_at(&self, path: &[&str], version: Option<i64>) -> Result<(), StoreError> {
+        let mut request = Request::new(Method::DELETE, path, Repeat::Freely);
+        if let Some(version) = version {
+            request = request.header("if-match", &format!("\"{version}\""))?;
+        }
+        match self.exchange::<Done>(request).await {
+            Ok(Done {}) => Ok(()),
+            Err(refusal) if refusal.maybe_done && matches!(refusal.error, StoreError::NotFound { .. }) => Ok(()),
+            Err(refusal) => Err(refusal.error),
+        }
+    }
+}

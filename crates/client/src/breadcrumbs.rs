@@ -1,0 +1,196 @@
+//! The trait, one request per method.
+
+use async_trait::async_trait;
+use breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
+    CallState, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret,
+    Release, SecretInfo, Selector, StoreError, TextSearch, Violations,
+};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::{
+    Client,
+    agents::Done,
+    exchange::{
+        Repeat::{Freely, IfNotDone},
+        Request,
+    },
+};
+
+#[derive(Deserialize)]
+struct Latest {
+    number: EventNumber,
+}
+
+#[derive(Deserialize)]
+struct Completed {
+    id: Uuid,
+}
+
+#[derive(Deserialize)]
+struct SecretValue {
+    value: String,
+}
+
+#[async_trait]
+impl Breadcrumbs for Client {
+    /// Without a key of the caller's own it gets one, so that a lost answer can be asked for again.
+    async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
+        let key = idempotency_key.map_or_else(|| Uuid::new_v4().to_string(), str::to_owned);
+        let request = Request::new(Method::POST, &["breadcrumbs"], Freely).json(&record)?;
+        let created: Created = self.exchange(request.header("idempotency-key", &key)?).await?;
+        // With a key of ours, a replay is our own repetition and no news to the caller.
+        Ok(Created { replayed: created.replayed && idempotency_key.is_some(), ..created })
+    }
+
+    async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
+        Ok(self.exchange(Request::new(Method::GET, &["breadcrumbs", &id.to_string(), "full"], Freely)).await?)
+    }
+
+    async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
+        Ok(self.exchange(Request::new(Method::GET, &["breadcrumbs", &id.to_string(), "history"], Freely)).await?)
+    }
+
+    async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
+        let id = id.to_string();
+        let path = ["breadcrumbs", &id];
+        let request = Request::new(Method::PATCH, &path, IfNotDone).json(&changes)?;
+        Ok(self.exchange(request.header("if-match", &format!("\"{version}\""))?).await?)
+    }
+
+    async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
+        self.delete_at(&["breadcrumbs", &id.to_string()], version).await
+    }
+
+    async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        let mut request = Request::new(Method::GET, &["breadcrumbs"], Freely);
+        request.query = selector(&query.selector)?;
+        request.query.push(("limit", query.limit.to_string()));
+        request.query.push(("offset", query.offset.to_string()));
+        request.query.push(("include_context", query.include_context.to_string()));
+        Ok(self.exchange(request).await?)
+    }
+
+    async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        let mut request = Request::new(Method::GET, &["breadcrumbs", "search"], Freely);
+        request.query = selector(&search.selector)?;
+        request.query.push(("q", search.q.clone()));
+        request.query.push(("nn", search.nn.to_string()));
+        request.query.push(("include_context", search.include_context.to_string()));
+        Ok(self.exchange(request).await?)
+    }
+
+    async fn latest_event(&self) -> Result<EventNumber, StoreError> {
+        let latest: Latest = self.exchange(Request::new(Method::GET, &["events", "latest"], Freely)).await?;
+        Ok(latest.number)
+    }
+
+    async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
+        crate::event_stream::follow(self.clone(), after).await
+    }
+
+    async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        // Not repeated when the answer was lost: those leases end by themselves, a second claim would take more.
+        Ok(self.exchange(Request::new(Method::POST, &["calls", "claim"], IfNotDone).json(claim)?).await?)
+    }
+
+    async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
+        let body = json!({"lease": lease, "max_attempts": max_attempts});
+        let request = Request::new(Method::POST, &["calls", "start"], IfNotDone).json(&body)?;
+        let Done {} = self.exchange(request).await?;
+        Ok(())
+    }
+
+    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
+        let body = json!({"leases": leases, "lease_ms": lease_ms});
+        Ok(self.exchange(Request::new(Method::POST, &["calls", "heartbeat"], Freely).json(&body)?).await?)
+    }
+
+    async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
+        let body = json!({"lease": lease, "response": response});
+        let request = Request::new(Method::POST, &["calls", "complete"], Freely).json(&body)?;
+        match self.exchange::<Completed>(request).await {
+            Ok(completed) => Ok(completed.id),
+            Err(refusal) if refusal.maybe_done && matches!(refusal.error, StoreError::LeaseLost { .. }) => {
+                self.own_answer(lease.request, &response).await?.ok_or(refusal.error)
+            }
+            Err(refusal) => Err(refusal.error),
+        }
+    }
+
+    async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {
+        let body = json!({"lease": lease, "release": release});
+        let request = Request::new(Method::POST, &["calls", "release"], Freely).json(&body)?;
+        match self.exchange::<Done>(request).await {
+            Ok(Done {}) => Ok(()),
+            // The first sending gave it back, or the lease ended by itself: it is not ours any more, as was asked.
+            Err(refusal) if refusal.maybe_done && matches!(refusal.error, StoreError::LeaseLost { .. }) => Ok(()),
+            Err(refusal) => Err(refusal.error),
+        }
+    }
+
+    async fn call(&self, request: Uuid) -> Result<Call, StoreError> {
+        Ok(self.exchange(Request::new(Method::GET, &["calls", &request.to_string()], Freely)).await?)
+    }
+
+    async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
+        Ok(self.exchange(Request::new(Method::POST, &["calls", &request.to_string(), "cancel"], Freely)).await?)
+    }
+
+    async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
+        Ok(self.exchange(Request::new(Method::POST, &["secrets"], IfNotDone).json(&secret)?).await?)
+    }
+
+    async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
+        Ok(self.exchange(Request::new(Method::GET, &["secrets"], Freely)).await?)
+    }
+
+    async fn rotate_secret(&self, id: Uuid, value: String) -> Result<SecretInfo, StoreError> {
+        let id = id.to_string();
+        let path = ["secrets", &id];
+        Ok(self.exchange(Request::new(Method::PUT, &path, IfNotDone).json(&json!({"value": value}))?).await?)
+    }
+
+    async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError> {
+        self.delete_at(&["secrets", &id.to_string()], None).await
+    }
+
+    async fn decrypt_secret(&self, id: Uuid, reason: &str) -> Result<String, StoreError> {
+        let id = id.to_string();
+        let path = ["secrets", &id, "decrypt"];
+        let request = Request::new(Method::POST, &path, Freely).json(&json!({"reason": reason}))?;
+        let secret: SecretValue = self.exchange(request).await?;
+        Ok(secret.value)
+    }
+}
+
+impl Client {
+    /// The answer that a request has, if it is this one: then a completion whose answer was lost was done.
+    async fn own_answer(&self, request: Uuid, response: &NewBreadcrumb) -> Result<Option<Uuid>, StoreError> {
+        let call = self.call(request).await?;
+        let (CallState::Finished, Some(id)) = (call.state, call.response) else { return Ok(None) };
+        match self.get(id).await {
+            Ok(record) => Ok((record.context == response.context).then_some(id)),
+            Err(StoreError::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn selector(selector: &Selector) -> Result<Vec<(&'static str, String)>, StoreError> {
+    // What the query cannot carry must not be dropped on the way.
+    selector.check().map_err(StoreError::Invalid)?;
+    let mut query: Vec<(&'static str, String)> = Vec::new();
+    query.extend(selector.all_tags.iter().map(|tag| ("tag", tag.clone())));
+    query.extend(selector.any_tags.iter().map(|tag| ("any_tag", tag.clone())));
+    query.extend(selector.schema_name.iter().map(|name| ("schema_name", name.clone())));
+    if !selector.context_match.is_empty() {
+        let text = serde_json::to_string(&selector.context_match)
+            .map_err(|error| StoreError::Invalid(Violations::one("context_match", error.to_string())))?;
+        query.push(("context_match", text));
+    }
+    Ok(query)
+}

@@ -1,0 +1,192 @@
+//! A subscription that outlives its connections: each event once, in order, across restarts of the server.
+
+use std::{collections::VecDeque, time::Duration};
+
+use breadcrumb::{Breadcrumbs, Event, EventNumber, EventStream, StoreError};
+use bytes::Bytes;
+use futures::{StreamExt, stream::BoxStream};
+use reqwest::{
+    StatusCode,
+    header::{ACCEPT, AUTHORIZATION},
+};
+use serde::Deserialize;
+
+use crate::{
+    Client,
+    exchange::{ATTEMPTS, pause, reason},
+    problem,
+    sse::{Message, Parser},
+};
+
+/// The server pings every 15 seconds; after three missed ones the connection is taken for dead.
+const SILENCE: Duration = Duration::from_secs(45);
+/// How long the server may take to begin its answer.
+const ANSWER_TIME: Duration = Duration::from_secs(30);
+/// How often in a row the same place may be unreadable before the stream gives up.
+const UNREADABLE: u32 = 5;
+
+/// Follows every event after this number, or every one from now on. The first connection is made before this returns,
+/// so that a wrong token is told at once.
+pub(crate) async fn follow(client: Client, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
+    let last = match after {
+        Some(number) => number,
+        // Pinned down once, so that reconnecting before the first event loses none.
+        None => client.latest_event().await?,
+    };
+    let mut subscription = Subscription { client, last, connection: None, failures: 0, unreadable: 0 };
+    while subscription.connection.is_none() {
+        if subscription.failures == ATTEMPTS {
+            return Err(StoreError::Unavailable("the event stream cannot be reached".into()));
+        }
+        subscription.reconnect().await?;
+    }
+    let events = futures::stream::unfold(Some(subscription), |subscription| async move {
+        let mut subscription = subscription?;
+        match subscription.next().await {
+            Ok(event) => Some((Ok(event), Some(subscription))),
+            // The last item.
+            Err(error) => Some((Err(error), None)),
+        }
+    });
+    Ok(events.boxed())
+}
+
+struct Subscription {
+    client: Client,
+    last: EventNumber,
+    connection: Option<Connection>,
+    /// Connections in a row that failed before they told anything.
+    failures: u32,
+    unreadable: u32,
+}
+
+impl Subscription {
+    async fn next(&mut self) -> Result<Event, StoreError> {
+        loop {
+            let Some(connection) = &mut self.connection else {
+                self.reconnect().await?;
+                continue;
+            };
+            match connection.next().await {
+                Ok(message) => {
+                    self.failures = 0;
+                    if let Some(event) = self.take(&message)? {
+                        return Ok(event);
+                    }
+                }
+                Err(why) => {
+                    tracing::debug!(why, last = self.last.0, "the event stream broke; connecting again");
+                    self.connection = None;
+                }
+            }
+        }
+    }
+
+    async fn reconnect(&mut self) -> Result<(), StoreError> {
+        if self.failures > 0 {
+            tokio::time::sleep(pause(self.failures)).await;
+        }
+        // Counted before the attempt: a connection that breaks before it says anything is a failure too.
+        self.failures = self.failures.saturating_add(1);
+        match Connection::open(&self.client, self.last).await {
+            Ok(connection) => {
+                self.connection = Some(connection);
+                Ok(())
+            }
+            Err(error) if error.is_retryable() => {
+                tracing::debug!(%error, attempt = self.failures, "the event stream cannot be reached yet");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The message's event, if it is one that was not seen yet.
+    fn take(&mut self, message: &Message) -> Result<Option<Event>, StoreError> {
+        match read(message) {
+            Ok(None) => Ok(None),
+            Ok(Some(event)) => {
+                self.unreadable = 0;
+                let news = event.number > self.last;
+                self.last = self.last.max(event.number);
+                Ok(news.then_some(event))
+            }
+            Err(why) => {
+                self.connection = None;
+                self.unreadable += 1;
+                if self.unreadable >= UNREADABLE {
+                    return Err(StoreError::Internal(format!("the event after {} cannot be read: {why}", self.last)));
+                }
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// The message as an event; `None` for a ping and for kinds that this client does not know.
+fn read(message: &Message) -> Result<Option<Event>, String> {
+    #[derive(Deserialize)]
+    struct Kind {
+        #[serde(rename = "type")]
+        kind: String,
+    }
+    let Kind { kind } = serde_json::from_str(&message.data).map_err(|error| error.to_string())?;
+    if !kind.starts_with("breadcrumb.") {
+        return Ok(None);
+    }
+    let number = message.id.parse().map_err(|_| format!("{:?} is no event number", message.id))?;
+    let event: Event = serde_json::from_str(&message.data).map_err(|error| error.to_string())?;
+    Ok(Some(Event { number: EventNumber(number), ..event }))
+}
+
+struct Connection {
+    bytes: BoxStream<'static, reqwest::Result<Bytes>>,
+    parser: Parser,
+    /// Messages of the last bytes that came; nothing more is read before they are taken.
+    ready: VecDeque<Message>,
+}
+
+impl Connection {
+    async fn open(client: &Client, last: EventNumber) -> Result<Self, StoreError> {
+        let mut renewed = false;
+        loop {
+            let authorization = client.authorization().await?;
+            let sending = client
+                .http()?
+                .get(client.url(&["events", "stream"])?)
+                .header(ACCEPT, "text/event-stream")
+                .header("last-event-id", last.to_string())
+                .header(AUTHORIZATION, &authorization)
+                .send();
+            let answer = tokio::time::timeout(ANSWER_TIME, sending)
+                .await
+                .map_err(|_| StoreError::Unavailable("no answer in time".into()))?
+                .map_err(|error| StoreError::Unavailable(reason(&error)))?;
+            let status = answer.status();
+            if status.is_success() {
+                let bytes = answer.bytes_stream().boxed();
+                return Ok(Self { bytes, parser: Parser::default(), ready: VecDeque::new() });
+            }
+            if status == StatusCode::UNAUTHORIZED && !renewed && client.tokens.refused(&authorization) {
+                renewed = true;
+                continue;
+            }
+            let body = tokio::time::timeout(ANSWER_TIME, answer.bytes()).await;
+            return Err(problem::error(status, body.ok().and_then(Result::ok).as_deref().unwrap_or_default()));
+        }
+    }
+
+    async fn next(&mut self) -> Result<Message, String> {
+        loop {
+            if let Some(message) = self.ready.pop_front() {
+                return Ok(message);
+            }
+            let bytes = tokio::time::timeout(SILENCE, self.bytes.next())
+                .await
+                .map_err(|_| "nothing came, not even a ping".to_owned())?
+                .ok_or_else(|| "the server ended it".to_owned())?
+                .map_err(|error| reason(&error))?;
+            self.parser.read(&bytes, &mut self.ready).map_err(|_| "a message without end".to_owned())?;
+        }
+    }
+}

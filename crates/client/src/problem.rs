@@ -1,0 +1,70 @@
+//! A refusal on the wire, turned back into the [`StoreError`] that it was on the server.
+
+use breadcrumb::{StoreError, Violation, Violations};
+use reqwest::StatusCode;
+use serde::Deserialize;
+use uuid::Uuid;
+
+/// The members of a problem document that mean something to a store.
+#[derive(Deserialize)]
+struct Problem {
+    code: String,
+    #[serde(default)]
+    detail: String,
+    #[serde(default)]
+    violations: Vec<Violation>,
+    #[serde(default)]
+    what: Option<String>,
+    #[serde(default)]
+    id: Option<Uuid>,
+    #[serde(default)]
+    expected: Option<i64>,
+    #[serde(default)]
+    actual: Option<i64>,
+    #[serde(default)]
+    limit: Option<usize>,
+}
+
+/// What an answer that is no success means.
+pub(crate) fn error(status: StatusCode, body: &[u8]) -> StoreError {
+    serde_json::from_slice::<Problem>(body).map_or_else(|_| foreign(status), |problem| known(status, problem))
+}
+
+fn known(status: StatusCode, problem: Problem) -> StoreError {
+    let Problem { code, detail, violations, what, id, expected, actual, limit } = problem;
+    match code.as_str() {
+        "not_found" => StoreError::NotFound { what: named(what.as_deref()), id: id.unwrap_or_default() },
+        "version_conflict" => {
+            StoreError::VersionConflict { expected: expected.unwrap_or_default(), actual: actual.unwrap_or_default() }
+        }
+        "idempotency_mismatch" => StoreError::IdempotencyMismatch,
+        "lease_lost" => StoreError::LeaseLost { request: id.unwrap_or_default() },
+        "unauthorized" => StoreError::Unauthorized(detail),
+        "forbidden" => StoreError::Forbidden(detail),
+        "too_large" => StoreError::TooLarge { limit: limit.unwrap_or_default() },
+        "full" => StoreError::Full,
+        "unavailable" => StoreError::Unavailable(detail),
+        "invalid" if !violations.is_empty() => StoreError::Invalid(Violations(violations)),
+        _ if status.is_client_error() => StoreError::Invalid(Violations::one("", detail)),
+        _ => StoreError::Internal(detail),
+    }
+}
+
+/// An answer that the server did not write: a proxy's, or no RCRT server is there.
+fn foreign(status: StatusCode) -> StoreError {
+    match status {
+        StatusCode::UNAUTHORIZED => StoreError::Unauthorized("the server asks for another kind of login".into()),
+        StatusCode::FORBIDDEN => StoreError::Forbidden("something before the server refuses the request".into()),
+        StatusCode::TOO_MANY_REQUESTS
+        | StatusCode::BAD_GATEWAY
+        | StatusCode::SERVICE_UNAVAILABLE
+        | StatusCode::GATEWAY_TIMEOUT => StoreError::Unavailable(format!("the answer was {status}")),
+        _ => StoreError::Internal(format!("{status} from something that is no RCRT server; is the address right?")),
+    }
+}
+
+/// The kinds of things that a store names; they are static there, so they are here.
+fn named(what: Option<&str>) -> &'static str {
+    const KNOWN: [&str; 8] = ["breadcrumb", "record", "request", "call", "secret", "agent", "tenant", "event"];
+    KNOWN.into_iter().find(|known| Some(*known) == what).unwrap_or("record")
+}
