@@ -1,1 +1,99 @@
-//! Private Postgres.
+//! A private Postgres with pgvector: found or installed, started, watched over and stopped.
+//!
+//! It listens on a Unix socket in a folder that only its owner may enter, and on no TCP port; everybody who can reach the socket
+//! is trusted. One process at a time owns a data folder, by a file lock that names its holder. The server is supervised: when it
+//! dies, it is started again.
+//!
+//! This crate deliberately knows nothing of tables, migrations or tenants; all it puts into the cluster is an empty database.
+//!
+//! What a data folder holds: `lock` (who owns the folder), `postgres/` (the cluster), `postgres.log` and `postgres.log.1`, `run/`
+//! (the socket).
+
+mod account;
+mod cluster;
+mod error;
+mod install;
+mod keeper;
+mod leftover;
+mod lock;
+mod log_file;
+mod machine;
+mod ownership;
+mod pid_file;
+mod server;
+mod socket;
+mod wheel;
+
+use std::path::{Path, PathBuf};
+
+pub use error::PostgresError;
+pub use keeper::State;
+pub use lock::{DataLock, Holder};
+pub use server::Postgres;
+
+/// The cluster's superuser; it logs in without a password, like everybody who can enter the socket's folder.
+pub const SUPERUSER: &str = "postgres";
+
+/// The database that every new cluster has.
+pub const DATABASE: &str = "rcrt";
+
+/// Told each step that may take longer than a second, before it begins.
+pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
+
+/// Where the private Postgres lives and how careful it is.
+#[derive(Debug, Clone)]
+pub struct PostgresOptions {
+    /// The folder that holds everything that must last; made when it is not there. Not the cluster itself, which is a folder in it.
+    pub data_dir: PathBuf,
+    /// Where installed servers are kept, shared by all data folders. [`default_cache_dir`] is the usual one.
+    pub cache_dir: PathBuf,
+    /// `false` trades safety against a crash of the machine for speed: for tests only.
+    pub durable: bool,
+}
+
+/// `$RCRT_CACHE`, else `$XDG_CACHE_HOME/rcrt`, else `~/.cache/rcrt`, else a folder in the temporary folder.
+pub fn default_cache_dir() -> PathBuf {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("RCRT_CACHE")
+        .or_else(|| set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).map(|path| path.join("rcrt")))
+        .or_else(|| std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".cache/rcrt")))
+        .unwrap_or_else(|| std::env::temp_dir().join("rcrt-cache"))
+}
+
+/// Takes the data folder's lock, then starts its Postgres; on a new folder it is installed and initialised first.
+pub async fn start(options: PostgresOptions, progress: Progress<'_>) -> Result<Postgres, PostgresError> {
+    let lock = DataLock::acquire(&options.data_dir)?;
+    start_locked(lock, options, progress).await
+}
+
+/// Like [`start`], for who took the lock already; the lock is held until the server has stopped.
+pub async fn start_locked(
+    lock: DataLock,
+    options: PostgresOptions,
+    progress: Progress<'_>,
+) -> Result<Postgres, PostgresError> {
+    let data_dir = lock.data_dir().to_owned();
+    let cluster = data_dir.join("postgres");
+    let account = account::Account::choose().await?;
+    let installed = install::find(&options.cache_dir, cluster::major_version(&cluster)?, progress).await?;
+    ownership::adopt(&cluster, &account)?;
+    cluster::create(&cluster, &installed, &account, options.durable, progress).await?;
+    leftover::stop(&cluster, progress).await?;
+    let socket_dir = socket::prepare(&data_dir, &account)?;
+    let keeper = keeper::Keeper::start(keeper::Launch {
+        installed: installed.clone(),
+        account,
+        cluster,
+        socket_dir: socket_dir.clone(),
+        log: data_dir.join("postgres.log"),
+        durable: options.durable,
+        lock,
+    })
+    .await?;
+    Ok(Postgres::new(keeper, installed, socket_dir))
+}
+
+/// Names a path in an I/O error, since the system's own text does not.
+fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> PostgresError + 'a {
+    move |source| PostgresError::Io { what, path: path.to_owned(), source }
+}

@@ -1,0 +1,136 @@
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+use crate::account::Account;
+use crate::install::Installed;
+use crate::{DATABASE, PostgresError, Progress, SUPERUSER, at, ownership};
+
+/// What a new cluster starts with; whoever runs it may edit `postgresql.conf` afterwards. What must hold whatever that file says is
+/// on the server's command line.
+const SETTINGS: &[(&str, &str)] = &[
+    ("max_connections", "100"),
+    ("shared_buffers", "128MB"),
+    ("random_page_cost", "1.1"),
+    ("max_wal_size", "512MB"),
+    // Nobody copies this cluster while it runs.
+    ("wal_level", "minimal"),
+    ("max_wal_senders", "0"),
+    ("jit", "off"),
+    // The log must not hold rows or statements: secrets pass through both.
+    ("log_min_messages", "warning"),
+    ("log_min_error_statement", "panic"),
+    ("log_error_verbosity", "terse"),
+    ("log_line_prefix", "'%m [%p] '"),
+    ("timezone", "UTC"),
+    ("log_timezone", "UTC"),
+];
+
+/// The major version of a cluster that is there.
+pub(crate) fn major_version(cluster: &Path) -> Result<Option<u32>, PostgresError> {
+    if !cluster.exists() {
+        return Ok(None);
+    }
+    let text = std::fs::read_to_string(cluster.join("PG_VERSION")).ok();
+    match text.and_then(|text| text.trim().parse().ok()) {
+        Some(major) => Ok(Some(major)),
+        None => Err(PostgresError::NotACluster { path: cluster.to_owned() }),
+    }
+}
+
+/// Makes the cluster and its empty database where there is none. It is built beside its place and then renamed, so that one that was
+/// interrupted is never taken for a whole one.
+pub(crate) async fn create(
+    cluster: &Path,
+    installed: &Installed,
+    account: &Account,
+    durable: bool,
+    progress: Progress<'_>,
+) -> Result<(), PostgresError> {
+    if cluster.exists() {
+        return Ok(());
+    }
+    progress(&format!("Preparing a new database (Postgres {})", installed.version));
+    let draft = cluster.with_extension("draft");
+    if draft.exists() {
+        std::fs::remove_dir_all(&draft).map_err(at("clear", &draft))?;
+    }
+    std::fs::create_dir(&draft).map_err(at("make", &draft))?;
+    ownership::adopt(&draft, account)?;
+    initialise(&draft, installed, account, durable).await?;
+    configure(&draft)?;
+    create_database(&draft, installed, account, durable).await?;
+    std::fs::rename(&draft, cluster).map_err(at("put in place", cluster))
+}
+
+async fn initialise(
+    draft: &Path,
+    installed: &Installed,
+    account: &Account,
+    durable: bool,
+) -> Result<(), PostgresError> {
+    let mut command = account.command(&installed.bin.join("initdb"), false);
+    command.arg("--pgdata").arg(draft);
+    command.args(["--username", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--data-checksums", "--no-instructions"]);
+    // The built-in provider sorts the same on every machine, with no locale installed.
+    if installed.major >= 17 {
+        command.args(["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]);
+    } else {
+        command.arg("--locale=C.UTF-8");
+    }
+    if !durable {
+        command.arg("--no-sync");
+    }
+    finish("initdb", &mut command, None).await
+}
+
+fn configure(draft: &Path) -> Result<(), PostgresError> {
+    let path: PathBuf = draft.join("postgresql.conf");
+    let mut text = std::fs::read_to_string(&path).map_err(at("read", &path))?;
+    text.push_str("\n# Set when this cluster was made; yours to change.\n");
+    for (name, value) in SETTINGS {
+        // Writing to a String cannot fail.
+        let _ = writeln!(text, "{name} = {value}");
+    }
+    std::fs::write(&path, text).map_err(at("write", &path))
+}
+
+/// By a standalone backend: no server has to be started and stopped for one statement.
+async fn create_database(
+    draft: &Path,
+    installed: &Installed,
+    account: &Account,
+    durable: bool,
+) -> Result<(), PostgresError> {
+    let mut command = account.command(&installed.bin.join("postgres"), false);
+    command.args(["--single", "-D"]).arg(draft);
+    command.args(["-c", "exit_on_error=on"]);
+    if !durable {
+        command.args(["-c", "fsync=off"]);
+    }
+    command.arg("postgres");
+    finish("creating the database", &mut command, Some(&format!("CREATE DATABASE {DATABASE}\n"))).await
+}
+
+async fn finish(step: &'static str, command: &mut Command, input: Option<&str>) -> Result<(), PostgresError> {
+    command.stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() });
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true).process_group(0);
+    let run = |source| PostgresError::Run { program: step.to_owned(), source };
+    let mut child = command.spawn().map_err(run)?;
+    if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
+        // A child that has already ended says why by its status.
+        let _ = stdin.write_all(input.as_bytes()).await;
+    }
+    let output = child.wait_with_output().await.map_err(run)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let text = String::from_utf8_lossy(&output.stderr);
+    let mut lines: Vec<_> = text.lines().map(str::trim).filter(|line| !line.is_empty()).rev().take(6).collect();
+    lines.reverse();
+    let output = if lines.is_empty() { output.status.to_string() } else { lines.join(" | ") };
+    Err(PostgresError::Step { step, output })
+}

@@ -1,0 +1,46 @@
+use std::path::PathBuf;
+
+use crate::Holder;
+
+/// Why there is no Postgres. Every text is a sentence for the person at the terminal.
+#[derive(Debug, thiserror::Error)]
+pub enum PostgresError {
+    #[error("the data folder {} is in use by {holder}", data_dir.display())]
+    Held { data_dir: PathBuf, holder: Box<Holder> },
+
+    #[error("no Postgres with pgvector to be had; from the package index: {wheel}; on this machine: {machine}")]
+    NotFound { wheel: String, machine: String },
+
+    #[error(
+        "Postgres refuses to run as root, and there is no way around it here: user namespaces are off ({namespace}), and another \
+         user cannot be taken on either ({user}); run as an ordinary user, or name a database with --database-url"
+    )]
+    AsRoot { namespace: String, user: String },
+
+    #[error("{} belongs to another user (uid {owner}); run as that user, or choose another data folder", path.display())]
+    ForeignOwner { path: PathBuf, owner: u32 },
+
+    #[error("cannot {what} {}: {source}", path.display())]
+    Io { what: &'static str, path: PathBuf, source: std::io::Error },
+
+    #[error("cannot run {program}: {source}")]
+    Run { program: String, source: std::io::Error },
+
+    #[error("{step} failed: {output}")]
+    Step { step: &'static str, output: String },
+
+    #[error("{} does not look like a Postgres cluster; move it away, or choose another data folder", path.display())]
+    NotACluster { path: PathBuf },
+
+    #[error("Postgres did not start: {log}")]
+    NotStarted { log: String },
+
+    #[error("Postgres (process {pid}), left over from an earlier run, does not stop")]
+    LeftoverStays { pid: i32 },
+
+    #[error("Postgres could not be kept running ({attempts} attempts in a row failed): {log}")]
+    GaveUp { attempts: u32, log: String },
+
+    #[error("Postgres was stopped")]
+    Stopped,
+}

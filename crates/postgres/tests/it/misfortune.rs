@@ -1,0 +1,99 @@
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use postgres::State;
+use sqlx::Connection;
+
+use crate::{connect, pid, start};
+
+#[tokio::test]
+async fn a_killed_server_comes_back_with_its_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let postgres = start(folder.path()).await;
+    let mut connection = connect(&postgres).await;
+    sqlx::query("CREATE TABLE kept AS SELECT 7 AS number").execute(&mut connection).await.unwrap();
+    kill(Pid::from_raw(pid(&postgres)), Signal::SIGKILL).unwrap();
+
+    let mut state = postgres.state();
+    state.wait_for(|state| matches!(state, State::Running { starts: 2.., .. })).await.unwrap();
+    let number: i32 =
+        sqlx::query_scalar("SELECT number FROM kept").fetch_one(&mut connect(&postgres).await).await.unwrap();
+    assert_eq!(number, 7);
+    postgres.stop().await;
+}
+
+#[tokio::test]
+async fn a_server_whose_owner_is_gone_makes_way_for_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let postgres = start(folder.path()).await;
+    let program = postgres.bin_dir().join("postgres");
+    postgres.stop().await;
+    let cluster = folder.path().canonicalize().unwrap().join("postgres");
+    let mut left = leave_behind(&program, &cluster);
+    wait_until_serving(&cluster, &mut left).await;
+    // Reaped at once, as a process without a parent would be.
+    let reaper = std::thread::spawn(move || left.wait().unwrap());
+
+    let steps = std::sync::Mutex::new(Vec::new());
+    let options = crate::options(folder.path());
+    let postgres = postgres::start(options, &|step| steps.lock().unwrap().push(step.to_owned())).await.unwrap();
+    connect(&postgres).await.ping().await.unwrap();
+    assert!(reaper.join().unwrap().success(), "it was asked to stop, not killed");
+    assert!(steps.lock().unwrap()[0].contains("left behind"), "{steps:?}");
+    postgres.stop().await;
+}
+
+#[tokio::test]
+async fn a_stale_pid_file_is_no_obstacle_even_when_the_number_belongs_to_another_process() {
+    let folder = tempfile::tempdir().unwrap();
+    start(folder.path()).await.stop().await;
+    let mut bystander = Command::new("sleep").arg("600").spawn().unwrap();
+    let pid_file = folder.path().join("postgres/postmaster.pid");
+    std::fs::write(&pid_file, format!("{}\n/elsewhere\n1\n5432\n/elsewhere\n\n  1  1\nready   \n", bystander.id()))
+        .unwrap();
+
+    let postgres = start(folder.path()).await;
+    connect(&postgres).await.ping().await.unwrap();
+    postgres.stop().await;
+    assert!(bystander.try_wait().unwrap().is_none(), "the bystander was left alone");
+    bystander.kill().unwrap();
+    bystander.wait().unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_cannot_start_says_why() {
+    let folder = tempfile::tempdir().unwrap();
+    start(folder.path()).await.stop().await;
+    let settings = folder.path().join("postgres/postgresql.conf");
+    std::fs::write(&settings, "max_connections = many\n").unwrap();
+    let error = postgres::start(crate::options(folder.path()), &|_| {}).await.unwrap_err().to_string();
+    assert!(error.contains("max_connections"), "{error}");
+}
+
+/// A server as a killed owner leaves it: nobody holds the folder's lock.
+fn leave_behind(program: &Path, cluster: &Path) -> Child {
+    let mut command = if nix::unistd::Uid::effective().is_root() {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-user=1000", "--map-group=1000", "--"]).arg(program);
+        command
+    } else {
+        Command::new(program)
+    };
+    // A relative folder: Postgres takes it for one under the cluster.
+    command.arg("-D").arg(cluster).args(["-c", "listen_addresses=", "-c", "unix_socket_directories=."]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+async fn wait_until_serving(cluster: &Path, server: &mut Child) {
+    let pid = server.id();
+    let serving = || {
+        std::fs::read_to_string(cluster.join("postmaster.pid"))
+            .is_ok_and(|text| text.starts_with(&format!("{pid}\n")) && text.contains("\nready"))
+    };
+    while !serving() {
+        assert_eq!(server.try_wait().unwrap(), None, "it ended by itself");
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
