@@ -32,7 +32,6 @@ CREATE TABLE calls (
 CREATE INDEX calls_waiting ON calls (owner_id, queued_at, request) WHERE state = 'queued';
 -- Without lease_until, so that a heartbeat touches no index: those under way are few.
 CREATE INDEX calls_under_way ON calls (owner_id) WHERE state IN ('claimed', 'running');
-CREATE INDEX calls_finished ON calls USING brin (finished_at);
 
 ALTER TABLE calls ENABLE ROW LEVEL SECURITY;
 CREATE POLICY tenant ON calls USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);

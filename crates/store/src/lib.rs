@@ -1,1 +1,36 @@
-//! Breadcrumbs on Postgres.
+//! The store on Postgres: records with their history, the queue of calls, numbered events, tenants and secrets.
+//!
+//! [`Store`] opens the database and is the [`breadcrumb::Tenancy`]; what an agent sees of it is a
+//! [`breadcrumb::Breadcrumbs`]. Every transaction works as the role `rcrt_app` under row-level security, in the one
+//! tenant that it names at its begin.
+//!
+//! This crate deliberately does not know HTTP, tools' definitions or who runs them, and it does not judge roles: who
+//! may call what is the server's to decide. Where the Postgres comes from is the caller's business.
+
+mod agents;
+mod audit;
+mod calls;
+mod events;
+mod expiry;
+mod failure;
+mod history;
+mod housekeeping;
+mod idempotency;
+mod listing;
+mod open;
+mod options;
+mod prune;
+mod records;
+mod row;
+mod search;
+mod secrets;
+mod selecting;
+mod store;
+mod tenancy;
+mod tenant_store;
+mod transaction;
+
+pub use audit::AuditEntry;
+pub use open::{MIGRATOR, OpenError};
+pub use options::{SecretsKey, StoreOptions};
+pub use store::Store;

@@ -1,0 +1,128 @@
+//! Agents and their keys.
+
+use aws_lc_rs::constant_time::verify_slices_are_equal;
+use aws_lc_rs::rand;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use breadcrumb::{AgentInfo, NewAgent, NewAgentKey, Role, StoreError, Violations};
+use chrono::{DateTime, Utc};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::audit;
+use crate::failure::{Done, Failure};
+use crate::transaction::TenantTransaction;
+
+#[derive(sqlx::FromRow)]
+struct AgentRow {
+    id: Uuid,
+    owner_id: Uuid,
+    name: String,
+    roles: Vec<String>,
+    key_hash: Vec<u8>,
+    created_at: DateTime<Utc>,
+}
+
+impl From<AgentRow> for AgentInfo {
+    fn from(row: AgentRow) -> Self {
+        Self {
+            id: row.id,
+            owner_id: row.owner_id,
+            name: row.name,
+            // A role that a newer version wrote gives nothing here.
+            roles: row.roles.iter().filter_map(|role| role.parse().ok()).collect(),
+            created_at: row.created_at,
+        }
+    }
+}
+
+pub(crate) fn check(agent: &NewAgent) -> Result<(), Violations> {
+    let mut found = Violations::default();
+    if agent.name.trim().is_empty() || agent.name.chars().count() > 200 || agent.name.contains('\0') {
+        found.add("name", "must have 1 to 200 characters, none of them NUL");
+    }
+    if agent.roles.is_empty() {
+        found.add("roles", "must name at least one of curator, emitter, subscriber, runner");
+    }
+    found.into_result()
+}
+
+pub(crate) async fn create(mut tx: TenantTransaction, agent: NewAgent) -> Done<NewAgentKey> {
+    let mut secret = [0; 32];
+    rand::fill(&mut secret).map_err(|_| StoreError::Internal("no random bytes".into()))?;
+    let agent_key = format!("rcrt_{}", URL_SAFE_NO_PAD.encode(secret));
+    let mut roles = agent.roles;
+    roles.sort_unstable();
+    roles.dedup();
+    let owner_id = tx.owner_id;
+    let row: AgentRow = sqlx::query_as(
+        "INSERT INTO agents (id, owner_id, name, roles, key_hash) VALUES ($1, $2, $3, $4, $5)
+         RETURNING id, owner_id, name, roles, key_hash, created_at",
+    )
+    .bind(Uuid::now_v7())
+    .bind(owner_id)
+    .bind(&agent.name)
+    .bind(roles.iter().map(|role: &Role| role.as_str()).collect::<Vec<_>>())
+    .bind(&hash(&agent_key)[..])
+    .fetch_one(tx.connection())
+    .await
+    .map_err(|error| {
+        let failure = Failure::from(error);
+        if failure.violates("agents_name") {
+            Violations::one("name", "is the name of another agent of this tenant").into()
+        } else if failure.violates("agents_owner_id_fkey") {
+            StoreError::NotFound { what: "tenant", id: owner_id }.into()
+        } else {
+            failure
+        }
+    })?;
+    audit::write(&mut tx, None, "agent.created", row.id, &row.name, None).await?;
+    tx.commit().await?;
+    Ok(NewAgentKey { agent: row.into(), agent_key })
+}
+
+pub(crate) async fn list(tx: &mut TenantTransaction) -> Done<Vec<AgentInfo>> {
+    let rows: Vec<AgentRow> = sqlx::query_as(
+        "SELECT id, owner_id, name, roles, key_hash, created_at FROM agents WHERE deleted_at IS NULL ORDER BY name",
+    )
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(rows.into_iter().map(AgentInfo::from).collect())
+}
+
+pub(crate) async fn delete(mut tx: TenantTransaction, id: Uuid) -> Done<()> {
+    let name: Option<String> =
+        sqlx::query_scalar("UPDATE agents SET deleted_at = now() WHERE id = $1 AND deleted_at IS NULL RETURNING name")
+            .bind(id)
+            .fetch_optional(tx.connection())
+            .await?;
+    let name = name.ok_or(StoreError::NotFound { what: "agent", id })?;
+    audit::write(&mut tx, None, "agent.deleted", id, &name, None).await?;
+    tx.commit().await
+}
+
+async fn row(tx: &mut TenantTransaction, id: Uuid) -> Done<Option<AgentRow>> {
+    Ok(sqlx::query_as(
+        "SELECT id, owner_id, name, roles, key_hash, created_at FROM agents WHERE id = $1 AND deleted_at IS NULL",
+    )
+    .bind(id)
+    .fetch_optional(tx.connection())
+    .await?)
+}
+
+pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Done<Option<AgentInfo>> {
+    Ok(row(tx, id).await?.map(AgentInfo::from))
+}
+
+pub(crate) async fn find_by_key(tx: &mut TenantTransaction, id: Uuid, key: &str) -> Done<Option<AgentInfo>> {
+    let given = hash(key);
+    let row = row(tx, id).await?;
+    // Compared also when there is no such agent, so that the time tells nothing.
+    let kept = row.as_ref().map_or_else(|| vec![0; given.len()], |row| row.key_hash.clone());
+    let is_right = verify_slices_are_equal(&given, &kept).is_ok();
+    Ok(row.filter(|_| is_right).map(AgentInfo::from))
+}
+
+fn hash(key: &str) -> [u8; 32] {
+    Sha256::digest(key).into()
+}

@@ -1,0 +1,49 @@
+//! Stopping a request.
+
+use breadcrumb::{Breadcrumb, BreadcrumbChanges, Call, CallState, ErrorCode, ToolFailure};
+use serde_json::Value;
+use uuid::Uuid;
+
+use super::answer::{answer, mark_cancelled};
+use super::queued::{find, hold, unknown};
+use crate::failure::Done;
+use crate::records;
+use crate::transaction::TenantTransaction;
+
+pub(crate) async fn cancel(mut tx: TenantTransaction, agent: Uuid, request: Uuid) -> Done<Call> {
+    tx.lock(request).await?;
+    let call = hold(&mut tx, request).await?.ok_or_else(|| unknown(request))?;
+    match call.state() {
+        CallState::Queued => {
+            answer(&mut tx, &call, ToolFailure::new(ErrorCode::Cancelled, "the request was cancelled before it ran"))
+                .await?;
+        }
+        CallState::Claimed | CallState::Running if !call.cancel_requested => {
+            mark_cancelled(&mut tx, request).await?;
+            if let Some(record) = records::find(&mut tx, request).await? {
+                tell_in_record(&mut tx, agent, &record).await?;
+            }
+        }
+        CallState::Claimed | CallState::Running | CallState::Finished => {}
+    }
+    let call = find(&mut tx, request).await?;
+    tx.commit().await?;
+    Ok(call)
+}
+
+/// The runner hears of the cancellation at once by the event of this change, and at its next heartbeat in any case.
+async fn tell_in_record(tx: &mut TenantTransaction, agent: Uuid, record: &Breadcrumb) -> Done<()> {
+    let mut context = record.context.clone();
+    context.insert("cancel_requested".into(), Value::Bool(true));
+    let changes = BreadcrumbChanges { context: Some(context), ..BreadcrumbChanges::default() };
+    match changes.applied_to(record) {
+        Ok(changed) => {
+            records::write_version(tx, record, &changed, agent).await?;
+        }
+        // A context that is as large as may be has no room for the word.
+        Err(violations) => {
+            tracing::warn!(request = %record.id, %violations, "a cancellation is told by heartbeat only");
+        }
+    }
+    Ok(())
+}

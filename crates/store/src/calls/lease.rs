@@ -1,0 +1,112 @@
+//! What the holder of a lease may do short of answering: start, keep alive, give back.
+
+use std::collections::HashMap;
+
+use breadcrumb::{CallState, ErrorCode, HeldLease, Lease, LeaseStatus, Release, StoreError, ToolFailure, Violations};
+use uuid::Uuid;
+
+use super::answer::answer;
+use super::queued::{CallRow, call_columns};
+use crate::failure::Done;
+use crate::transaction::TenantTransaction;
+
+/// The longest that a retry can be put off: a day.
+const MAX_RETRY_MS: u64 = 86_400_000;
+
+fn lost(lease: Lease) -> StoreError {
+    StoreError::LeaseLost { request: lease.request }
+}
+
+/// Starting twice under the same lease is starting once: the first answer may have been lost on its way.
+pub(crate) async fn start(mut tx: TenantTransaction, lease: Lease, max_attempts: u32) -> Done<()> {
+    let started = sqlx::query(
+        "UPDATE calls SET state = 'running', max_attempts = $3,
+            attempt = attempt + CASE state WHEN 'claimed' THEN 1 ELSE 0 END
+         WHERE request = $1 AND fence = $2 AND state IN ('claimed', 'running') AND lease_until > clock_timestamp()",
+    )
+    .bind(lease.request)
+    .bind(lease.fence)
+    .bind(max_attempts.clamp(1, 10).cast_signed())
+    .execute(tx.connection())
+    .await?;
+    if started.rows_affected() == 0 {
+        return Err(lost(lease).into());
+    }
+    tx.commit().await
+}
+
+pub(crate) async fn heartbeat(mut tx: TenantTransaction, leases: &[Lease], lease_ms: u64) -> Done<Vec<HeldLease>> {
+    let (requests, fences): (Vec<Uuid>, Vec<i64>) = leases.iter().map(|lease| (lease.request, lease.fence)).unzip();
+    let held: Vec<(Uuid, i64, bool)> = sqlx::query_as(
+        "UPDATE calls c SET lease_until = clock_timestamp() + $3 * interval '1 millisecond'
+         FROM unnest($1::uuid[], $2::bigint[]) AS given (request, fence)
+         WHERE c.request = given.request AND c.fence = given.fence AND c.state IN ('claimed', 'running')
+            AND c.lease_until > clock_timestamp()
+         RETURNING c.request, c.fence, c.cancel_requested",
+    )
+    .bind(requests)
+    .bind(fences)
+    .bind(lease_ms as f64)
+    .fetch_all(tx.connection())
+    .await?;
+    tx.commit().await?;
+    let held: HashMap<Lease, bool> =
+        held.into_iter().map(|(request, fence, cancel)| (Lease { request, fence }, cancel)).collect();
+    Ok(leases
+        .iter()
+        .map(|lease| HeldLease {
+            lease: *lease,
+            status: match held.get(lease) {
+                Some(true) => LeaseStatus::CancelRequested,
+                Some(false) => LeaseStatus::Held,
+                None => LeaseStatus::Lost,
+            },
+        })
+        .collect())
+}
+
+pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Release) -> Done<()> {
+    let call: Option<CallRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        call_columns!(),
+        " FROM calls WHERE request = $1 AND fence = $2 AND state IN ('claimed', 'running') \
+         AND lease_until > clock_timestamp() FOR UPDATE"
+    ))
+    .bind(lease.request)
+    .bind(lease.fence)
+    .fetch_optional(tx.connection())
+    .await?;
+    let call = call.ok_or_else(|| lost(lease))?;
+    let refuse = |message: &str| Err(StoreError::Invalid(Violations::one("release", message)).into());
+    let after_ms = match release {
+        Release::Unstarted if call.state() == CallState::Running => {
+            return refuse("is unstarted, but the call was started: complete it, or release it for a retry");
+        }
+        Release::Unstarted => 0,
+        Release::Retry { .. } if call.attempt >= call.max_attempts => {
+            return refuse("is for a retry, but no attempt is left: complete the call");
+        }
+        Release::Retry { after_ms } => after_ms.min(MAX_RETRY_MS),
+    };
+    if call.cancel_requested {
+        let failure = ToolFailure::new(ErrorCode::Cancelled, "the request was cancelled before it ran again");
+        answer(&mut tx, &call, failure).await?;
+    } else {
+        requeue(&mut tx, lease.request, after_ms).await?;
+    }
+    tx.commit().await
+}
+
+/// Puts a call that is held back into its old place in the queue.
+pub(super) async fn requeue(tx: &mut TenantTransaction, request: Uuid, after_ms: u64) -> Done<()> {
+    sqlx::query(
+        "UPDATE calls SET state = 'queued', runner_id = NULL, lease_until = NULL,
+            run_after = CASE WHEN $2 > 0 THEN clock_timestamp() + $2 * interval '1 millisecond' END
+         WHERE request = $1",
+    )
+    .bind(request)
+    .bind(after_ms as f64)
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! What the queue keeps of a request, and where a request stands.
+
+use breadcrumb::{Call, CallState, NewBreadcrumb, StoreError, ToolRequest, schema_names};
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::failure::Done;
+use crate::transaction::TenantTransaction;
+
+/// What a new request writes into the queue: enough to answer it when its record is gone.
+pub(crate) struct Queued<'r> {
+    pub(crate) tool: &'r str,
+    pub(crate) request_id: String,
+    pub(crate) workspace: Option<&'r str>,
+}
+
+impl<'r> Queued<'r> {
+    /// `None` when the record is no request.
+    pub(crate) fn of(id: Uuid, record: &'r NewBreadcrumb) -> Option<Self> {
+        if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
+            return None;
+        }
+        let text = |key: &str| record.context.get(key).and_then(Value::as_str);
+        Some(Self {
+            tool: text("tool").unwrap_or_default(),
+            request_id: text("requestId").map_or_else(|| id.to_string(), str::to_owned),
+            workspace: record.tags.iter().map(String::as_str).find(|tag| tag.starts_with("workspace:")),
+        })
+    }
+}
+
+macro_rules! call_columns {
+    () => {
+        "request, tool, request_id, workspace, agent_id, state, attempt, max_attempts, cancel_requested, response, \
+         queued_at"
+    };
+}
+pub(super) use call_columns;
+
+#[derive(sqlx::FromRow)]
+pub(super) struct CallRow {
+    pub(super) request: Uuid,
+    pub(super) tool: String,
+    request_id: String,
+    workspace: Option<String>,
+    agent_id: Option<Uuid>,
+    state: String,
+    pub(super) attempt: i32,
+    pub(super) max_attempts: i32,
+    pub(super) cancel_requested: bool,
+    response: Option<Uuid>,
+    queued_at: DateTime<Utc>,
+}
+
+impl CallRow {
+    pub(super) fn state(&self) -> CallState {
+        match self.state.as_str() {
+            "queued" => CallState::Queued,
+            "claimed" => CallState::Claimed,
+            "running" => CallState::Running,
+            // The column's CHECK admits no other text.
+            _ => CallState::Finished,
+        }
+    }
+
+    /// The request as far as an answer needs it.
+    pub(super) fn as_request(&self) -> ToolRequest {
+        ToolRequest {
+            id: self.request,
+            request_id: self.request_id.clone(),
+            tool: self.tool.clone(),
+            input: Value::Object(Map::new()),
+            workspace: self.workspace.clone(),
+            agent_id: self.agent_id,
+            trigger_event: None,
+        }
+    }
+}
+
+impl From<CallRow> for Call {
+    fn from(row: CallRow) -> Self {
+        Self {
+            state: row.state(),
+            request: row.request,
+            tool: row.tool,
+            attempt: row.attempt.unsigned_abs(),
+            max_attempts: row.max_attempts.unsigned_abs(),
+            cancel_requested: row.cancel_requested,
+            response: row.response,
+            queued_at: row.queued_at,
+        }
+    }
+}
+
+pub(super) fn unknown(request: Uuid) -> StoreError {
+    StoreError::NotFound { what: "request", id: request }
+}
+
+pub(crate) async fn find(tx: &mut TenantTransaction, request: Uuid) -> Done<Call> {
+    let row: Option<CallRow> = sqlx::query_as(concat!("SELECT ", call_columns!(), " FROM calls WHERE request = $1"))
+        .bind(request)
+        .fetch_optional(tx.connection())
+        .await?;
+    Ok(row.ok_or_else(|| unknown(request))?.into())
+}
+
+/// The call, held against every other change until the transaction ends.
+pub(super) async fn hold(tx: &mut TenantTransaction, request: Uuid) -> Done<Option<CallRow>> {
+    Ok(sqlx::query_as(concat!("SELECT ", call_columns!(), " FROM calls WHERE request = $1 FOR UPDATE"))
+        .bind(request)
+        .fetch_optional(tx.connection())
+        .await?)
+}

@@ -1,0 +1,45 @@
+//! Calls whose runner was lost.
+
+use breadcrumb::{CallState, ErrorCode, ToolFailure};
+
+use super::answer::answer;
+use super::lease::requeue;
+use super::queued::{CallRow, call_columns};
+use crate::failure::Done;
+use crate::transaction::TenantTransaction;
+
+/// How many calls one transaction takes care of.
+const BATCH: usize = 50;
+
+/// Requeues or answers calls whose lease has ended. Gives how many; at most a batch, so that it is to be called again
+/// until it gives none.
+pub(crate) async fn rescue(mut tx: TenantTransaction) -> Done<usize> {
+    let calls: Vec<CallRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        call_columns!(),
+        " FROM calls WHERE state IN ('claimed', 'running') AND lease_until <= clock_timestamp() \
+         ORDER BY queued_at LIMIT $1 FOR UPDATE SKIP LOCKED"
+    ))
+    .bind(BATCH as i64)
+    .fetch_all(tx.connection())
+    .await?;
+    for call in &calls {
+        let was_running = call.state() == CallState::Running;
+        if was_running && call.attempt >= call.max_attempts {
+            answer(&mut tx, call, ToolFailure::runner_lost(call.attempt.unsigned_abs())).await?;
+        } else if call.cancel_requested {
+            let failure = ToolFailure::new(ErrorCode::Cancelled, "the request was cancelled, and its runner was lost");
+            answer(&mut tx, call, failure).await?;
+        } else {
+            requeue(&mut tx, call.request, 0).await?;
+        }
+        tracing::info!(
+            tenant = %tx.owner_id, request = %call.request, tool = call.tool, attempt = call.attempt, was_running,
+            "a runner lost a call"
+        );
+    }
+    if !calls.is_empty() {
+        tx.commit().await?;
+    }
+    Ok(calls.len())
+}

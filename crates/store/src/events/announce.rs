@@ -1,0 +1,129 @@
+//! Waking the feeds of other server processes on the same database: NOTIFY, never inside a writing transaction (it
+//! takes one lock for the whole cluster at commit), but from a connection of its own, many changes in one.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::{Connection, PgConnection};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::store::Inner;
+
+const CHANNEL: &str = "rcrt_events";
+/// What happens within this time is one announcement.
+const GATHER: Duration = Duration::from_millis(5);
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The tenants whose changes are still to be told.
+#[derive(Default)]
+pub(crate) struct Announcer {
+    pending: Mutex<HashSet<Uuid>>,
+    ring: Notify,
+}
+
+impl Announcer {
+    pub(crate) fn announce(&self, owner_id: Uuid) {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert(owner_id);
+        self.ring.notify_one();
+    }
+
+    fn take(&self) -> Vec<String> {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        pending.drain().map(|owner_id| owner_id.to_string()).collect()
+    }
+}
+
+/// Tells the other processes, until the store is closed. What cannot be told is dropped: they poll as well.
+pub(crate) async fn announce(store: Arc<Inner>, options: PgConnectOptions) {
+    let mut connection: Option<PgConnection> = None;
+    loop {
+        tokio::select! {
+            () = store.stop.cancelled() => break,
+            () = store.announcer.ring.notified() => {}
+        }
+        tokio::select! {
+            () = store.stop.cancelled() => break,
+            () = tokio::time::sleep(GATHER) => {}
+        }
+        let owners = store.announcer.take();
+        if owners.is_empty() {
+            continue;
+        }
+        let told = tokio::select! {
+            () = store.stop.cancelled() => break,
+            told = tell(&mut connection, &options, owners) => told,
+        };
+        if let Err(error) = told {
+            tracing::debug!(%error, "other servers were not woken");
+            connection = None;
+            tokio::select! {
+                () = store.stop.cancelled() => break,
+                () = tokio::time::sleep(RETRY) => {}
+            }
+        }
+    }
+    if let Some(connection) = connection {
+        // It can only fail when the connection is gone already.
+        let _ = connection.close().await;
+    }
+}
+
+async fn tell(
+    connection: &mut Option<PgConnection>,
+    options: &PgConnectOptions,
+    owners: Vec<String>,
+) -> Result<(), sqlx::Error> {
+    let connection = match connection {
+        Some(connection) => connection,
+        none => {
+            let mut new = PgConnection::connect_with(options).await?;
+            sqlx::query("SET synchronous_commit = off").execute(&mut new).await?;
+            none.insert(new)
+        }
+    };
+    sqlx::query("SELECT pg_notify($1, owner) FROM unnest($2::text[]) owner")
+        .bind(CHANNEL)
+        .bind(owners)
+        .execute(connection)
+        .await?;
+    Ok(())
+}
+
+/// Hears the other processes (and this one, which costs a look), until the store is closed.
+pub(crate) async fn listen(store: Arc<Inner>, options: PgConnectOptions) {
+    // A pool of its own, so that listening takes no connection from the work.
+    let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
+    loop {
+        let ended = tokio::select! {
+            () = store.stop.cancelled() => break,
+            ended = hear(&store, &pool) => ended,
+        };
+        if let Err(error) = ended {
+            tracing::debug!(%error, "not hearing other servers; polling");
+        }
+        tokio::select! {
+            () = store.stop.cancelled() => break,
+            () = tokio::time::sleep(RETRY) => {}
+        }
+    }
+    pool.close().await;
+}
+
+async fn hear(store: &Inner, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
+    let mut listener = PgListener::connect_with(pool).await?;
+    listener.listen(CHANNEL).await?;
+    loop {
+        match listener.try_recv().await? {
+            Some(notification) => {
+                if let Ok(owner_id) = notification.payload().parse() {
+                    store.feeds.wake(owner_id);
+                }
+            }
+            // The connection was lost, and what was told meanwhile with it.
+            None => store.feeds.wake_all(),
+        }
+    }
+}

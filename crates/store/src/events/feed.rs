@@ -1,0 +1,169 @@
+//! One reader per tenant with live subscribers, that hands each new event to all of them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use breadcrumb::StoreError;
+use tokio::sync::{Notify, mpsc};
+use uuid::Uuid;
+
+use super::page::{self, Weighed};
+use crate::store::Inner;
+
+/// How long an event can go unnoticed when every wake was lost.
+const POLL: Duration = Duration::from_millis(500);
+/// While committed events wait for an older transaction: the first and the longest pause between looks.
+const PEEK_FIRST: Duration = Duration::from_millis(2);
+const PEEK_LONGEST: Duration = Duration::from_millis(50);
+/// Between looks while the database does not answer.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// What waits for one subscriber at most. One that has more waiting reads from the database instead.
+const QUEUE_EVENTS: usize = 256;
+const QUEUE_BYTES: usize = 8 * 1024 * 1024;
+
+/// The feeds of all tenants that have live subscribers.
+#[derive(Default)]
+pub(crate) struct Feeds {
+    tenants: Mutex<HashMap<Uuid, Arc<Feed>>>,
+}
+
+struct Feed {
+    wake: Notify,
+    state: Mutex<State>,
+}
+
+struct State {
+    /// Everything up to this number has been handed out.
+    cursor: i64,
+    subscribers: Vec<Subscriber>,
+}
+
+struct Subscriber {
+    queue: mpsc::Sender<Arc<Weighed>>,
+    waiting_bytes: Arc<AtomicUsize>,
+}
+
+/// A subscriber's end: what the feed hands out after `from`.
+pub(super) struct Live {
+    queue: mpsc::Receiver<Arc<Weighed>>,
+    waiting_bytes: Arc<AtomicUsize>,
+    pub(super) from: i64,
+}
+
+impl Live {
+    /// `None` when the subscriber fell too far behind and was let go.
+    pub(super) async fn next(&mut self) -> Option<Arc<Weighed>> {
+        let event = self.queue.recv().await?;
+        self.waiting_bytes.fetch_sub(event.bytes, Ordering::Relaxed);
+        Some(event)
+    }
+}
+
+impl Subscriber {
+    /// Whether all of it went into the queue. A subscriber that is full (or gone) is let go.
+    fn take(&self, events: &[Arc<Weighed>]) -> bool {
+        events.iter().all(|event| {
+            let waiting = self.waiting_bytes.fetch_add(event.bytes, Ordering::Relaxed);
+            // A single event larger than the bound still goes to who has nothing else waiting.
+            (waiting == 0 || waiting + event.bytes <= QUEUE_BYTES) && self.queue.try_send(event.clone()).is_ok()
+        })
+    }
+}
+
+impl Feeds {
+    /// New events of this tenant may be there.
+    pub(crate) fn wake(&self, owner_id: Uuid) {
+        if let Some(feed) = locked(&self.tenants).get(&owner_id) {
+            feed.wake.notify_one();
+        }
+    }
+
+    pub(super) fn wake_all(&self) {
+        for feed in locked(&self.tenants).values() {
+            feed.wake.notify_one();
+        }
+    }
+
+    /// Joins the tenant's feed; the first subscriber starts it at its own `cursor`.
+    pub(super) fn join(store: &Arc<Inner>, owner_id: Uuid, cursor: i64) -> Live {
+        let (queue, receiver) = mpsc::channel(QUEUE_EVENTS);
+        let waiting_bytes = Arc::new(AtomicUsize::new(0));
+        let subscriber = Subscriber { queue, waiting_bytes: waiting_bytes.clone() };
+        let mut tenants = locked(&store.feeds.tenants);
+        let from = if let Some(feed) = tenants.get(&owner_id) {
+            let mut state = locked(&feed.state);
+            state.subscribers.push(subscriber);
+            state.cursor
+        } else {
+            let state = Mutex::new(State { cursor, subscribers: vec![subscriber] });
+            let feed = Arc::new(Feed { wake: Notify::new(), state });
+            tenants.insert(owner_id, feed.clone());
+            store.tasks.spawn(run(store.clone(), owner_id, feed));
+            cursor
+        };
+        Live { queue: receiver, waiting_bytes, from }
+    }
+
+    /// Takes the feed out when nobody listens. Joining takes the same lock, so that nobody joins one that has ended.
+    fn retire(&self, owner_id: Uuid, feed: &Feed) -> bool {
+        let mut tenants = locked(&self.tenants);
+        let mut state = locked(&feed.state);
+        state.subscribers.retain(|subscriber| !subscriber.queue.is_closed());
+        let is_deserted = state.subscribers.is_empty();
+        if is_deserted {
+            tenants.remove(&owner_id);
+        }
+        is_deserted
+    }
+}
+
+async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
+    let mut peek = PEEK_FIRST;
+    let mut is_failing = false;
+    while !store.feeds.retire(owner_id, &feed) {
+        let cursor = locked(&feed.state).cursor;
+        let page = tokio::select! {
+            () = store.stop.cancelled() => break,
+            page = page::read(&store, owner_id, cursor) => page,
+        };
+        let pause = match page {
+            Ok(page) => {
+                is_failing = false;
+                if let Some(last) = page.events.last() {
+                    let mut state = locked(&feed.state);
+                    state.cursor = last.event.number.0;
+                    state.subscribers.retain(|subscriber| subscriber.take(&page.events));
+                    peek = PEEK_FIRST;
+                    continue;
+                }
+                if page.is_waiting {
+                    peek = (peek * 2).min(PEEK_LONGEST);
+                    peek
+                } else {
+                    peek = PEEK_FIRST;
+                    POLL
+                }
+            }
+            Err(failure) => {
+                if !is_failing {
+                    tracing::warn!(tenant = %owner_id, error = %StoreError::from(failure), "an event feed waits");
+                    is_failing = true;
+                }
+                RETRY
+            }
+        };
+        tokio::select! {
+            () = store.stop.cancelled() => break,
+            () = feed.wake.notified() => {}
+            () = tokio::time::sleep(pause) => {}
+        }
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing here panics while it holds a lock, and every state in between is a good one.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

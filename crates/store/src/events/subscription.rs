@@ -1,0 +1,117 @@
+//! One subscriber's way through the events: from the table until it has caught up, then from the tenant's feed, and
+//! back to the table when it was too slow for the feed.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::{Event, EventNumber, EventStream, StoreError};
+use futures::StreamExt;
+use futures::stream;
+use uuid::Uuid;
+
+use super::feed::{Feeds, Live};
+use super::page::{self, Weighed};
+use super::snapshot::Snapshot;
+use crate::failure::Done;
+use crate::store::Inner;
+use crate::transaction::TenantTransaction;
+
+/// Between looks while the database does not answer.
+const RETRY: Duration = Duration::from_millis(250);
+
+/// A subscriber that names no event starts with what commits after this call.
+pub(crate) async fn subscribe(store: Arc<Inner>, owner_id: Uuid, after: Option<EventNumber>) -> Done<EventStream> {
+    let (cursor, seen) = match after {
+        Some(number) => (number.0, None),
+        None => {
+            let mut tx = TenantTransaction::begin(&store, owner_id).await?;
+            let snapshot = page::present(&mut tx).await?;
+            (snapshot.cursor(), Some(snapshot))
+        }
+    };
+    let subscription = Subscription { store, owner_id, cursor, seen, ready: VecDeque::new(), live: None };
+    Ok(stream::unfold(Some(subscription), |subscription| async {
+        let mut subscription = subscription?;
+        match subscription.next().await {
+            Ok(event) => Some((Ok(event), Some(subscription))),
+            Err(error) => Some((Err(error), None)),
+        }
+    })
+    .boxed())
+}
+
+struct Subscription {
+    store: Arc<Inner>,
+    owner_id: Uuid,
+    /// Everything up to this number was given out or is in `ready`.
+    cursor: i64,
+    /// What had been committed when a subscription without a number began, until that cannot come up any more.
+    seen: Option<Snapshot>,
+    /// Read from the table, not yet given out.
+    ready: VecDeque<Arc<Weighed>>,
+    live: Option<Live>,
+}
+
+impl Subscription {
+    async fn next(&mut self) -> Result<Event, StoreError> {
+        let stop = self.store.stop.clone();
+        loop {
+            if let Some(weighed) = self.ready.pop_front() {
+                if self.was_seen(weighed.event.number.0) {
+                    continue;
+                }
+                return Ok(Arc::try_unwrap(weighed).map_or_else(|shared| shared.event.clone(), |own| own.event));
+            }
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => return Err(StoreError::Unavailable("the store is closing".into())),
+                result = self.more() => result?,
+            }
+        }
+    }
+
+    /// Puts the next events into `ready`, or makes a step towards them.
+    async fn more(&mut self) -> Result<(), StoreError> {
+        if let Some(live) = &mut self.live
+            && live.from <= self.cursor
+        {
+            match live.next().await {
+                Some(event) if event.event.number.0 > self.cursor => {
+                    self.cursor = event.event.number.0;
+                    self.ready.push_back(event);
+                }
+                // Read from the table before.
+                Some(_) => {}
+                None => self.live = None,
+            }
+            return Ok(());
+        }
+        match page::read(&self.store, self.owner_id, self.cursor).await.map_err(StoreError::from) {
+            Ok(page) => {
+                if let Some(last) = page.events.last() {
+                    self.cursor = last.event.number.0;
+                    self.ready.extend(page.events);
+                } else if let Some(live) = &self.live {
+                    // Nothing lies between here and where the feed went on.
+                    self.cursor = live.from;
+                } else {
+                    self.live = Some(Feeds::join(&self.store, self.owner_id, self.cursor));
+                }
+            }
+            // The database is being restarted, or busy: the subscriber need not know.
+            Err(error) if error.is_retryable() => tokio::time::sleep(RETRY).await,
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    fn was_seen(&mut self, number: i64) -> bool {
+        let Some(seen) = &self.seen else { return false };
+        if seen.is_past(number) {
+            self.seen = None;
+            return false;
+        }
+        seen.saw(number)
+    }
+}

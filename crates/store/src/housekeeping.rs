@@ -1,0 +1,135 @@
+//! What has to happen without anybody asking: lost runners, ended records, forgotten events.
+//!
+//! Several servers may do it side by side: each piece of work locks what it takes care of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::StoreError;
+use chrono::Utc;
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use uuid::Uuid;
+
+use crate::failure::Done;
+use crate::store::Inner;
+use crate::transaction::TenantTransaction;
+use crate::{Store, calls, expiry, prune};
+
+/// How long a lost runner or an ended record can go unnoticed.
+const SWEEP: Duration = Duration::from_secs(1);
+const PRUNE: Duration = Duration::from_secs(60);
+
+impl Store {
+    /// Requeues or answers every call whose lease has ended, in all tenants. Gives how many there were. The store does
+    /// it by itself every second.
+    pub async fn rescue(&self) -> Result<usize, StoreError> {
+        Ok(rescue(&self.inner).await?)
+    }
+
+    /// Takes out every record whose time has ended, in all tenants. Gives how many there were. The store does it by
+    /// itself every second.
+    pub async fn expire(&self) -> Result<usize, StoreError> {
+        Ok(expire(&self.inner).await?)
+    }
+
+    /// Forgets events older than 7 days and idempotency keys older than one. Gives how many there were. The store does
+    /// it by itself every minute.
+    pub async fn prune(&self) -> Result<usize, StoreError> {
+        Ok(prune(&self.inner).await?)
+    }
+}
+
+/// Until the store is closed.
+pub(crate) async fn run(store: Arc<Inner>) {
+    let mut ticks = interval(SWEEP);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut pruned_at: Option<Instant> = None;
+    let mut is_failing = false;
+    loop {
+        tokio::select! {
+            () = store.stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let sweep = async {
+            rescue(&store).await?;
+            expire(&store).await?;
+            if pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
+                prune(&store).await?;
+                pruned_at = Some(Instant::now());
+            }
+            Done::Ok(())
+        };
+        let result = tokio::select! {
+            () = store.stop.cancelled() => return,
+            result = sweep => result,
+        };
+        match result {
+            Ok(()) => is_failing = false,
+            // A database that is away for a while is one line in the log.
+            Err(failure) if !is_failing => {
+                tracing::warn!(error = %StoreError::from(failure), "housekeeping failed; it goes on trying");
+                is_failing = true;
+            }
+            Err(_) => {}
+        }
+    }
+}
+
+async fn rescue(store: &Arc<Inner>) -> Done<usize> {
+    let mut count = 0;
+    for tenant in tenants(store, "SELECT tenants_with_ended_leases()").await? {
+        loop {
+            match calls::rescue(TenantTransaction::begin(store, tenant).await?).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    Ok(count)
+}
+
+async fn expire(store: &Arc<Inner>) -> Done<usize> {
+    let mut count = 0;
+    for tenant in tenants(store, "SELECT tenants_with_ended_records()").await? {
+        loop {
+            match expiry::expire(TenantTransaction::begin(store, tenant).await?).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    Ok(count)
+}
+
+async fn prune(store: &Arc<Inner>) -> Done<usize> {
+    let mut count = 0;
+    let before = Utc::now() - prune::EVENTS_KEPT;
+    for tenant in tenants_before(store, "SELECT tenants_with_old_events($1)", before).await? {
+        loop {
+            match prune::events(TenantTransaction::begin(store, tenant).await?, before).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    let before = Utc::now() - prune::KEYS_KEPT;
+    for tenant in tenants_before(store, "SELECT tenants_with_old_keys($1)", before).await? {
+        loop {
+            match prune::keys(TenantTransaction::begin(store, tenant).await?, before).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    Ok(count)
+}
+
+async fn tenants(store: &Inner, sql: &'static str) -> Done<Vec<Uuid>> {
+    let mut tx = store.begin("BEGIN").await?;
+    Ok(sqlx::query_scalar(sql).fetch_all(&mut *tx).await?)
+}
+
+async fn tenants_before(store: &Inner, sql: &'static str, before: chrono::DateTime<Utc>) -> Done<Vec<Uuid>> {
+    let mut tx = store.begin("BEGIN").await?;
+    Ok(sqlx::query_scalar(sql).bind(before).fetch_all(&mut *tx).await?)
+}

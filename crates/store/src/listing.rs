@@ -1,0 +1,89 @@
+//! Lists of records.
+
+use breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, StoreError, Violations};
+use chrono::{DateTime, Utc};
+use futures::TryStreamExt;
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
+
+use crate::failure::Done;
+use crate::row::Context;
+use crate::selecting::Conditions;
+use crate::transaction::TenantTransaction;
+
+/// The contexts of one answer together, in bytes: more would fill the memory of who asks and who answers.
+const MAX_ANSWER_BYTES: i64 = 64 * 1024 * 1024;
+
+#[derive(sqlx::FromRow)]
+pub(crate) struct ItemRow {
+    id: Uuid,
+    title: String,
+    tags: Vec<String>,
+    schema_name: Option<String>,
+    version: i64,
+    updated_at: DateTime<Utc>,
+    size_bytes: i64,
+    context: Option<Context>,
+}
+
+impl ItemRow {
+    pub(crate) fn columns(include_context: bool) -> &'static str {
+        if include_context {
+            "b.id, b.title, b.tags, b.schema_name, b.version, b.updated_at, b.size_bytes, b.context"
+        } else {
+            "b.id, b.title, b.tags, b.schema_name, b.version, b.updated_at, 0::bigint AS size_bytes, \
+             NULL::json AS context"
+        }
+    }
+}
+
+impl From<ItemRow> for BreadcrumbListItem {
+    fn from(row: ItemRow) -> Self {
+        Self {
+            id: row.id,
+            title: row.title,
+            tags: row.tags,
+            schema_name: row.schema_name,
+            version: row.version,
+            updated_at: row.updated_at,
+            context: row.context.map(|json| json.0),
+        }
+    }
+}
+
+pub(crate) async fn list(tx: &mut TenantTransaction, query: &BreadcrumbQuery) -> Done<Vec<BreadcrumbListItem>> {
+    let mut conditions = Conditions::new();
+    conditions.select(&query.selector);
+    let sql = format!(
+        "SELECT {columns} FROM breadcrumbs b WHERE {conditions} ORDER BY b.updated_at DESC, b.id \
+         LIMIT {limit} OFFSET {offset}",
+        columns = ItemRow::columns(query.include_context),
+        conditions = conditions.sql(),
+        limit = query.limit,
+        offset = query.offset,
+    );
+    fetch(tx, sql, conditions).await
+}
+
+/// Runs a query whose only dynamic parts are numbers, fixed fragments and placeholders.
+pub(crate) async fn fetch(
+    tx: &mut TenantTransaction,
+    sql: String,
+    conditions: Conditions,
+) -> Done<Vec<BreadcrumbListItem>> {
+    let query = conditions.bind(sqlx::query_as::<_, ItemRow>(AssertSqlSafe(sql)));
+    let mut rows = query.fetch(tx.connection());
+    let (mut items, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = rows.try_next().await? {
+        bytes += row.size_bytes;
+        if bytes > MAX_ANSWER_BYTES {
+            let message = format!(
+                "asks for more than {MAX_ANSWER_BYTES} bytes of contexts at once; ask for fewer records, or without \
+                 include_context"
+            );
+            return Err(StoreError::Invalid(Violations::one("limit", message)).into());
+        }
+        items.push(row.into());
+    }
+    Ok(items)
+}

@@ -1,0 +1,164 @@
+//! From a URL to a store: migrations, the pool, the role, the background tasks.
+
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::events::{self, Announcer, Feeds};
+use crate::housekeeping;
+use crate::secrets::Envelope;
+use crate::store::{Inner, Store};
+use crate::{StoreOptions, failure};
+
+/// The migrations, as they stand in the repository's `migrations/`.
+pub static MIGRATOR: Migrator = sqlx::migrate!("../../migrations");
+
+/// How long a caller waits for a free connection before it hears that the store is unavailable.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Why a store did not open. The texts are for the operator.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    #[error("the database URL cannot be read: {0}")]
+    Url(#[source] sqlx::Error),
+    #[error("the database cannot be reached: {0}")]
+    Unreachable(#[source] sqlx::Error),
+    #[error("this database server is Postgres {0}; 15 or later is needed")]
+    TooOld(String),
+    #[error(
+        "this database server has no pgvector: install the extension \"vector\" there (Debian: \
+         postgresql-<version>-pgvector)"
+    )]
+    NoPgvector,
+    #[error("the database user may not {what}: {source}")]
+    NoRight { what: &'static str, source: sqlx::Error },
+    #[error("the database was migrated by a newer version of this program (it has migration {0})")]
+    Newer(i64),
+    #[error("migration {version} failed: {source}")]
+    Migration { version: i64, source: sqlx::Error },
+    #[error("the migrations cannot be applied: {0}")]
+    Migrations(#[source] MigrateError),
+    #[error(
+        "the role rcrt_app must be an ordinary one: no superuser, without BYPASSRLS, owning no table; row-level security \
+         would not hold"
+    )]
+    RoleTooStrong,
+    #[error("the database refused a statement while opening: {0}")]
+    Database(#[source] sqlx::Error),
+}
+
+impl Store {
+    /// Applies the migrations, connects and starts the background tasks. `progress` hears a sentence before each step
+    /// that can take longer.
+    pub async fn open(options: StoreOptions, progress: &(dyn Fn(&str) + Send + Sync)) -> Result<Arc<Self>, OpenError> {
+        let admin = connect_options(&options.admin_url)?;
+        let app = match &options.app_url {
+            Some(url) => connect_options(url)?,
+            None => admin.clone(),
+        };
+        migrate(&admin, progress).await?;
+        let pool = pool(app.clone(), options.max_connections.max(2)).await?;
+        check_role(&pool).await?;
+
+        let inner = Arc::new(Inner {
+            pool,
+            envelope: Envelope::new(&options.secrets_key),
+            feeds: Feeds::default(),
+            announcer: Announcer::default(),
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        });
+        inner.tasks.spawn(housekeeping::run(inner.clone()));
+        inner.tasks.spawn(events::announce(inner.clone(), app.clone()));
+        inner.tasks.spawn(events::listen(inner.clone(), app));
+        Ok(Arc::new(Self { inner }))
+    }
+}
+
+fn connect_options(url: &str) -> Result<PgConnectOptions, OpenError> {
+    let options = PgConnectOptions::from_str(url).map_err(OpenError::Url)?.application_name("rcrt").options([
+        // Compiling short statements costs more than it saves.
+        ("jit", "off"),
+        // A hung transaction would hold back every subscriber's horizon.
+        ("idle_in_transaction_session_timeout", "30s"),
+        ("statement_timeout", "60s"),
+    ]);
+    Ok(options.log_statements(tracing::log::LevelFilter::Off))
+}
+
+async fn migrate(admin: &PgConnectOptions, progress: &(dyn Fn(&str) + Send + Sync)) -> Result<(), OpenError> {
+    // A migration may take as long as it needs.
+    let admin = admin.clone().options([("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
+    let mut connection = PgConnection::connect_with(&admin).await.map_err(OpenError::Unreachable)?;
+    let number: String =
+        sqlx::query_scalar("SHOW server_version_num").fetch_one(&mut connection).await.map_err(OpenError::Database)?;
+    if number.parse::<u32>().unwrap_or(0) < 150_000 {
+        let version: String =
+            sqlx::query_scalar("SHOW server_version").fetch_one(&mut connection).await.map_err(OpenError::Database)?;
+        return Err(OpenError::TooOld(version));
+    }
+    progress("Applying migrations");
+    MIGRATOR.run(&mut connection).await.map_err(explain)?;
+    // Closing politely can only fail when the connection is gone already.
+    let _ = connection.close().await;
+    Ok(())
+}
+
+/// What a failed migration means to the operator.
+fn explain(error: MigrateError) -> OpenError {
+    match error {
+        MigrateError::VersionMissing(version) => OpenError::Newer(version),
+        MigrateError::ExecuteMigration(source, version) => {
+            let code = source.as_database_error().and_then(|error| error.code().map(|code| code.into_owned()));
+            match code.as_deref() {
+                // The extension's files are not on the server.
+                Some("0A000" | "58P01") if version == 1 => OpenError::NoPgvector,
+                Some("42501") => {
+                    OpenError::NoRight { what: "create tables, the extension vector or the role rcrt_app", source }
+                }
+                _ if failure::is_unreachable(&source) => OpenError::Unreachable(source),
+                _ => OpenError::Migration { version, source },
+            }
+        }
+        MigrateError::Execute(source) if failure::is_unreachable(&source) => OpenError::Unreachable(source),
+        other => OpenError::Migrations(other),
+    }
+}
+
+async fn pool(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, OpenError> {
+    PgPoolOptions::new()
+        .max_connections(max_connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .idle_timeout(Duration::from_secs(600))
+        .test_before_acquire(false)
+        .after_connect(|connection, _| {
+            Box::pin(async move {
+                sqlx::query("SET ROLE rcrt_app").execute(connection).await?;
+                Ok(())
+            })
+        })
+        .connect_with(app)
+        .await
+        .map_err(|source| match source.as_database_error().and_then(|error| error.code()).as_deref() {
+            Some("42501") => OpenError::NoRight { what: "take the role rcrt_app (GRANT rcrt_app TO the user)", source },
+            _ => OpenError::Unreachable(source),
+        })
+}
+
+async fn check_role(pool: &PgPool) -> Result<(), OpenError> {
+    let is_ordinary: bool = sqlx::query_scalar(
+        "SELECT NOT (r.rolsuper OR r.rolbypassrls)
+            AND NOT EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid AND c.relkind IN ('r', 'p'))
+         FROM pg_roles r WHERE r.rolname = current_user",
+    )
+    .fetch_one(pool)
+    .await
+    .map_err(OpenError::Database)?;
+    if is_ordinary { Ok(()) } else { Err(OpenError::RoleTooStrong) }
+}

@@ -1,0 +1,41 @@
+//! What a store is opened with.
+
+use std::fmt;
+
+/// How to reach the database, and with which key secrets are kept.
+#[derive(Debug, Clone)]
+pub struct StoreOptions {
+    /// A Postgres URL of a user that may run migrations: it owns the database, or may create tables, the extension
+    /// `vector` and the role `rcrt_app` in it.
+    pub admin_url: String,
+    /// A Postgres URL of a member of the role `rcrt_app`, for all the work. Without it the store connects by
+    /// `admin_url` and takes the role on every connection.
+    pub app_url: Option<String>,
+    /// How many connections are used at most (beside two for the event feeds of other processes). At least 2.
+    pub max_connections: u32,
+    pub secrets_key: SecretsKey,
+}
+
+impl StoreOptions {
+    pub const DEFAULT_MAX_CONNECTIONS: u32 = 16;
+
+    pub fn new(admin_url: impl Into<String>, secrets_key: SecretsKey) -> Self {
+        Self { admin_url: admin_url.into(), app_url: None, max_connections: Self::DEFAULT_MAX_CONNECTIONS, secrets_key }
+    }
+}
+
+/// The key-encryption key: 32 bytes, kept outside the database.
+#[derive(Clone)]
+pub struct SecretsKey(pub(crate) [u8; 32]);
+
+impl SecretsKey {
+    pub fn from_bytes(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl fmt::Debug for SecretsKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretsKey(…)")
+    }
+}

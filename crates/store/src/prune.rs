@@ -1,0 +1,54 @@
+//! What is kept for a while only: events, and the answers to idempotent creates.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use uuid::Uuid;
+
+use crate::failure::Done;
+use crate::transaction::TenantTransaction;
+
+/// How long a subscriber may be away and still hear everything.
+pub(crate) const EVENTS_KEPT: TimeDelta = TimeDelta::days(7);
+/// How long a repeated create gets the first answer.
+pub(crate) const KEYS_KEPT: TimeDelta = TimeDelta::days(1);
+
+const BATCH: i64 = 500;
+
+/// Forgets events from before this moment, the oldest first; with the event of a deletion also the record's versions
+/// and its call. Gives how many; at most a batch.
+pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> Done<usize> {
+    let forgotten: Vec<(Uuid, bool)> = sqlx::query_as(
+        "DELETE FROM events WHERE owner_id = current_tenant() AND number IN (
+            SELECT number FROM events WHERE at < $1 ORDER BY number LIMIT $2)
+         RETURNING breadcrumb_id, kind = 'breadcrumb.deleted'",
+    )
+    .bind(before)
+    .bind(BATCH)
+    .fetch_all(tx.connection())
+    .await?;
+    let deleted: Vec<Uuid> = forgotten.iter().filter(|(_, is_last)| *is_last).map(|(id, _)| *id).collect();
+    if !deleted.is_empty() {
+        sqlx::query("DELETE FROM breadcrumb_versions WHERE breadcrumb_id = ANY($1)")
+            .bind(&deleted)
+            .execute(tx.connection())
+            .await?;
+        sqlx::query("DELETE FROM calls WHERE request = ANY($1) AND state = 'finished'")
+            .bind(&deleted)
+            .execute(tx.connection())
+            .await?;
+    }
+    tx.commit().await?;
+    Ok(forgotten.len())
+}
+
+pub(crate) async fn keys(mut tx: TenantTransaction, before: DateTime<Utc>) -> Done<usize> {
+    let forgotten = sqlx::query(
+        "DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
+            SELECT ctid FROM idempotency_keys WHERE created_at < $1 LIMIT $2))",
+    )
+    .bind(before)
+    .bind(BATCH)
+    .execute(tx.connection())
+    .await?;
+    tx.commit().await?;
+    Ok(forgotten.rows_affected() as usize)
+}

@@ -1,0 +1,250 @@
+//! Writing records: each write is the row, its tags, its history and its event in one statement.
+
+use breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, Created, NewBreadcrumb, StoreError, ToolFailure, Violations, schema_names,
+};
+use chrono::Utc;
+use uuid::Uuid;
+
+use crate::calls;
+use crate::failure::Done;
+use crate::idempotency::{self, Standing};
+use crate::row::{RecordRow, record_columns, sensitivity_text, ttl_type_text, visibility_text};
+use crate::search;
+use crate::transaction::TenantTransaction;
+
+pub(crate) async fn create(
+    mut tx: TenantTransaction,
+    agent: Uuid,
+    record: &NewBreadcrumb,
+    idempotency_key: Option<&str>,
+) -> Done<Created> {
+    let id = Uuid::now_v7();
+    if let Some(key) = idempotency_key
+        && let Standing::Answered(id) = idempotency::take(&mut tx, agent, key, &record.fingerprint(), id).await?
+    {
+        return Ok(Created { id, version: 1, replayed: true });
+    }
+    insert(&mut tx, id, record, Some(agent)).await?;
+    tx.commit().await?;
+    Ok(Created { id, version: 1, replayed: false })
+}
+
+/// Writes a record that was checked before. A `tool.request.v1` is queued with it.
+pub(crate) async fn insert(
+    tx: &mut TenantTransaction,
+    id: Uuid,
+    record: &NewBreadcrumb,
+    agent: Option<Uuid>,
+) -> Done<()> {
+    let (checksum, size_bytes) = Breadcrumb::measure(&record.context);
+    let call = calls::Queued::of(id, record);
+    let (owner_id, event) = (tx.owner_id, tx.next_event());
+    sqlx::query(
+        "WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at),
+        record AS (
+            INSERT INTO breadcrumbs (id, owner_id, title, description, semantic_version, context, tags, schema_name,
+                llm_hints, visibility, sensitivity, version, checksum, size_bytes, ttl, ttl_type, ttl_config,
+                created_at, updated_at, created_by, updated_by, words)
+            SELECT $1, $2, $3, $4, $5, $6::json, $7, $8, $9::json, $10, $11, 1, $12, $13, $14, $15, $16::json,
+                at, at, $17, $17,
+                setweight(to_tsvector('english', $3), 'A') || setweight(to_tsvector('english', $18), 'B')
+                    || setweight(to_tsvector('english', $19), 'C')
+            FROM moment),
+        tag AS (
+            INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT DISTINCT $2, t, $1 FROM unnest($7) t),
+        call AS (
+            INSERT INTO calls (request, owner_id, tool, request_id, workspace, agent_id)
+            SELECT $1, $2, $20, $21, $22, $17 WHERE $20 IS NOT NULL)
+        INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
+        SELECT $2, event_number($23), 'breadcrumb.created', $1, 1, at, $13 FROM moment",
+    )
+    .bind(id)
+    .bind(owner_id)
+    .bind(&record.title)
+    .bind(record.description.as_deref())
+    .bind(record.semantic_version.as_deref())
+    .bind(json_text(&record.context))
+    .bind(&record.tags)
+    .bind(record.schema_name.as_deref())
+    .bind(record.llm_hints.as_ref().map(json_text))
+    .bind(visibility_text(record.visibility))
+    .bind(sensitivity_text(record.sensitivity))
+    .bind(checksum)
+    .bind(size_bytes)
+    .bind(record.ends_at(Utc::now()))
+    .bind(record.ttl_type.map(ttl_type_text))
+    .bind(record.ttl_config.as_ref().map(json_text))
+    .bind(agent)
+    .bind(search::label_words(record))
+    .bind(search::context_words(&record.context))
+    .bind(call.as_ref().map(|call| call.tool))
+    .bind(call.as_ref().map(|call| call.request_id.as_str()))
+    .bind(call.as_ref().and_then(|call| call.workspace))
+    .bind(event)
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+/// The record, unless it is deleted, expired or another tenant's.
+pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Done<Option<Breadcrumb>> {
+    let row: Option<RecordRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        record_columns!(),
+        " FROM breadcrumbs b WHERE b.id = $1 AND (b.ttl IS NULL OR b.ttl > clock_timestamp())"
+    ))
+    .bind(id)
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(Breadcrumb::from))
+}
+
+pub(crate) async fn get(tx: &mut TenantTransaction, id: Uuid) -> Done<Breadcrumb> {
+    Ok(find(tx, id).await?.ok_or(StoreError::NotFound { what: "breadcrumb", id })?)
+}
+
+pub(crate) async fn update(
+    mut tx: TenantTransaction,
+    agent: Uuid,
+    id: Uuid,
+    version: i64,
+    changes: &BreadcrumbChanges,
+) -> Done<Breadcrumb> {
+    tx.lock(id).await?;
+    let record = get(&mut tx, id).await?;
+    expect_version(&record, Some(version))?;
+    let changed = changes.applied_to(&record)?;
+    keep_the_question(&record, &changed)?;
+    let written = write_version(&mut tx, &record, &changed, agent).await?;
+    tx.commit().await?;
+    Ok(written)
+}
+
+pub(crate) async fn delete(mut tx: TenantTransaction, id: Uuid, version: Option<i64>) -> Done<()> {
+    tx.lock(id).await?;
+    let record = get(&mut tx, id).await?;
+    expect_version(&record, version)?;
+    if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
+        let reason = ToolFailure::new(breadcrumb::ErrorCode::Cancelled, "the request was deleted before it ran");
+        calls::abandon(&mut tx, id, reason).await?;
+    }
+    remove(&mut tx, id).await?;
+    tx.commit().await?;
+    Ok(())
+}
+
+/// The next version of a record that is locked and was read in this transaction.
+pub(crate) async fn write_version(
+    tx: &mut TenantTransaction,
+    old: &Breadcrumb,
+    new: &NewBreadcrumb,
+    agent: Uuid,
+) -> Done<Breadcrumb> {
+    let (checksum, size_bytes) = Breadcrumb::measure(&new.context);
+    let (owner_id, event) = (tx.owner_id, tx.next_event());
+    let left: Vec<&String> = old.tags.iter().filter(|tag| !new.tags.contains(tag)).collect();
+    let joined: Vec<&String> = new.tags.iter().filter(|tag| !old.tags.contains(tag)).collect();
+    let row: RecordRow = sqlx::query_as(concat!(
+        "WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at),
+        kept AS (
+            INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name,
+                checksum, updated_at, updated_by)
+            SELECT id, version, owner_id, title, context, tags, schema_name, checksum, updated_at, updated_by
+            FROM breadcrumbs WHERE id = $1),
+        left_tags AS (
+            DELETE FROM breadcrumb_tags WHERE owner_id = $2 AND breadcrumb_id = $1 AND tag = ANY($3)),
+        joined_tags AS (
+            INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT DISTINCT $2, t, $1 FROM unnest($4) t),
+        event AS (
+            INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
+            SELECT $2, event_number($5), 'breadcrumb.updated', $1, $6, at, $7 FROM moment)
+        UPDATE breadcrumbs b SET title = $8, description = $9, semantic_version = $10, context = $11::json, tags = $12,
+            schema_name = $13, llm_hints = $14::json, visibility = $15, sensitivity = $16, version = $6,
+            checksum = $17, size_bytes = $7, ttl = $18, ttl_type = $19, ttl_config = $20::json, updated_by = $21,
+            updated_at = moment.at,
+            words = setweight(to_tsvector('english', $8), 'A') || setweight(to_tsvector('english', $22), 'B')
+                || setweight(to_tsvector('english', $23), 'C')
+        FROM moment WHERE b.id = $1
+        RETURNING ",
+        record_columns!()
+    ))
+    .bind(old.id)
+    .bind(owner_id)
+    .bind(left)
+    .bind(joined)
+    .bind(event)
+    .bind(old.version + 1)
+    .bind(size_bytes)
+    .bind(&new.title)
+    .bind(new.description.as_deref())
+    .bind(new.semantic_version.as_deref())
+    .bind(json_text(&new.context))
+    .bind(&new.tags)
+    .bind(new.schema_name.as_deref())
+    .bind(new.llm_hints.as_ref().map(json_text))
+    .bind(visibility_text(new.visibility))
+    .bind(sensitivity_text(new.sensitivity))
+    .bind(checksum)
+    .bind(new.ends_at(Utc::now()))
+    .bind(new.ttl_type.map(ttl_type_text))
+    .bind(new.ttl_config.as_ref().map(json_text))
+    .bind(agent)
+    .bind(search::label_words(new))
+    .bind(search::context_words(&new.context))
+    .fetch_one(tx.connection())
+    .await?;
+    Ok(row.into())
+}
+
+/// Takes out a record that is locked. Its last version stays among the versions until its events are forgotten: the
+/// event of the deletion tells it.
+pub(crate) async fn remove(tx: &mut TenantTransaction, id: Uuid) -> Done<()> {
+    let event = tx.next_event();
+    sqlx::query(
+        "WITH gone AS (DELETE FROM breadcrumbs WHERE id = $1 RETURNING *),
+        kept AS (
+            INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name,
+                checksum, updated_at, updated_by)
+            SELECT id, version, owner_id, title, context, tags, schema_name, checksum, updated_at, updated_by
+            FROM gone),
+        untagged AS (
+            DELETE FROM breadcrumb_tags t USING gone
+            WHERE t.owner_id = gone.owner_id AND t.breadcrumb_id = gone.id AND t.tag = ANY(gone.tags))
+        INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
+        SELECT owner_id, event_number($2), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
+    )
+    .bind(id)
+    .bind(event)
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+fn expect_version(record: &Breadcrumb, expected: Option<i64>) -> Done<()> {
+    match expected {
+        Some(expected) if expected != record.version => {
+            Err(StoreError::VersionConflict { expected, actual: record.version }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What a request asks stays as it was asked: a call may be waiting, running or answered already.
+fn keep_the_question(old: &Breadcrumb, new: &NewBreadcrumb) -> Done<()> {
+    if old.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
+        return Ok(());
+    }
+    let mut found = Violations::default();
+    for field in ["tool", "input", "requestId", "trigger_event"] {
+        if old.context.get(field) != new.context.get(field) {
+            found.add(format!("context.{field}"), "of a request cannot be changed; create a new request");
+        }
+    }
+    Ok(found.into_result()?)
+}
+
+fn json_text(value: &impl serde::Serialize) -> String {
+    // Maps with string keys and JSON values always serialise.
+    serde_json::to_string(value).unwrap_or_default()
+}

@@ -1,0 +1,124 @@
+//! Envelope encryption: AES-256-GCM with a fresh data key per value, wrapped by the key-encryption key. Both layers are
+//! bound to the tenant, the secret and its version, so that no ciphertext can be moved to another row.
+
+use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
+use aws_lc_rs::rand;
+use breadcrumb::StoreError;
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::SecretsKey;
+
+pub(crate) struct Envelope {
+    key: SecretsKey,
+    key_id: String,
+}
+
+/// Where a value belongs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub(crate) owner_id: Uuid,
+    pub(crate) id: Uuid,
+    pub(crate) version: i64,
+}
+
+/// A value as it is stored. The byte strings are nonce, ciphertext, tag.
+pub(crate) struct Sealed {
+    pub(crate) key_id: String,
+    pub(crate) wrapped_key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+}
+
+impl Envelope {
+    pub(crate) fn new(key: &SecretsKey) -> Self {
+        let digest = Sha256::new().chain_update(b"rcrt key id\0").chain_update(key.0).finalize();
+        let key_id = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        Self { key: key.clone(), key_id }
+    }
+
+    pub(crate) fn seal(&self, place: Place, value: &[u8]) -> Result<Sealed, StoreError> {
+        let mut data_key = [0; 32];
+        rand::fill(&mut data_key).map_err(|_| StoreError::Internal("no random bytes".into()))?;
+        Ok(Sealed {
+            key_id: self.key_id.clone(),
+            wrapped_key: seal(&self.key.0, &place.associated(b"key"), &data_key)?,
+            value: seal(&data_key, &place.associated(b"value"), value)?,
+        })
+    }
+
+    pub(crate) fn open(&self, place: Place, sealed: Sealed) -> Result<Vec<u8>, StoreError> {
+        if sealed.key_id != self.key_id {
+            return Err(StoreError::Internal(format!(
+                "secret {} was sealed under key {}, this store has key {}",
+                place.id, sealed.key_id, self.key_id
+            )));
+        }
+        let broken =
+            || StoreError::Internal(format!("secret {} cannot be opened: its row was tampered with", place.id));
+        let data_key = open(&self.key.0, &place.associated(b"key"), sealed.wrapped_key).ok_or_else(broken)?;
+        open(&data_key, &place.associated(b"value"), sealed.value).ok_or_else(broken)
+    }
+}
+
+impl Place {
+    fn associated(self, layer: &[u8]) -> Vec<u8> {
+        // Fixed lengths after the layer's name and its end: no two places read the same.
+        let mut bytes = b"rcrt secret\0".to_vec();
+        bytes.extend_from_slice(layer);
+        bytes.push(0);
+        bytes.extend_from_slice(self.owner_id.as_bytes());
+        bytes.extend_from_slice(self.id.as_bytes());
+        bytes.extend_from_slice(&self.version.to_be_bytes());
+        bytes
+    }
+}
+
+fn seal(key: &[u8], associated: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
+    let failed = |_| StoreError::Internal("encryption failed".into());
+    let mut sealed = value.to_vec();
+    let nonce = RandomizedNonceKey::new(&AES_256_GCM, key)
+        .and_then(|key| key.seal_in_place_append_tag(Aad::from(associated), &mut sealed))
+        .map_err(failed)?;
+    Ok([nonce.as_ref().as_slice(), &sealed].concat())
+}
+
+fn open(key: &[u8], associated: &[u8], sealed: Vec<u8>) -> Option<Vec<u8>> {
+    let (nonce, ciphertext) = sealed.split_at_checked(NONCE_LEN)?;
+    let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
+    let mut ciphertext = ciphertext.to_vec();
+    let key = RandomizedNonceKey::new(&AES_256_GCM, key).ok()?;
+    key.open_in_place(nonce, Aad::from(associated), &mut ciphertext).ok().map(|value| value.to_vec())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_value_opens_only_where_it_belongs() {
+        let envelope = Envelope::new(&SecretsKey::from_bytes([7; 32]));
+        let place = Place { owner_id: Uuid::new_v4(), id: Uuid::new_v4(), version: 3 };
+        let seal = || envelope.seal(place, b"s3cret").unwrap();
+        assert_eq!(envelope.open(place, seal()).unwrap(), b"s3cret");
+        for other in [
+            Place { owner_id: Uuid::new_v4(), ..place },
+            Place { id: Uuid::new_v4(), ..place },
+            Place { version: 4, ..place },
+        ] {
+            assert!(envelope.open(other, seal()).is_err());
+        }
+        assert!(Envelope::new(&SecretsKey::from_bytes([8; 32])).open(place, seal()).is_err());
+    }
+
+    #[test]
+    fn no_two_seals_are_alike_and_none_shows_the_value() {
+        let envelope = Envelope::new(&SecretsKey::from_bytes([7; 32]));
+        let place = Place { owner_id: Uuid::nil(), id: Uuid::nil(), version: 1 };
+        let (one, other) = (envelope.seal(place, b"value").unwrap(), envelope.seal(place, b"value").unwrap());
+        assert_ne!(one.value, other.value);
+        assert_ne!(one.wrapped_key, other.wrapped_key);
+        assert!(!one.value.windows(5).any(|window| window == b"value"));
+    }
+}

@@ -1,0 +1,157 @@
+//! A selector as SQL conditions that agree exactly with [`Selector::matches`].
+//!
+//! Conditions on the context read it as jsonb; they have no index of their own (under row-level security none could
+//! serve them) and are best narrowed by a tag or a schema name.
+
+use std::fmt::Write;
+
+use breadcrumb::{ContextMatch, MatchOp, Selector};
+use serde_json::Value;
+use sqlx::postgres::PgArguments;
+use sqlx::query::QueryAs;
+use sqlx::{FromRow, Postgres};
+
+/// Conditions on `breadcrumbs b`, with the values that they compare with.
+pub(crate) struct Conditions {
+    sql: String,
+    values: Vec<Bound>,
+}
+
+enum Bound {
+    Text(String),
+    Texts(Vec<String>),
+}
+
+impl Conditions {
+    /// Every record that has not ended.
+    pub(crate) fn new() -> Self {
+        Self { sql: "(b.ttl IS NULL OR b.ttl > now())".into(), values: Vec::new() }
+    }
+
+    pub(crate) fn sql(&self) -> &str {
+        &self.sql
+    }
+
+    pub(crate) fn bind<'q, O>(
+        self,
+        mut query: QueryAs<'q, Postgres, O, PgArguments>,
+    ) -> QueryAs<'q, Postgres, O, PgArguments>
+    where
+        O: for<'r> FromRow<'r, sqlx::postgres::PgRow>,
+    {
+        for value in self.values {
+            query = match value {
+                Bound::Text(text) => query.bind(text),
+                Bound::Texts(texts) => query.bind(texts),
+            };
+        }
+        query
+    }
+
+    /// Binds a text and gives its placeholder.
+    pub(crate) fn text(&mut self, text: &str) -> String {
+        self.placeholder(Bound::Text(text.to_owned()))
+    }
+
+    fn texts(&mut self, texts: &[String]) -> String {
+        self.placeholder(Bound::Texts(texts.to_vec()))
+    }
+
+    fn placeholder(&mut self, value: Bound) -> String {
+        self.values.push(value);
+        format!("${}", self.values.len())
+    }
+
+    fn and(&mut self, condition: &str) {
+        // Writing into a String cannot fail.
+        let _ = write!(self.sql, " AND {condition}");
+    }
+
+    /// Adds the selector's conditions.
+    pub(crate) fn select(&mut self, selector: &Selector) {
+        if !selector.any_tags.is_empty() {
+            let tags = self.texts(&selector.any_tags);
+            self.and(&tagged(&format!("= ANY({tags})")));
+        }
+        for tag in &selector.all_tags {
+            let tag = self.text(tag);
+            self.and(&tagged(&format!("= {tag}")));
+        }
+        if let Some(name) = &selector.schema_name {
+            let name = self.text(name);
+            self.and(&format!("b.schema_name = {name}"));
+        }
+        for condition in &selector.context_match {
+            let condition = self.context(condition);
+            self.and(&condition);
+        }
+    }
+
+    fn context(&mut self, condition: &ContextMatch) -> String {
+        let there = self.value_at(condition);
+        if condition.op == MatchOp::Exists {
+            return match condition.value {
+                Value::Bool(false) => format!("({there}) IS NULL"),
+                _ => format!("({there}) IS NOT NULL"),
+            };
+        }
+        let wanted = self.text(&condition.value.to_string());
+        let holds = match condition.op {
+            MatchOp::Eq => format!("v = {wanted}::jsonb"),
+            MatchOp::Ne => return format!("NOT coalesce(({there}) = {wanted}::jsonb, false)"),
+            MatchOp::Gt => compared(&condition.value, ">", &wanted),
+            MatchOp::Lt => compared(&condition.value, "<", &wanted),
+            MatchOp::Contains => format!("({})", contains(&format!("{wanted}::jsonb"))),
+            MatchOp::ContainsAny => {
+                format!("EXISTS (SELECT FROM jsonb_array_elements({wanted}::jsonb) w(one) WHERE {})", contains("w.one"))
+            }
+            MatchOp::Exists => "true".into(),
+        };
+        // One evaluation of the path for the whole condition; no row when it is not there.
+        format!("coalesce((SELECT {holds} FROM (SELECT {there} AS v) at_path), false)")
+    }
+
+    /// The value at the path, SQL's NULL when it is not there.
+    fn value_at(&mut self, condition: &ContextMatch) -> String {
+        let mut sql = String::from("b.context::jsonb");
+        for step in condition.path.steps() {
+            let step_text = self.text(step);
+            if step.parse::<usize>().is_ok() {
+                // A key of an object or an index of an array, as `#>` has it too.
+                let _ = write!(sql, " #> ARRAY[{step_text}]");
+            } else {
+                // Only ever a key: `#>` would read "-1" or " 1" on an array as an index.
+                let _ = write!(sql, " -> {step_text}");
+            }
+        }
+        sql
+    }
+}
+
+fn tagged(tag: &str) -> String {
+    format!(
+        "EXISTS (SELECT FROM breadcrumb_tags t WHERE t.owner_id = b.owner_id AND t.breadcrumb_id = b.id AND t.tag {tag})"
+    )
+}
+
+fn compared(value: &Value, operator: &str, wanted: &str) -> String {
+    match value {
+        Value::Number(_) => {
+            format!("CASE WHEN jsonb_typeof(v) = 'number' THEN v::numeric {operator} ({wanted}::jsonb)::numeric END")
+        }
+        _ => format!(
+            "CASE WHEN jsonb_typeof(v) = 'string' \
+             THEN (v #>> '{{}}') COLLATE \"C\" {operator} ({wanted}::jsonb #>> '{{}}') COLLATE \"C\" END"
+        ),
+    }
+}
+
+/// Whether `v` contains the value that this SQL expression of type jsonb gives.
+fn contains(wanted: &str) -> String {
+    format!(
+        "CASE jsonb_typeof(v) \
+         WHEN 'array' THEN EXISTS (SELECT FROM jsonb_array_elements(v) e(item) WHERE e.item = {wanted}) \
+         WHEN 'string' THEN jsonb_typeof({wanted}) = 'string' AND strpos(v #>> '{{}}', {wanted} #>> '{{}}') > 0 \
+         ELSE false END"
+    )
+}

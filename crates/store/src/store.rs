@@ -1,0 +1,69 @@
+//! The open store: its pool, its feeds and its background tasks.
+
+use std::fmt;
+use std::sync::Arc;
+
+use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::events::{Announcer, Feeds};
+use crate::failure::{Done, is_unreachable};
+use crate::secrets::Envelope;
+
+/// The store. Give it an end with [`Store::close`]; one that is dropped stops its tasks too, but nobody waits for them.
+pub struct Store {
+    pub(crate) inner: Arc<Inner>,
+}
+
+/// What every view, task and subscription of one store shares.
+pub(crate) struct Inner {
+    pub(crate) pool: PgPool,
+    pub(crate) envelope: Envelope,
+    pub(crate) feeds: Feeds,
+    pub(crate) announcer: Announcer,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+impl Inner {
+    /// Begins a transaction with this statement. Connections are not tested before use (that would cost a round trip
+    /// every time): when the database was restarted, each pooled one fails once here and is thrown away.
+    pub(crate) async fn begin(&self, statement: &str) -> Done<Transaction<'static, Postgres>> {
+        let mut dead = 0;
+        loop {
+            match self.pool.begin_with(AssertSqlSafe(statement)).await {
+                Err(error)
+                    if is_unreachable(&error)
+                        && !matches!(error, sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed)
+                        && dead < self.pool.options().get_max_connections() =>
+                {
+                    dead += 1;
+                }
+                other => return Ok(other?),
+            }
+        }
+    }
+}
+
+impl Store {
+    /// Ends the event streams and the background tasks, and closes the connections once they are free.
+    pub async fn close(&self) {
+        self.inner.stop.cancel();
+        self.inner.tasks.close();
+        self.inner.tasks.wait().await;
+        self.inner.pool.close().await;
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        self.inner.stop.cancel();
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("pool", &self.inner.pool).finish_non_exhaustive()
+    }
+}

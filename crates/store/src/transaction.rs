@@ -1,0 +1,83 @@
+//! One transaction in one tenant: the only way in which the store touches a tenant's rows.
+
+use std::sync::Arc;
+
+use sqlx::{PgConnection, Postgres, Transaction};
+use uuid::Uuid;
+
+use crate::failure::Done;
+use crate::store::Inner;
+
+/// How surely a transaction's effects survive a crash of the database server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// On disk before the commit returns.
+    Durable,
+    /// On disk a moment later. For what may be lost with the crash, such as a lease. Not for events: a subscriber
+    /// could have seen what never happened.
+    Soon,
+}
+
+pub(crate) struct TenantTransaction {
+    transaction: Transaction<'static, Postgres>,
+    store: Arc<Inner>,
+    pub(crate) owner_id: Uuid,
+    /// Events written so far.
+    events: i32,
+}
+
+impl TenantTransaction {
+    pub(crate) async fn begin(store: &Arc<Inner>, owner_id: Uuid) -> Done<Self> {
+        Self::begin_with(store, owner_id, Durability::Durable).await
+    }
+
+    pub(crate) async fn begin_with(store: &Arc<Inner>, owner_id: Uuid, durability: Durability) -> Done<Self> {
+        let commit = if durability == Durability::Soon { "; SET LOCAL synchronous_commit = off" } else { "" };
+        // A uuid is hexadecimal digits and hyphens: nothing can break out of the quotes.
+        let begin = format!("BEGIN; SET LOCAL rcrt.tenant = '{owner_id}'{commit}");
+        Ok(Self { transaction: store.begin(&begin).await?, store: store.clone(), owner_id, events: 0 })
+    }
+
+    /// Waits until no other transaction changes this record, and keeps it so until the end of this one. Must come
+    /// before the first write: the transaction has no id yet while it waits, so that the ids, and with them the event
+    /// numbers, of one record's changes have the changes' order.
+    pub(crate) async fn lock(&mut self, record: Uuid) -> Done<()> {
+        self.lock_all(&[record]).await
+    }
+
+    /// [`Self::lock`] for several records.
+    pub(crate) async fn lock_all(&mut self, records: &[Uuid]) -> Done<()> {
+        let mut keys: Vec<i64> = records.iter().copied().map(lock_key).collect();
+        // Always in the same order, so that no two transactions wait for each other.
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(key).execute(self.connection()).await?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.transaction
+    }
+
+    /// The place of the next event within the transaction. There is room for 4096.
+    pub(crate) fn next_event(&mut self) -> i32 {
+        self.events += 1;
+        self.events - 1
+    }
+
+    pub(crate) async fn commit(self) -> Done<()> {
+        self.transaction.commit().await?;
+        if self.events > 0 {
+            self.store.feeds.wake(self.owner_id);
+            self.store.announcer.announce(self.owner_id);
+        }
+        Ok(())
+    }
+}
+
+/// The random half of the id. Two records that share a key merely wait for each other.
+fn lock_key(record: Uuid) -> i64 {
+    record.as_u64_pair().1.cast_signed()
+}
