@@ -27,7 +27,9 @@ fn main() -> ExitCode {
     // First of all: a worker locks itself down while it is one thread that has touched nothing.
     let mut arguments = std::env::args_os().skip(1);
     if arguments.next().is_some_and(|first| first == cli::SANDBOX_WORKER) {
-        return isolate::worker_main();
+        // In a session of its own: Ctrl-C at the terminal is for the parent, which lets running calls end.
+        let _ = nix::unistd::setsid();
+        return isolate::worker_main(sandbox::protocol::SOCKET_FD);
     }
     let cli = cli::Cli::parse();
     if let Err(error) = logging::start(&cli.config, cli.command.default_log()) {

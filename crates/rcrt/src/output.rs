@@ -15,7 +15,6 @@ pub struct Output {
 #[derive(Debug, Clone, Copy)]
 pub enum Style {
     Bold,
-    Dim,
     Good,
     Bad,
     Warning,
@@ -42,6 +41,7 @@ impl Output {
     }
 
     /// A line on stdout. A reader that went away (`| head`) ends the program quietly.
+    #[allow(clippy::unused_self)]
     pub fn line(self, text: &str) -> anyhow::Result<()> {
         let mut stdout = std::io::stdout().lock();
         match writeln!(stdout, "{text}").and_then(|()| stdout.flush()) {
@@ -56,7 +56,6 @@ impl Output {
         }
         let code = match style {
             Style::Bold => "1",
-            Style::Dim => "2",
             Style::Good => "32",
             Style::Bad => "31",
             Style::Warning => "33",

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// Steps that are done sooner than this are not worth a time.
-const WORTH_TELLING: Duration = Duration::from_millis(1000);
+const WORTH_TELLING: Duration = Duration::from_secs(1);
 
 /// Plain lines, for terminals and files alike.
 pub struct Progress {

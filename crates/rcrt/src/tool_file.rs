@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 
 use breadcrumb::{NewBreadcrumb, ToolDefinition, schema_names};
 use serde::Serialize;
@@ -69,7 +70,12 @@ pub fn is_tool(record: &NewBreadcrumb) -> bool {
 
 /// Whether a file of this name has a part in a set.
 pub fn is_read(name: &str) -> bool {
-    [".json", ".ts", ".js"].iter().any(|end| name.ends_with(end))
+    is_record(name) || [".ts", ".js"].iter().any(|end| name.ends_with(end))
+}
+
+/// Whether a file of this name is a record.
+pub fn is_record(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == "json")
 }
 
 impl ToolFile {
@@ -92,7 +98,8 @@ impl ToolFile {
             }
         };
         let source = beside(path, files, &mut record);
-        file.name = record.context.get("name").and_then(Value::as_str).unwrap_or(&record.title).to_owned();
+        let name = record.context.get("name").and_then(Value::as_str);
+        name.unwrap_or(&record.title).clone_into(&mut file.name);
         if let Err(violations) = record.check() {
             file.errors.extend(violations.0.into_iter().map(|one| at(path, one.field, one.message)));
         }

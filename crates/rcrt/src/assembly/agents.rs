@@ -8,7 +8,6 @@ pub const DEFAULT_TENANT: &str = "default";
 
 /// Who acts in the default tenant.
 pub struct Agents {
-    pub owner_id: Uuid,
     /// The person at the terminal: the token in the data folder is theirs.
     pub first: Identity,
     /// The runner of this process.
@@ -22,7 +21,6 @@ impl Agents {
         let tenant = tenancy.ensure_tenant(DEFAULT_TENANT).await?;
         let agent = |name, roles: &'static [Role]| ensure(tenancy, tenant.id, name, roles);
         Ok(Self {
-            owner_id: tenant.id,
             // With the runner's role too: the token in the folder is to suffice for `rcrt runner` beside the server.
             first: agent("first", &Role::ALL).await?,
             runner: agent("runner", &[Role::Runner, Role::Emitter, Role::Subscriber]).await?,
@@ -31,12 +29,7 @@ impl Agents {
     }
 }
 
-async fn ensure(
-    tenancy: &dyn Tenancy,
-    owner_id: Uuid,
-    name: &str,
-    roles: &[Role],
-) -> Result<Identity, StoreError> {
+async fn ensure(tenancy: &dyn Tenancy, owner_id: Uuid, name: &str, roles: &[Role]) -> Result<Identity, StoreError> {
     let identity = |agent: AgentInfo| Identity { owner_id, agent_id: agent.id, roles: agent.roles };
     let named = |agents: Vec<AgentInfo>| agents.into_iter().find(|agent| agent.name == name);
     if let Some(agent) = named(tenancy.agents(owner_id).await?) {

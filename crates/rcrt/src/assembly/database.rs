@@ -6,7 +6,6 @@ use anyhow::Context;
 use clap::Args;
 use postgres::{DataLock, Postgres, PostgresOptions};
 use store::{SecretsKey, Store, StoreOptions};
-use tokio_util::sync::CancellationToken;
 
 use crate::progress::Progress;
 

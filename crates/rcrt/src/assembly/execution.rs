@@ -6,8 +6,8 @@ use std::sync::Arc;
 use anyhow::Context;
 use breadcrumb::Breadcrumbs;
 use clap::Args;
-use executors::{Executors, RestExecutor, SandboxExecutor};
 use executors::egress::{Egress, EgressOptions, HostEntry};
+use executors::{Executors, RestExecutor, SandboxExecutor};
 use runner::{Runner, RunnerOptions};
 use sandbox::{Sandbox, SandboxOptions, WorkerCommand};
 use tokio::task::JoinHandle;
@@ -56,7 +56,8 @@ fn this_program() -> anyhow::Result<PathBuf> {
 
 impl Execution {
     pub async fn start(store: Arc<dyn Breadcrumbs>, options: &ExecutionOptions) -> anyhow::Result<Self> {
-        let sandbox = Sandbox::start(SandboxOptions::new(worker_command()?)).await.context("the sandbox cannot start")?;
+        let sandbox =
+            Sandbox::start(SandboxOptions::new(worker_command()?)).await.context("the sandbox cannot start")?;
         let sandbox = Arc::new(sandbox);
         let allowed_private = options.allow_private_hosts.clone();
         let egress = Arc::new(Egress::new(EgressOptions { allowed_private, ..EgressOptions::default() })?);
@@ -70,7 +71,7 @@ impl Execution {
         if let Some(most) = options.max_calls_per_tool {
             settings.max_calls_per_tool = most;
         }
-        let runner = Runner::new(store, executors, settings);
+        let runner = Runner::new(store, Arc::new(executors), settings);
         let stop = CancellationToken::new();
         let shutdown = stop.clone();
         let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner ended") });

@@ -38,7 +38,7 @@ impl System {
     }
 
     /// The HTTP server, and the token file. Gives the token.
-    pub async fn open_front(
+    pub fn open_front(
         &mut self,
         listener: TcpListener,
         auth: AuthMode,

@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::keys::replace_private;
 
-const LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
-const RENEW_EVERY: Duration = Duration::from_secs(12 * 3600);
-const RETRY_EVERY: Duration = Duration::from_secs(60);
+const LIFETIME: Duration = Duration::from_hours(7 * 24);
+const RENEW_EVERY: Duration = Duration::from_hours(12);
+const RETRY_EVERY: Duration = Duration::from_mins(1);
 
 /// Keeps the file fresh until it is stopped.
 pub struct TokenFile {

@@ -14,8 +14,7 @@ use crate::{connection, embedded};
 
 /// Seed a folder of tools and other records: create what is new, update what changed
 #[derive(Debug, Args)]
-#[command(
-    after_long_help = "\
+#[command(after_long_help = "\
 Every JSON file below the folder is one record; a tool's source may stand beside its JSON, with the same name and .ts. \
 All files are validated first; a broken one is refused with everything that is wrong with it, the others go on, and the \
 exit status is 1.
@@ -23,8 +22,7 @@ exit status is 1.
 Examples:
   rcrt bootstrap                  (the folder bootstrap-breadcrumbs here, else the set in this program)
   rcrt bootstrap my-tools --dry-run
-  rcrt bootstrap my-tools --prune"
-)]
+  rcrt bootstrap my-tools --prune")]
 pub struct Bootstrap {
     /// The folder [default: ./bootstrap-breadcrumbs, else the set that comes with the program]
     #[arg(env = "RCRT_BOOTSTRAP_DIR", value_name = "DIR")]

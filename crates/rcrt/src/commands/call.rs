@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use breadcrumb::{Breadcrumb, Breadcrumbs, ResponseStatus, ToolRequest, ToolResponse};
+use breadcrumb::{Breadcrumb, Breadcrumbs, ErrorCode, ResponseStatus, ToolRequest, ToolResponse};
 use clap::Args;
 use serde_json::Value;
 use uuid::Uuid;
@@ -18,16 +18,14 @@ const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
 /// Call a tool and print what it answers
 #[derive(Debug, Args)]
-#[command(
-    after_long_help = "\
+#[command(after_long_help = "\
 Prints the tool's output; with --output json the whole response. What the tool wrote to its console, and its error, go \
 to stderr. Ctrl-C cancels the call.
 
 Examples:
   rcrt call calculator '{\"expression\": \"6 * 7\"}'
   echo '{\"text\": \"hello\"}' | rcrt call echo -
-  rcrt call json-transform @input.json --output json"
-)]
+  rcrt call json-transform @input.json --output json")]
 pub struct Call {
     /// The tool's name
     tool: String,
@@ -117,7 +115,7 @@ fn show(record: &Breadcrumb, output: Output) -> anyhow::Result<()> {
             Ok(())
         }
         ResponseStatus::Error => {
-            let code = response.error_code.map(|code| code.as_str()).unwrap_or("Error");
+            let code = response.error_code.map_or("Error", ErrorCode::as_str);
             eprintln!("rcrt: {}: {code}: {}", response.tool, response.error.as_deref().unwrap_or("no reason given"));
             for line in detail_lines(response.error_details.as_ref()) {
                 eprintln!("  {line}");

@@ -88,12 +88,7 @@ pub struct Which {
 
 impl Which {
     fn selector(self) -> Selector {
-        Selector {
-            all_tags: self.tags,
-            schema_name: self.schema,
-            context_match: self.matches,
-            ..Selector::default()
-        }
+        Selector { all_tags: self.tags, schema_name: self.schema, context_match: self.matches, ..Selector::default() }
     }
 }
 

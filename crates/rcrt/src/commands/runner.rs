@@ -16,16 +16,14 @@ use crate::signals::Signals;
 
 /// Start a runner, beside the store (--database-url) or for a server (--server)
 #[derive(Debug, Args)]
-#[command(
-    after_long_help = "\
+#[command(after_long_help = "\
 With --server it works over HTTP, with the token of the data folder, --token, or an agent's key (RCRT_OWNER_ID, \
 RCRT_AGENT_ID, RCRT_AGENT_KEY) whose role is runner. With --database-url it works on the store itself, with the keys \
 of the data folder. With neither it asks the server of the data folder.
 
 Examples:
   rcrt runner --server http://127.0.0.1:8081
-  rcrt runner --database-url postgres://rcrt@db/rcrt --max-calls 8"
-)]
+  rcrt runner --database-url postgres://rcrt@db/rcrt --max-calls 8")]
 pub struct Runner {
     #[command(flatten)]
     database: DatabaseOptions,
@@ -55,8 +53,7 @@ impl Runner {
             (None, Some(url)) => {
                 let progress = Progress::new();
                 let keys = Keys::load(&config.data)?;
-                let store =
-                    assembly::open_store(url.clone(), keys.secrets, &self.database, &progress).await?;
+                let store = assembly::open_store(url.clone(), keys.secrets, &self.database, &progress).await?;
                 parts.store = Some(store.clone());
                 let agents = Agents::ensure(&*store).await.context("the default tenant cannot be set up")?;
                 progress.done();

@@ -47,7 +47,8 @@ async fn set(config: &Config, output: Output, name: String) -> anyhow::Result<()
     let known = find(&*store, &name).await?;
     // The prompt may wait for a person: not on a thread that others need.
     let prompt = format!("Value of {name}");
-    let value = tokio::task::spawn_blocking(move || input::secret(&prompt)).await.context("the value was not read")??;
+    let value =
+        tokio::task::spawn_blocking(move || input::secret(&prompt)).await.context("the value was not read")??;
     let (secret, what) = match known {
         Some(secret) => (store.rotate_secret(secret.id, value).await?, "changed"),
         None => (store.create_secret(NewSecret { name, value }).await?, "created"),

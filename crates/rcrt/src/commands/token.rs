@@ -11,16 +11,14 @@ use crate::output::Output;
 
 /// Print the access token, or make an agent that gets its own
 #[derive(Debug, Args)]
-#[command(
-    after_long_help = "\
+#[command(after_long_help = "\
 Without options it prints the token that the other commands use. With --owner-id, --agent-id and --agent-key (or \
 RCRT_OWNER_ID, RCRT_AGENT_ID, RCRT_AGENT_KEY) it exchanges the key for a token. With --agent it makes an agent and \
 shows its key, this once.
 
 Examples:
   curl -H \"Authorization: Bearer $(rcrt token)\" http://127.0.0.1:8081/breadcrumbs
-  rcrt token --agent dashboard --role subscriber"
-)]
+  rcrt token --agent dashboard --role subscriber")]
 pub struct Token {
     /// Make an agent of this name
     #[arg(long, value_name = "NAME", requires = "roles")]

@@ -52,7 +52,9 @@ impl New {
         }
         let _ = config;
         let (dir, name) = (self.dir.display(), &self.name);
-        output.line(&format!("\nNext:\n  rcrt tool validate {dir}/{name}.json\n  rcrt bootstrap {dir}\n  rcrt call {name} …"))
+        output.line(&format!(
+            "\nNext:\n  rcrt tool validate {dir}/{name}.json\n  rcrt bootstrap {dir}\n  rcrt call {name} …"
+        ))
     }
 }
 

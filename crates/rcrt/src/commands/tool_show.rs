@@ -13,7 +13,8 @@ pub fn print(output: Output, record: &Breadcrumb, tool: Result<ToolDefinition, S
             return output.json(&record.context);
         }
     };
-    let row = |name: &str, value: &str| output.line(&format!("{}{value}", output.paint(Style::Bold, &format!("{name:<13}"))));
+    let row =
+        |name: &str, value: &str| output.line(&format!("{}{value}", output.paint(Style::Bold, &format!("{name:<13}"))));
     row("Name", &tool.name)?;
     if !tool.version.is_empty() {
         row("Version", &tool.version)?;
@@ -45,7 +46,8 @@ pub fn print(output: Output, record: &Breadcrumb, tool: Result<ToolDefinition, S
 /// The entries that say something: what is neither false, zero nor empty.
 fn compact(value: &Value) -> String {
     let Some(entries) = value.as_object() else { return value.to_string() };
-    let says_nothing = |value: &Value| matches!(value, Value::Bool(false) | Value::Null) || value == &Value::Array(vec![]);
+    let says_nothing =
+        |value: &Value| matches!(value, Value::Bool(false) | Value::Null) || value == &Value::Array(vec![]);
     let parts: Vec<String> = entries
         .iter()
         .filter(|(_, value)| !says_nothing(value))

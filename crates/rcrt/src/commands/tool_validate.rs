@@ -10,7 +10,7 @@ use validate::Author;
 
 use crate::exit::Failure;
 use crate::output::{Output, Style};
-use crate::tool_file::{self, Judge, ToolFile};
+use crate::tool_file::{Judge, ToolFile};
 
 /// Check tool files, without a server
 #[derive(Debug, Args)]

@@ -21,12 +21,11 @@ use crate::signals::Signals;
 use crate::wait;
 
 /// How long the first call may take; a fresh machine compiles and warms up much.
-const FIRST_CALL: Duration = Duration::from_secs(60);
+const FIRST_CALL: Duration = Duration::from_mins(1);
 
 /// Start everything in one process: database, server, runner and the tools that come with it
 #[derive(Debug, Args)]
-#[command(
-    after_long_help = "\
+#[command(after_long_help = "\
 Starts the embedded Postgres in the data folder (or uses --database-url), the HTTP server and one runner, seeds the \
 tools that come with the program, calls the calculator once through the front door, and then runs until Ctrl-C or \
 SIGTERM. A second Ctrl-C does not wait for running calls.
@@ -34,8 +33,7 @@ SIGTERM. A second Ctrl-C does not wait for running calls.
 Examples:
   rcrt up
   rcrt up --data /var/lib/rcrt --listen 127.0.0.1:9000
-  DATABASE_URL=postgres://rcrt@db/rcrt rcrt up"
-)]
+  DATABASE_URL=postgres://rcrt@db/rcrt rcrt up")]
 pub struct Up {
     /// Where to listen
     #[arg(long, env = "RCRT_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT")]
@@ -90,7 +88,7 @@ impl Up {
 
         system.open_store(folder, &self.database, progress).await?;
         progress.step("starting the server and the runner");
-        let token = system.open_front(listener, auth, &token_key, &data.join("token")).await?;
+        let token = system.open_front(listener, auth, &token_key, &data.join("token"))?;
         if !self.no_seed {
             self.seed(system).await?;
         }
@@ -126,7 +124,9 @@ impl Up {
                 What::Refused => {
                     tracing::error!(file = row.path, findings = row.findings.join("; "), "a seed is broken");
                 }
-                What::Kept => tracing::info!(file = row.path, "kept as it was changed here; `rcrt bootstrap` resets it"),
+                What::Kept => {
+                    tracing::info!(file = row.path, "kept as it was changed here; `rcrt bootstrap` resets it")
+                }
                 What::Created | What::Updated => tracing::debug!(file = row.path, what = ?row.what, "seeded"),
                 What::Unchanged | What::Removed => {}
             }
@@ -188,7 +188,7 @@ impl Summary<'_> {
         output.line(&format!("{}{base}", name("API")))?;
         output.line(&format!("{}{base}/docs", name("Docs")))?;
         output.line(&format!("{}{}", name("Data folder"), self.data.display()))?;
-        output.line(&format!("{}{}", name("Token")  , token.display()))?;
+        output.line(&format!("{}{}", name("Token"), token.display()))?;
         if let Some(version) = self.postgres {
             output.line(&format!("{}{version}, embedded", name("Postgres")))?;
         }
@@ -201,7 +201,9 @@ impl Summary<'_> {
             format!("{program} tool new my-tool --template data --dir my-tools"),
             format!("{program} bootstrap my-tools"),
             format!("{program} crumb watch --tag tool:response"),
-            format!("curl -H \"Authorization: Bearer $(cat {shown_token})\" '{base}/breadcrumbs?schema_name=tool.code.v1'"),
+            format!(
+                "curl -H \"Authorization: Bearer $(cat {shown_token})\" '{base}/breadcrumbs?schema_name=tool.code.v1'"
+            ),
         ] {
             output.line(&format!("  {line}"))?;
         }
@@ -222,5 +224,9 @@ fn program(config: &Config) -> String {
 /// For a POSIX shell; plain words stay as they are.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+    if !word.is_empty() && word.chars().all(plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
 }

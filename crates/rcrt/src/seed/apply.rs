@@ -145,12 +145,7 @@ fn refused(file: &Refused) -> Row {
 }
 
 /// Removes the records with this set's mark that none of its files stands for; a broken file still stands for its own.
-async fn prune(
-    store: &dyn Breadcrumbs,
-    set: &SeedSet,
-    done: &[Row],
-    options: Options,
-) -> Result<Vec<Row>, StoreError> {
+async fn prune(store: &dyn Breadcrumbs, set: &SeedSet, done: &[Row], options: Options) -> Result<Vec<Row>, StoreError> {
     let present: HashSet<String> = done.iter().map(|row| set.tag(&row.path)).collect();
     let ids: HashSet<Uuid> = done.iter().filter_map(|row| row.id).collect();
     let selector = Selector { all_tags: vec![set.mark()], ..Selector::default() };

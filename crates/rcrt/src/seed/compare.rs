@@ -17,7 +17,10 @@ pub fn changes(file: &NewBreadcrumb, record: &Breadcrumb) -> Option<BreadcrumbCh
         && file.sensitivity == record.sensitivity
         && same_or_open(file.ttl.as_ref(), record.ttl.as_ref())
         && same_or_open(file.ttl_type.as_ref(), record.ttl_type.as_ref())
-        && file.ttl_config.as_ref().is_none_or(|config| record.ttl_config.as_ref().is_some_and(|r| same_json(config, r)));
+        && file
+            .ttl_config
+            .as_ref()
+            .is_none_or(|config| record.ttl_config.as_ref().is_some_and(|r| same_json(config, r)));
     if same {
         return None;
     }

@@ -9,8 +9,8 @@ use serde_json::Value;
 
 use super::find::SEED_TAG;
 use crate::embedded;
-use crate::tool_file::{self, Judge, ToolFile};
 use crate::exit::Failure;
+use crate::tool_file::{self, Judge, ToolFile};
 
 /// One file's record, marked with where it came from.
 #[derive(Debug, Clone)]
@@ -56,9 +56,9 @@ impl SeedSet {
 
     /// Every JSON file below a folder, with the sources beside them. The folder's name is the set's.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
-        let absolute = folder.canonicalize().map_err(|error| {
-            Failure::Usage(format!("{} is no folder that can be read: {error}", folder.display()))
-        })?;
+        let absolute = folder
+            .canonicalize()
+            .map_err(|error| Failure::Usage(format!("{} is no folder that can be read: {error}", folder.display())))?;
         let mut files = BTreeMap::new();
         collect(&absolute, "", &mut files)?;
         let name = absolute.file_name().map_or("root".into(), |name| name.to_string_lossy().into_owned());
@@ -66,9 +66,13 @@ impl SeedSet {
     }
 
     fn judge(name: &str, files: &BTreeMap<String, String>) -> Self {
-        let mut set =
-            Self { name: name.chars().take(60).collect(), seeds: Vec::new(), refused: Vec::new(), warnings: Vec::new() };
-        for path in files.keys().filter(|path| path.ends_with(".json")) {
+        let mut set = Self {
+            name: name.chars().take(60).collect(),
+            seeds: Vec::new(),
+            refused: Vec::new(),
+            warnings: Vec::new(),
+        };
+        for path in files.keys().filter(|path| tool_file::is_record(path)) {
             let file = ToolFile::read(path, files, Judge::Any);
             set.warnings.extend(file.warnings.iter().map(ToString::to_string));
             match file.record {

@@ -1,0 +1,8 @@
+//! The program from outside, as a person or a script uses it: real processes, a real database, real calls.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::return_self_not_must_use)]
+
+mod offline;
+mod program;
+mod server_and_runner;
+mod up;
+mod usage;

@@ -1,0 +1,53 @@
+//! What needs no server: checking files and beginning tools.
+
+use tempfile::TempDir;
+
+use crate::program::{Ran, rcrt, run};
+
+#[test]
+fn each_template_begins_a_tool_that_is_good() {
+    let folder = TempDir::new().unwrap();
+    let dir = folder.path().join("tools");
+    let dir = dir.to_str().unwrap();
+    for template in ["http-api", "data", "transform", "async-event"] {
+        let name = format!("my-{template}");
+        run(&["tool", "new", &name, "--template", template, "--dir", dir]).ends_with(0);
+        let json = format!("{dir}/{name}.json");
+        let report = run(&["tool", "validate", &json, "--output", "json"]).ends_with(0).json();
+        assert_eq!(report["valid"], true, "{report}");
+        assert_eq!(report["files"][0]["name"], name.as_str());
+        // Its files are the author's from now on.
+        let ran = run(&["tool", "new", &name, "--template", template, "--dir", dir]).ends_with(1);
+        assert!(ran.stderr.contains("left alone"), "{}", ran.stderr);
+    }
+}
+
+#[test]
+fn validate_shows_all_findings_with_their_places() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("bad.json");
+    std::fs::write(
+        &file,
+        r#"{"title": "Bad", "schema_name": "tool.code.v1", "context": {"name": "bad", "permissions": {"run": true},
+            "input_schema": {"type": "object", "required": ["a"], "properties": {}}, "output_schema": {"type": 7}}}"#,
+    )
+    .unwrap();
+    std::fs::write(folder.path().join("bad.ts"), "export async function execute() {\n  return eval('1');\n}\n")
+        .unwrap();
+    let ran = Ran::of(rcrt().arg("tool").arg("validate").arg(&file).output().unwrap()).ends_with(1);
+    for part in ["bad.ts:2:10", "permissions.run", "input_schema", "output_schema", "example"] {
+        assert!(ran.stdout.contains(part), "{part} is not in {}", ran.stdout);
+    }
+    // Either file of the two means the tool.
+    let other = Ran::of(rcrt().arg("tool").arg("validate").arg(file.with_extension("ts")).output().unwrap());
+    assert_eq!(other.ends_with(1).stdout, ran.stdout);
+}
+
+#[test]
+fn malformed_json_is_found_at_its_line() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("bad.json");
+    std::fs::write(&file, "{\n  \"title\": \"x\",\n  oops\n}").unwrap();
+    let ran = Ran::of(rcrt().arg("tool").arg("validate").arg(&file).output().unwrap()).ends_with(1);
+    assert!(ran.stdout.contains("bad.json:3:3"), "{}", ran.stdout);
+}

@@ -1,0 +1,164 @@
+//! Runs the program.
+
+use std::io::{BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::thread::JoinHandle;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The program, with nothing of the outside world in its environment.
+pub fn rcrt() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rcrt"));
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy().into_owned();
+        if name.starts_with("RCRT_") && name != "RCRT_CACHE" || name == "DATABASE_URL" {
+            command.env_remove(name);
+        }
+    }
+    command.stdin(Stdio::null());
+    command
+}
+
+/// What a command did.
+pub struct Ran {
+    pub status: i32,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+impl Ran {
+    pub fn of(output: Output) -> Self {
+        Self {
+            status: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    #[track_caller]
+    pub fn ends_with(self, status: i32) -> Self {
+        assert_eq!(self.status, status, "stdout: {}\nstderr: {}", self.stdout, self.stderr);
+        self
+    }
+
+    #[track_caller]
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {}", self.stdout))
+    }
+}
+
+/// Runs the program to its end, outside of any server's folder.
+pub fn run(arguments: &[&str]) -> Ran {
+    let folder = TempDir::new().unwrap();
+    Ran::of(rcrt().args(arguments).current_dir(&folder).output().unwrap())
+}
+
+/// `up`, `server` or `runner`, running.
+pub struct Running {
+    child: Child,
+    /// The first JSON value on stdout; null for a runner.
+    pub hello: Value,
+    stderr: Option<JoinHandle<String>>,
+    pub data: PathBuf,
+}
+
+impl Running {
+    /// Starts `rcrt <arguments>` on the data folder and waits until it says that it is up.
+    pub fn start(data: &Path, arguments: &[&str]) -> Self {
+        let mut child = rcrt()
+            .args(arguments)
+            .args(["--output", "json", "--data"])
+            .arg(data)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stderr = watch(&mut child);
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut values = serde_json::Deserializer::from_reader(stdout).into_iter::<Value>();
+        let hello = values.next();
+        let Some(Ok(hello)) = hello else {
+            let _ = child.kill();
+            let status = child.wait();
+            panic!("rcrt {arguments:?} did not come up: {status:?}\n{}", stderr.join().unwrap());
+        };
+        Self { child, hello, stderr: Some(stderr), data: data.to_owned() }
+    }
+
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    pub fn api(&self) -> &str {
+        self.hello["api"].as_str().unwrap()
+    }
+
+    pub fn address(&self) -> SocketAddr {
+        self.api().strip_prefix("http://").unwrap().parse().unwrap()
+    }
+
+    /// A command for this server.
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = rcrt();
+        command.args(arguments).arg("--data").arg(&self.data).current_dir(self.data.parent().unwrap());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        Ran::of(self.command(arguments).output().unwrap())
+    }
+
+    /// The JSON that a command prints, which must succeed.
+    #[track_caller]
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        let mut arguments = arguments.to_vec();
+        arguments.extend(["--output", "json"]);
+        self.run(&arguments).ends_with(0).json()
+    }
+
+    pub fn run_with_stdin(&self, arguments: &[&str], stdin: &str) -> Ran {
+        let mut command = self.command(arguments);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+        Ran::of(child.wait_with_output().unwrap())
+    }
+
+    /// Sends SIGTERM and waits. Gives the status and all of stderr.
+    pub fn stop(mut self) -> (ExitStatus, String) {
+        self.signal(Signal::SIGTERM);
+        let status = self.child.wait().unwrap();
+        (status, self.stderr.take().unwrap().join().unwrap())
+    }
+
+    pub fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if self.stderr.is_some() {
+            // A failed test: an orderly end still takes Postgres along.
+            self.signal(Signal::SIGTERM);
+            let _ = self.child.wait();
+            if let Some(stderr) = self.stderr.take() {
+                eprintln!("--- stderr of rcrt:\n{}", stderr.join().unwrap_or_default());
+            }
+        }
+    }
+}
+
+/// Reads stderr to its end, so that the program never waits for its reader.
+fn watch(child: &mut Child) -> JoinHandle<String> {
+    let mut stderr = child.stderr.take().unwrap();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stderr.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}

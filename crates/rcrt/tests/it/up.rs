@@ -1,0 +1,251 @@
+//! `rcrt up` and the commands that talk to it: one real system, started twice on the same folder.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::{Ran, Running, rcrt};
+
+#[test]
+fn a_system_lives_through_its_commands_and_a_restart() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let up = Running::start(&data, &["up", "--listen", "127.0.0.1:0"]);
+    first_answer(&up);
+    only_the_owner_reads_keys_and_token(&data);
+    calls(&up);
+    tools(&up);
+    crumbs(&up);
+    secrets(&up);
+    agents(&up);
+    bootstrap(&up, folder.path());
+    doctor(&up);
+    no_second_one(&up, folder.path());
+    let kept = up.json(&["crumb", "create", r#"{"title": "kept"}"#])["id"].as_str().unwrap().to_owned();
+    let echo = edit_echo(&up);
+    let (status, stderr) = up.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    let token = std::fs::read_to_string(data.join("token")).unwrap();
+    assert!(!stderr.contains(token.trim()), "the token is in the log");
+
+    let up = Running::start(&data, &["up", "--listen", "127.0.0.1:0"]);
+    first_answer(&up);
+    assert_eq!(up.json(&["crumb", "get", &kept])["title"], "kept");
+    // A person's change to a seeded tool outlives the next start; `bootstrap` takes it back.
+    assert_eq!(up.json(&["crumb", "get", &echo])["context"]["description"], "Changed here");
+    let rows = up.json(&["bootstrap"])["files"].clone();
+    let row = rows.as_array().unwrap().iter().find(|row| row["id"] == echo.as_str()).unwrap().clone();
+    assert_eq!(row["what"], "updated");
+    assert_ne!(up.json(&["crumb", "get", &echo])["context"]["description"], "Changed here");
+    assert_eq!(up.stop().0.code(), Some(0));
+}
+
+fn first_answer(up: &Running) {
+    let response = &up.hello["response"]["context"];
+    assert_eq!(response["status"], "success", "{response}");
+    assert_eq!(response["tool"], "calculator");
+    assert!(response["output"].to_string().contains("42"), "{response}");
+    for key in ["api", "docs", "data", "token_file", "took_ms"] {
+        assert!(!up.hello[key].is_null(), "{key}");
+    }
+}
+
+fn only_the_owner_reads_keys_and_token(data: &Path) {
+    let mode = |path: &str| std::fs::metadata(data.join(path)).unwrap().permissions().mode() & 0o777;
+    for (path, expected) in
+        [("", 0o700), ("keys", 0o700), ("keys/token.key", 0o600), ("keys/secrets.key", 0o600), ("token", 0o600)]
+    {
+        assert_eq!(mode(path), expected, "{path}");
+    }
+}
+
+fn calls(up: &Running) {
+    let ran = up.run(&["call", "calculator", r#"{"expression": "(1 + 2) * 3"}"#]).ends_with(0);
+    assert!(ran.stdout.contains('9'), "{}", ran.stdout);
+    let response = up.json(&["call", "calculator", r#"{"expression": "2 ^ 10"}"#, "--workspace", "here"]);
+    assert_eq!(response["status"], "success");
+    let ran = up.run_with_stdin(&["call", "calculator", "-"], r#"{"expression": "1 + 1"}"#).ends_with(0);
+    assert!(ran.stdout.contains('2'), "{}", ran.stdout);
+
+    let ran = up.run(&["call", "calculator", r#"{"expresion": 1}"#]).ends_with(4);
+    assert!(ran.stderr.contains("InvalidArguments") && ran.stderr.contains("expression"), "{}", ran.stderr);
+    let ran = up.run(&["call", "no-such-tool", "{}", "--output", "json"]).ends_with(4);
+    assert_eq!(ran.json()["error_code"], "ToolNotFound");
+    // The same key is the same request, also when it is asked for again.
+    let again = ["call", "random", "{}", "--idempotency-key", "once"];
+    assert_eq!(up.json(&again)["output"], up.json(&again)["output"]);
+}
+
+fn tools(up: &Running) {
+    let tools = up.json(&["tool", "list"]);
+    let names: Vec<&str> = tools.as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    for name in ["breadcrumb-create", "breadcrumb-search", "calculator", "echo", "json-transform", "random", "timer"] {
+        assert!(names.contains(&name), "{name} is not among {names:?}");
+    }
+    assert!(up.run(&["tool", "list"]).ends_with(0).stdout.starts_with("NAME"));
+    assert!(up.run(&["tool", "show", "calculator"]).ends_with(0).stdout.contains("expression"));
+    assert_eq!(up.json(&["tool", "show", "calculator"])["context"]["name"], "calculator");
+    up.run(&["tool", "show", "no-such-tool"]).ends_with(3);
+}
+
+fn crumbs(up: &Running) {
+    let mut watcher =
+        up.command(&["crumb", "watch", "--tag", "watched", "--since", "0"]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut events = BufReader::new(watcher.stdout.take().unwrap()).lines();
+    let record = r#"{"title": "A note", "tags": ["watched"], "schema_name": "note.v1", "context": {"n": 5}}"#;
+    let id = up.run(&["crumb", "create", record]).ends_with(0).stdout.trim().to_owned();
+    let event: Value = serde_json::from_str(&events.next().unwrap().unwrap()).unwrap();
+    assert_eq!((&event["breadcrumb_id"], &event["type"]), (&json!(id), &json!("breadcrumb.created")));
+    assert!(event["number"].as_i64().unwrap() > 0);
+    watcher.kill().unwrap();
+    watcher.wait().unwrap();
+
+    assert_eq!(up.json(&["crumb", "get", &id])["context"]["n"], 5);
+    assert!(up.json(&["crumb", "get", &id]).get("owner_id").is_none());
+    assert!(up.json(&["crumb", "get", &id, "--full"])["owner_id"].is_string());
+    assert_eq!(up.json(&["crumb", "get", &id, "--history"]).as_array().unwrap().len(), 1);
+    let found = |condition: &str| up.json(&["crumb", "list", "--schema", "note.v1", "--match", condition]);
+    assert_eq!(found("$.n:gt:4").as_array().unwrap().len(), 1);
+    assert_eq!(found("$.n:gt:5").as_array().unwrap().len(), 0);
+    up.run(&["crumb", "get", "00000000-0000-0000-0000-000000000000"]).ends_with(3);
+    let keyed = ["crumb", "create", r#"{"title": "once"}"#, "--idempotency-key", "k"];
+    assert_eq!(up.json(&keyed)["id"], up.json(&keyed)["id"]);
+}
+
+fn secrets(up: &Running) {
+    let ran = up.run_with_stdin(&["secret", "set", "API_KEY"], "s3cr3t\n").ends_with(0);
+    assert!(ran.stdout.contains("created"), "{}", ran.stdout);
+    let ran = up.run_with_stdin(&["secret", "set", "API_KEY"], "other").ends_with(0);
+    assert!(ran.stdout.contains("version 2"), "{}", ran.stdout);
+    let list = up.run(&["secret", "list"]).ends_with(0).stdout;
+    assert!(list.contains("API_KEY") && !list.contains("other"), "{list}");
+    up.run_with_stdin(&["secret", "set", "EMPTY"], "").ends_with(2);
+    up.run(&["secret", "delete", "API_KEY"]).ends_with(0);
+    up.run(&["secret", "delete", "API_KEY"]).ends_with(3);
+}
+
+fn agents(up: &Running) {
+    let made = up.json(&["token", "--agent", "reader", "--role", "subscriber"]);
+    let as_reader = |arguments: &[&str]| {
+        let mut command = up.command(arguments);
+        command.env("RCRT_OWNER_ID", made["owner_id"].as_str().unwrap());
+        command.env("RCRT_AGENT_ID", made["id"].as_str().unwrap());
+        command.env("RCRT_AGENT_KEY", made["agent_key"].as_str().unwrap());
+        Ran::of(command.output().unwrap())
+    };
+    as_reader(&["tool", "list"]).ends_with(0);
+    as_reader(&["crumb", "create", r#"{"title": "x"}"#]).ends_with(6);
+    let token = as_reader(&["token"]).ends_with(0).stdout.trim().to_owned();
+    up.run(&["tool", "list", "--token", &token]).ends_with(0);
+    up.run(&["tool", "list", "--token", "forged"]).ends_with(6);
+}
+
+const TOOL: &str = r#"{
+  "schema_name": "tool.code.v1",
+  "title": "Doubles",
+  "tags": ["tool", "tool:double"],
+  "context": {
+    "name": "double",
+    "description": "Doubles a number",
+    "version": "1.0.0",
+    "input_schema": {
+      "type": "object",
+      "properties": {"n": {"type": "number", "description": "The number"}},
+      "required": ["n"]
+    },
+    "output_schema": {
+      "type": "object",
+      "properties": {"doubled": {"type": "number", "description": "Twice the number"}},
+      "required": ["doubled"]
+    },
+    "examples": [{"description": "Two", "input": {"n": 2}, "output": {"doubled": 4}, "explanation": "2 * 2"}]
+  }
+}"#;
+const SOURCE: &str = "export async function execute(input: { n: number }) {\n  return { doubled: input.n * 2 };\n}\n";
+
+fn bootstrap(up: &Running, folder: &Path) {
+    let tools = folder.join("my-tools");
+    std::fs::create_dir(&tools).unwrap();
+    std::fs::write(tools.join("double.json"), TOOL).unwrap();
+    std::fs::write(tools.join("double.ts"), SOURCE).unwrap();
+    std::fs::write(tools.join("note.json"), r#"{"title": "A seeded note", "schema_name": "note.v1"}"#).unwrap();
+    let seed = |more: &[&str]| {
+        let mut arguments = vec!["bootstrap", tools.to_str().unwrap(), "--output", "json"];
+        arguments.extend(more);
+        up.run(&arguments)
+    };
+    let done = |ran: &Ran| -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        ran.json()["files"].as_array().unwrap().iter().map(|row| (text(&row["path"]), text(&row["what"]))).collect()
+    };
+    let rows = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+        pairs.iter().map(|(path, what)| ((*path).to_owned(), (*what).to_owned())).collect()
+    };
+    let all = |what| rows(&[("double.json", what), ("note.json", what)]);
+
+    assert_eq!(done(&seed(&["--dry-run"]).ends_with(0)), all("created"));
+    up.run(&["tool", "show", "double"]).ends_with(3);
+    assert_eq!(done(&seed(&[]).ends_with(0)), all("created"));
+    assert_eq!(done(&seed(&[]).ends_with(0)), all("unchanged"));
+    assert_eq!(up.json(&["call", "double", r#"{"n": 4}"#])["output"]["doubled"], 8);
+
+    // A change of the source alone is a change of the tool; a broken file does not hold the others up.
+    std::fs::write(tools.join("double.ts"), SOURCE.replace("n * 2", "n + input.n")).unwrap();
+    std::fs::write(tools.join("broken.json"), TOOL.replace("double", "broken")).unwrap();
+    std::fs::write(tools.join("broken.ts"), "\nexport function execute() {\n  return eval(\"1\");\n}\n").unwrap();
+    let ran = seed(&[]).ends_with(1);
+    assert_eq!(done(&ran), rows(&[("broken.json", "refused"), ("double.json", "updated"), ("note.json", "unchanged")]));
+    let findings = ran.json()["files"][0]["findings"].to_string();
+    assert!(findings.contains("broken.ts:3:10") && findings.contains("async"), "{findings}");
+
+    std::fs::remove_file(tools.join("broken.json")).unwrap();
+    std::fs::remove_file(tools.join("note.json")).unwrap();
+    let pruned = rows(&[("double.json", "unchanged"), ("note.json", "removed")]);
+    assert_eq!(done(&seed(&["--prune", "--dry-run"]).ends_with(0)), pruned);
+    assert_eq!(done(&seed(&["--prune"]).ends_with(0)), pruned);
+    assert_eq!(done(&seed(&["--prune"]).ends_with(0)), rows(&[("double.json", "unchanged")]));
+    // Another folder's seeds are not this one's to prune.
+    up.run(&["tool", "show", "calculator"]).ends_with(0);
+    let table = up.run(&["bootstrap"]).ends_with(0).stdout;
+    assert!(table.contains("unchanged") && !table.contains("created"), "{table}");
+}
+
+fn doctor(up: &Running) {
+    let report = up.json(&["doctor"]);
+    assert_eq!(report["server"]["reachable"], true, "{report}");
+    assert!(report["engine"]["name"].is_string(), "{report}");
+    assert!(report["postgres"].is_object(), "{report}");
+}
+
+fn no_second_one(up: &Running, folder: &Path) {
+    let ran = up.run(&["up", "--listen", "127.0.0.1:0"]).ends_with(1);
+    assert!(ran.stderr.contains(&up.pid().to_string()) && ran.stderr.contains("data folder"), "{}", ran.stderr);
+    let mut command = rcrt();
+    command.arg("up").arg("--listen").arg(up.address().to_string()).arg("--data").arg(folder.join("other"));
+    let ran = Ran::of(command.output().unwrap()).ends_with(1);
+    assert!(ran.stderr.contains(&up.address().to_string()), "{}", ran.stderr);
+    assert!(ran.stderr.contains(&format!("process {}", up.pid())), "{}", ran.stderr);
+    assert!(!folder.join("other/postgres").exists());
+}
+
+/// Changes the seeded echo tool as its user would. Gives its record's id.
+fn edit_echo(up: &Running) -> String {
+    let tool = up.json(&["tool", "show", "echo"]);
+    let mut context = tool["context"].clone();
+    context["description"] = "Changed here".into();
+    let id = tool["id"].as_str().unwrap().to_owned();
+    let token = std::fs::read_to_string(up.data.join("token")).unwrap();
+    let request = reqwest::Client::new()
+        .patch(format!("{}/breadcrumbs/{id}", up.api()))
+        .bearer_auth(token.trim())
+        .header("If-Match", tool["version"].to_string())
+        .json(&json!({"context": context}));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let status = runtime.block_on(request.send()).unwrap().status();
+    assert!(status.is_success(), "{status}");
+    id
+}

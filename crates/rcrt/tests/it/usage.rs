@@ -1,0 +1,90 @@
+//! Wrong command lines, help, and what happens without a server.
+
+use crate::program::{Ran, rcrt, run};
+
+#[test]
+fn a_wrong_command_line_is_status_2_and_says_what_is_wrong() {
+    for (arguments, says) in [
+        (vec!["upp"], "upp"),
+        (vec!["call"], "<TOOL>"),
+        (vec!["call", "echo", "{not json", "--token", "x"], "the input is not JSON"),
+        (vec!["call", "echo", "{}", "--output", "xml"], "xml"),
+        (vec!["crumb", "get", "no-uuid"], "no-uuid"),
+        (vec!["crumb", "list", "--match", "$.a:like:x"], "like"),
+        (vec!["crumb", "list", "--limit", "0", "--token", "x"], "limit"),
+        (vec!["crumb", "create", "{\"titel\": \"x\"}", "--token", "x"], "titel"),
+        (vec!["up", "--auth", "open", "--listen", "0.0.0.0:0"], "--auth open"),
+        (vec!["up", "--listen", "nowhere"], "nowhere"),
+        (vec!["bootstrap", "no-such-folder"], "no-such-folder"),
+        (vec!["secret", "set", "bad-name", "--token", "x"], "name"),
+        (vec!["tool", "new", "1st"], "1st"),
+        (vec!["token", "--agent", "x"], "--role"),
+        (vec!["runner", "--allow-private-host", "a b"], "a b"),
+        (vec!["crumb", "list", "--log", "a=b=c", "--token", "x"], "--log"),
+        (vec!["crumb", "list", "--server", "ftp://host", "--token", "x"], "ftp://host"),
+        (vec!["crumb", "list", "--agent-key", "x"], "--owner-id"),
+    ] {
+        let ran = run(&arguments).ends_with(2);
+        assert!(ran.stderr.contains(says), "{arguments:?} says {:?}, without {says:?}", ran.stderr);
+        assert_eq!(ran.stdout, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn help_names_the_exit_statuses_and_every_subcommand() {
+    let help = run(&["--help"]).ends_with(0).stdout;
+    for word in [
+        "up",
+        "server",
+        "runner",
+        "bootstrap",
+        "call",
+        "tool",
+        "crumb",
+        "secret",
+        "token",
+        "doctor",
+        "completions",
+        "Exit status",
+        "RCRT_DATA",
+        "RCRT_OUTPUT",
+    ] {
+        assert!(help.contains(word), "{word} is not in {help}");
+    }
+    assert!(!help.contains("sandbox-worker"), "{help}");
+    for subcommand in ["up", "call", "bootstrap"] {
+        assert!(run(&[subcommand, "--help"]).ends_with(0).stdout.contains("Examples:"), "{subcommand}");
+    }
+}
+
+#[test]
+fn secrets_of_the_environment_are_not_shown_in_help() {
+    let mut command = rcrt();
+    command.args(["up", "--help"]).env("RCRT_TOKEN", "s3cr3t").env("DATABASE_URL", "s3cr3t");
+    let ran = Ran::of(command.output().unwrap()).ends_with(0);
+    assert!(!ran.stdout.contains("s3cr3t"), "{}", ran.stdout);
+}
+
+#[test]
+fn completions_are_there_for_each_shell() {
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(run(&["completions", shell]).ends_with(0).stdout.contains("rcrt"), "{shell}");
+    }
+}
+
+#[test]
+fn without_a_server_the_status_is_5_and_without_a_token_6() {
+    let ran = run(&["crumb", "list", "--server", "http://127.0.0.1:1", "--token", "x"]).ends_with(5);
+    assert!(ran.stderr.contains("127.0.0.1:1"), "{}", ran.stderr);
+    let ran = run(&["crumb", "list", "--server", "http://127.0.0.1:1"]).ends_with(6);
+    assert!(ran.stderr.contains("token"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_folders_token_is_not_handed_to_another_machine() {
+    let folder = tempfile::TempDir::new().unwrap();
+    std::fs::write(folder.path().join("token"), "secret").unwrap();
+    let data = folder.path().to_str().unwrap();
+    let ran = run(&["crumb", "list", "--data", data, "--server", "http://192.0.2.1"]).ends_with(6);
+    assert!(ran.stderr.contains("--token"), "{}", ran.stderr);
+}
