@@ -4,8 +4,27 @@
 //! It knows no store, no HTTP and no engine: what a tool may do to the world is an op that a [`World`] performs, and
 //! the engine lives in the `isolate` crate, in the worker.
 
+mod console;
+mod ending;
+mod error;
 mod invocation;
+mod ops;
+mod options;
+mod pool;
+pub mod protocol;
+mod report;
+mod sandbox;
+mod snapshot;
+mod spawner;
+mod stack;
+mod supervise;
+mod worker;
 mod world;
 
+pub use breadcrumb::Isolation;
+pub use error::SandboxError;
 pub use invocation::{ConsoleLevel, ConsoleLine, Invocation, Outcome, RequestContext, Script};
+pub use options::{SandboxOptions, WorkerCommand};
+pub use report::{Protection, ProtectionState, Report};
+pub use sandbox::Sandbox;
 pub use world::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError, Redirect, World};

@@ -1,0 +1,80 @@
+//! One call: evaluate the tool's module unless it was kept, call `execute`, bring home its result.
+
+use breadcrumb::ErrorCode;
+use deno_core::error::CoreError;
+use deno_core::{ModuleSpecifier, PollEventLoopOptions, v8};
+use sandbox::protocol::{CallResult, CallStart};
+
+use crate::engine::Isolate;
+use crate::outcome::{failed, from_engine, from_invoke};
+
+/// Runs to the tool's own end. Ended from outside, it gives an error that the caller knows better than to report.
+pub async fn run(isolate: &mut Isolate, start: CallStart) -> CallResult {
+    if let Some(javascript) = start.javascript {
+        match evaluate(isolate, &start.file_name, javascript).await {
+            Ok(Some(execute)) => isolate.execute = Some(execute),
+            Ok(None) => {
+                return failed(
+                    ErrorCode::ExecutionFailed,
+                    "the tool exports no function execute; write: export async function execute(input, context)",
+                );
+            }
+            Err(error) => return from_engine(&error),
+        }
+    }
+    let Some(execute) = isolate.execute.clone() else {
+        return failed(ErrorCode::ExecutionFailed, "the call came without the tool's code");
+    };
+    match invoke(isolate, execute, start.input.get(), start.context.get()).await {
+        Ok(text) => from_invoke(text),
+        Err(error) => from_engine(&error),
+    }
+}
+
+/// Evaluates the module; gives its `execute` when that is a function.
+async fn evaluate(
+    isolate: &mut Isolate,
+    file_name: &str,
+    javascript: String,
+) -> Result<Option<v8::Global<v8::Function>>, CoreError> {
+    let runtime = &mut isolate.runtime;
+    let specifier = ModuleSpecifier::parse(&format!("tool:///{file_name}"))?;
+    let module = runtime.load_main_es_module_from_code(&specifier, javascript).await?;
+    let evaluated = Box::pin(runtime.mod_evaluate(module));
+    runtime.with_event_loop_promise(evaluated, PollEventLoopOptions::default()).await?;
+    let namespace = runtime.get_module_namespace(module)?;
+    deno_core::scope!(scope, runtime);
+    let namespace = v8::Local::new(scope, namespace);
+    let Some(name) = v8::String::new(scope, "execute") else { return Ok(None) };
+    let execute = namespace.get(scope, name.into()).and_then(|value| v8::Local::<v8::Function>::try_from(value).ok());
+    Ok(execute.map(|execute| v8::Global::new(scope, execute)))
+}
+
+/// The text that `invoke` of `main.js` gives.
+async fn invoke(
+    isolate: &mut Isolate,
+    execute: v8::Global<v8::Function>,
+    input: &str,
+    context: &str,
+) -> Result<String, CoreError> {
+    let runtime = &mut isolate.runtime;
+    let arguments = {
+        deno_core::scope!(scope, runtime);
+        let text = |text: &str| -> v8::Global<v8::Value> {
+            let value: v8::Local<'_, v8::Value> = match v8::String::new(scope, text) {
+                Some(text) => text.into(),
+                None => v8::undefined(scope).into(),
+            };
+            v8::Global::new(scope, value)
+        };
+        let (input, context) = (text(input), text(context));
+        let execute = v8::Local::new(scope, execute);
+        let execute: v8::Local<'_, v8::Value> = execute.into();
+        [v8::Global::new(scope, execute), input, context]
+    };
+    let answered = runtime.call_with_args(&isolate.invoke, &arguments);
+    let answer = runtime.with_event_loop_promise(Box::pin(answered), PollEventLoopOptions::default()).await?;
+    deno_core::scope!(scope, runtime);
+    let answer = v8::Local::new(scope, answer);
+    Ok(answer.to_rust_string_lossy(scope))
+}

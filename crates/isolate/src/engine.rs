@@ -1,0 +1,93 @@
+//! An isolate: made from the snapshot where there is one, ready for one tool.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use deno_core::{JsRuntime, RuntimeOptions, v8};
+
+use crate::extensions::{self, Scripts};
+use crate::link::Link;
+use crate::loader::NoImports;
+use crate::ops::{Console, Fetches};
+use crate::serve::Stop;
+
+const MIB: usize = 1024 * 1024;
+/// What the heap may grow beyond its limit while the call is being ended, in bytes.
+const ROOM_TO_END: usize = 32 * MIB;
+
+pub struct Isolate {
+    pub runtime: JsRuntime,
+    /// `invoke` of `main.js`.
+    pub invoke: v8::Global<v8::Function>,
+    /// The tool's `execute`, when its module was evaluated.
+    pub execute: Option<v8::Global<v8::Function>>,
+    /// Heap for which the isolate was made, in MiB.
+    made_for: u64,
+    /// Heap of the running call, in bytes.
+    heap_limit: Rc<Cell<usize>>,
+}
+
+impl Isolate {
+    /// The error is the engine's own words.
+    pub fn new(startup: Option<&'static [u8]>, memory_mb: u64, link: &Link, stop: &Stop) -> Result<Self, String> {
+        let scripts = if startup.is_some() { Scripts::InSnapshot } else { Scripts::Included };
+        let limit = memory_mb as usize * MIB;
+        let mut runtime = JsRuntime::try_new(RuntimeOptions {
+            extensions: extensions::all(scripts),
+            startup_snapshot: startup,
+            module_loader: Some(Rc::new(NoImports)),
+            create_params: Some(v8::CreateParams::default().heap_limits(0, limit)),
+            ..RuntimeOptions::default()
+        })
+        .map_err(|error| error.to_string())?;
+        {
+            let state = runtime.op_state();
+            let mut state = state.borrow_mut();
+            state.put(link.clone());
+            state.put(Console::new());
+            state.put(Fetches::default());
+        }
+        let heap_limit = Rc::new(Cell::new(limit));
+        let watched = heap_limit.clone();
+        let stopper = stop.clone();
+        let handle = runtime.v8_isolate().thread_safe_handle();
+        runtime.add_near_heap_limit_callback(move |current, _initial| {
+            // An isolate that was made for less may grow to what the call has.
+            let allowed = watched.get();
+            if current < allowed {
+                return allowed;
+            }
+            stopper.out_of_memory();
+            handle.terminate_execution();
+            current + ROOM_TO_END
+        });
+        let start =
+            runtime.execute_script("sandbox:start", "globalThis.__sandbox()").map_err(|error| error.to_string())?;
+        let invoke = {
+            deno_core::scope!(scope, &mut runtime);
+            let context = scope.get_current_context();
+            // No eval and no Function from text, whatever the validators saw.
+            context.set_allow_generation_from_strings(false);
+            let local = v8::Local::new(scope, start);
+            let function: v8::Local<'_, v8::Function> =
+                local.try_into().map_err(|_| "the start script gives no function".to_owned())?;
+            v8::Global::new(scope, function)
+        };
+        Ok(Self { runtime, invoke, execute: None, made_for: memory_mb, heap_limit })
+    }
+
+    /// Whether a call with this much memory can run here.
+    pub fn fits(&self, memory_mb: u64) -> bool {
+        memory_mb >= self.made_for
+    }
+
+    /// Gets ready for a call with this much heap.
+    pub fn admit(&mut self, memory_mb: u64) {
+        self.heap_limit.set(memory_mb as usize * MIB);
+        self.runtime.v8_isolate().cancel_terminate_execution();
+        let state = self.runtime.op_state();
+        let mut state = state.borrow_mut();
+        state.put(Console::new());
+        state.put(Fetches::default());
+    }
+}

@@ -1,0 +1,91 @@
+//! What the engine is made of: Deno's web platform without its doors to the machine, and our own ops. The order is
+//! part of the snapshot: a snapshot works only with the very list that it was made with.
+
+use std::borrow::Cow;
+
+use deno_core::{Extension, ExtensionFileSource, OpDecl, ascii_str_include};
+use deno_web::{BlobStore, InMemoryBroadcastChannel};
+
+use crate::ops;
+
+include!(concat!(env!("OUT_DIR"), "/web_platform.rs"));
+
+const HTTP_CLIENT: &[ExtensionFileSource] = &[ExtensionFileSource::loaded_from_memory_during_snapshot(
+    "ext:deno_fetch/22_http_client.js",
+    ascii_str_include!("js/http_client.js"),
+)];
+
+const OWN: &[ExtensionFileSource] = &[
+    ExtensionFileSource::new("ext:sandbox/console.js", ascii_str_include!("js/console.js")),
+    ExtensionFileSource::new("ext:sandbox/op_error.js", ascii_str_include!("js/op_error.js")),
+    ExtensionFileSource::new("ext:sandbox/fetch.js", ascii_str_include!("js/fetch.js")),
+    ExtensionFileSource::new("ext:sandbox/globals.js", ascii_str_include!("js/globals.js")),
+    ExtensionFileSource::new("ext:sandbox/context.js", ascii_str_include!("js/context.js")),
+    ExtensionFileSource::new("ext:sandbox/output.js", ascii_str_include!("js/output.js")),
+    ExtensionFileSource::new("ext:sandbox/failure.js", ascii_str_include!("js/failure.js")),
+    ExtensionFileSource::new("ext:sandbox/main.js", ascii_str_include!("js/main.js")),
+];
+
+/// Ops of the engine's core that would print, end the process, load code or look at the host.
+const TAKEN_AWAY: [&str; 14] = [
+    "op_print",
+    "op_panic",
+    "op_resources",
+    "op_is_terminal",
+    "op_import_sync",
+    "op_import_sync_with_source",
+    "op_compile_function",
+    "op_eval_context",
+    "op_op_names",
+    "op_memory_usage",
+    "op_leak_tracing_enable",
+    "op_leak_tracing_submit",
+    "op_leak_tracing_get_all",
+    "op_leak_tracing_get",
+];
+
+/// Whether the scripts come along: they do unless a snapshot already holds what they made.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scripts {
+    Included,
+    InSnapshot,
+}
+
+pub fn all(scripts: Scripts) -> Vec<Extension> {
+    let mut webidl = deno_webidl::deno_webidl::init();
+    webidl.lazy_loaded_js_files = Cow::Borrowed(DENO_WEBIDL);
+    let mut web = deno_web::deno_web::init(BlobStore::default_arc(), None, false, InMemoryBroadcastChannel::default());
+    web.lazy_loaded_js_files = Cow::Borrowed(DENO_WEB);
+    web.lazy_loaded_esm_files = Cow::Borrowed(&[]);
+    // Of fetch only Headers, Request, Response, FormData and bodies: their scripts need none of its ops.
+    let fetch = Extension {
+        name: "deno_fetch",
+        deps: &["deno_webidl", "deno_web"],
+        lazy_loaded_js_files: Cow::Owned([DENO_FETCH, HTTP_CLIENT].concat()),
+        ..Extension::default()
+    };
+    let mut crypto = deno_crypto::deno_crypto::init(None);
+    crypto.lazy_loaded_js_files = Cow::Borrowed(DENO_CRYPTO);
+    let own = Extension {
+        name: "sandbox",
+        deps: &["deno_webidl", "deno_web", "deno_fetch", "deno_crypto"],
+        esm_files: Cow::Borrowed(OWN),
+        esm_entry_point: Some("ext:sandbox/main.js"),
+        ops: Cow::Owned(ops::declarations()),
+        middleware_fn: Some(Box::new(take_away)),
+        ..Extension::default()
+    };
+    let mut extensions = vec![webidl, web, fetch, crypto, own];
+    if scripts == Scripts::InSnapshot {
+        for extension in &mut extensions {
+            extension.lazy_loaded_js_files = Cow::Borrowed(&[]);
+            extension.esm_files = Cow::Borrowed(&[]);
+            extension.esm_entry_point = None;
+        }
+    }
+    extensions
+}
+
+fn take_away(op: OpDecl) -> OpDecl {
+    if TAKEN_AWAY.contains(&op.name) { op.disable() } else { op }
+}

@@ -1,0 +1,48 @@
+// What a thrown value says, whatever it is. Getters and proxies of the tool may run here: the deadline covers them.
+import { primordials } from "ext:core/mod.js";
+import { inspectArgs } from "ext:sandbox/console.js";
+import { opErrorName } from "ext:sandbox/op_error.js";
+
+const { String, StringPrototypeSlice } = primordials;
+
+const MAX_MESSAGE = 10_000;
+const MAX_STACK = 20_000;
+
+function bounded(text, most) {
+  return text.length > most ? `${StringPrototypeSlice(text, 0, most)}...` : text;
+}
+
+function read(value, key) {
+  try {
+    const found = value[key];
+    return typeof found === "string" ? found : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function shown(value) {
+  try {
+    return typeof value === "object" || typeof value === "function" ? inspectArgs([value]) : String(value);
+  } catch {
+    return "a value that cannot be shown";
+  }
+}
+
+/** `{name, message, stack, op}`: texts, the last two perhaps undefined. */
+function describe(thrown) {
+  const isObject = (typeof thrown === "object" || typeof thrown === "function") && thrown !== null;
+  if (!isObject) {
+    return { name: thrown === null ? "null" : typeof thrown, message: bounded(shown(thrown), MAX_MESSAGE) };
+  }
+  const message = read(thrown, "message");
+  const stack = read(thrown, "stack");
+  return {
+    name: bounded(read(thrown, "name") ?? "object", 200),
+    message: bounded(message ?? shown(thrown), MAX_MESSAGE),
+    stack: stack === undefined ? undefined : bounded(stack, MAX_STACK),
+    op: opErrorName(thrown),
+  };
+}
+
+export { describe };

@@ -1,0 +1,117 @@
+// fetch as the standard has it, on ops that the parent performs: it resolves, checks, dials and follows redirects.
+import { core, primordials } from "ext:core/mod.js";
+import {
+  op_sandbox_fetch_abort,
+  op_sandbox_fetch_body,
+  op_sandbox_fetch_head,
+  op_sandbox_fetch_start,
+} from "ext:core/ops";
+import { opError } from "ext:sandbox/op_error.js";
+
+const {
+  ArrayPrototypePush,
+  JSONParse,
+  JSONStringify,
+  ObjectPrototypeIsPrototypeOf,
+  StringPrototypeIndexOf,
+  StringPrototypeSlice,
+  StringPrototypeStartsWith,
+  TypedArrayPrototypeGetSymbolToStringTag,
+  TypeError,
+} = primordials;
+const load = core.loadExtScript;
+const abortSignal = load("ext:deno_web/03_abort_signal.js");
+const { InnerBody } = load("ext:deno_fetch/22_body.js");
+const { Request, toInnerRequest } = load("ext:deno_fetch/23_request.js");
+const { fromInnerResponse, newInnerResponse, nullBodyStatus } = load("ext:deno_fetch/23_response.js");
+const {
+  errorReadableStream,
+  ReadableStreamPrototype,
+  readableStreamForRid,
+  resourceForReadableStream,
+} = load("ext:deno_web/06_streams.js");
+
+const NO_RESOURCE = -1;
+
+/** The request's body as bytes that go out at once, or as a stream that the op reads. */
+function requestBody(inner) {
+  if (!inner.body) return { bytes: null, rid: NO_RESOURCE };
+  const stream = inner.body.streamOrStatic;
+  const body = stream.body;
+  if (TypedArrayPrototypeGetSymbolToStringTag(body) === "Uint8Array") return { bytes: body, rid: NO_RESOURCE };
+  if (typeof body === "string") return { bytes: core.encode(body), rid: NO_RESOURCE };
+  if (ObjectPrototypeIsPrototypeOf(ReadableStreamPrototype, stream)) {
+    return { bytes: null, rid: resourceForReadableStream(stream, inner.body.length) };
+  }
+  throw new TypeError("The request's body cannot be sent");
+}
+
+function withoutFragment(url) {
+  const at = StringPrototypeIndexOf(url, "#");
+  return at === -1 ? url : StringPrototypeSlice(url, 0, at);
+}
+
+function fromBlob(inner) {
+  if (inner.method !== "GET") throw new TypeError("A blob URL can only be fetched with GET");
+  const blob = inner.blobUrlEntry;
+  const response = newInnerResponse(200, "OK");
+  response.type = "basic";
+  response.headerList = [["content-length", `${blob.size}`], ["content-type", blob.type]];
+  response.urlList = [inner.currentUrl()];
+  response.body = new InnerBody(blob.stream());
+  return fromInnerResponse(response, "immutable");
+}
+
+async function fetch(input, init = undefined) {
+  if (arguments.length === 0) throw new TypeError("Failed to execute 'fetch': 1 argument required");
+  const request = new Request(input, init);
+  const inner = toInnerRequest(request);
+  const signal = request.signal;
+  if (signal.aborted) throw signal.reason;
+  if (inner.blobUrlEntry !== null) return fromBlob(inner);
+
+  const url = inner.currentUrl();
+  if (!StringPrototypeStartsWith(url, "http:") && !StringPrototypeStartsWith(url, "https:")) {
+    throw new TypeError(`fetch speaks http and https, not ${url}`);
+  }
+  const headers = inner.headerList;
+  if (!request.headers.has("accept")) ArrayPrototypePush(headers, ["accept", "*/*"]);
+
+  const { bytes, rid } = requestBody(inner);
+  const head = { method: inner.method, url: withoutFragment(url), headers, redirect: inner.redirectMode };
+  const started = JSONParse(op_sandbox_fetch_start(JSONStringify(head), bytes, rid));
+  if (started.err !== undefined) throw opError(started.err);
+  const op = started.ok;
+
+  // Before the answer's head an abort ends the op; after it, the body's stream.
+  let body = null;
+  let bodyRid = NO_RESOURCE;
+  signal[abortSignal.add](() => {
+    if (body !== null) errorReadableStream(body, signal.reason);
+    if (bodyRid !== NO_RESOURCE) core.tryClose(bodyRid);
+    op_sandbox_fetch_abort(op);
+  });
+
+  const answer = JSONParse(await op_sandbox_fetch_head(op));
+  if (signal.aborted) throw signal.reason;
+  if (answer.err !== undefined) {
+    op_sandbox_fetch_abort(op);
+    throw opError(answer.err);
+  }
+
+  const { status, status_text, headers: answered, url: finalUrl, redirected } = answer.ok;
+  const response = newInnerResponse(status, status_text);
+  response.type = "basic";
+  response.headerList = answered;
+  response.urlList = redirected ? [url, finalUrl] : [finalUrl];
+  if (nullBodyStatus(status) || inner.method === "HEAD") {
+    op_sandbox_fetch_abort(op);
+  } else {
+    bodyRid = op_sandbox_fetch_body(op);
+    body = readableStreamForRid(bodyRid);
+    response.body = new InnerBody(body);
+  }
+  return fromInnerResponse(response, "immutable");
+}
+
+export { fetch };

@@ -1,0 +1,113 @@
+// The tool's result as JSON text. What JSON would change or drop in silence is refused, with the place where it stands.
+import { primordials } from "ext:core/mod.js";
+
+const {
+  ArrayBufferIsView,
+  ArrayBufferPrototype,
+  ArrayIsArray,
+  ArrayPrototype,
+  ArrayPrototypePop,
+  ArrayPrototypePush,
+  ErrorPrototype,
+  JSONStringify,
+  MapPrototype,
+  NumberIsFinite,
+  ObjectGetPrototypeOf,
+  ObjectPrototype,
+  ObjectPrototypeIsPrototypeOf,
+  PromisePrototype,
+  RegExpPrototype,
+  RegExpPrototypeExec,
+  SafeRegExp,
+  SetPrototype,
+  WeakMapPrototype,
+  WeakSetPrototype,
+} = primordials;
+
+const NO_JSON = [
+  [MapPrototype, "a Map", "Object.fromEntries(map)"],
+  [SetPrototype, "a Set", "Array.from(set)"],
+  [WeakMapPrototype, "a WeakMap", "an object"],
+  [WeakSetPrototype, "a WeakSet", "an array"],
+  [PromisePrototype, "a Promise", "its value: await it"],
+  [ErrorPrototype, "an Error", "its message, or throw it"],
+  [RegExpPrototype, "a RegExp", "its source"],
+  [ArrayBufferPrototype, "an ArrayBuffer", "base64 text"],
+];
+const IDENTIFIER = new SafeRegExp(/^[A-Za-z_$][\w$]*$/);
+
+/** A result that JSON cannot carry. */
+class Invalid {
+  constructor(message, path) {
+    this.message = message;
+    this.path = path;
+  }
+}
+
+function pathTo(keys, key) {
+  let path = "$";
+  for (let i = 0; i <= keys.length; i++) {
+    const step = i < keys.length ? keys[i] : key;
+    if (step === "") continue;
+    if (typeof step === "number") path += `[${step}]`;
+    else path += RegExpPrototypeExec(IDENTIFIER, step) ? `.${step}` : `[${JSONStringify(step)}]`;
+  }
+  return path;
+}
+
+function refusal(value, inArray, isTop) {
+  switch (typeof value) {
+    case "undefined":
+      if (isTop) return "execute returned undefined; return null when there is no result";
+      return inArray ? "undefined in an array is no JSON; use null" : null;
+    case "function":
+      return "a function is no JSON";
+    case "symbol":
+      return "a symbol is no JSON";
+    case "bigint":
+      return "a BigInt is no JSON; use a number or String(value)";
+    case "number":
+      return NumberIsFinite(value) ? null : `${value} is no JSON; use null or a string`;
+    case "object": {
+      if (value === null) return null;
+      const prototype = ObjectGetPrototypeOf(value);
+      if (prototype === ObjectPrototype || prototype === ArrayPrototype || prototype === null) return null;
+      for (let i = 0; i < NO_JSON.length; i++) {
+        const { 0: kind, 1: name, 2: instead } = NO_JSON[i];
+        if (ObjectPrototypeIsPrototypeOf(kind, value)) return `${name} is no JSON; return ${instead}`;
+      }
+      return ArrayBufferIsView(value) ? "bytes are no JSON; return an array of numbers or base64 text" : null;
+    }
+    default:
+      return null;
+  }
+}
+
+/** JSON text of `result`; throws `Invalid`, or what a getter or toJSON of the tool throws. */
+function stringify(result) {
+  // The objects from the top to the one whose members are being visited, and the keys that lead there.
+  const holders = [];
+  const keys = [];
+  return JSONStringify(result, function (key, value) {
+    while (holders.length > 0 && holders[holders.length - 1] !== this) {
+      ArrayPrototypePop(holders);
+      ArrayPrototypePop(keys);
+    }
+    const isTop = holders.length === 0;
+    const inArray = !isTop && ArrayIsArray(this);
+    const step = inArray ? +key : key;
+    const why = refusal(value, inArray, isTop);
+    if (why !== null) throw new Invalid(why, pathTo(keys, step));
+    if (typeof value === "object" && value !== null) {
+      for (let i = 0; i < holders.length; i++) {
+        if (holders[i] === value) throw new Invalid("a cycle is no JSON", pathTo(keys, step));
+      }
+      // JSON.stringify starts with a holder of its own; the first value's members come under the value itself.
+      ArrayPrototypePush(holders, value);
+      ArrayPrototypePush(keys, step);
+    }
+    return value;
+  });
+}
+
+export { Invalid, stringify };

@@ -1,0 +1,175 @@
+//! The socket as the running call sees it: ops go out as frames, answers find the op that waits for them. A thread of
+//! its own reads the socket, so that the parent's word arrives while tool code loops.
+
+use std::collections::HashMap;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use sandbox::OpError;
+use sandbox::protocol::{BODY_WINDOW_BYTES, BodyEnd, Frame, FrameError, Kind, MAX_OPS_IN_FLIGHT, decode, write_frame};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+/// One piece of an answer's body, or its end.
+pub type BodyPiece = Result<Bytes, OpError>;
+
+/// Pieces that can be under way in a full window, even of one byte each, and the error at the end.
+const PIECES: usize = BODY_WINDOW_BYTES + 1;
+
+#[derive(Clone)]
+pub struct Link(Arc<Shared>);
+
+struct Shared {
+    writer: Mutex<UnixStream>,
+    ops: Mutex<Ops>,
+    /// The call that runs now; 0 between calls. Frames of another call are late and dropped.
+    call: AtomicU32,
+}
+
+#[derive(Default)]
+struct Ops {
+    last: u32,
+    waiting: HashMap<u32, oneshot::Sender<Bytes>>,
+    bodies: HashMap<u32, mpsc::Sender<BodyPiece>>,
+    credits: HashMap<u32, Arc<Credit>>,
+}
+
+/// What may still be sent of a request's body.
+#[derive(Default)]
+pub struct Credit {
+    bytes: Mutex<usize>,
+    more: Notify,
+}
+
+impl Credit {
+    fn add(&self, bytes: usize) {
+        *held(&self.bytes) += bytes;
+        self.more.notify_one();
+    }
+
+    /// Waits until something may be sent and takes up to `wanted` bytes of it.
+    pub async fn take(&self, wanted: usize) -> usize {
+        loop {
+            {
+                let mut left = held(&self.bytes);
+                let taken = wanted.min(*left);
+                if taken > 0 {
+                    *left -= taken;
+                    return taken;
+                }
+            }
+            self.more.notified().await;
+        }
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Link {
+    pub fn new(writer: UnixStream) -> Self {
+        Self(Arc::new(Shared { writer: Mutex::new(writer), ops: Mutex::new(Ops::default()), call: AtomicU32::new(0) }))
+    }
+
+    pub fn call(&self) -> u32 {
+        self.0.call.load(Ordering::Acquire)
+    }
+
+    /// From here on, ops belong to this call.
+    pub fn begin(&self, call: u32) {
+        *held(&self.0.ops) = Ops::default();
+        self.0.call.store(call, Ordering::Release);
+    }
+
+    /// Everything that still waits is dropped; answers that come late find nobody.
+    pub fn end(&self) {
+        self.begin(0);
+    }
+
+    /// Sends a frame of the running call.
+    pub fn send(&self, kind: Kind, op: u32, payload: impl Into<Bytes>) -> Result<(), FrameError> {
+        self.send_frame(&Frame::new(kind, self.call(), op, payload))
+    }
+
+    pub fn send_frame(&self, frame: &Frame) -> Result<(), FrameError> {
+        write_frame(&mut *held(&self.0.writer), frame)
+    }
+
+    /// A new op that waits for one answer. Refused when too many wait already.
+    pub fn start_op(&self) -> Result<(u32, oneshot::Receiver<Bytes>), OpError> {
+        let mut ops = held(&self.0.ops);
+        let reading = ops.bodies.keys().filter(|op| !ops.waiting.contains_key(op)).count();
+        if ops.waiting.len() + reading >= MAX_OPS_IN_FLIGHT {
+            return Err(OpError::new(
+                "ResourceExhausted",
+                format!("more than {MAX_OPS_IN_FLIGHT} operations at the same time; await some of them first"),
+            ));
+        }
+        ops.last += 1;
+        let op = ops.last;
+        let (answer, wait) = oneshot::channel();
+        ops.waiting.insert(op, answer);
+        Ok((op, wait))
+    }
+
+    /// The pieces of the answer's body of this op, from now on.
+    pub fn open_body(&self, op: u32) -> mpsc::Receiver<BodyPiece> {
+        let (pieces, receiver) = mpsc::channel(PIECES);
+        held(&self.0.ops).bodies.insert(op, pieces);
+        receiver
+    }
+
+    /// The account of the request's body of this op.
+    pub fn open_credit(&self, op: u32) -> Arc<Credit> {
+        let credit = Arc::new(Credit::default());
+        credit.add(BODY_WINDOW_BYTES);
+        held(&self.0.ops).credits.insert(op, credit.clone());
+        credit
+    }
+
+    /// Forgets the op, whatever of it still waits.
+    pub fn close_op(&self, op: u32) {
+        let mut ops = held(&self.0.ops);
+        ops.waiting.remove(&op);
+        ops.bodies.remove(&op);
+        ops.credits.remove(&op);
+    }
+
+    /// Hands a frame of the parent to the op that waits for it. An error is a breach of the protocol.
+    pub fn deliver(&self, frame: Frame) -> Result<(), FrameError> {
+        if frame.call != self.call() {
+            return Ok(());
+        }
+        let mut ops = held(&self.0.ops);
+        match frame.kind {
+            Kind::ApiReply | Kind::FetchReply => {
+                if let Some(answer) = ops.waiting.remove(&frame.op) {
+                    let _ = answer.send(frame.payload);
+                }
+            }
+            Kind::BodyChunk => {
+                if let Some(pieces) = ops.bodies.get(&frame.op) {
+                    let _ = pieces.try_send(Ok(frame.payload));
+                }
+            }
+            Kind::BodyEnd => {
+                if let Some(pieces) = ops.bodies.remove(&frame.op)
+                    && let Ok(BodyEnd { error: Some(error) }) = decode(&frame.payload)
+                {
+                    let _ = pieces.try_send(Err(error));
+                }
+            }
+            Kind::Credit => {
+                if let Some(credit) = ops.credits.get(&frame.op)
+                    && let Some(bytes) = frame.credited()
+                {
+                    credit.add(bytes);
+                }
+            }
+            other => return Err(FrameError::UnknownKind(other as u8)),
+        }
+        Ok(())
+    }
+}

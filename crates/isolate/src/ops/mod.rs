@@ -1,0 +1,48 @@
+//! Everything a tool can ask of the world, as frames to the parent.
+
+// The op macro writes glue that the engine calls with raw pointers.
+#![allow(unsafe_code)]
+
+mod api;
+mod body;
+mod console;
+mod fetch;
+
+use deno_core::OpDecl;
+use sandbox::OpError;
+use serde::Serialize;
+
+pub use console::Console;
+pub use fetch::Fetches;
+
+pub fn declarations() -> Vec<OpDecl> {
+    vec![
+        console::op_sandbox_console(),
+        api::op_sandbox_api(),
+        fetch::op_sandbox_fetch_start(),
+        fetch::op_sandbox_fetch_head(),
+        fetch::op_sandbox_fetch_body(),
+        fetch::op_sandbox_fetch_abort(),
+    ]
+}
+
+/// JSON text `{"ok": …}` or `{"err": {name, message}}`, as the scripts read it.
+fn answer<T: Serialize>(result: Result<T, OpError>) -> String {
+    #[derive(Serialize)]
+    #[serde(rename_all = "lowercase")]
+    enum Answer<T> {
+        Ok(T),
+        Err(OpError),
+    }
+    let answer = match result {
+        Ok(value) => Answer::Ok(value),
+        Err(error) => Answer::Err(error),
+    };
+    serde_json::to_string(&answer)
+        .unwrap_or_else(|_| r#"{"err":{"name":"TypeError","message":"the answer cannot be read"}}"#.into())
+}
+
+/// The parent no longer answers: the call is over.
+fn gone() -> OpError {
+    OpError::new("TypeError", "the operation was ended")
+}

@@ -1,0 +1,102 @@
+//! How a call's end becomes the one message to the parent.
+
+use breadcrumb::ErrorCode;
+use deno_core::error::{CoreError, CoreErrorKind};
+use sandbox::protocol::{CallResult, Failed, MAX_OUTPUT_BYTES};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+/// What a tool hears whose promise nothing can settle any more.
+const NEVER_SETTLES: &str =
+    "the promise that execute returned can never settle: no timer, request or other operation is pending";
+
+/// What `invoke` says of a failed call.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Told {
+    Invalid { message: String, path: Option<String> },
+    Thrown(Thrown),
+}
+
+#[derive(Deserialize)]
+struct Thrown {
+    name: String,
+    message: String,
+    stack: Option<String>,
+    /// The name of the parent's refusal, when the tool let it through.
+    op: Option<String>,
+}
+
+/// Reads the text that `invoke` gave.
+pub fn from_invoke(mut text: String) -> CallResult {
+    if text.len() > MAX_OUTPUT_BYTES {
+        return failed(
+            ErrorCode::ResourceExhausted,
+            format!("the result has {} bytes of JSON; the most is {MAX_OUTPUT_BYTES}", text.len() - 1),
+        );
+    }
+    if text.starts_with('+') {
+        text.remove(0);
+        return match RawValue::from_string(text) {
+            Ok(json) => CallResult::Ok(json),
+            Err(error) => failed(ErrorCode::InvalidOutput, format!("the result is no JSON: {error}")),
+        };
+    }
+    match serde_json::from_str(text.get(1..).unwrap_or_default()) {
+        Ok(Told::Invalid { message, path }) => {
+            let at = path.as_deref().filter(|path| *path != "$").map(|path| format!("{path}: ")).unwrap_or_default();
+            CallResult::Failed(Failed {
+                code: ErrorCode::InvalidOutput,
+                message: format!("{at}{message}"),
+                details: path.map(|path| json!({ "path": path })),
+            })
+        }
+        Ok(Told::Thrown(thrown)) => from_thrown(thrown),
+        Err(error) => failed(ErrorCode::ExecutionFailed, format!("the engine's answer cannot be read: {error}")),
+    }
+}
+
+/// Errors of the engine: compiling, importing, evaluating the module, running dry.
+pub fn from_engine(error: &CoreError) -> CallResult {
+    match error.as_kind() {
+        CoreErrorKind::PendingPromiseResolution => failed(ErrorCode::ExecutionFailed, NEVER_SETTLES),
+        CoreErrorKind::Js(js) => from_thrown(Thrown {
+            name: js.name.clone().unwrap_or_else(|| "Error".into()),
+            message: js.message.clone().unwrap_or_else(|| js.exception_message.clone()),
+            stack: js.stack.clone(),
+            op: None,
+        }),
+        _ => failed(ErrorCode::ExecutionFailed, error.to_string()),
+    }
+}
+
+fn from_thrown(thrown: Thrown) -> CallResult {
+    let code = match thrown.op.as_deref() {
+        Some("PermissionDenied") => ErrorCode::PermissionDenied,
+        Some("ResourceExhausted") => ErrorCode::ResourceExhausted,
+        _ if is_out_of_memory(&thrown) => ErrorCode::ResourceExhausted,
+        _ => ErrorCode::ExecutionFailed,
+    };
+    let message = match thrown.name.as_str() {
+        "Error" | "string" | "object" => thrown.message.clone(),
+        name => format!("{name}: {}", thrown.message),
+    };
+    let mut details = json!({ "name": thrown.name });
+    if let (Some(stack), Some(details)) = (thrown.stack, details.as_object_mut()) {
+        details.insert("stack".into(), stack.into());
+    }
+    CallResult::Failed(Failed { code, message, details: Some(details) })
+}
+
+/// What the engine throws when the process's ceiling refuses memory for buffers.
+fn is_out_of_memory(thrown: &Thrown) -> bool {
+    thrown.name == "RangeError"
+        && ["Array buffer allocation failed", "could not allocate memory", "Out of memory"]
+            .iter()
+            .any(|words| thrown.message.contains(words))
+}
+
+pub fn failed(code: ErrorCode, message: impl Into<String>) -> CallResult {
+    CallResult::Failed(Failed { code, message: message.into(), details: None })
+}

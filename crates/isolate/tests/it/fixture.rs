@@ -1,0 +1,87 @@
+//! One sandbox for all tests, and short ways to run code in it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use async_trait::async_trait;
+use breadcrumb::{Isolation, Limits};
+use sandbox::{
+    ApiCall, BodyStream, FetchRequest, FetchResponse, Invocation, OpError, Outcome, RequestContext, Sandbox,
+    SandboxOptions, Script, WorkerCommand, World,
+};
+use serde_json::Value;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+static SANDBOX: LazyLock<Sandbox> = LazyLock::new(|| RUNTIME.block_on(start(|_| {})));
+
+pub fn block_on<F: Future>(future: F) -> F::Output {
+    RUNTIME.block_on(future)
+}
+
+/// The sandbox that all tests share.
+pub fn shared() -> &'static Sandbox {
+    LazyLock::force(&SANDBOX)
+}
+
+pub fn worker() -> WorkerCommand {
+    WorkerCommand { program: PathBuf::from(env!("CARGO_BIN_EXE_sandbox-worker")), args: Vec::new() }
+}
+
+/// A sandbox of its own.
+pub async fn start(change: impl FnOnce(&mut SandboxOptions)) -> Sandbox {
+    let mut options = SandboxOptions::new(worker());
+    change(&mut options);
+    Sandbox::start(options).await.expect("the sandbox starts")
+}
+
+pub fn script(javascript: &str) -> Arc<Script> {
+    Arc::new(Script { file_name: "tool.js".into(), javascript: javascript.into(), source_map: None })
+}
+
+pub fn invocation(javascript: &str, input: Value) -> Invocation {
+    Invocation {
+        owner_id: Uuid::from_u128(1),
+        script: script(javascript),
+        input,
+        request: RequestContext { id: "r1".into(), ..RequestContext::default() },
+        secrets: BTreeMap::new(),
+        limits: Limits { timeout_ms: 20_000, ..Limits::default() },
+        isolation: Isolation::Call,
+    }
+}
+
+/// The world of tools that need none.
+pub struct NoWorld;
+
+#[async_trait]
+impl World for NoWorld {
+    async fn fetch(&self, request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
+        Err(OpError::new("PermissionDenied", format!("{} is out of reach", request.url)))
+    }
+
+    async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
+        Err(OpError::new("Unavailable", format!("{call:?}")))
+    }
+}
+
+pub async fn run_in(sandbox: &Sandbox, invocation: Invocation) -> Outcome {
+    sandbox.run(invocation, Arc::new(NoWorld), CancellationToken::new()).await
+}
+
+/// Runs `export async function execute(input, context) { <body> }` in the shared sandbox.
+pub fn execute(body: &str, input: Value) -> Outcome {
+    block_on(run_in(shared(), invocation(&function(body), input)))
+}
+
+pub fn function(body: &str) -> String {
+    format!("export async function execute(input, context) {{ {body} }}")
+}
+
+/// The value that `body` returns.
+pub fn value(body: &str) -> Value {
+    execute(body, Value::Null).result.unwrap_or_else(|failure| panic!("{body}: {failure} {:?}", failure.details))
+}

@@ -1,0 +1,21 @@
+//! Why a sandbox cannot be had. What goes wrong within a call is its outcome, never one of these.
+
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum SandboxError {
+    #[error("the worker {program} cannot be started: {source}")]
+    Start { program: PathBuf, source: std::io::Error },
+    #[error("the worker ended before it was ready: {0}")]
+    Died(String),
+    #[error("the worker was not ready after {0} seconds")]
+    Slow(u64),
+    #[error("the worker speaks protocol {worker}, this program {parent}; both must be of one version")]
+    Version { worker: u32, parent: u32 },
+    #[error("the worker broke the protocol: {0}")]
+    Protocol(String),
+    #[error("memory for the start-up snapshot: {0}")]
+    Snapshot(std::io::Error),
+    #[error("the sandbox is closed")]
+    Closed,
+}

@@ -1,0 +1,259 @@
+//! The ops of one call on the parent's side: each is a future that asks the [`World`] and answers with frames.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use futures::future::{AbortHandle, Abortable, BoxFuture};
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::sync::{Notify, mpsc};
+
+use crate::protocol::{
+    ApiReply, BODY_WINDOW_BYTES, BodyEnd, FetchHead, FetchReply, FetchStart, Frame, Kind, MAX_CHUNK_BYTES,
+    MAX_OPS_IN_FLIGHT, decode, encode,
+};
+use crate::{ApiCall, BodyStream, OpError, World};
+
+/// An op's end and the next op's start may cross on the socket.
+const MOST: usize = 2 * MAX_OPS_IN_FLIGHT;
+
+/// What the worker did that no worker does.
+type Breach = String;
+
+pub struct Ops {
+    world: Arc<dyn World>,
+    call: u32,
+    out: mpsc::Sender<Frame>,
+    running: FuturesUnordered<BoxFuture<'static, u32>>,
+    known: HashMap<u32, Op>,
+}
+
+struct Op {
+    abort: AbortHandle,
+    upload: Option<Upload>,
+    credit: Arc<Credit>,
+}
+
+/// The request's body on its way from the worker to the world.
+struct Upload {
+    pieces: mpsc::Sender<Result<Bytes, OpError>>,
+    under_way: Arc<AtomicUsize>,
+}
+
+/// What the worker still takes of an answer's body.
+#[derive(Default)]
+struct Credit {
+    bytes: Mutex<usize>,
+    more: Notify,
+}
+
+impl Credit {
+    fn full() -> Self {
+        Self { bytes: Mutex::new(BODY_WINDOW_BYTES), more: Notify::new() }
+    }
+
+    fn add(&self, bytes: usize) {
+        let mut left = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+        *left = left.saturating_add(bytes).min(BODY_WINDOW_BYTES);
+        self.more.notify_one();
+    }
+
+    async fn take(&self, wanted: usize) -> usize {
+        loop {
+            {
+                let mut left = self.bytes.lock().unwrap_or_else(PoisonError::into_inner);
+                let taken = wanted.min(*left);
+                if taken > 0 {
+                    *left -= taken;
+                    return taken;
+                }
+            }
+            self.more.notified().await;
+        }
+    }
+}
+
+impl Ops {
+    pub fn new(world: Arc<dyn World>, call: u32, out: mpsc::Sender<Frame>) -> Self {
+        Self { world, call, out, running: FuturesUnordered::new(), known: HashMap::new() }
+    }
+
+    /// Waits for the next op that ends; for ever when there is none.
+    pub async fn progress(&mut self) {
+        match self.running.next().await {
+            Some(op) => {
+                self.known.remove(&op);
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Takes a frame that belongs to an op.
+    pub fn take(&mut self, frame: Frame) -> Result<(), Breach> {
+        match frame.kind {
+            Kind::Api => self.api(&frame),
+            Kind::Fetch => self.fetch(&frame),
+            Kind::BodyChunk => self.chunk(frame),
+            Kind::BodyEnd => self.body_end(&frame),
+            Kind::Credit => {
+                let bytes = frame.credited().ok_or("a credit that is no number")?;
+                if let Some(op) = self.known.get(&frame.op) {
+                    op.credit.add(bytes);
+                }
+                Ok(())
+            }
+            Kind::Abort => {
+                if let Some(op) = self.known.remove(&frame.op) {
+                    op.abort.abort();
+                }
+                Ok(())
+            }
+            other => Err(format!("a frame {other:?} from a worker")),
+        }
+    }
+
+    fn api(&mut self, frame: &Frame) -> Result<(), Breach> {
+        let call: ApiCall =
+            decode(&frame.payload).map_err(|error| format!("an API call that cannot be read: {error}"))?;
+        let (world, out, id, op) = (self.world.clone(), self.out.clone(), self.call, frame.op);
+        let work = async move {
+            let reply = match world.api(call).await {
+                Ok(value) => ApiReply::Ok(value),
+                Err(error) => ApiReply::Err(error),
+            };
+            send(&out, Kind::ApiReply, id, op, &reply).await;
+        };
+        self.start(op, work, None, Arc::default())
+    }
+
+    fn fetch(&mut self, frame: &Frame) -> Result<(), Breach> {
+        let start: FetchStart =
+            decode(&frame.payload).map_err(|error| format!("a request that cannot be read: {error}"))?;
+        let (world, out, id, op) = (self.world.clone(), self.out.clone(), self.call, frame.op);
+        let (upload, body) = if start.has_body {
+            let (upload, body) = upload(out.clone(), id, op);
+            (Some(upload), Some(body))
+        } else {
+            (None, None)
+        };
+        let credit = Arc::new(Credit::full());
+        let window = credit.clone();
+        let work = async move {
+            match world.fetch(start.request, body).await {
+                Err(error) => send(&out, Kind::FetchReply, id, op, &FetchReply::Err(error)).await,
+                Ok(answer) => {
+                    let head = FetchHead {
+                        status: answer.status,
+                        status_text: answer.status_text,
+                        headers: answer.headers,
+                        url: answer.url,
+                        redirected: answer.redirected,
+                    };
+                    send(&out, Kind::FetchReply, id, op, &FetchReply::Ok(head)).await;
+                    let error = pass_on(answer.body, &out, id, op, &window).await.err();
+                    send(&out, Kind::BodyEnd, id, op, &BodyEnd { error }).await;
+                }
+            }
+        };
+        self.start(op, work, upload, credit)
+    }
+
+    fn start(
+        &mut self,
+        op: u32,
+        work: impl Future<Output = ()> + Send + 'static,
+        upload: Option<Upload>,
+        credit: Arc<Credit>,
+    ) -> Result<(), Breach> {
+        if self.known.len() >= MOST {
+            return Err(format!("more than {MAX_OPS_IN_FLIGHT} operations at the same time"));
+        }
+        let (abort, registration) = AbortHandle::new_pair();
+        if self.known.insert(op, Op { abort, upload, credit }).is_some() {
+            return Err(format!("operation {op} twice"));
+        }
+        let work = Abortable::new(work, registration);
+        self.running.push(Box::pin(async move {
+            let _ = work.await;
+            op
+        }));
+        Ok(())
+    }
+
+    fn chunk(&mut self, frame: Frame) -> Result<(), Breach> {
+        // The op may have ended while its body was on the way.
+        let Some(upload) = self.known.get(&frame.op).and_then(|op| op.upload.as_ref()) else { return Ok(()) };
+        let bytes = frame.payload.len();
+        if bytes == 0 || bytes > MAX_CHUNK_BYTES {
+            return Err(format!("a piece of {bytes} bytes of a body"));
+        }
+        if upload.under_way.fetch_add(bytes, Ordering::AcqRel) + bytes > BODY_WINDOW_BYTES {
+            return Err("more of a body than was granted".into());
+        }
+        // A world that dropped the body does not want the rest.
+        let _ = upload.pieces.try_send(Ok(frame.payload));
+        Ok(())
+    }
+
+    fn body_end(&mut self, frame: &Frame) -> Result<(), Breach> {
+        let end: BodyEnd =
+            decode(&frame.payload).map_err(|error| format!("a body's end that cannot be read: {error}"))?;
+        if let Some(upload) = self.known.get_mut(&frame.op).and_then(|op| op.upload.take())
+            && let Some(error) = end.error
+        {
+            let _ = upload.pieces.try_send(Err(error));
+        }
+        Ok(())
+    }
+}
+
+async fn send<T: serde::Serialize>(out: &mpsc::Sender<Frame>, kind: Kind, call: u32, op: u32, message: &T) {
+    let payload = match encode(message) {
+        Ok(payload) => payload,
+        Err(error) => {
+            tracing::error!(%error, ?kind, "an answer to a tool cannot be written");
+            return;
+        }
+    };
+    // When nobody takes frames any more, the call is over.
+    let _ = out.send(Frame::new(kind, call, op, payload)).await;
+}
+
+/// The two ends of a request's body. Each piece that the world takes grants the worker as much again.
+fn upload(out: mpsc::Sender<Frame>, call: u32, op: u32) -> (Upload, BodyStream) {
+    // The window bounds the bytes; pieces of one byte each fit as well, and the error at the end.
+    let (pieces, receiver) = mpsc::channel::<Result<Bytes, OpError>>(BODY_WINDOW_BYTES + 1);
+    let under_way = Arc::new(AtomicUsize::new(0));
+    let taken = under_way.clone();
+    let body = futures::stream::unfold((receiver, out, taken), move |(mut receiver, out, taken)| async move {
+        let piece = receiver.recv().await?;
+        if let Ok(bytes) = &piece {
+            taken.fetch_sub(bytes.len(), Ordering::AcqRel);
+            let _ = out.send(Frame::credit(call, op, bytes.len())).await;
+        }
+        Some((piece, (receiver, out, taken)))
+    });
+    (Upload { pieces, under_way }, body.boxed())
+}
+
+/// Sends an answer's body to the worker, as it takes it.
+async fn pass_on(
+    mut body: BodyStream,
+    out: &mpsc::Sender<Frame>,
+    call: u32,
+    op: u32,
+    window: &Credit,
+) -> Result<(), OpError> {
+    while let Some(piece) = body.next().await {
+        let mut piece = piece?;
+        while !piece.is_empty() {
+            let length = window.take(piece.len().min(MAX_CHUNK_BYTES)).await;
+            let chunk = Frame::new(Kind::BodyChunk, call, op, piece.split_to(length));
+            if out.send(chunk).await.is_err() {
+                return Ok(());
+            }
+        }
+    }
+    Ok(())
+}

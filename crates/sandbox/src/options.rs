@@ -1,0 +1,42 @@
+//! How a sandbox is set up.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The program that becomes a worker process: it calls `isolate::worker_main`. It gets an empty environment, `/` as
+/// its folder and one socket.
+#[derive(Debug, Clone)]
+pub struct WorkerCommand {
+    /// Absolute path.
+    pub program: PathBuf,
+    pub args: Vec<OsString>,
+}
+
+#[derive(Debug, Clone)]
+pub struct SandboxOptions {
+    pub worker: WorkerCommand,
+    /// Calls that run side by side, each in a worker process of its own; at least 1. Further calls wait in line.
+    pub max_workers: usize,
+    /// Workers that stand ready for a tenant who has none yet. They come on top of `max_workers`.
+    pub spares: usize,
+    /// A worker that had nothing to do for this long is ended.
+    pub idle: Duration,
+    /// From the word to end a call to the kill of its process.
+    pub grace: Duration,
+}
+
+impl SandboxOptions {
+    /// The defaults for this machine.
+    pub fn new(worker: WorkerCommand) -> Self {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
+        Self {
+            worker,
+            // Most tools wait for something else most of the time.
+            max_workers: (processors * 4).clamp(8, 64),
+            spares: 2,
+            idle: Duration::from_secs(60),
+            grace: Duration::from_millis(250),
+        }
+    }
+}

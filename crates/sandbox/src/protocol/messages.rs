@@ -1,0 +1,138 @@
+//! The JSON payloads.
+
+use breadcrumb::ErrorCode;
+use bytes::Bytes;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use crate::{FetchRequest, OpError};
+
+/// What a worker process is started for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// Run calls until the socket closes.
+    Serve,
+    /// Make the start-up snapshot, send it and end.
+    Snapshot,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Begin {
+    pub protocol: u32,
+    pub mode: Mode,
+    /// The snapshot stands on [`SNAPSHOT_FD`](super::SNAPSHOT_FD).
+    pub has_snapshot: bool,
+    /// Heap for which the first isolate is made, in MiB.
+    pub memory_mb: u64,
+}
+
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    /// `V8` or `QuickJS`.
+    pub engine: String,
+    pub engine_version: String,
+    pub protections: Vec<Protection>,
+}
+
+/// One wall around the worker, and whether this kernel let it stand.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Protection {
+    pub name: String,
+    pub state: ProtectionState,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProtectionState {
+    Applied,
+    /// Why not.
+    Unavailable(String),
+}
+
+/// Everything a call needs. `Input` is borrowed JSON on the parent's side, raw JSON text on the worker's.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CallStart {
+    pub file_name: String,
+    /// Left out when the worker kept the tool's isolate from the call before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub javascript: Option<String>,
+    pub input: Box<RawValue>,
+    /// `{request, secrets}`.
+    pub context: Box<RawValue>,
+    pub memory_mb: u64,
+    /// Keep the isolate for the next call of the same script.
+    pub keep: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct CallDone {
+    /// The isolate was kept and waits for a call of the same script.
+    pub kept: bool,
+    pub result: CallResult,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CallResult {
+    /// JSON text.
+    Ok(Box<RawValue>),
+    Failed(Failed),
+    /// Ended on the parent's word.
+    Terminated,
+    OutOfMemory,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Failed {
+    pub code: ErrorCode,
+    pub message: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<Value>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FetchStart {
+    pub request: FetchRequest,
+    /// The request's body follows in chunks.
+    pub has_body: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct FetchHead {
+    pub status: u16,
+    pub status_text: String,
+    pub headers: Vec<(String, String)>,
+    pub url: String,
+    pub redirected: bool,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FetchReply {
+    Ok(FetchHead),
+    Err(OpError),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ApiReply {
+    Ok(Value),
+    Err(OpError),
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub struct BodyEnd {
+    pub error: Option<OpError>,
+}
+
+pub fn encode<T: Serialize>(message: &T) -> Result<Bytes, serde_json::Error> {
+    serde_json::to_vec(message).map(Bytes::from)
+}
+
+pub fn decode<T: DeserializeOwned>(payload: &[u8]) -> Result<T, serde_json::Error> {
+    serde_json::from_slice(payload)
+}

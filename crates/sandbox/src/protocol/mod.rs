@@ -1,0 +1,32 @@
+//! What parent and worker say to each other over the one socket: length-prefixed frames, each with the call and the
+//! op it belongs to. The `isolate` crate speaks the other side; nobody else needs this module.
+
+mod frame;
+mod messages;
+
+pub use frame::{Frame, FrameCodec, FrameError, HEADER_BYTES, Kind, MAX_PAYLOAD_BYTES, read_frame, write_frame};
+pub use messages::{
+    ApiReply, Begin, BodyEnd, CallDone, CallResult, CallStart, Failed, FetchHead, FetchReply, FetchStart, Hello, Mode,
+    Protection, ProtectionState, decode, encode,
+};
+
+/// Both sides must be of one build; the number catches a worker program of another version.
+pub const PROTOCOL_VERSION: u32 = 1;
+/// The file descriptor on which a worker finds its socket.
+pub const SOCKET_FD: i32 = 3;
+/// The file descriptor on which a worker finds the start-up snapshot, when there is one.
+pub const SNAPSHOT_FD: i32 = 4;
+/// Ops that one call may have in flight.
+pub const MAX_OPS_IN_FLIGHT: usize = 64;
+/// Bytes of a body that may be under way without the reader's consent.
+pub const BODY_WINDOW_BYTES: usize = 256 * 1024;
+/// Bytes of one piece of a body.
+pub const MAX_CHUNK_BYTES: usize = 64 * 1024;
+/// Bytes of JSON that a call takes in: its input and context together.
+pub const MAX_INPUT_BYTES: usize = 8 * 1024 * 1024;
+/// Bytes of JSON that a call may answer.
+pub const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
+/// Lines that a call may write to its console.
+pub const MAX_CONSOLE_LINES: usize = 1000;
+/// Bytes of all console lines of a call together.
+pub const MAX_CONSOLE_BYTES: usize = 64 * 1024;

@@ -1,0 +1,62 @@
+//! Positions in stacks, from the JavaScript that ran back to the author's source.
+
+use std::borrow::Cow;
+
+use crate::Script;
+
+/// How the worker names the tool's module.
+const SCHEME: &str = "tool:///";
+/// Scripts of the worker itself.
+const OWN: [&str; 2] = ["ext:", "sandbox:"];
+
+/// The text with the tool's positions as its author knows them, and without the worker's own frames.
+pub fn mapped(text: &str, script: &Script) -> String {
+    if !text.contains(SCHEME) && !text.contains("    at ") {
+        return text.to_owned();
+    }
+    let lines: Vec<Cow<'_, str>> =
+        text.lines().filter(|line| !is_own_frame(line)).map(|line| map_line(line, script)).collect();
+    lines.join("\n")
+}
+
+fn is_own_frame(line: &str) -> bool {
+    let Some(place) = line.trim_start().strip_prefix("at ") else { return false };
+    let place = place.rsplit_once('(').map_or(place, |(_, inside)| inside);
+    let place = place.strip_prefix("async ").unwrap_or(place);
+    OWN.iter().any(|own| place.starts_with(own))
+}
+
+fn map_line<'l>(line: &'l str, script: &Script) -> Cow<'l, str> {
+    let name = format!("{SCHEME}{}", script.file_name);
+    let mut rest = line;
+    let mut mapped = String::new();
+    while let Some(at) = rest.find(&name) {
+        mapped.push_str(&rest[..at]);
+        mapped.push_str(&script.file_name);
+        rest = &rest[at + name.len()..];
+        if let Some((line, column, length)) = position(rest) {
+            let (line, column) =
+                script.source_map.as_ref().and_then(|map| map.original(line, column)).unwrap_or((line, column));
+            mapped.push_str(&format!(":{line}:{column}"));
+            rest = &rest[length..];
+        }
+    }
+    if mapped.is_empty() {
+        return Cow::Borrowed(line);
+    }
+    mapped.push_str(rest);
+    Cow::Owned(mapped)
+}
+
+/// `:line:column` at the front, and how many bytes it takes.
+fn position(text: &str) -> Option<(u32, u32, usize)> {
+    let (line, after) = number(text)?;
+    let (column, end) = number(after)?;
+    Some((line, column, text.len() - end.len()))
+}
+
+fn number(text: &str) -> Option<(u32, &str)> {
+    let text = text.strip_prefix(':')?;
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    Some((text.get(..digits)?.parse().ok()?, &text[digits..]))
+}

@@ -1,0 +1,134 @@
+//! One worker process: started, greeted, told what to do, killed.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::Child;
+use tokio::time::timeout;
+use tokio_util::codec::{FramedRead, FramedWrite};
+
+use crate::SandboxError;
+use crate::protocol::{Begin, Frame, FrameCodec, Hello, Kind, Mode, PROTOCOL_VERSION, decode, encode};
+use crate::spawner::Spawner;
+
+/// How long a process may take to be ready: a loaded machine takes its time.
+const START: Duration = Duration::from_secs(30);
+/// How long to wait for a killed process's end, which the kernel brings about.
+const REAP: Duration = Duration::from_secs(5);
+/// Bytes of a dead worker's standard error that are looked at.
+const LAST_WORDS: u64 = 2000;
+
+pub struct Worker {
+    child: Child,
+    pub frames: FramedRead<OwnedReadHalf, FrameCodec>,
+    pub sink: FramedWrite<OwnedWriteHalf, FrameCodec>,
+    /// The number of the last call.
+    calls: u32,
+}
+
+impl Worker {
+    /// Starts a process and says what it is for.
+    pub async fn spawn(
+        spawner: &Spawner,
+        mode: Mode,
+        snapshot: Option<OwnedFd>,
+        memory_mb: u64,
+    ) -> Result<Self, SandboxError> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(SandboxError::Snapshot)?;
+        ours.set_nonblocking(true).map_err(SandboxError::Snapshot)?;
+        let (read, write) = UnixStream::from_std(ours).map_err(SandboxError::Snapshot)?.into_split();
+        let has_snapshot = snapshot.is_some();
+        let child = spawner.spawn(theirs.into(), snapshot).await?;
+        let mut worker = Self {
+            child,
+            frames: FramedRead::new(read, FrameCodec),
+            sink: FramedWrite::new(write, FrameCodec),
+            calls: 0,
+        };
+        let begin = Begin { protocol: PROTOCOL_VERSION, mode, has_snapshot, memory_mb };
+        let begin = encode(&begin).map_err(|error| SandboxError::Protocol(error.to_string()))?;
+        let sent = worker.sink.send(Frame::new(Kind::Begin, 0, 0, begin)).await;
+        match sent {
+            Ok(()) => Ok(worker),
+            Err(_) => Err(SandboxError::Died(worker.last_words().await)),
+        }
+    }
+
+    /// The next frame while the worker gets ready.
+    pub async fn next_while_starting(&mut self) -> Result<Frame, SandboxError> {
+        match timeout(START, self.frames.next()).await {
+            Err(_) => Err(SandboxError::Slow(START.as_secs())),
+            Ok(Some(Ok(frame))) => Ok(frame),
+            Ok(Some(Err(error))) => Err(SandboxError::Protocol(error.to_string())),
+            Ok(None) => Err(SandboxError::Died(self.last_words().await)),
+        }
+    }
+
+    /// Waits until the worker can take a call.
+    pub async fn hello(&mut self) -> Result<Hello, SandboxError> {
+        let frame = self.next_while_starting().await?;
+        if frame.kind != Kind::Hello {
+            return Err(SandboxError::Protocol(format!("{:?} instead of Hello", frame.kind)));
+        }
+        let hello: Hello = decode(&frame.payload).map_err(|error| SandboxError::Protocol(error.to_string()))?;
+        if hello.protocol != PROTOCOL_VERSION {
+            return Err(SandboxError::Version { worker: hello.protocol, parent: PROTOCOL_VERSION });
+        }
+        Ok(hello)
+    }
+
+    pub fn next_call(&mut self) -> u32 {
+        self.calls = self.calls.wrapping_add(1).max(1);
+        self.calls
+    }
+
+    pub fn is_alive(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
+    pub fn process_id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Kills the process and waits for its end. `None` when its end cannot be seen.
+    pub async fn kill(mut self) -> Option<Death> {
+        let _ = self.child.start_kill();
+        self.death().await
+    }
+
+    /// The end of a process whose socket closed.
+    pub async fn death(&mut self) -> Option<Death> {
+        let status = timeout(REAP, self.child.wait()).await.ok()?.ok()?;
+        Some(Death { status, words: self.last_words().await })
+    }
+
+    /// What the process wrote before it died, on one line.
+    async fn last_words(&mut self) -> String {
+        let Some(stderr) = self.child.stderr.take() else { return String::new() };
+        let mut words = Vec::new();
+        let _ = timeout(REAP, stderr.take(LAST_WORDS).read_to_end(&mut words)).await;
+        String::from_utf8_lossy(&words).split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// How a process ended.
+#[derive(Debug)]
+pub struct Death {
+    pub status: ExitStatus,
+    pub words: String,
+}
+
+impl Death {
+    /// The engine and the allocator abort when memory ends, and the kernel kills.
+    pub fn is_out_of_memory(&self) -> bool {
+        use nix::libc::{SIGABRT, SIGILL, SIGKILL, SIGTRAP};
+        self.status.signal().is_some_and(|signal| [SIGABRT, SIGTRAP, SIGILL, SIGKILL].contains(&signal))
+            || self.words.contains("out of memory")
+    }
+}
