@@ -1,0 +1,37 @@
+//! A tool's code, by its syntax tree.
+
+use breadcrumb::{Language, ToolCode};
+use typescript::Dialect;
+
+use crate::{Finding, Report};
+
+const FIELD: &str = "code.source";
+
+/// Findings of one rule and source, at most: generated code may break a rule on every line.
+const MAX_FINDINGS: usize = 200;
+
+pub(crate) fn check(code: &ToolCode, report: &mut Report) {
+    if code.source.trim().is_empty() {
+        let message = "is empty: it must export async function execute(input, context)";
+        report.error(Finding::new("execute-exported", FIELD, message));
+        return;
+    }
+    match typescript::inspect(&code.source, dialect(code.language)) {
+        Ok(found) => report.errors.extend(
+            found
+                .into_iter()
+                .take(MAX_FINDINGS)
+                .map(|found| Finding::new(found.rule.as_str(), FIELD, found.message).at(found.line, found.column)),
+        ),
+        Err(errors) => report.errors.extend(
+            errors.into_iter().map(|error| Finding::new("syntax", FIELD, error.message).at(error.line, error.column)),
+        ),
+    }
+}
+
+fn dialect(language: Language) -> Dialect {
+    match language {
+        Language::Typescript => Dialect::TypeScript,
+        Language::Javascript => Dialect::JavaScript,
+    }
+}

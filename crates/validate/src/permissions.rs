@@ -1,0 +1,60 @@
+//! What a tool may ask to be allowed.
+
+use breadcrumb::{Grant, Permissions};
+
+use crate::host;
+use crate::{Author, Finding, Report};
+
+/// Hosts that one tool of a user may name.
+const MAX_DOMAINS: usize = 5;
+
+pub(crate) fn check(permissions: &Permissions, author: Author, report: &mut Report) {
+    check_net(&permissions.net, author, report);
+    let asked = [
+        ("read", permissions.read.is_granted(), "files: keep data in breadcrumbs, through context.api"),
+        ("write", permissions.write.is_granted(), "files: keep data in breadcrumbs, through context.api"),
+        ("run", permissions.run.is_granted(), "other programs: write the work in the tool, or call a service by fetch"),
+        ("ffi", permissions.ffi.is_granted(), "native libraries: write the work in the tool"),
+        ("hrtime", permissions.hrtime, "high-resolution time: performance.now() is there for all"),
+    ];
+    for (name, is_granted, instead) in asked {
+        if is_granted {
+            let finding = Finding::new(
+                "forbidden-permission",
+                format!("permissions.{name}"),
+                format!("is not given to tools, which reach no {instead}; set it to false"),
+            );
+            match author {
+                Author::User => report.error(finding),
+                Author::System => report.warning(finding),
+            }
+        }
+    }
+    if permissions.env.is_granted() {
+        let message = "gives nothing: a sandbox has no environment; name what the tool needs in required_secrets";
+        report.warning(Finding::new("env-permission", "permissions.env", message));
+    }
+}
+
+fn check_net(net: &Grant, author: Author, report: &mut Report) {
+    match net {
+        Grant::None => {}
+        Grant::All => {
+            let message = "opens every public host: list the hosts that the tool needs";
+            report.warning(Finding::new("net-open", "permissions.net", message));
+        }
+        Grant::Listed(hosts) => {
+            if hosts.len() > MAX_DOMAINS && author == Author::User {
+                let message = format!("names {} hosts; at most {MAX_DOMAINS} are allowed", hosts.len());
+                report.error(Finding::new("net-too-many", "permissions.net", message));
+            }
+            for (index, entry) in hosts.iter().enumerate().take(100) {
+                if let Err(message) = host::check(entry) {
+                    let shown: String = entry.chars().take(80).collect();
+                    let field = format!("permissions.net[{index}]");
+                    report.error(Finding::new("net-host", field, format!("{shown:?} {message}")));
+                }
+            }
+        }
+    }
+}

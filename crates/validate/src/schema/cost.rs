@@ -1,0 +1,121 @@
+//! How often a validator visits one place of a value, at most, by the place's depth.
+//!
+//! Two references to the same definition from one place double the visits there; a recursive schema that does so
+//! doubles them at every level. Such a schema is a bomb for a deep value, so the check asks here first.
+
+use std::collections::HashMap;
+
+use breadcrumb::Violations;
+
+use super::graph::{Edge, Graph, field};
+
+/// Subschemas applied at one place, at most.
+const MAX_AT_ONE_PLACE: u64 = 5000;
+/// The longest chain of subschemas applied at one place: validators recurse along it.
+const MAX_CHAIN: u32 = 40;
+/// Deeper values are refused.
+pub(super) const MAX_VALUE_DEPTH: usize = 128;
+const CEILING: u64 = 1 << 40;
+
+/// The subschemas that one schema applies at its own place, itself included, with how often each.
+type Expansion = HashMap<usize, u64>;
+
+/// Visits per place at depth 0, 1, …; the last entry holds for all deeper places.
+pub(super) fn by_depth(graph: &Graph<'_>) -> Result<Vec<u64>, Violations> {
+    let mut expander = Expander { graph, done: HashMap::new() };
+    let count = graph.nodes.len();
+    for node in 0..count {
+        expander.expand(node, 0)?;
+    }
+    let expansions = expander.done;
+    let below: Vec<Below> = (0..count).map(|node| Below::new(graph, expansions.get(&node).map(|(e, _)| e))).collect();
+    let own: Vec<u64> =
+        (0..count).map(|node| expansions.get(&node).map_or(1, |(expansion, _)| expansion.values().sum())).collect();
+    let mut cost = own;
+    let mut at_root = vec![cost.first().copied().unwrap_or(1)];
+    for _ in 0..MAX_VALUE_DEPTH {
+        let next: Vec<u64> = below.iter().map(|below| below.cost(&cost)).collect();
+        if next == cost {
+            break;
+        }
+        cost = next;
+        at_root.push(cost.first().copied().unwrap_or(1));
+    }
+    Ok(at_root)
+}
+
+struct Expander<'g, 's> {
+    graph: &'g Graph<'s>,
+    /// With the length of the longest chain.
+    done: HashMap<usize, (Expansion, u32)>,
+}
+
+impl Expander<'_, '_> {
+    /// `depth` is how far this walk has come at one place; it never passes [`MAX_CHAIN`], so a circle ends there.
+    fn expand(&mut self, node: usize, depth: u32) -> Result<u32, Violations> {
+        if let Some((_, chain)) = self.done.get(&node) {
+            return Ok(*chain);
+        }
+        let at = || self.graph.nodes.get(node).map(|node| field(&node.pointer)).unwrap_or_default();
+        if depth > MAX_CHAIN {
+            return Err(Violations::one(
+                at(),
+                format!("refers to itself in a circle, or through more than {MAX_CHAIN} schemas at one place"),
+            ));
+        }
+        let mut expansion = Expansion::from([(node, 1)]);
+        let mut longest = 0;
+        let targets: Vec<usize> = self.graph.in_place(node).collect();
+        for target in targets {
+            longest = longest.max(self.expand(target, depth + 1)? + 1);
+            if let Some((inner, _)) = self.done.get(&target) {
+                for (schema, times) in inner {
+                    *expansion.entry(*schema).or_insert(0) += times;
+                }
+            }
+        }
+        if longest > MAX_CHAIN || expansion.values().sum::<u64>() > MAX_AT_ONE_PLACE {
+            let message = format!(
+                "applies too much at one place: at most {MAX_AT_ONE_PLACE} schemas, in chains of at most {MAX_CHAIN}"
+            );
+            return Err(Violations::one(at(), message));
+        }
+        self.done.insert(node, (expansion, longest));
+        Ok(longest)
+    }
+}
+
+/// What one schema applies one level below its place.
+struct Below {
+    any: Vec<(usize, u64)>,
+    named: Vec<Vec<(usize, u64)>>,
+}
+
+impl Below {
+    fn new(graph: &Graph<'_>, expansion: Option<&Expansion>) -> Self {
+        let mut any = HashMap::new();
+        let mut named: HashMap<&str, HashMap<usize, u64>> = HashMap::new();
+        for (schema, times) in expansion.into_iter().flatten() {
+            for (edge, target) in graph.nodes.get(*schema).into_iter().flat_map(|node| &node.edges) {
+                let group = match edge {
+                    Edge::AnyChild => &mut any,
+                    Edge::Property(name) => named.entry(name).or_default(),
+                    Edge::InPlace | Edge::Definition => continue,
+                };
+                *group.entry(*target).or_insert(0) += times;
+            }
+        }
+        Self { any: any.into_iter().collect(), named: named.into_values().map(|group| group.into_iter().collect()).collect() }
+    }
+
+    fn cost(&self, of: &[u64]) -> u64 {
+        let sum = |group: &[(usize, u64)]| {
+            group.iter().fold(0u64, |sum, (target, times)| {
+                let cost = of.get(*target).copied().unwrap_or(1).saturating_mul(*times);
+                sum.saturating_add(cost).min(CEILING)
+            })
+        };
+        let named = self.named.iter().map(|group| sum(group)).max().unwrap_or(0);
+        named.saturating_add(sum(&self.any)).min(CEILING)
+    }
+}

@@ -1,0 +1,44 @@
+//! Places in a JSON value as dotted fields: `items[0].name`, `headers["content-type"]`.
+
+/// A place, built from the root down.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Path {
+    text: String,
+}
+
+/// Longer paths are cut: a key may be megabytes long.
+const LONGEST: usize = 300;
+
+impl Path {
+    pub(super) fn new(root: &str) -> Self {
+        Self { text: root.to_owned() }
+    }
+
+    pub(super) fn push_index(&mut self, index: usize) {
+        if self.text.len() < LONGEST {
+            self.text.push_str(&format!("[{index}]"));
+        }
+    }
+
+    pub(super) fn push(&mut self, name: &str) {
+        if self.text.len() >= LONGEST {
+            return;
+        }
+        let plain = !name.is_empty()
+            && name.len() <= LONGEST
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '$'));
+        if plain {
+            if !self.text.is_empty() {
+                self.text.push('.');
+            }
+            self.text.push_str(name);
+        } else {
+            let name: String = name.chars().take(LONGEST).collect();
+            self.text.push_str(&format!("[{name:?}]"));
+        }
+    }
+
+    pub(super) fn into_string(self) -> String {
+        self.text
+    }
+}

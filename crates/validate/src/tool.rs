@@ -1,0 +1,64 @@
+//! All validators over one definition.
+
+use std::collections::HashSet;
+
+use breadcrumb::{Implementation, ToolDefinition};
+
+use crate::{Author, Finding, Report, code, examples, permissions};
+
+/// Everything that is wrong with a user's tool, and what could be better.
+pub fn tool(definition: &ToolDefinition) -> Report {
+    tool_as(definition, Author::User)
+}
+
+/// As [`tool`], by the rules for its author: what is forbidden to users' tools is a warning for the operator's own.
+pub fn tool_as(definition: &ToolDefinition, author: Author) -> Report {
+    let mut report = Report::default();
+    check_description(definition, &mut report);
+    if let Implementation::Code(tool_code) = &definition.implementation {
+        code::check(tool_code, &mut report);
+    }
+    permissions::check(&definition.permissions, author, &mut report);
+    examples::check(definition, &mut report);
+    if let Err(violations) = definition.limits.check() {
+        let found = violations.0.into_iter();
+        report.errors.extend(found.map(|found| Finding::new("limits", found.field, found.message)));
+    }
+    check_secrets(&definition.required_secrets, &mut report);
+    check_bootstrap(definition, &mut report);
+    report
+}
+
+fn check_description(definition: &ToolDefinition, report: &mut Report) {
+    if definition.description.trim().is_empty() {
+        let message = "must say what the tool does: agents choose tools by it";
+        let finding = Finding::new("description", "description", message);
+        if definition.is_code() { report.error(finding) } else { report.warning(finding) }
+    }
+}
+
+fn check_secrets(names: &[String], report: &mut Report) {
+    let mut seen = HashSet::new();
+    for (index, name) in names.iter().enumerate() {
+        let field = format!("required_secrets[{index}]");
+        let shown: String = name.chars().take(80).collect();
+        let first_is_good = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
+        let rest_is_good = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+        if !first_is_good || !rest_is_good || name.len() > 128 {
+            let message = format!(
+                "{shown:?} must start with a letter or _ and have only letters, digits, _, - and ., at most 128"
+            );
+            report.error(Finding::new("secret-name", field, message));
+        } else if !seen.insert(name) {
+            report.error(Finding::new("secret-name", field, format!("{shown:?} is named twice: name it once")));
+        }
+    }
+}
+
+fn check_bootstrap(definition: &ToolDefinition, report: &mut Report) {
+    let Some(bootstrap) = &definition.bootstrap else { return };
+    if bootstrap.wait_for.contains(&definition.name) {
+        let message = "names the tool itself, which would wait for ever";
+        report.error(Finding::new("bootstrap", "bootstrap.wait_for", message));
+    }
+}
