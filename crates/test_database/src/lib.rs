@@ -1,0 +1,93 @@
+//! A fresh, migrated database for every test; for tests only.
+//!
+//! The first test of a process starts a private Postgres and migrates a template database with the SQL in `/migrations`; every
+//! test then gets a copy of the template, in some milliseconds. Nothing has to be started beforehand, and nothing is left behind:
+//! not even when the test process is killed.
+//!
+//! It deliberately does not know the store: the store's own tests use it.
+#![allow(clippy::expect_used)] // Without a database there is no test; a panic is how a test says so.
+
+mod cleanup;
+mod template;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use postgres::{Postgres, PostgresOptions};
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use tempfile::TempDir;
+use tokio::sync::{Mutex, OnceCell};
+
+/// The role that the server works as; row-level security holds for it.
+const APP_ROLE: &str = "rcrt_app";
+
+/// One database, its own for one test. It ends with the process.
+#[derive(Debug, Clone)]
+pub struct TestDatabase {
+    /// As the superuser: owns the tables, sees every tenant's rows.
+    pub admin_url: String,
+    /// As the unprivileged role, logged in directly.
+    pub app_url: String,
+    /// Its name on the server.
+    pub name: String,
+}
+
+struct Server {
+    postgres: Postgres,
+    /// Postgres copies a template only while nobody is connected to it, and copies one at a time soonest.
+    turn: Mutex<()>,
+    _folder: TempDir,
+}
+
+static SERVER: OnceCell<Server> = OnceCell::const_new();
+static NUMBER: AtomicU64 = AtomicU64::new(1);
+
+impl TestDatabase {
+    /// A copy of the migrated template.
+    pub async fn new() -> Self {
+        Self::create(template::NAME).await
+    }
+
+    /// A database with nothing in it, for tests of the migrations themselves.
+    pub async fn empty() -> Self {
+        Self::create("template0").await
+    }
+
+    /// The server that this process's test databases are on, for tests that kill it or need its programs.
+    pub async fn server() -> &'static Postgres {
+        &SERVER.get_or_init(start).await.postgres
+    }
+
+    async fn create(template: &str) -> Self {
+        let server = SERVER.get_or_init(start).await;
+        let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let _turn = server.turn.lock().await;
+        execute(&server.postgres, &format!("CREATE DATABASE {name} TEMPLATE {template} STRATEGY wal_log")).await;
+        Self {
+            admin_url: server.postgres.url(postgres::SUPERUSER, &name),
+            app_url: server.postgres.url(APP_ROLE, &name),
+            name,
+        }
+    }
+}
+
+async fn start() -> Server {
+    // Short, so that the socket's path is.
+    let folder = tempfile::Builder::new().prefix("rcrt-test-").tempdir().expect("a temporary folder");
+    cleanup::when_this_process_ends(folder.path());
+    let options = PostgresOptions {
+        data_dir: folder.path().to_owned(),
+        cache_dir: postgres::default_cache_dir(),
+        durable: false,
+    };
+    let postgres = postgres::start(options, &|_| {}).await.expect("a private Postgres for the tests");
+    template::build(&postgres).await;
+    Server { postgres, turn: Mutex::new(()), _folder: folder }
+}
+
+/// One statement, as the superuser, outside of any test's database.
+async fn execute(postgres: &Postgres, statement: &str) {
+    let url = postgres.url(postgres::SUPERUSER, "postgres");
+    let mut connection = PgConnection::connect(&url).await.expect("a connection to the test server");
+    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("the statement to succeed");
+    connection.close().await.expect("the connection to close");
+}

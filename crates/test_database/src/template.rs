@@ -1,0 +1,23 @@
+use std::path::Path;
+
+use postgres::Postgres;
+use sqlx::migrate::Migrator;
+use sqlx::{Connection, PgConnection};
+
+use crate::{APP_ROLE, execute};
+
+pub(crate) const NAME: &str = "migrated";
+
+/// Makes the database that all tests' databases are copies of. The migrations are read when the tests run, so that a new one
+/// compiles nothing again.
+pub(crate) async fn build(postgres: &Postgres) {
+    execute(postgres, &format!("CREATE DATABASE {NAME}")).await;
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../migrations");
+    let migrations = Migrator::new(folder).await.expect("the migrations");
+    let mut connection =
+        PgConnection::connect(&postgres.url(postgres::SUPERUSER, NAME)).await.expect("a connection to the template");
+    migrations.run(&mut connection).await.expect("the migrations to apply");
+    connection.close().await.expect("the connection to close");
+    // The migrations leave it to whoever runs a server how the role logs in.
+    execute(postgres, &format!("ALTER ROLE {APP_ROLE} LOGIN")).await;
+}

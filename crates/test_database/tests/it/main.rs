@@ -1,0 +1,89 @@
+//! Every test gets a database of its own, and nothing stays behind.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use sqlx::{Connection, PgConnection};
+use test_database::TestDatabase;
+
+/// Another process's doings can only be looked for.
+const POLL: Duration = Duration::from_millis(5);
+
+#[tokio::test]
+async fn each_test_has_a_migrated_database_of_its_own() {
+    let (one, other) = tokio::join!(TestDatabase::new(), TestDatabase::new());
+    assert_ne!(one.name, other.name);
+    for database in [&one, &other] {
+        let mut connection = PgConnection::connect(&database.admin_url).await.unwrap();
+        let migrations: i64 = sqlx::query_scalar("SELECT count(*) FROM _sqlx_migrations WHERE success")
+            .fetch_one(&mut connection)
+            .await
+            .unwrap();
+        assert!(migrations > 0);
+        // The same name in both: they share nothing.
+        sqlx::query("CREATE TABLE mine ()").execute(&mut connection).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_app_url_is_the_role_without_rights() {
+    let database = TestDatabase::new().await;
+    let mut connection = PgConnection::connect(&database.app_url).await.unwrap();
+    let strong: bool = sqlx::query_scalar("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert!(!strong);
+}
+
+#[tokio::test]
+async fn an_empty_database_has_no_tables() {
+    let database = TestDatabase::empty().await;
+    let mut connection = PgConnection::connect(&database.admin_url).await.unwrap();
+    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(tables, 0);
+}
+
+/// Plays both parts: it starts itself once more, as the process to be killed.
+#[tokio::test]
+async fn a_killed_test_process_leaves_nothing_behind() {
+    if let Some(note) = std::env::var_os("VICTIMS_NOTE") {
+        return be_the_victim(PathBuf::from(note)).await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let note = folder.path().join("where");
+    let mut victim = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "a_killed_test_process_leaves_nothing_behind"])
+        .env("VICTIMS_NOTE", &note)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let data_dir = loop {
+        if let Ok(path) = std::fs::read_to_string(&note) {
+            break PathBuf::from(path);
+        }
+        assert_eq!(victim.try_wait().unwrap(), None, "it ended by itself");
+        tokio::time::sleep(POLL).await;
+    };
+    assert!(data_dir.join("postgres/postmaster.pid").exists());
+    victim.kill().unwrap();
+    victim.wait().unwrap();
+    while data_dir.exists() {
+        tokio::time::sleep(POLL).await;
+    }
+}
+
+async fn be_the_victim(note: PathBuf) {
+    TestDatabase::new().await;
+    let data_dir = TestDatabase::server().await.socket_dir().parent().unwrap().to_owned();
+    let draft = note.with_extension("draft");
+    std::fs::write(&draft, data_dir.to_str().unwrap()).unwrap();
+    std::fs::rename(draft, note).unwrap();
+    std::future::pending::<()>().await;
+}
