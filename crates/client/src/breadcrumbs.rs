@@ -99,7 +99,7 @@ impl Breadcrumbs for Client {
 
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
         let body = json!({"lease": lease, "max_attempts": max_attempts});
-        let request = Request::new(Method::POST, &["calls", "start"], IfNotDone).json(&body)?;
+        let request = Request::new(Method::POST, &["calls", "start"], Freely).json(&body)?;
         let Done {} = self.exchange(request).await?;
         Ok(())
     }

@@ -7,7 +7,7 @@ use axum::{
 };
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
-    ContextMatch, Created, DEFAULT_PAGE, MAX_PAGE, NewBreadcrumb, Selector, TextSearch,
+    ContextMatch, Created, DEFAULT_PAGE, MAX_PAGE, NewBreadcrumb, Selector, TextSearch, Violations,
 };
 
 use crate::{
@@ -179,7 +179,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<Breadcrum
         query.wrong("limit", format!("is {}; must be a number from 1 to {MAX_PAGE}", wanted.limit));
     }
     query.finish(&["tag", "any_tag", "schema_name", "context_match", "limit", "offset", "include_context"])?;
-    wanted.check()?;
+    check(&wanted.selector)?;
     Ok(Json(caller.store.list(&wanted).await?))
 }
 
@@ -215,7 +215,7 @@ pub async fn search(caller: Caller, mut query: Query) -> Result<Json<Vec<Breadcr
         query.wrong("nn", format!("is {}; must be a number from 1 to 100", wanted.nn));
     }
     query.finish(&["q", "nn", "tag", "any_tag", "schema_name", "context_match", "include_context"])?;
-    wanted.selector.check()?;
+    check(&wanted.selector)?;
     Ok(Json(caller.store.search(&wanted).await?))
 }
 
@@ -232,6 +232,16 @@ fn selector(query: &mut Query) -> Selector {
         schema_name: query.take_text("schema_name"),
         context_match,
     }
+}
+
+/// Checks a selector; its fields have other names in a query.
+fn check(selector: &Selector) -> Result<(), Violations> {
+    selector.check().map_err(|mut found| {
+        for violation in &mut found.0 {
+            violation.field = violation.field.replace("all_tags", "tag").replace("any_tags", "any_tag");
+        }
+        found
+    })
 }
 
 fn versioned(record: Breadcrumb) -> Response {

@@ -1,0 +1,119 @@
+use std::time::Duration;
+
+use breadcrumb::{Identity, NewAgent, Role, Tenancy};
+use serde_json::{Value, json};
+use server::{AuthMode, Server, ServerError, ServerOptions, TokenKey};
+use tokio::net::TcpListener;
+use uuid::Uuid;
+
+use crate::harness::{World, answer, key};
+
+#[tokio::test]
+async fn a_token_is_given_for_a_key_with_a_subset_of_the_roles() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let agent = NewAgent { name: "a".into(), roles: vec![Role::Emitter, Role::Subscriber] };
+    let made = world.store.create_agent(tenant, agent).await.unwrap();
+    let ask = |more: Value| {
+        let mut body = json!({"owner_id": tenant, "agent_id": made.agent.id, "agent_key": made.agent_key});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        world.post("/auth/token", "", body)
+    };
+    let all = ask(json!({})).await.ok();
+    assert_eq!(all.header("cache-control"), "no-store");
+    let all = all.json();
+    assert_eq!(all["roles"], json!(["emitter", "subscriber"]));
+    assert_eq!((&all["owner_id"], &all["agent_id"]), (&json!(tenant), &json!(made.agent.id)));
+    assert_eq!(all["expires_in"], 3600);
+
+    let some = ask(json!({"roles": ["subscriber"], "ttl_sec": 60})).await.ok().json();
+    assert_eq!((&some["roles"], &some["expires_in"]), (&json!(["subscriber"]), &json!(60)));
+    let token = some["token"].as_str().unwrap();
+    world.get("/breadcrumbs", token).await.ok();
+    world.post("/breadcrumbs", token, json!({"title": "x"})).await.problem(403, "forbidden");
+
+    ask(json!({"roles": ["curator"]})).await.problem(403, "forbidden");
+    ask(json!({"roles": []})).await.violation("roles");
+    ask(json!({"ttl_sec": 0})).await.violation("ttl_sec");
+    ask(json!({"agent_key": "wrong"})).await.problem(401, "unauthorized");
+    ask(json!({"agent_id": Uuid::new_v4()})).await.problem(401, "unauthorized");
+    ask(json!({"owner_id": world.tenant().await})).await.problem(401, "unauthorized");
+    ask(json!({"agent_key": null})).await.violation("agent_key");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn expired_forged_and_orphaned_tokens_are_refused() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (agent, good) = world.agent(tenant, &[Role::Emitter]).await;
+    let identity = Identity { owner_id: tenant, agent_id: agent.id, roles: vec![Role::Emitter] };
+    let refused = async |token: &str| {
+        let answer = world.get("/breadcrumbs", token).await;
+        assert!(answer.header("www-authenticate").contains("invalid_token"));
+        answer.problem(401, "unauthorized")["detail"].as_str().unwrap().to_owned()
+    };
+    world.get("/breadcrumbs", &good).await.ok();
+
+    let past = expired(&identity);
+    assert_eq!(refused(&past).await, "the token has expired");
+    let other = TokenKey::from_bytes(&[8; 32]).unwrap().issue(&identity, Duration::from_secs(60)).unwrap();
+    refused(&other).await;
+    // A token whose words were changed, and one that asks for no signature at all.
+    let (head, rest) = good.split_once('.').unwrap();
+    let (_, signature) = rest.split_once('.').unwrap();
+    refused(&format!("{head}.{}.{signature}", other.split('.').nth(1).unwrap())).await;
+    refused(&format!("eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.{}.", rest.split_once('.').unwrap().0)).await;
+    refused("x").await;
+    let nobody = Identity { agent_id: Uuid::new_v4(), ..identity.clone() };
+    refused(&key().issue(&nobody, Duration::from_secs(60)).unwrap()).await;
+    // Roles that the agent does not have do nothing.
+    let greedy = Identity { roles: Role::ALL.to_vec(), ..identity };
+    let greedy = key().issue(&greedy, Duration::from_secs(60)).unwrap();
+    world.get("/agents", &greedy).await.problem(403, "forbidden");
+    world.get("/breadcrumbs", &greedy).await.ok();
+
+    let basic = world.http.get(format!("{}/breadcrumbs", world.base)).header("Authorization", "Basic eDp5");
+    answer(basic).await.problem(401, "unauthorized");
+    // Only the event stream takes a token from the query.
+    world.get(&format!("/breadcrumbs?token={good}"), "").await.problem(401, "unauthorized");
+    world.close().await;
+}
+
+/// A token that ended an hour ago, signed with the right key.
+fn expired(identity: &Identity) -> String {
+    let claims = json!({"owner_id": identity.owner_id, "agent_id": identity.agent_id, "roles": identity.roles,
+        "exp": jsonwebtoken::get_current_timestamp() - 3600, "iat": 0, "jti": Uuid::new_v4()});
+    let key = jsonwebtoken::EncodingKey::from_secret(&crate::harness::KEY);
+    jsonwebtoken::encode(&jsonwebtoken::Header::default(), &claims, &key).unwrap()
+}
+
+#[tokio::test]
+async fn open_mode_gives_tokens_without_a_key() {
+    let world = World::start_with(AuthMode::Open).await;
+    let token = world.post("/auth/token", "", json!({})).await.ok().json();
+    world.post("/breadcrumbs", token["token"].as_str().unwrap(), json!({"title": "x"})).await.ok();
+    // The same tenant again, and an agent that was never made.
+    let agent = Uuid::new_v4();
+    let ask = json!({"owner_id": token["owner_id"], "agent_id": agent, "roles": ["subscriber"]});
+    let second = world.post("/auth/token", "", ask).await.ok().json();
+    assert_eq!((&second["agent_id"], &second["roles"]), (&json!(agent), &json!(["subscriber"])));
+    let listed = world.get("/breadcrumbs", second["token"].as_str().unwrap()).await.ok().json();
+    assert_eq!(listed.as_array().unwrap().len(), 1);
+    world.post("/auth/token", "", json!({"owner_id": Uuid::new_v4()})).await.violation("owner_id");
+    // A web site's name that points at this machine.
+    let rebound = world.request("POST", "/auth/token", "").header("Host", "evil.example").json(&json!({}));
+    answer(rebound).await.problem(421, "foreign_host");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn open_mode_is_refused_beyond_loopback_and_so_are_weak_keys() {
+    let world = World::start().await;
+    let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
+    let options = ServerOptions { listener, auth: AuthMode::Open, token_key: key() };
+    let refused = Server::new(options, world.store.clone()).err().unwrap();
+    assert!(matches!(refused, ServerError::OpenAuthBeyondLoopback { .. }), "{refused}");
+    assert!(matches!(TokenKey::from_bytes(&[1; 31]), Err(ServerError::WeakTokenKey { bytes: 31 })));
+    world.close().await;
+}

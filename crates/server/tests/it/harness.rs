@@ -1,0 +1,156 @@
+//! A server on a port of its own, and the few words in which tests talk to it.
+
+use std::{sync::Arc, time::Duration};
+
+use breadcrumb::{AgentInfo, Identity, NewAgent, Role, Tenancy};
+use reqwest::{Method, StatusCode, header::HeaderMap};
+use serde_json::{Value, json};
+use server::{AuthMode, Server, ServerOptions, TokenKey};
+use store::{SecretsKey, Store, StoreOptions};
+use test_database::TestDatabase;
+use tokio::{net::TcpListener, task::JoinHandle};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+pub const KEY: [u8; 32] = [7; 32];
+
+pub struct World {
+    pub base: String,
+    pub http: reqwest::Client,
+    pub store: Arc<Store>,
+    pub shutdown: CancellationToken,
+    pub serving: JoinHandle<()>,
+    _database: TestDatabase,
+}
+
+pub struct Answer {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Answer {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {:?}", self.text))
+    }
+
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    /// The answer's body, when it is a problem of this status and code.
+    #[track_caller]
+    pub fn problem(&self, status: u16, code: &str) -> Value {
+        assert_eq!(self.status.as_u16(), status, "{}", self.text);
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        let problem = self.json();
+        assert_eq!(problem["code"], code, "{problem}");
+        assert_eq!(problem["status"], status);
+        assert_eq!(problem["type"], format!("/docs#problem-{code}"));
+        assert!(!problem["title"].as_str().unwrap().is_empty() && !problem["detail"].as_str().unwrap().is_empty());
+        problem
+    }
+
+    /// The violation at this field.
+    #[track_caller]
+    pub fn violation(&self, field: &str) -> String {
+        let problem = self.problem(400, "invalid");
+        let found = problem["violations"].as_array().unwrap().iter().find(|one| one["field"] == field);
+        found.unwrap_or_else(|| panic!("no violation at {field}: {problem}"))["message"].as_str().unwrap().to_owned()
+    }
+
+    #[track_caller]
+    pub fn ok(self) -> Self {
+        assert!(self.status.is_success(), "{} {}", self.status, self.text);
+        self
+    }
+}
+
+impl World {
+    pub async fn start() -> Self {
+        Self::start_with(AuthMode::Keys).await
+    }
+
+    pub async fn start_with(auth: AuthMode) -> Self {
+        let database = TestDatabase::new().await;
+        let options = StoreOptions {
+            app_url: Some(database.app_url.clone()),
+            max_connections: 4,
+            ..StoreOptions::new(database.admin_url.clone(), SecretsKey::from_bytes([3; 32]))
+        };
+        let store = Store::open(options, &|_| {}).await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let server = Server::new(ServerOptions { listener, auth, token_key: key() }, store.clone()).unwrap();
+        let shutdown = CancellationToken::new();
+        let serving = tokio::spawn(server.run(shutdown.clone()));
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
+        Self { base, http, store, shutdown, serving, _database: database }
+    }
+
+    pub async fn tenant(&self) -> Uuid {
+        self.store.ensure_tenant(&Uuid::new_v4().to_string()).await.unwrap().id
+    }
+
+    /// A new agent with these roles, and a token of it.
+    pub async fn agent(&self, tenant: Uuid, roles: &[Role]) -> (AgentInfo, String) {
+        let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: roles.to_vec() };
+        let agent = self.store.create_agent(tenant, agent).await.unwrap().agent;
+        let identity = Identity { owner_id: tenant, agent_id: agent.id, roles: roles.to_vec() };
+        let token = key().issue(&identity, Duration::from_secs(600)).unwrap();
+        (agent, token)
+    }
+
+    /// A token of a new agent with these roles, in a new tenant.
+    pub async fn token(&self, roles: &[Role]) -> String {
+        let tenant = self.tenant().await;
+        self.agent(tenant, roles).await.1
+    }
+
+    pub fn request(&self, method: &str, path: &str, token: &str) -> reqwest::RequestBuilder {
+        let request = self.http.request(Method::from_bytes(method.as_bytes()).unwrap(), format!("{}{path}", self.base));
+        if token.is_empty() { request } else { request.bearer_auth(token) }
+    }
+
+    pub async fn get(&self, path: &str, token: &str) -> Answer {
+        answer(self.request("GET", path, token)).await
+    }
+
+    pub async fn post(&self, path: &str, token: &str, body: Value) -> Answer {
+        answer(self.request("POST", path, token).json(&body)).await
+    }
+
+    /// Writes a record and gives its id.
+    pub async fn create(&self, token: &str, record: Value) -> Uuid {
+        let created = self.post("/breadcrumbs", token, record).await.ok().json();
+        created["id"].as_str().unwrap().parse().unwrap()
+    }
+
+    pub async fn close(self) {
+        self.shutdown.cancel();
+        self.serving.await.unwrap();
+        self.store.close().await;
+    }
+}
+
+pub fn key() -> TokenKey {
+    TokenKey::from_bytes(&KEY).unwrap()
+}
+
+pub async fn answer(request: reqwest::RequestBuilder) -> Answer {
+    let response = request.send().await.unwrap();
+    let (status, headers) = (response.status(), response.headers().clone());
+    Answer { status, headers, text: response.text().await.unwrap() }
+}
+
+pub fn note(title: &str) -> Value {
+    json!({"title": title, "tags": ["note"], "schema_name": "note.v1", "context": {"text": title}})
+}
+
+pub fn request_for(tool: &str) -> Value {
+    json!({"title": "a call", "schema_name": "tool.request.v1", "tags": ["tool:request"], "context": {"tool": tool, "input": {}}})
+}
+
+pub fn response() -> Value {
+    json!({"title": "a response", "schema_name": "tool.response.v1", "tags": ["tool:response"], "context": {"status": "success"}})
+}

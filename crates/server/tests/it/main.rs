@@ -1,0 +1,16 @@
+//! The server over a real socket, on the real store, on a real Postgres.
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod agents;
+mod auth;
+mod bad_input;
+mod breadcrumbs;
+mod calls;
+mod events;
+mod harness;
+mod openapi;
+mod operations;
+mod roles;
+mod secrets;
+mod shutdown;
+mod tenants;
