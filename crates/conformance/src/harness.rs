@@ -1,9 +1,16 @@
-//! What a test needs of the implementation under test.
+//! What a test needs of the implementation under test, and small words that tests are written in.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use breadcrumb::{Breadcrumbs, Identity};
+use breadcrumb::{
+    Breadcrumbs, Claim, ClaimRequest, Event, EventStream, Identity, NewBreadcrumb, StoreError, ToolRequest,
+    ToolResponse,
+};
+use chrono::Utc;
+use futures::StreamExt;
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 /// An implementation under test, with a database of its own behind it.
@@ -20,6 +27,7 @@ pub trait Harness: Send + Sync + Sized + 'static {
 }
 
 /// The store, as one agent of one tenant sees it.
+#[derive(Clone)]
 pub struct Agent {
     pub identity: Identity,
     pub store: Arc<dyn Breadcrumbs>,
@@ -33,8 +41,69 @@ impl std::ops::Deref for Agent {
     }
 }
 
+/// How long a test waits for what must come. Long, so that a busy machine fails no test.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
 /// One agent in a tenant of its own: what most tests need.
 pub async fn alone(harness: &impl Harness) -> Agent {
     let tenant = harness.tenant().await;
     harness.agent(tenant).await
+}
+
+/// A record with this title, and `{"n": 1}` as its context.
+pub fn note(title: &str) -> NewBreadcrumb {
+    noted(title, json!({"n": 1}), &["note"])
+}
+
+pub fn noted(title: &str, context: Value, tags: &[&str]) -> NewBreadcrumb {
+    NewBreadcrumb {
+        title: title.into(),
+        context: object(context),
+        tags: tags.iter().map(|tag| (*tag).to_owned()).collect(),
+        schema_name: Some("note.v1".into()),
+        ..NewBreadcrumb::default()
+    }
+}
+
+pub fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        other => panic!("{other} is no object"),
+    }
+}
+
+/// A request for the tool `echo` in `workspace:one`.
+pub fn request() -> NewBreadcrumb {
+    ToolRequest::record("echo", json!({"say": "hi"}), None, Some("workspace:one"))
+}
+
+/// The record that answers a claimed request with success.
+pub fn answer_to(claim: &Claim, output: Value) -> NewBreadcrumb {
+    let request = ToolRequest::from_breadcrumb(&claim.request).unwrap();
+    ToolResponse::new(&request, Ok(output), 3, Map::new(), Utc::now()).record(&request)
+}
+
+pub fn claim_of(limit: u32) -> ClaimRequest {
+    ClaimRequest { runner_id: Uuid::new_v4(), limit, lease_ms: 60_000, except_tools: Vec::new() }
+}
+
+/// The next event; panics when none comes.
+pub async fn next(events: &mut EventStream) -> Event {
+    tokio::time::timeout(PATIENCE, events.next()).await.expect("an event in time").expect("no end").unwrap()
+}
+
+/// The fields that a refusal names.
+pub fn fields<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Vec<String> {
+    match result {
+        Err(StoreError::Invalid(violations)) => violations.0.into_iter().map(|violation| violation.field).collect(),
+        other => panic!("not refused as invalid: {other:?}"),
+    }
+}
+
+pub fn assert_not_found<T: std::fmt::Debug>(result: Result<T, StoreError>) {
+    assert!(matches!(result, Err(StoreError::NotFound { .. })), "{result:?}");
+}
+
+pub fn assert_lease_lost<T: std::fmt::Debug>(result: Result<T, StoreError>) {
+    assert!(matches!(result, Err(StoreError::LeaseLost { .. })), "{result:?}");
 }

@@ -1,0 +1,61 @@
+//! A store on a database of its own.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{Breadcrumbs, Identity, NewAgent, Role, Tenancy};
+use conformance::{Agent, Harness};
+use sqlx::{Connection, PgConnection};
+use store::{SecretsKey, Store, StoreOptions};
+use test_database::TestDatabase;
+use uuid::Uuid;
+
+pub struct StoreHarness {
+    pub database: TestDatabase,
+    pub store: Arc<Store>,
+}
+
+impl StoreHarness {
+    pub async fn start() -> Self {
+        let database = TestDatabase::new().await;
+        let store = open(&database).await;
+        Self { database, store }
+    }
+
+    /// The owner of the tables, who sees every tenant's rows.
+    pub async fn admin(&self) -> PgConnection {
+        PgConnection::connect(&self.database.admin_url).await.unwrap()
+    }
+
+    /// One agent in a tenant of its own.
+    pub async fn alone(&self) -> Agent {
+        self.agent(self.tenant().await).await
+    }
+}
+
+pub async fn open(database: &TestDatabase) -> Arc<Store> {
+    let options = StoreOptions {
+        app_url: Some(database.app_url.clone()),
+        ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
+    };
+    Store::open(options, &|_| {}).await.unwrap()
+}
+
+#[async_trait]
+impl Harness for StoreHarness {
+    async fn tenant(&self) -> Uuid {
+        self.store.ensure_tenant(&format!("tenant {}", Uuid::new_v4())).await.unwrap().id
+    }
+
+    async fn agent(&self, tenant: Uuid) -> Agent {
+        let agent = NewAgent { name: format!("agent {}", Uuid::new_v4()), roles: Role::ALL.to_vec() };
+        let made = self.store.create_agent(tenant, agent).await.unwrap().agent;
+        let identity = Identity { owner_id: tenant, agent_id: made.id, roles: made.roles };
+        let store: Arc<dyn Breadcrumbs> = self.store.acting_as(identity.clone());
+        Agent { identity, store }
+    }
+
+    async fn close(self) {
+        self.store.close().await;
+    }
+}
