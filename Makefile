@@ -1,0 +1,34 @@
+# The two commands: `make up` and `make test`. Everything else is for who works on RCRT.
+#
+#   ARGS=…          more arguments: `make up ARGS="--listen 127.0.0.1:9000"`, `make test ARGS="-p store"`
+#   RCRT_ENGINE=…   v8 or quickjs, instead of what build/engine chooses
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.PHONY: up test lint fmt audit clean help
+
+up: preflight ## Build RCRT and start all of it on this machine
+	@settings=$$(build/engine) && eval "$$settings" && exec cargo run --locked --bin rcrt $$ENGINE_FLAGS -- up $(ARGS)
+
+test: preflight ## Run every test; nothing has to be started beforehand
+	@build/test $(ARGS)
+
+lint: preflight ## What CI demands of the code: format and clippy
+	@cargo fmt --all --check
+	@settings=$$(build/engine) && eval "$$settings" && cargo clippy --locked --workspace --all-targets $$ENGINE_FLAGS -- -D warnings
+
+fmt: ## Format the code
+	@cargo fmt --all
+
+audit: preflight ## What CI demands of the dependencies: licences, advisories, none unused
+	@build/audit
+
+clean: ## Remove what was built; data folders and the cache stay
+	@cargo clean
+
+.PHONY: preflight
+preflight:
+	@build/preflight
+
+help: ## This list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
