@@ -1,13 +1,54 @@
-//! Tools to begin with: the templates of `bootstrap-breadcrumbs/templates`, given a name.
+//! Tools to begin with: the templates among the embedded seeds, filled in.
 
+use std::collections::BTreeMap;
+
+use breadcrumb::Violations;
 use clap::ValueEnum;
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum Template {
+use validate::template::{TOOL_TEMPLATE, Template};
+
+use crate::seed::SeedSet;
+
+/// The kinds of tools that there are templates for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Asks a web service
     HttpApi,
+    /// Computes on its input
     Data,
+    /// Turns one shape into another
     Transform,
+    /// Runs when a matching record appears
     AsyncEvent,
 }
-pub fn instantiate(_: Template, _: &str) -> Result<Vec<(String, String)>, String> {
-    Err("not yet".into())
+
+impl Kind {
+    /// As the template's own `name`.
+    fn name(self) -> &'static str {
+        match self {
+            Self::HttpApi => "http-api",
+            Self::Data => "data",
+            Self::Transform => "transform",
+            Self::AsyncEvent => "async-event",
+        }
+    }
+}
+
+/// A file's name, and its text.
+pub type File = (String, String);
+
+/// The new tool's files: `<name>.json` and its source. `values` fill the template's placeholders, `name` among them.
+pub fn instantiate(kind: Kind, name: &str, mut values: BTreeMap<String, String>) -> Result<Vec<File>, Violations> {
+    values.insert("name".into(), name.to_owned());
+    let tool = find(kind)?.instantiate(&values)?;
+    validate::seed::read(name, &tool.json, Some(&tool.source)).map_err(|error| error.violations)?;
+    Ok(vec![(format!("{name}.json"), tool.json), (format!("{name}.{}", tool.extension), tool.source)])
+}
+
+fn find(kind: Kind) -> Result<Template, Violations> {
+    let templates = SeedSet::embedded().seeds.into_iter().map(|seed| seed.record);
+    templates
+        .filter(|record| record.schema_name.as_deref() == Some(TOOL_TEMPLATE))
+        .filter_map(|record| Template::from_context(&record.context).ok())
+        .find(|template| template.name == kind.name())
+        .ok_or_else(|| Violations::one("template", format!("{} did not come with this program", kind.name())))
 }

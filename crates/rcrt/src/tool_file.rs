@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use breadcrumb::{NewBreadcrumb, ToolDefinition, schema_names};
+use breadcrumb::{NewBreadcrumb, schema_names};
 use serde::Serialize;
 use serde_json::Value;
 use validate::Author;
+use validate::seed::Seed;
+use validate::template::{TOOL_TEMPLATE, Template};
 
 /// A finding with its place, as compilers write it.
 #[derive(Debug, Clone, Serialize)]
@@ -21,7 +23,7 @@ pub struct Placed {
     pub field: String,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub rule: Option<String>,
+    pub rule: Option<&'static str>,
 }
 
 impl fmt::Display for Placed {
@@ -35,7 +37,7 @@ impl fmt::Display for Placed {
             write!(f, "{}: ", self.field)?;
         }
         write!(f, "{}", self.message)?;
-        match &self.rule {
+        match self.rule {
             Some(rule) => write!(f, " [{rule}]"),
             None => Ok(()),
         }
@@ -49,8 +51,6 @@ pub struct ToolFile {
     pub name: String,
     /// There when the file could be read as a record.
     pub record: Option<NewBreadcrumb>,
-    /// There when the record is a tool whose parts have the right shapes.
-    pub definition: Option<ToolDefinition>,
     pub errors: Vec<Placed>,
     pub warnings: Vec<Placed>,
 }
@@ -83,57 +83,64 @@ impl ToolFile {
     pub fn read(path: &str, files: &BTreeMap<String, String>, judge: Judge) -> Self {
         let mut file = Self { name: path.to_owned(), ..Self::default() };
         let text = files.get(path).map(String::as_str).unwrap_or_default();
-        let mut record = match parse(text) {
-            Ok(record) => record,
-            Err(error) => {
-                file.errors.push(Placed {
-                    file: path.to_owned(),
-                    line: Some(error.line() as u32),
-                    column: Some(error.column() as u32),
-                    field: String::new(),
-                    message: error.to_string(),
-                    rule: None,
-                });
-                return file;
+        if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
+            file.errors.push(malformed(path, &error));
+            return file;
+        }
+        let (source_path, source) = beside(path, files).unzip();
+        match validate::seed::read(path, text, source) {
+            Ok(seed) => {
+                file.name = name_of(&seed.record).to_owned();
+                file.judge(path, source_path.as_deref().unwrap_or(path), &seed, judge);
+                file.record = Some(seed.record);
             }
-        };
-        let source = beside(path, files, &mut record);
-        let name = record.context.get("name").and_then(Value::as_str);
-        name.unwrap_or(&record.title).clone_into(&mut file.name);
-        if let Err(violations) = record.check() {
-            file.errors.extend(violations.0.into_iter().map(|one| at(path, one.field, one.message)));
+            Err(error) => {
+                file.errors.extend(error.violations.0.into_iter().map(|one| at(path, one.field, one.message)));
+            }
         }
-        let author = match judge {
-            Judge::Any if !is_tool(&record) => None,
-            Judge::Any => Some(Author::System),
-            Judge::Tool(author) => Some(author),
-        };
-        if let Some(author) = author {
-            file.judge_tool(path, source.as_deref().unwrap_or(path), &record, author);
-        }
-        file.record = Some(record);
         file
     }
 
-    fn judge_tool(&mut self, path: &str, source: &str, record: &NewBreadcrumb, author: Author) {
-        let schema = record.schema_name.as_deref().unwrap_or_default();
-        let version = record.semantic_version.as_deref();
-        match ToolDefinition::read(schema, &record.context, record.description.as_deref(), version) {
-            Err(violations) => {
-                self.errors.extend(violations.0.into_iter().map(|one| at(path, one.field, one.message)));
-            }
-            Ok(definition) => {
-                let report = validate::tool_as(&definition, author);
+    fn judge(&mut self, path: &str, source: &str, seed: &Seed, judge: Judge) {
+        if seed.record.schema_name.as_deref() == Some(TOOL_TEMPLATE)
+            && let Err(violations) = Template::from_context(&seed.record.context)
+        {
+            self.errors.extend(violations.0.into_iter().map(|one| at(path, one.field, one.message)));
+        }
+        let author = match judge {
+            Judge::Any => Author::System,
+            Judge::Tool(author) => author,
+        };
+        match (&seed.tool, judge) {
+            (Some(definition), _) => {
+                let report = validate::tool_as(definition, author);
                 self.errors.extend(report.errors.into_iter().map(|finding| placed(path, source, finding)));
                 self.warnings.extend(report.warnings.into_iter().map(|finding| placed(path, source, finding)));
-                self.definition = Some(definition);
             }
+            (None, Judge::Tool(_)) => {
+                let message = "is no tool; a tool is a tool.code.v1 or a tool.v1".to_owned();
+                self.errors.push(at(path, "schema_name".into(), message));
+            }
+            (None, Judge::Any) => {}
         }
     }
 }
 
-fn parse(text: &str) -> Result<NewBreadcrumb, serde_json::Error> {
-    serde_json::from_str(text)
+/// A tool's name, else the record's title.
+pub fn name_of(record: &NewBreadcrumb) -> &str {
+    let name = record.context.get("name").and_then(Value::as_str).filter(|_| is_tool(record));
+    name.unwrap_or(&record.title)
+}
+
+fn malformed(path: &str, error: &serde_json::Error) -> Placed {
+    Placed {
+        file: path.to_owned(),
+        line: Some(error.line() as u32),
+        column: Some(error.column() as u32),
+        field: String::new(),
+        message: format!("is not JSON: {error}"),
+        rule: None,
+    }
 }
 
 fn at(file: &str, field: String, message: String) -> Placed {
@@ -149,23 +156,16 @@ fn placed(path: &str, source: &str, finding: validate::Finding) -> Placed {
         column: finding.column,
         field: finding.field,
         message: finding.message,
-        rule: Some(finding.rule.to_string()),
+        rule: Some(finding.rule),
     }
 }
 
-/// Where the JSON has no source, takes it from the file of the same name with `.ts` or `.js`. Gives that file's path.
-fn beside(path: &str, files: &BTreeMap<String, String>, record: &mut NewBreadcrumb) -> Option<String> {
-    if record.schema_name.as_deref() != Some(schema_names::TOOL_CODE) {
-        return None;
-    }
-    let code = record.context.entry("code").or_insert_with(|| Value::Object(serde_json::Map::new()));
-    let code = code.as_object_mut().filter(|code| !code.contains_key("source"))?;
+/// The source file of the same name with `.ts` or `.js`: its path, and its text.
+fn beside<'f>(path: &str, files: &'f BTreeMap<String, String>) -> Option<(String, &'f str)> {
     let stem = path.strip_suffix(".json").unwrap_or(path);
-    [("ts", "typescript"), ("js", "javascript")].into_iter().find_map(|(extension, language)| {
+    ["ts", "js"].into_iter().find_map(|extension| {
         let source_path = format!("{stem}.{extension}");
         let source = files.get(&source_path)?;
-        code.entry("language").or_insert_with(|| language.into());
-        code.insert("source".into(), source.as_str().into());
-        Some(source_path)
+        Some((source_path, source.as_str()))
     })
 }

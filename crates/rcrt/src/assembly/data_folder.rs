@@ -27,6 +27,7 @@ impl DataFolder {
 
     /// Tells other processes where this one is to be found.
     pub fn announce(&mut self, base_url: &str) -> anyhow::Result<()> {
+        let base_url = base_url.trim_end_matches('/');
         self.lock.set_listening(base_url)?;
         let file = self.lock.data_dir().join("address");
         crate::keys::replace_private(&file, format!("{base_url}\n").as_bytes())

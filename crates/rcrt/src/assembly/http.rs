@@ -26,7 +26,6 @@ pub async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 
 /// A server that answers.
 pub struct Front {
-    pub base_url: Url,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -38,11 +37,10 @@ impl Front {
         token_key: TokenKey,
         tenancy: Arc<dyn Tenancy>,
     ) -> anyhow::Result<Self> {
-        let base_url = base_url(&listener)?;
         let server = Server::new(ServerOptions { listener, auth, token_key }, tenancy)?;
         let stop = CancellationToken::new();
         let task = tokio::spawn(server.run(stop.clone()));
-        Ok(Self { base_url, stop, task })
+        Ok(Self { stop, task })
     }
 
     /// Returns if the server ends by itself.

@@ -40,7 +40,7 @@ impl Tool {
             Self::List => list(config, output).await,
             Self::Show { name } => show(config, output, &name).await,
             Self::Validate(validate) => validate.run(output),
-            Self::New(new) => new.run(config, output),
+            Self::New(new) => new.run(output),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! `rcrt tool new`: a tool's first files, from a template.
 
+use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,10 +9,9 @@ use anyhow::Context;
 use clap::Args;
 use serde_json::json;
 
-use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::templates::{self, Template};
+use crate::templates::{self, Kind};
 
 /// Begin a tool from a template
 #[derive(Debug, Args)]
@@ -26,16 +26,24 @@ pub struct New {
     name: String,
     /// What it is to be like
     #[arg(long, env = "RCRT_TEMPLATE", default_value = "data")]
-    template: Template,
+    template: Kind,
+    /// What it does, in a sentence: agents choose tools by it
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// A value for another of the template's placeholders (again for more)
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    values: Vec<(String, String)>,
     /// Where to write
     #[arg(long, env = "RCRT_TOOLS_DIR", default_value = ".", value_name = "DIR")]
     dir: PathBuf,
 }
 
 impl New {
-    pub fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        let files = templates::instantiate(self.template, &self.name)
-            .map_err(|problem| Failure::Usage(format!("the name {:?}: {problem}", self.name)))?;
+    pub fn run(self, output: Output) -> anyhow::Result<()> {
+        let mut values: BTreeMap<String, String> = self.values.into_iter().collect();
+        values.extend(self.description.map(|text| ("description".to_owned(), text)));
+        let files = templates::instantiate(self.template, &self.name, values)
+            .map_err(|problems| Failure::Usage(format!("{:?}: {problems}", self.name)))?;
         std::fs::create_dir_all(&self.dir)
             .with_context(|| format!("the folder {} cannot be made", self.dir.display()))?;
         let mut written = Vec::new();
@@ -50,12 +58,16 @@ impl New {
         for path in &written {
             output.line(&format!("wrote {}", path.display()))?;
         }
-        let _ = config;
         let (dir, name) = (self.dir.display(), &self.name);
         output.line(&format!(
             "\nNext:\n  rcrt tool validate {dir}/{name}.json\n  rcrt bootstrap {dir}\n  rcrt call {name} …"
         ))
     }
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    Ok((name.to_owned(), value.to_owned()))
 }
 
 /// Never writes over a file that is there.

@@ -125,7 +125,7 @@ impl Up {
                     tracing::error!(file = row.path, findings = row.findings.join("; "), "a seed is broken");
                 }
                 What::Kept => {
-                    tracing::info!(file = row.path, "kept as it was changed here; `rcrt bootstrap` resets it")
+                    tracing::info!(file = row.path, "kept as it was changed here; `rcrt bootstrap` resets it");
                 }
                 What::Created | What::Updated => tracing::debug!(file = row.path, what = ?row.what, "seeded"),
                 What::Unchanged | What::Removed => {}

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use anyhow::Context;
 use breadcrumb::NewBreadcrumb;
-use serde_json::Value;
 
 use super::find::SEED_TAG;
 use crate::embedded;
@@ -41,9 +40,7 @@ pub struct SeedSet {
 impl Seed {
     /// A tool's name, else the record's title.
     pub fn name(&self) -> &str {
-        let is_tool = tool_file::is_tool(&self.record);
-        let name = self.record.context.get("name").and_then(Value::as_str).filter(|_| is_tool);
-        name.unwrap_or(&self.record.title)
+        tool_file::name_of(&self.record)
     }
 }
 
