@@ -1,0 +1,100 @@
+//! `context.api`, from the tool's side and the world's.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use breadcrumb::ErrorCode;
+use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError, World};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::fixture::{block_on, function, invocation, shared};
+
+#[derive(Default)]
+struct Records(Mutex<Vec<ApiCall>>);
+
+#[async_trait]
+impl World for Records {
+    async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
+        Err(OpError::new("TypeError", "no network"))
+    }
+
+    async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
+        self.0.lock().unwrap().push(call.clone());
+        match call {
+            ApiCall::GetBreadcrumb { id } if id == "missing" => Err(OpError::new("NotFound", "no such breadcrumb")),
+            ApiCall::GetSecret { .. } => Err(OpError::new("PermissionDenied", "not among required_secrets")),
+            other => Ok(json!({ "got": other })),
+        }
+    }
+}
+
+fn run(body: &str) -> (Result<Value, breadcrumb::ToolFailure>, Vec<ApiCall>) {
+    let world = Arc::new(Records::default());
+    let call = invocation(&function(body), Value::Null);
+    let outcome = block_on(shared().run(call, world.clone(), CancellationToken::new()));
+    let calls = world.0.lock().unwrap().clone();
+    (outcome.result, calls)
+}
+
+#[test]
+fn every_method_reaches_the_world() {
+    let (result, calls) =
+        run("const { api } = context; await api.getBreadcrumb('a'); await api.createBreadcrumb({ title: 't' });
+         await api.updateBreadcrumb('a', 3, { title: 'u' }); await api.deleteBreadcrumb('a');
+         await api.searchBreadcrumbs({ tag: 'x' }); await api.searchBreadcrumbs();
+         return await api.vectorSearch({ q: 'words' })");
+    assert_eq!(result.unwrap()["got"]["query"], json!({"q": "words"}));
+    assert_eq!(
+        calls,
+        [
+            ApiCall::GetBreadcrumb { id: "a".into() },
+            ApiCall::CreateBreadcrumb { record: json!({"title": "t"}) },
+            ApiCall::UpdateBreadcrumb { id: "a".into(), version: 3, changes: json!({"title": "u"}) },
+            ApiCall::DeleteBreadcrumb { id: "a".into() },
+            ApiCall::SearchBreadcrumbs { query: json!({"tag": "x"}) },
+            ApiCall::SearchBreadcrumbs { query: json!({}) },
+            ApiCall::VectorSearch { query: json!({"q": "words"}) },
+        ]
+    );
+}
+
+#[test]
+fn refusals_are_errors_that_a_tool_can_catch() {
+    let (result, _) = run(
+        "try { await context.api.getBreadcrumb('missing') } catch (e) { return [e.name, e.message, e instanceof Error] }",
+    );
+    assert_eq!(result.unwrap(), json!(["NotFound", "no such breadcrumb", true]));
+    let (result, _) = run("await context.api.getSecret('s', 'because')");
+    let failure = result.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::PermissionDenied);
+    assert!(failure.message.contains("required_secrets"), "{failure}");
+    let (result, _) = run("await context.api.getBreadcrumb('missing')");
+    assert_eq!(result.unwrap_err().code, ErrorCode::ExecutionFailed);
+}
+
+#[test]
+fn wrong_arguments_do_not_leave_the_tool() {
+    for body in [
+        "await context.api.getBreadcrumb(5)",
+        "await context.api.updateBreadcrumb('a', '1', {})",
+        "await context.api.updateBreadcrumb('a', 1)",
+        "await context.api.createBreadcrumb('text')",
+        "await context.api.vectorSearch()",
+    ] {
+        let (result, calls) = run(body);
+        assert!(result.unwrap_err().message.starts_with("TypeError:"), "{body}");
+        assert!(calls.is_empty(), "{body}");
+    }
+}
+
+#[test]
+fn ops_in_flight_are_bounded() {
+    let (result, calls) =
+        run("const all = await Promise.allSettled(Array.from({ length: 200 }, () => context.api.getBreadcrumb('a')));
+         const bad = all.filter((r) => r.status === 'rejected'); return [bad.length, bad[0].reason.name]");
+    assert_eq!(result.unwrap(), json!([136, "ResourceExhausted"]));
+    assert_eq!(calls.len(), 64);
+    let (result, calls) = run("for (let i = 0; i < 200; i++) await context.api.getBreadcrumb('a'); return 1");
+    assert_eq!((result.unwrap(), calls.len()), (json!(1), 200));
+}

@@ -1,0 +1,116 @@
+//! Tools that throw, in every way there is.
+
+use std::sync::Arc;
+
+use breadcrumb::ErrorCode;
+use sandbox::Script;
+use serde_json::{Value, json};
+
+use crate::fixture::{block_on, execute, function, invocation, run_in, shared};
+
+fn failure(body: &str) -> breadcrumb::ToolFailure {
+    execute(body, Value::Null).result.expect_err(body)
+}
+
+#[test]
+fn a_thrown_error_keeps_its_name_message_and_stack() {
+    let failure = failure("const e = new TypeError('no good'); throw e;");
+    assert_eq!(failure.code, ErrorCode::ExecutionFailed);
+    assert_eq!(failure.message, "TypeError: no good");
+    let details = failure.details.unwrap();
+    assert_eq!(details["name"], "TypeError");
+    let stack = details["stack"].as_str().unwrap();
+    assert!(stack.contains("tool.js:1:"), "{stack}");
+    assert!(!stack.contains("ext:") && !stack.contains("tool:///"), "{stack}");
+}
+
+#[test]
+fn stacks_point_at_the_authors_source() {
+    let source = "interface Input {\n  n: number;\n}\n\nexport async function execute(input: Input): Promise<number> {\n  \
+                  const half: number = input.n / 2;\n  if (half > 1) throw new RangeError(`too much: ${half}`);\n  return half;\n}\n";
+    let compiled = typescript::compile(source, "half.ts", typescript::Dialect::TypeScript).unwrap();
+    let mut call = invocation("", json!({"n": 4}));
+    call.script = Arc::new(Script {
+        file_name: "half.ts".into(),
+        javascript: compiled.javascript,
+        source_map: Some(compiled.source_map),
+    });
+    let failure = block_on(run_in(shared(), call)).result.unwrap_err();
+    assert_eq!(failure.message, "RangeError: too much: 2");
+    let details = failure.details.unwrap();
+    assert!(details["stack"].as_str().unwrap().contains("half.ts:7:23"), "{details}");
+}
+
+#[test]
+fn whatever_is_thrown_is_told() {
+    assert_eq!(failure("throw 'plain words'").message, "plain words");
+    assert_eq!(failure("throw { message: 'like an error' }").message, "like an error");
+    assert_eq!(failure("throw 42").message, "number: 42");
+    assert_eq!(failure("throw null").message, "null: null");
+    assert!(failure("throw { code: 7 }").message.contains("code: 7"));
+    assert_eq!(failure("return Promise.reject(new Error('rejected'))").message, "rejected");
+    assert!(failure("throw new AggregateError([new Error('one')], 'many')").message.contains("many"));
+    assert_eq!(failure("throw new DOMException('gone', 'AbortError')").message, "AbortError: gone");
+    assert!(failure("nowhere.x").message.starts_with("ReferenceError:"));
+}
+
+#[test]
+fn hostile_errors_do_no_harm() {
+    let hostile = [
+        "throw { get message() { throw new Error('inner') }, get stack() { throw 1 } }",
+        "throw new Proxy({}, { get() { throw new Error('trap') }, getPrototypeOf() { throw 1 } })",
+        "Error.prepareStackTrace = () => { throw new Error('again') }; throw new Error('outer')",
+        "Error.prepareStackTrace = () => ({ toString() { throw 1 } }); throw new Error('outer')",
+        "const e = new Error('x'); Object.defineProperty(e, 'stack', { get() { throw e } }); throw e",
+        "throw { toString() { throw 1 }, [Symbol.toPrimitive]() { throw 2 } }",
+        "const e = new Error('m'.repeat(1_000_000)); throw e",
+        "String.prototype.slice = () => { throw 1 }; Object.prototype.toJSON = () => { throw 2 }; throw new Error('x')",
+        "globalThis.Error = class { constructor() { throw 1 } }; JSON.stringify = null; null.x",
+        "throw { [Symbol.for('Deno.customInspect')]() { throw 1 } }",
+    ];
+    for body in hostile {
+        let failure = failure(body);
+        assert_eq!(failure.code, ErrorCode::ExecutionFailed, "{body}: {failure}");
+        assert!(failure.message.len() < 20_000, "{body}");
+    }
+}
+
+#[test]
+fn a_getter_that_loops_ends_with_the_deadline() {
+    let mut call = invocation(&function("throw { get message() { for (;;); } }"), Value::Null);
+    call.limits.timeout_ms = 300;
+    assert_eq!(block_on(run_in(shared(), call)).result.unwrap_err().code, ErrorCode::Timeout);
+}
+
+#[test]
+fn code_that_does_not_load_says_why() {
+    let run = |code: &str| block_on(run_in(shared(), invocation(code, Value::Null))).result.unwrap_err();
+    assert!(run("export function execute( {").message.starts_with("SyntaxError:"));
+    assert!(run("export const other = 1").message.contains("exports no function execute"));
+    assert!(run("export const execute = 5").message.contains("exports no function execute"));
+    assert!(run("throw new Error('at the top'); export function execute() {}").message.contains("at the top"));
+    assert!(run("import x from './x.js'; export function execute() {}").message.contains("cannot import"));
+    assert!(run("await new Promise(() => {}); export function execute() {}").message.contains("can never settle"));
+}
+
+#[test]
+fn imports_and_code_from_text_are_refused() {
+    assert!(failure("await import('node:fs')").message.contains("cannot import"));
+    assert!(failure("await import('data:text/javascript,export default 1')").message.contains("cannot import"));
+    for body in ["eval('1')", "new Function('return 1')()", "(async () => {}).constructor('return 1')()"] {
+        assert!(failure(body).message.starts_with("EvalError:"), "{body}");
+    }
+}
+
+#[test]
+fn what_nobody_awaits_is_told_on_the_console() {
+    let outcome = execute(
+        "Promise.reject(new Error('lost')); setTimeout(() => { throw new Error('late') }, 1);
+         await new Promise((resolve) => setTimeout(resolve, 20)); return 'fine'",
+        Value::Null,
+    );
+    assert_eq!(outcome.result.unwrap(), json!("fine"));
+    let text: Vec<&str> = outcome.console.iter().map(|line| line.message.as_str()).collect();
+    assert!(text.iter().any(|line| line.contains("in promise") && line.contains("lost")), "{text:?}");
+    assert!(text.iter().any(|line| line.contains("late")), "{text:?}");
+}

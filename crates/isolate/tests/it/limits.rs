@@ -1,0 +1,118 @@
+//! Limits that are reached end the call with a typed error, and only the call.
+
+use std::sync::Arc;
+
+use breadcrumb::ErrorCode;
+use sandbox::Outcome;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::fixture::{NoWorld, block_on, execute, function, invocation, run_in, shared, value};
+
+fn limited(body: &str, timeout_ms: u64, memory_mb: u64) -> Outcome {
+    let mut call = invocation(&function(body), Value::Null);
+    call.limits.timeout_ms = timeout_ms;
+    call.limits.memory_mb = memory_mb;
+    block_on(run_in(shared(), call))
+}
+
+#[test]
+fn loops_of_all_kinds_time_out() {
+    let loops = [
+        "for (;;);",
+        "while (true) { try { for (;;); } finally { continue; } }",
+        "for (;;) await null;",
+        "const spin = () => Promise.resolve().then(spin); await spin();",
+        "await new Promise((r) => setTimeout(r, 1e6))",
+        "setInterval(() => {}, 1); await new Promise(() => {})",
+        "/(a+)+b/.exec('a'.repeat(40))",
+        "new Array(1e7).fill(1).sort(() => { for (;;); })",
+    ];
+    for body in loops {
+        let failure = limited(body, 300, 128).result.expect_err(body);
+        assert_eq!(failure.code, ErrorCode::Timeout, "{body}: {failure}");
+        assert!(failure.is_retryable && failure.message.contains("300 ms"), "{failure}");
+    }
+    assert_eq!(value("return 'alive'"), json!("alive"));
+}
+
+#[test]
+fn console_lines_survive_a_timeout() {
+    let outcome = limited("console.log('got here'); for (;;);", 300, 128);
+    assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Timeout);
+    assert_eq!(outcome.console[0].message, "got here");
+}
+
+#[test]
+fn a_promise_that_nothing_can_settle_is_answered_at_once() {
+    let failure = execute("await new Promise(() => {})", Value::Null).result.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::ExecutionFailed);
+    assert!(failure.message.contains("can never settle"), "{failure}");
+}
+
+#[test]
+#[cfg_attr(feature = "quickjs", ignore = "only V8 tells when its heap is nearly full")]
+fn a_heap_bomb_runs_out_of_memory() {
+    for body in [
+        "const all = []; for (;;) all.push({ x: new Array(100).fill(all.length) })",
+        "let s = 'x'; const all = []; for (;;) { s = s + s.slice(0, 100_000) + Math.random(); all.push([...s.slice(0, 10000)]) }",
+        "const m = new Map(); for (let i = 0; ; i++) m.set('key' + i, { i })",
+    ] {
+        let failure = limited(body, 60_000, 64).result.expect_err(body);
+        assert_eq!(failure.code, ErrorCode::ResourceExhausted, "{body}: {failure}");
+        assert!(failure.message.contains("64 MiB"), "{failure}");
+    }
+    assert_eq!(value("return 'alive'"), json!("alive"));
+}
+
+#[test]
+#[cfg_attr(feature = "quickjs", ignore = "only V8 has WebAssembly and tells when its heap is nearly full")]
+fn memory_outside_of_the_heap_is_limited_as_well() {
+    for body in [
+        "const all = []; for (;;) { const a = new Uint8Array(8 << 20); a.fill(1); all.push(a) }",
+        "const all = []; for (;;) { all.push(new ArrayBuffer(1 << 20)); new Uint8Array(all.at(-1)).fill(1) }",
+        "const b = new ArrayBuffer(1, { maxByteLength: 2 ** 32 }); for (let n = 1; ; n *= 2) { b.resize(n); new Uint8Array(b).fill(1) }",
+        "const m = new WebAssembly.Memory({ initial: 1 }); for (;;) { if (m.grow(256) < 0) throw 1; new Uint8Array(m.buffer).fill(1) }",
+        "const all = []; for (;;) all.push(crypto.getRandomValues(new Uint8Array(65536)).slice())",
+    ] {
+        let failure = limited(body, 60_000, 64).result.expect_err(body);
+        assert_eq!(failure.code, ErrorCode::ResourceExhausted, "{body}: {failure}");
+    }
+    assert_eq!(value("return 'alive'"), json!("alive"));
+}
+
+#[test]
+fn what_fits_the_memory_runs() {
+    let used = limited("const a = []; for (let i = 0; i < 300_000; i++) a.push({ i }); return a.length", 60_000, 256);
+    assert_eq!(used.result.unwrap(), json!(300_000));
+    assert_eq!(limited("return 1", 20_000, 8).result.unwrap(), json!(1));
+    let big = limited("return new Uint8Array(100 << 20).fill(1).length", 20_000, 256);
+    assert_eq!(big.result.unwrap(), json!(100 << 20));
+}
+
+#[test]
+fn a_stack_overflow_is_an_ordinary_error() {
+    let caught = value("const f = () => f() + 1; try { f() } catch (e) { return e instanceof RangeError || e.name }");
+    assert_eq!(caught, json!(true));
+    let failure = execute("const f = () => f() + 1; f()", Value::Null).result.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::ExecutionFailed);
+    let nested = execute("let o = null; for (let i = 0; i < 1e6; i++) o = [o]; return o", Value::Null);
+    assert!(nested.result.is_err());
+    assert_eq!(value("return 'alive'"), json!("alive"));
+}
+
+#[test]
+fn a_cancelled_call_says_so() {
+    let cancel = CancellationToken::new();
+    let outcome = block_on(async {
+        let call = invocation(&function("console.log('up'); for (;;) await null"), Value::Null);
+        let soon = cancel.clone();
+        let run = shared().run(call, Arc::new(NoWorld), cancel);
+        tokio::join!(run, async move { soon.cancel() }).0
+    });
+    assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Cancelled);
+    let cancelled = CancellationToken::new();
+    cancelled.cancel();
+    let outcome = block_on(shared().run(invocation(&function("return 1"), Value::Null), Arc::new(NoWorld), cancelled));
+    assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Cancelled);
+}

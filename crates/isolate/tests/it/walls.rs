@@ -1,0 +1,65 @@
+//! What tool code finds when it looks for the way out.
+
+use sandbox::ProtectionState;
+use serde_json::{Value, json};
+
+use crate::fixture::{shared, value};
+
+#[test]
+fn the_engines_own_doors_are_gone() {
+    let found = value(
+        "const names = ['Deno', '__bootstrap', '__sandbox', 'SharedArrayBuffer', 'Atomics', 'process', 'require', 'Buffer',
+             'global', 'Worker', 'WebSocket', 'EventSource', 'navigator', 'localStorage', 'caches', 'alert', 'importScripts'];
+         return names.filter((name) => name in globalThis)",
+    );
+    assert_eq!(found, json!([]));
+    let strange = value(
+        "return Reflect.ownKeys(globalThis).map(String).filter((k) => /deno|op_|core|internal|primordial|sandbox/i.test(k))",
+    );
+    assert_eq!(strange, json!([]));
+}
+
+#[test]
+fn no_op_is_reachable_from_any_global() {
+    // Walks everything that hangs on the global object and looks for functions by the names of ops.
+    let found = value(
+        "const seen = new Set(); const found = []; const queue = [[globalThis, '']];
+         while (queue.length) {
+             const [o, path] = queue.pop();
+             if ((typeof o !== 'object' && typeof o !== 'function') || o === null || seen.has(o)) continue;
+             seen.add(o);
+             if (typeof o === 'function' && /^op_/.test(o.name)) found.push(path);
+             for (const key of Reflect.ownKeys(o)) {
+                 if (/^(op_|ops$|core$|__bootstrap)/.test(String(key))) found.push(path + '.' + String(key));
+                 const d = Reflect.getOwnPropertyDescriptor(o, key);
+                 for (const v of [d.value, d.get, d.set]) queue.push([v, path + '.' + String(key)]);
+             }
+             queue.push([Reflect.getPrototypeOf(o), path + '.__proto__']);
+         }
+         return found",
+    );
+    assert_eq!(found, json!([]));
+}
+
+#[test]
+fn the_report_names_engine_and_protections() {
+    let report = shared().report();
+    assert!(["V8", "QuickJS"].contains(&report.engine.as_str()));
+    assert!(!report.engine_version.is_empty());
+    assert_eq!(report.has_snapshot, report.engine == "V8");
+    let state = |name: &str| report.protections.iter().find(|p| p.name == name).map(|p| p.state.clone());
+    assert_eq!(state("no new privileges"), Some(ProtectionState::Applied));
+    assert_eq!(state("resource limits"), Some(ProtectionState::Applied));
+    assert_eq!(state("memory ceiling"), Some(ProtectionState::Applied));
+    for name in ["namespaces", "landlock", "parent death signal", "low priority"] {
+        assert!(state(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn import_meta_says_nothing_of_this_machine() {
+    let meta = value("return [typeof import.meta.dirname, typeof import.meta.filename, import.meta.url]");
+    assert_eq!(meta, json!(["undefined", "undefined", "tool:///tool.js"]));
+    let zone = value("return Intl.DateTimeFormat().resolvedOptions().timeZone");
+    assert_eq!(zone, Value::from("UTC"));
+}
