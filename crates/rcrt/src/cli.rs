@@ -42,7 +42,8 @@ impl Command {
     /// The long-running ones tell what they do; the others speak only when something is wrong.
     pub fn default_log(&self) -> &'static str {
         match self {
-            Self::Up(_) | Self::Server(_) | Self::Runner(_) => "info",
+            // sqlx tells what Postgres remarks on, such as a table that is there already.
+            Self::Up(_) | Self::Server(_) | Self::Runner(_) => "info,sqlx=warn",
             _ => "warn",
         }
     }

@@ -71,6 +71,11 @@ impl Config {
         self.data.join("token")
     }
 
+    /// The file that holds the token by which a runner beside the server works.
+    pub fn runner_token_file(&self) -> PathBuf {
+        self.data.join("runner.token")
+    }
+
     /// The file that says where the server that was last started on this folder listens.
     pub fn address_file(&self) -> PathBuf {
         self.data.join("address")
@@ -94,13 +99,18 @@ impl Config {
     }
 
     pub fn credentials(&self) -> anyhow::Result<client::Credentials> {
+        self.credentials_or(&self.token_file())
+    }
+
+    /// What was given, else the token in a file of the data folder.
+    pub fn credentials_or(&self, file: &Path) -> anyhow::Result<client::Credentials> {
         if let (Some(owner_id), Some(agent_id), Some(key)) = (self.owner_id, self.agent_id, &self.agent_key) {
             return Ok(client::Credentials::AgentKey { owner_id, agent_id, key: key.clone() });
         }
-        Ok(client::Credentials::Token(self.token()?))
+        Ok(client::Credentials::Token(self.token(file)?))
     }
 
-    fn token(&self) -> anyhow::Result<String> {
+    fn token(&self, file: &Path) -> anyhow::Result<String> {
         if let Some(token) = &self.token {
             return Ok(token.trim().to_owned());
         }
@@ -110,7 +120,7 @@ impl Config {
             let message = format!("{server} wants a token: give --token (or RCRT_TOKEN), or an agent and its key");
             return Err(Failure::Refused(message).into());
         }
-        read_token(&self.token_file())
+        read_token(file)
     }
 }
 

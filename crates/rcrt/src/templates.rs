@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use breadcrumb::Violations;
 use clap::ValueEnum;
+use validate::Author;
 use validate::template::{TOOL_TEMPLATE, Template};
 
 use crate::seed::SeedSet;
@@ -11,13 +12,13 @@ use crate::seed::SeedSet;
 /// The kinds of tools that there are templates for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Asks a web service
+    /// Asks a JSON API over HTTPS
     HttpApi,
-    /// Computes on its input
+    /// Reads records from the store and sums them up
     Data,
-    /// Turns one shape into another
+    /// Computes an output from its input alone
     Transform,
-    /// Runs when a matching record appears
+    /// Runs by itself when a matching record appears
     AsyncEvent,
 }
 
@@ -45,7 +46,7 @@ pub fn instantiate(kind: Kind, name: &str, mut values: BTreeMap<String, String>)
 }
 
 fn find(kind: Kind) -> Result<Template, Violations> {
-    let templates = SeedSet::embedded().seeds.into_iter().map(|seed| seed.record);
+    let templates = SeedSet::embedded(Author::System).seeds.into_iter().map(|seed| seed.record);
     templates
         .filter(|record| record.schema_name.as_deref() == Some(TOOL_TEMPLATE))
         .filter_map(|record| Template::from_context(&record.context).ok())

@@ -58,8 +58,8 @@ pub struct ToolFile {
 /// What a file is to be.
 #[derive(Debug, Clone, Copy)]
 pub enum Judge {
-    /// Any record; the tools among them are an operator's, with the rules for those.
-    Any,
+    /// Any record; the tools among them are by this author.
+    Any(Author),
     /// A tool by this author.
     Tool(Author),
 }
@@ -107,10 +107,7 @@ impl ToolFile {
         {
             self.errors.extend(violations.0.into_iter().map(|one| at(path, one.field, one.message)));
         }
-        let author = match judge {
-            Judge::Any => Author::System,
-            Judge::Tool(author) => author,
-        };
+        let (Judge::Any(author) | Judge::Tool(author)) = judge;
         match (&seed.tool, judge) {
             (Some(definition), _) => {
                 let report = validate::tool_as(definition, author);
@@ -121,7 +118,7 @@ impl ToolFile {
                 let message = "is no tool; a tool is a tool.code.v1 or a tool.v1".to_owned();
                 self.errors.push(at(path, "schema_name".into(), message));
             }
-            (None, Judge::Any) => {}
+            (None, Judge::Any(_)) => {}
         }
     }
 }

@@ -7,6 +7,7 @@ use uuid::Uuid;
 pub const DEFAULT_TENANT: &str = "default";
 
 /// Who acts in the default tenant.
+#[derive(Debug, Clone)]
 pub struct Agents {
     /// The person at the terminal: the token in the data folder is theirs.
     pub first: Identity,
@@ -21,7 +22,6 @@ impl Agents {
         let tenant = tenancy.ensure_tenant(DEFAULT_TENANT).await?;
         let agent = |name, roles: &'static [Role]| ensure(tenancy, tenant.id, name, roles);
         Ok(Self {
-            // With the runner's role too: the token in the folder is to suffice for `rcrt runner` beside the server.
             first: agent("first", &Role::ALL).await?,
             runner: agent("runner", &[Role::Runner, Role::Emitter, Role::Subscriber]).await?,
             seeder: agent("seeder", &[Role::Emitter, Role::Subscriber]).await?,

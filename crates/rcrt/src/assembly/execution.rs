@@ -12,6 +12,7 @@ use runner::{Runner, RunnerOptions};
 use sandbox::{Sandbox, SandboxOptions, WorkerCommand};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use crate::cli::SANDBOX_WORKER;
 
@@ -55,7 +56,12 @@ fn this_program() -> anyhow::Result<PathBuf> {
 }
 
 impl Execution {
-    pub async fn start(store: Arc<dyn Breadcrumbs>, options: &ExecutionOptions) -> anyhow::Result<Self> {
+    /// `system_author` is the agent whose tools are the installation's own, where that is known.
+    pub async fn start(
+        store: Arc<dyn Breadcrumbs>,
+        options: &ExecutionOptions,
+        system_author: Option<Uuid>,
+    ) -> anyhow::Result<Self> {
         let sandbox =
             Sandbox::start(SandboxOptions::new(worker_command()?)).await.context("the sandbox cannot start")?;
         let sandbox = Arc::new(sandbox);
@@ -64,7 +70,8 @@ impl Execution {
         let executors = Executors::new()
             .with_code(Arc::new(SandboxExecutor::new(sandbox.clone(), egress.clone())))
             .with_native("http", Arc::new(RestExecutor::new(egress)));
-        let mut settings = RunnerOptions::default();
+        let mut settings =
+            RunnerOptions { system_authors: system_author.into_iter().collect(), ..RunnerOptions::default() };
         if let Some(most) = options.max_calls {
             settings.max_calls = most;
         }

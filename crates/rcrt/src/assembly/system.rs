@@ -17,7 +17,7 @@ use crate::progress::Progress;
 pub struct System {
     database: Option<Database>,
     agents: Option<Agents>,
-    token_file: Option<TokenFile>,
+    token_files: Vec<TokenFile>,
     front: Option<Front>,
     execution: Option<Execution>,
 }
@@ -37,29 +37,31 @@ impl System {
         Ok(())
     }
 
-    /// The HTTP server, and the token file. Gives the token.
+    /// The HTTP server, and the token files in the data folder: the first agent's and the runner's. Gives the first.
     pub fn open_front(
         &mut self,
         listener: TcpListener,
         auth: AuthMode,
         token_key: &[u8],
-        token_path: &Path,
+        data: &Path,
     ) -> anyhow::Result<String> {
         let key = TokenKey::from_bytes(token_key)?;
-        let first = self.agents()?.first.clone();
+        let Agents { first, runner, .. } = self.agents()?.clone();
         let tenancy: Arc<dyn Tenancy> = self.store()?;
         let front = Front::open(listener, auth, key.clone(), tenancy)?;
         self.front = Some(front);
-        let (file, token) = TokenFile::write(token_path.to_owned(), key, first)?;
-        self.token_file = Some(file);
+        let (file, token) = TokenFile::write(data.join("token"), key.clone(), first)?;
+        self.token_files.push(file);
+        let (file, _) = TokenFile::write(data.join("runner.token"), key, runner)?;
+        self.token_files.push(file);
         Ok(token)
     }
 
     /// The runner, beside the store.
     pub async fn start_runner(&mut self, options: &ExecutionOptions) -> anyhow::Result<()> {
-        let runner = self.agents()?.runner.clone();
+        let Agents { runner, seeder, .. } = self.agents()?.clone();
         let store = self.acting_as(runner)?;
-        self.execution = Some(Execution::start(store, options).await?);
+        self.execution = Some(Execution::start(store, options, Some(seeder.agent_id)).await?);
         Ok(())
     }
 
@@ -113,7 +115,7 @@ impl System {
         if let Some(front) = self.front {
             front.close(hurry).await;
         }
-        if let Some(file) = self.token_file {
+        for file in self.token_files {
             file.stop().await;
         }
         if let Some(database) = self.database {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::keys::replace_private;
 
-const LIFETIME: Duration = Duration::from_hours(7 * 24);
+const LIFETIME: Duration = Duration::from_hours(30 * 24);
 const RENEW_EVERY: Duration = Duration::from_hours(12);
 const RETRY_EVERY: Duration = Duration::from_mins(1);
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use serde_json::json;
+use validate::Author;
 
 use crate::config::Config;
 use crate::exit::Failure;
@@ -70,11 +71,13 @@ impl Bootstrap {
     }
 }
 
+/// The rules are those for users' tools: by them a runner judges what this command's agent writes.
 fn read(folder: Option<PathBuf>) -> anyhow::Result<SeedSet> {
+    let author = Author::User;
     match folder {
-        Some(folder) => SeedSet::read(&folder),
-        None if Path::new(embedded::NAME).is_dir() => SeedSet::read(Path::new(embedded::NAME)),
-        None => Ok(SeedSet::embedded()),
+        Some(folder) => SeedSet::read(&folder, author),
+        None if Path::new(embedded::NAME).is_dir() => SeedSet::read(Path::new(embedded::NAME), author),
+        None => Ok(SeedSet::embedded(author)),
     }
 }
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use breadcrumb::{Breadcrumbs, Tenancy};
 use clap::Args;
+use client::Client;
 
 use crate::assembly::{self, Agents, DatabaseOptions, Execution, ExecutionOptions};
 use crate::config::Config;
-use crate::connection;
 use crate::keys::Keys;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -17,7 +17,7 @@ use crate::signals::Signals;
 /// Start a runner, beside the store (--database-url) or for a server (--server)
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-With --server it works over HTTP, with the token of the data folder, --token, or an agent's key (RCRT_OWNER_ID, \
+With --server it works over HTTP, with the runner's token of the data folder, --token, or an agent's key (RCRT_OWNER_ID, \
 RCRT_AGENT_ID, RCRT_AGENT_KEY) whose role is runner. With --database-url it works on the store itself, with the keys \
 of the data folder. With neither it asks the server of the data folder.
 
@@ -49,6 +49,7 @@ impl Runner {
     }
 
     async fn work(&self, config: &Config, parts: &mut Parts) -> anyhow::Result<()> {
+        let mut seeder = None;
         let breadcrumbs: Arc<dyn Breadcrumbs> = match (&config.server, &self.database.database_url) {
             (None, Some(url)) => {
                 let progress = Progress::new();
@@ -57,13 +58,18 @@ impl Runner {
                 parts.store = Some(store.clone());
                 let agents = Agents::ensure(&*store).await.context("the default tenant cannot be set up")?;
                 progress.done();
+                seeder = Some(agents.seeder.agent_id);
                 store.acting_as(agents.runner)
             }
-            _ => connection::store(config)?,
+            // The runner's own agent: runners that work side by side must be the same one.
+            _ => {
+                let credentials = config.credentials_or(&config.runner_token_file())?;
+                Arc::new(Client::new(config.server_url()?, credentials))
+            }
         };
         // A wrong address or token is told now, not retried for ever.
         breadcrumbs.latest_event().await.context("the store does not answer")?;
-        let execution = Execution::start(breadcrumbs, &self.execution).await?;
+        let execution = Execution::start(breadcrumbs, &self.execution, seeder).await?;
         tracing::info!("the runner is at work");
         parts.execution.insert(execution).lost().await
     }

@@ -80,7 +80,7 @@ impl Server {
         folder.announce(base_url.as_str())?;
         let (data, token_key) = (folder.path(), folder.keys.token);
         system.open_store(folder, &self.database, progress).await?;
-        system.open_front(listener, auth, &token_key, &data.join("token"))?;
+        system.open_front(listener, auth, &token_key, &data)?;
         progress.done();
         let base = base_url.as_str().trim_end_matches('/');
         if output.is_json() {

@@ -20,12 +20,12 @@ Writes NAME.json and NAME.ts, ready for `rcrt tool validate` and `rcrt bootstrap
 
 Examples:
   rcrt tool new weather --template http-api --dir my-tools
-  rcrt tool new totals --template data")]
+  rcrt tool new totals --template data --set schema=order.v1")]
 pub struct New {
     /// The tool's name: a letter or _, then letters, digits, _, - and .
     name: String,
     /// What it is to be like
-    #[arg(long, env = "RCRT_TEMPLATE", default_value = "data")]
+    #[arg(long, env = "RCRT_TEMPLATE", default_value = "transform")]
     template: Kind,
     /// What it does, in a sentence: agents choose tools by it
     #[arg(long, value_name = "TEXT")]

@@ -10,6 +10,7 @@ use client::{Client, Credentials};
 use serde_json::json;
 use url::Url;
 use uuid::Uuid;
+use validate::Author;
 
 use crate::assembly::{self, DataFolder, DatabaseOptions, ExecutionOptions, System};
 use crate::commands::server::Auth;
@@ -59,13 +60,13 @@ impl Up {
         let ended = tokio::select! {
             ended = self.serve(config, output, auth, &progress, &mut system) => ended,
             () = signals.stop.cancelled() => {
-                progress.say("stopping; running calls are finished first (Ctrl-C again to leave them)");
+                progress.say("Stopping: running calls may end first (Ctrl-C again to leave them)");
                 Ok(())
             }
         };
         system.close(&signals.hurry).await;
         if ended.is_ok() {
-            progress.say("stopped");
+            progress.say("Stopped");
         }
         ended
     }
@@ -87,13 +88,13 @@ impl Up {
         let (data, token_key) = (folder.path(), folder.keys.token);
 
         system.open_store(folder, &self.database, progress).await?;
-        progress.step("starting the server and the runner");
-        let token = system.open_front(listener, auth, &token_key, &data.join("token"))?;
+        progress.step("Starting the server and the runner");
+        let token = system.open_front(listener, auth, &token_key, &data)?;
         if !self.no_seed {
             self.seed(system).await?;
         }
         system.start_runner(&self.execution).await?;
-        progress.step("calling the calculator");
+        progress.step("Calling the calculator");
         let (response, took) = tokio::select! {
             answer = first_call(&base_url, token) => answer?,
             reason = system.lost() => return Err(reason),
@@ -117,7 +118,9 @@ impl Up {
         let seeder = system.agents()?.seeder.clone();
         let options = seed::Options { only_own: Some(seeder.agent_id), ..seed::Options::default() };
         let store = system.acting_as(seeder)?;
-        let set = tokio::task::spawn_blocking(SeedSet::embedded).await.context("the seeds were not read")?;
+        let set = tokio::task::spawn_blocking(|| SeedSet::embedded(Author::System))
+            .await
+            .context("the seeds were not read")?;
         let rows = seed::apply(&*store, &set, options).await.context("the seeds cannot be written")?;
         for row in &rows {
             match row.what {

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use breadcrumb::NewBreadcrumb;
+use validate::Author;
 
 use super::find::SEED_TAG;
 use crate::embedded;
@@ -46,23 +47,24 @@ impl Seed {
 
 impl SeedSet {
     /// The set that this binary carries.
-    pub fn embedded() -> Self {
+    pub fn embedded(author: Author) -> Self {
         let files = embedded::FILES.iter().map(|&(path, text)| (path.to_owned(), text.to_owned())).collect();
-        Self::judge(embedded::NAME, &files)
+        Self::judge(embedded::NAME, &files, author)
     }
 
-    /// Every JSON file below a folder, with the sources beside them. The folder's name is the set's.
-    pub fn read(folder: &Path) -> anyhow::Result<Self> {
+    /// Every JSON file below a folder, with the sources beside them. The folder's name is the set's. The tools are
+    /// judged by the rules for the author that they are written as.
+    pub fn read(folder: &Path, author: Author) -> anyhow::Result<Self> {
         let absolute = folder
             .canonicalize()
             .map_err(|error| Failure::Usage(format!("{} is no folder that can be read: {error}", folder.display())))?;
         let mut files = BTreeMap::new();
         collect(&absolute, "", &mut files)?;
         let name = absolute.file_name().map_or("root".into(), |name| name.to_string_lossy().into_owned());
-        Ok(Self::judge(&name, &files))
+        Ok(Self::judge(&name, &files, author))
     }
 
-    fn judge(name: &str, files: &BTreeMap<String, String>) -> Self {
+    fn judge(name: &str, files: &BTreeMap<String, String>, author: Author) -> Self {
         let mut set = Self {
             name: name.chars().take(60).collect(),
             seeds: Vec::new(),
@@ -70,7 +72,7 @@ impl SeedSet {
             warnings: Vec::new(),
         };
         for path in files.keys().filter(|path| tool_file::is_record(path)) {
-            let file = ToolFile::read(path, files, Judge::Any);
+            let file = ToolFile::read(path, files, Judge::Any(author));
             set.warnings.extend(file.warnings.iter().map(ToString::to_string));
             match file.record {
                 Some(record) if file.errors.is_empty() => {
