@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use breadcrumb::{Breadcrumbs, Event, EventNumber, EventStream, StoreError};
+use breadcrumb::{Event, EventNumber, EventStream, StoreError};
 use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
 use reqwest::{
@@ -28,12 +28,7 @@ const UNREADABLE: u32 = 5;
 /// Follows every event after this number, or every one from now on. The first connection is made before this returns,
 /// so that a wrong token is told at once.
 pub(crate) async fn follow(client: Client, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
-    let last = match after {
-        Some(number) => number,
-        // Pinned down once, so that reconnecting before the first event loses none.
-        None => client.latest_event().await?,
-    };
-    let mut subscription = Subscription { client, last, connection: None, failures: 0, unreadable: 0 };
+    let mut subscription = Subscription { client, last: after, connection: None, failures: 0, unreadable: 0 };
     while subscription.connection.is_none() {
         if subscription.failures == ATTEMPTS {
             return Err(StoreError::Unavailable("the event stream cannot be reached".into()));
@@ -53,7 +48,8 @@ pub(crate) async fn follow(client: Client, after: Option<EventNumber>) -> Result
 
 struct Subscription {
     client: Client,
-    last: EventNumber,
+    /// The newest number seen. Never absent once a connection was made: the server's first ping names where it starts.
+    last: Option<EventNumber>,
     connection: Option<Connection>,
     /// Connections in a row that failed before they told anything.
     failures: u32,
@@ -75,7 +71,7 @@ impl Subscription {
                     }
                 }
                 Err(why) => {
-                    tracing::debug!(why, last = self.last.0, "the event stream broke; connecting again");
+                    tracing::debug!(why, last = ?self.last, "the event stream broke; connecting again");
                     self.connection = None;
                 }
             }
@@ -89,8 +85,9 @@ impl Subscription {
         // Counted before the attempt: a connection that breaks before it says anything is a failure too.
         self.failures = self.failures.saturating_add(1);
         match Connection::open(&self.client, self.last).await {
-            Ok(connection) => {
+            Ok((connection, start)) => {
                 self.connection = Some(connection);
+                self.last = self.last.or(start);
                 Ok(())
             }
             Err(error) if error.is_retryable() => {
@@ -107,15 +104,16 @@ impl Subscription {
             Ok(None) => Ok(None),
             Ok(Some(event)) => {
                 self.unreadable = 0;
-                let news = event.number > self.last;
-                self.last = self.last.max(event.number);
+                let news = Some(event.number) > self.last;
+                self.last = self.last.max(Some(event.number));
                 Ok(news.then_some(event))
             }
             Err(why) => {
                 self.connection = None;
                 self.unreadable += 1;
                 if self.unreadable >= UNREADABLE {
-                    return Err(StoreError::Internal(format!("the event after {} cannot be read: {why}", self.last)));
+                    let last = self.last.unwrap_or_default();
+                    return Err(StoreError::Internal(format!("the event after {last} cannot be read: {why}")));
                 }
                 Ok(None)
             }
@@ -147,25 +145,42 @@ struct Connection {
 }
 
 impl Connection {
-    async fn open(client: &Client, last: EventNumber) -> Result<Self, StoreError> {
+    /// A connection that has said hello, and where it starts.
+    async fn open(client: &Client, last: Option<EventNumber>) -> Result<(Self, Option<EventNumber>), StoreError> {
+        let bytes = Self::request(client, last).await?;
+        let mut connection = Self { bytes, parser: Parser::default(), ready: VecDeque::new() };
+        let hello = connection.next().await.map_err(StoreError::Unavailable)?;
+        let start = hello.id.parse().ok().map(EventNumber);
+        if !matches!(read(&hello), Ok(None)) {
+            // No greeting, but news already.
+            connection.ready.push_front(hello);
+            return Ok((connection, None));
+        }
+        Ok((connection, start))
+    }
+
+    async fn request(
+        client: &Client,
+        last: Option<EventNumber>,
+    ) -> Result<BoxStream<'static, reqwest::Result<Bytes>>, StoreError> {
         let mut renewed = false;
         loop {
             let authorization = client.authorization().await?;
-            let sending = client
+            let mut sending = client
                 .http()?
                 .get(client.url(&["events", "stream"])?)
                 .header(ACCEPT, "text/event-stream")
-                .header("last-event-id", last.to_string())
-                .header(AUTHORIZATION, &authorization)
-                .send();
-            let answer = tokio::time::timeout(ANSWER_TIME, sending)
+                .header(AUTHORIZATION, &authorization);
+            if let Some(last) = last {
+                sending = sending.header("last-event-id", last.to_string());
+            }
+            let answer = tokio::time::timeout(ANSWER_TIME, sending.send())
                 .await
                 .map_err(|_| StoreError::Unavailable("no answer in time".into()))?
                 .map_err(|error| StoreError::Unavailable(reason(&error)))?;
             let status = answer.status();
             if status.is_success() {
-                let bytes = answer.bytes_stream().boxed();
-                return Ok(Self { bytes, parser: Parser::default(), ready: VecDeque::new() });
+                return Ok(answer.bytes_stream().boxed());
             }
             if status == StatusCode::UNAUTHORIZED && !renewed && client.tokens.refused(&authorization) {
                 renewed = true;

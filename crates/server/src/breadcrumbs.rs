@@ -7,7 +7,7 @@ use axum::{
 };
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
-    ContextMatch, Created, DEFAULT_PAGE, MAX_PAGE, NewBreadcrumb, Selector, TextSearch, Violations,
+    ContextMatch, Created, DEFAULT_PAGE, NewBreadcrumb, Selector, TextSearch, Violations,
 };
 
 use crate::{
@@ -175,11 +175,8 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<Breadcrum
         include_context: query.take_as("include_context", "true or false", false),
         selector,
     };
-    if !(1..=MAX_PAGE).contains(&wanted.limit) {
-        query.wrong("limit", format!("is {}; must be a number from 1 to {MAX_PAGE}", wanted.limit));
-    }
     query.finish(&["tag", "any_tag", "schema_name", "context_match", "limit", "offset", "include_context"])?;
-    check(&wanted.selector)?;
+    wanted.check().map_err(as_parameters)?;
     Ok(Json(caller.store.list(&wanted).await?))
 }
 
@@ -215,7 +212,7 @@ pub async fn search(caller: Caller, mut query: Query) -> Result<Json<Vec<Breadcr
         query.wrong("nn", format!("is {}; must be a number from 1 to 100", wanted.nn));
     }
     query.finish(&["q", "nn", "tag", "any_tag", "schema_name", "context_match", "include_context"])?;
-    check(&wanted.selector)?;
+    wanted.selector.check().map_err(as_parameters)?;
     Ok(Json(caller.store.search(&wanted).await?))
 }
 
@@ -234,14 +231,12 @@ fn selector(query: &mut Query) -> Selector {
     }
 }
 
-/// Checks a selector; its fields have other names in a query.
-fn check(selector: &Selector) -> Result<(), Violations> {
-    selector.check().map_err(|mut found| {
-        for violation in &mut found.0 {
-            violation.field = violation.field.replace("all_tags", "tag").replace("any_tags", "any_tag");
-        }
-        found
-    })
+/// The fields of a selector have other names in a query.
+fn as_parameters(mut found: Violations) -> Violations {
+    for violation in &mut found.0 {
+        violation.field = violation.field.replace("all_tags", "tag").replace("any_tags", "any_tag");
+    }
+    found
 }
 
 fn versioned(record: Breadcrumb) -> Response {

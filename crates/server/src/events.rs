@@ -72,12 +72,14 @@ pub async fn stream(
     query.finish(&["last_event_id", "token"])?;
     // A browser that reconnects repeats the old query, but its header is new.
     let header = one_header(&headers, "last-event-id")?.filter(|text| !text.is_empty()).map(str::to_owned);
-    let start = match header.or(asked) {
-        Some(text) => number(&text)?,
-        // Pinned down now, so that a stream cut off before its first event loses none.
+    let after = header.or(asked).as_deref().map(number).transpose()?;
+    let start = match after {
+        Some(number) => number,
+        // Told in the first ping, so that a stream cut off before its first event can be taken up without a gap. (It
+        // is the newest number that is sure to be complete, so such a stream may hear a few events from just before.)
         None => caller.store.latest_event().await?,
     };
-    let events = caller.store.events(Some(start)).await?;
+    let events = caller.store.events(after).await?;
     let feed = Feed::new(state, caller, events, start);
     let messages = futures::stream::unfold(feed, |mut feed| async move {
         let message = feed.next().await?;

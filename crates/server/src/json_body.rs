@@ -10,7 +10,7 @@ use axum::{
 use breadcrumb::{MAX_RECORD_BYTES, Violations};
 use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::problem::Problem;
 
@@ -67,8 +67,12 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::unsupported_media_type(format!("the body must be application/json; {seen}")))
 }
 
-/// Reads one JSON document, whole.
+/// Reads one JSON object, whole. (Serde would take an array for an object's fields, by their order.)
 pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
+    if text.trim_ascii_start().first() != Some(&b'{') {
+        serde_json::from_slice::<IgnoredAny>(text).map_err(|error| problem("", &error))?;
+        return Err(Problem::invalid("", "the body must be a JSON object"));
+    }
     let mut reader = serde_json::Deserializer::from_slice(text);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
         let field = error.path().to_string();
