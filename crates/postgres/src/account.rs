@@ -66,6 +66,8 @@ impl Account {
                 "--clear-groups".into(),
                 "--inh-caps=+dac_override".into(),
                 "--ambient-caps=+dac_override".into(),
+                // Without it, access(2) would not count the capability.
+                "--securebits=+no_setuid_fixup".into(),
             ]),
         }
         if !setpriv.is_empty() {

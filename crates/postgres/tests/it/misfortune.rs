@@ -1,3 +1,5 @@
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -74,13 +76,24 @@ async fn a_server_that_cannot_start_says_why() {
 
 /// A server as a killed owner leaves it: nobody holds the folder's lock.
 fn leave_behind(program: &Path, cluster: &Path) -> Child {
-    let mut command = if nix::unistd::Uid::effective().is_root() {
-        let mut command = Command::new("unshare");
-        command.args(["--user", "--map-user=1000", "--map-group=1000", "--"]).arg(program);
-        command
-    } else {
-        Command::new(program)
+    let owner = cluster.metadata().unwrap();
+    let words: Vec<String> = match (nix::unistd::Uid::effective().is_root(), owner.uid()) {
+        (false, _) => Vec::new(),
+        (true, 0) => ["unshare", "--user", "--map-user=1000", "--map-group=1000", "--"].map(String::from).into(),
+        (true, uid) => vec![
+            "setpriv".to_owned(),
+            format!("--reuid={uid}"),
+            format!("--regid={}", owner.gid()),
+            "--clear-groups".to_owned(),
+            "--inh-caps=+dac_override".to_owned(),
+            "--ambient-caps=+dac_override".to_owned(),
+            "--securebits=+no_setuid_fixup".to_owned(),
+            "--".to_owned(),
+        ],
     };
+    let mut words = words.into_iter().map(OsString::from).chain([program.into()]);
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words);
     // A relative folder: Postgres takes it for one under the cluster.
     command.arg("-D").arg(cluster).args(["-c", "listen_addresses=", "-c", "unix_socket_directories=."]);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
