@@ -8,12 +8,12 @@ pub mod egress;
 mod executor;
 mod registry;
 pub mod rest;
-// mod sandboxed;
+mod sandboxed;
 mod world;
 
 pub use chain::Chain;
 pub use executor::{Executor, ToolCall, ToolOutput};
 pub use registry::Executors;
 pub use rest::RestExecutor;
-// pub use sandboxed::SandboxExecutor;
+pub use sandboxed::SandboxExecutor;
 pub use world::CallWorld;

@@ -27,7 +27,11 @@ impl SandboxExecutor {
         Self { sandbox, egress, scripts: Mutex::default() }
     }
 
-    async fn script(&self, definition: &ToolDefinition, version: Version) -> Result<(Arc<Script>, ToolCode), ToolFailure> {
+    async fn script(
+        &self,
+        definition: &ToolDefinition,
+        version: Version,
+    ) -> Result<(Arc<Script>, ToolCode), ToolFailure> {
         let Implementation::Code(code) = &definition.implementation else {
             return Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool has no code that a sandbox could run"));
         };
@@ -59,7 +63,7 @@ impl Executor for SandboxExecutor {
     async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
         let prepared = async {
             let (script, code) = self.script(&call.definition, (call.tool_id, call.tool_version)).await?;
-            let world = CallWorld::new(self.egress.clone(), &call).map_err(bad_net)?;
+            let world = CallWorld::new(self.egress.clone(), &call).map_err(|problem| bad_net(&problem))?;
             Ok::<_, ToolFailure>((script, code, Arc::new(world)))
         };
         let (script, code, world) = match prepared.await {
@@ -90,10 +94,10 @@ impl Executor for SandboxExecutor {
 }
 
 fn read_rules(definition: &ToolDefinition) -> Result<NetRules, ToolFailure> {
-    NetRules::read(&definition.permissions.net).map_err(bad_net)
+    NetRules::read(&definition.permissions.net).map_err(|problem| bad_net(&problem))
 }
 
-fn bad_net(problem: String) -> ToolFailure {
+fn bad_net(problem: &str) -> ToolFailure {
     let error = json!({"field": "permissions.net", "message": problem});
     ToolFailure::new(ErrorCode::ExecutionFailed, format!("permissions.net: {problem}"))
         .with_details(json!({"errors": [error]}))

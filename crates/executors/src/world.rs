@@ -47,7 +47,7 @@ impl CallWorld {
         if !self.chain.is_empty() {
             self.chain.mark(&mut record.tags, 1);
         }
-        let created = self.breadcrumbs.create(record, None).await.map_err(op_error)?;
+        let created = self.breadcrumbs.create(record, None).await.map_err(|error| op_error(&error))?;
         Ok(json!({"id": created.id, "version": created.version}))
     }
 
@@ -55,19 +55,19 @@ impl CallWorld {
         let id = record_id("updateBreadcrumb", id)?;
         let mut changes: BreadcrumbChanges = read("updateBreadcrumb", changes)?;
         refuse_response(changes.schema_name.as_deref())?;
-        let record = self.breadcrumbs.get(id).await.map_err(op_error)?;
+        let record = self.breadcrumbs.get(id).await.map_err(|error| op_error(&error))?;
         refuse_response(record.schema_name.as_deref())?;
         if !self.chain.is_empty() {
             self.chain.mark(changes.tags.get_or_insert(record.tags), version.saturating_add(1));
         }
-        let changed = self.breadcrumbs.update(id, version, changes).await.map_err(op_error)?;
-        to_value(BreadcrumbView::from(changed))
+        let written = self.breadcrumbs.update(id, version, changes).await.map_err(|error| op_error(&error))?;
+        to_value(BreadcrumbView::from(written))
     }
 
     async fn delete(&self, id: &str) -> Result<Value, OpError> {
         let id = record_id("deleteBreadcrumb", id)?;
-        refuse_response(self.breadcrumbs.get(id).await.map_err(op_error)?.schema_name.as_deref())?;
-        self.breadcrumbs.delete(id, None).await.map_err(op_error)?;
+        refuse_response(self.breadcrumbs.get(id).await.map_err(|error| op_error(&error))?.schema_name.as_deref())?;
+        self.breadcrumbs.delete(id, None).await.map_err(|error| op_error(&error))?;
         Ok(json!({"id": id, "deleted": true}))
     }
 
@@ -80,8 +80,8 @@ impl CallWorld {
             offset: query.offset.unwrap_or(0),
             include_context: query.include_context.unwrap_or(false),
         };
-        query.check().map_err(|violations| op_error(violations.into()))?;
-        to_value(self.breadcrumbs.list(&query).await.map_err(op_error)?)
+        query.check().map_err(|violations| op_error(&violations.into()))?;
+        to_value(self.breadcrumbs.list(&query).await.map_err(|error| op_error(&error))?)
     }
 
     /// Full-text search, until records have embeddings.
@@ -98,8 +98,8 @@ impl CallWorld {
             selector: with_tag(Selector { any_tags, all_tags, schema_name, context_match }, tag),
             include_context: include_context.unwrap_or(true),
         };
-        search.selector.check().map_err(|violations| op_error(violations.into()))?;
-        to_value(self.breadcrumbs.search(&search).await.map_err(op_error)?)
+        search.selector.check().map_err(|violations| op_error(&violations.into()))?;
+        to_value(self.breadcrumbs.search(&search).await.map_err(|error| op_error(&error))?)
     }
 
     async fn secret(&self, wanted: &str, reason: &str) -> Result<Value, OpError> {
@@ -112,7 +112,7 @@ impl CallWorld {
         if by_id.is_none() && !self.required_secrets.iter().any(|name| name == wanted) {
             return Err(denied());
         }
-        let secrets = self.breadcrumbs.secrets().await.map_err(op_error)?;
+        let secrets = self.breadcrumbs.secrets().await.map_err(|error| op_error(&error))?;
         let found = secrets.into_iter().find(|secret| match by_id {
             Some(id) => secret.id == id && self.required_secrets.contains(&secret.name),
             None => secret.name == wanted,
@@ -125,7 +125,7 @@ impl CallWorld {
         };
         let reason: String = reason.chars().take(500).collect();
         let reason = format!("tool {}, request {}: {reason}", self.tool, self.request_id);
-        self.breadcrumbs.decrypt_secret(secret.id, &reason).await.map(Value::String).map_err(op_error)
+        self.breadcrumbs.decrypt_secret(secret.id, &reason).await.map(Value::String).map_err(|error| op_error(&error))
     }
 }
 
@@ -139,7 +139,7 @@ impl sandbox::World for CallWorld {
         match call {
             ApiCall::GetBreadcrumb { id } => {
                 let id = record_id("getBreadcrumb", &id)?;
-                to_value(BreadcrumbView::from(self.breadcrumbs.get(id).await.map_err(op_error)?))
+                to_value(BreadcrumbView::from(self.breadcrumbs.get(id).await.map_err(|error| op_error(&error))?))
             }
             ApiCall::CreateBreadcrumb { record } => self.create(record).await,
             ApiCall::UpdateBreadcrumb { id, version, changes } => self.update(&id, version, changes).await,
@@ -216,8 +216,8 @@ fn to_value(shape: impl serde::Serialize) -> Result<Value, OpError> {
 }
 
 /// A store's refusal, as the tool sees it. Faults of ours are logged here and not shown.
-fn op_error(error: StoreError) -> OpError {
-    let name = match &error {
+fn op_error(error: &StoreError) -> OpError {
+    let name = match error {
         StoreError::NotFound { .. } => "NotFound",
         StoreError::VersionConflict { .. } => "VersionConflict",
         StoreError::Invalid(_) | StoreError::IdempotencyMismatch => "InvalidArguments",

@@ -1,1 +1,27 @@
-//! Runner.
+//! Claims calls, finds their tools, runs them, and writes the answers; follows the store's events, so that a tool that
+//! is written is live at once; keeps leases, caps and its word on shutdown.
+//!
+//! It knows the store only as [`breadcrumb::Breadcrumbs`] and what runs a tool only as [`executors::Executor`]. It
+//! deliberately does not know Postgres, HTTP, the engine, or whether others run beside it: what must happen once across
+//! runners is decided in the store, by leases and idempotency keys.
+
+mod answering;
+mod backoff;
+mod bootstrap;
+mod call;
+mod claiming;
+mod following;
+mod leases;
+mod loading;
+mod nearest;
+mod options;
+mod preparing;
+mod registry;
+mod room;
+mod runner;
+mod subscriptions;
+mod telemetry;
+mod tool_errors;
+
+pub use options::RunnerOptions;
+pub use runner::{Runner, RunnerError};

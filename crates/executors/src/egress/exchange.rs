@@ -84,7 +84,7 @@ impl Egress {
             .options
             .allowed_private
             .iter()
-            .any(|allowed| allowed.host == host && allowed.port.is_none_or(|p| p == port))
+            .any(|allowed| allowed.covers(&host) && allowed.port.is_none_or(|p| p == port))
         {
             return Ok(&self.private);
         }

@@ -45,11 +45,14 @@ impl std::fmt::Display for Host {
     }
 }
 
-/// `example.com`, `example.com:8443`, `10.0.0.7`, `[fd00::1]:80`. Without a port: the ports of http and https.
+/// `example.com`, `example.com:8443`, `*.example.com`, `10.0.0.7`, `[fd00::1]:80`. Without a port: the ports of http
+/// and https.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostEntry {
     pub host: Host,
     pub port: Option<u16>,
+    /// Every name under the host, at any depth, but not the host itself.
+    pub subdomains: bool,
 }
 
 impl HostEntry {
@@ -57,7 +60,7 @@ impl HostEntry {
         let wrong =
             || format!("{text:?} is no host; write host or host:port, such as api.example.com or 10.0.0.7:8080");
         if let Ok(address) = text.parse::<Ipv6Addr>() {
-            return Ok(Self { host: Host::Address(address.into()), port: None });
+            return Ok(Self { host: Host::Address(address.into()), port: None, subdomains: false });
         }
         let (host, port) = match text.rsplit_once(':') {
             Some((host, port)) if !port.ends_with(']') => {
@@ -67,14 +70,30 @@ impl HostEntry {
             }
             _ => (text, None),
         };
+        let (host, subdomains) = host.strip_prefix("*.").map_or((host, false), |rest| (rest, true));
         if host.contains(['*', '%']) {
             return Err(wrong());
         }
-        Ok(Self { host: Host::parse(host).ok_or_else(wrong)?, port })
+        let host = Host::parse(host).ok_or_else(wrong)?;
+        match &host {
+            Host::Name(name) if subdomains && !name.contains('.') => Err(wrong()),
+            Host::Address(_) if subdomains => Err(wrong()),
+            _ => Ok(Self { host, port, subdomains }),
+        }
     }
 
+    /// Whether a tool with this entry may go there.
     pub fn admits(&self, host: &Host, port: u16) -> bool {
-        self.host == *host && self.port.map_or(is_web_port(port), |named| named == port)
+        self.covers(host) && self.port.map_or(is_web_port(port), |named| named == port)
+    }
+
+    pub(super) fn covers(&self, host: &Host) -> bool {
+        match (&self.host, host) {
+            (Host::Name(base), Host::Name(name)) if self.subdomains => {
+                name.strip_suffix(base.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            }
+            (mine, other) => !self.subdomains && mine == other,
+        }
     }
 }
 
@@ -85,9 +104,10 @@ pub fn is_web_port(port: u16) -> bool {
 
 impl std::fmt::Display for HostEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.port {
-            Some(port) => write!(f, "{}:{port}", self.host),
-            None => self.host.fmt(f),
+        if self.subdomains {
+            f.write_str("*.")?;
         }
+        self.host.fmt(f)?;
+        self.port.map_or(Ok(()), |port| write!(f, ":{port}"))
     }
 }

@@ -71,11 +71,11 @@ impl Egress {
     /// A gate on the machine's own name service.
     pub fn new(options: EgressOptions) -> Result<Self, EgressError> {
         let resolver = SystemResolver::new().map_err(EgressError::Resolver)?;
-        Self::with_resolver(options, Arc::new(resolver))
+        Self::with_resolver(options, &(Arc::new(resolver) as Arc<dyn Resolver>))
     }
 
     /// A gate that asks this resolver. Its answers are checked like any.
-    pub fn with_resolver(options: EgressOptions, resolver: Arc<dyn Resolver>) -> Result<Self, EgressError> {
+    pub fn with_resolver(options: EgressOptions, resolver: &Arc<dyn Resolver>) -> Result<Self, EgressError> {
         let client = |admits_private| {
             let build = |builder: reqwest::ClientBuilder| {
                 builder

@@ -27,7 +27,7 @@ impl NetRules {
 
     /// One host and port and nothing else.
     pub fn only(host: Host, port: u16) -> Self {
-        Self::Listed(vec![HostEntry { host, port: Some(port) }])
+        Self::Listed(vec![HostEntry { host, port: Some(port), subdomains: false }])
     }
 
     /// The refusal, for the tool's author.

@@ -29,6 +29,8 @@ fn entries_read_host_and_port() {
         ("api.example.com:8443", "api.example.com:8443"),
         ("10.0.0.7", "10.0.0.7"),
         ("10.0.0.7:80", "10.0.0.7:80"),
+        ("*.Example.com", "*.example.com"),
+        ("*.example.com:8443", "*.example.com:8443"),
         ("::1", "[::1]"),
         ("[::1]", "[::1]"),
         ("[::1]:8080", "[::1]:8080"),
@@ -40,7 +42,10 @@ fn entries_read_host_and_port() {
         ".",
         "a..b",
         "*",
-        "*.example.com",
+        "*.com",
+        "*.10.0.0.7",
+        "a.*.com",
+        "*.*.example.com",
         "https://example.com",
         "example.com/path",
         "user@example.com",
@@ -62,13 +67,18 @@ fn entries_read_host_and_port() {
 
 #[test]
 fn a_listed_host_opens_the_web_ports_and_a_listed_port_only_itself() {
-    let rules = listed(&["example.com", "api.example.com:8443"]);
+    let rules = listed(&["example.com", "api.example.com:8443", "*.wild.example"]);
     for (name, port, admitted) in [
         ("example.com", 80, true),
         ("example.com", 443, true),
         ("example.com", 8080, false),
         ("www.example.com", 443, false),
         ("notexample.com", 443, false),
+        ("a.wild.example", 443, true),
+        ("b.a.wild.example", 80, true),
+        ("a.wild.example", 8080, false),
+        ("wild.example", 443, false),
+        ("notwild.example", 443, false),
         ("api.example.com", 8443, true),
         ("api.example.com", 443, false),
     ] {

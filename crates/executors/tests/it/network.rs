@@ -67,7 +67,8 @@ impl Network {
     }
 
     pub fn gate(&self) -> Egress {
-        Egress::with_resolver(self.options.clone(), self.names.clone()).unwrap()
+        let names: Arc<dyn Resolver> = self.names.clone();
+        Egress::with_resolver(self.options.clone(), &names).unwrap()
     }
 }
 

@@ -1,0 +1,197 @@
+//! Writes the one answer of a call, or gives the call back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::{
+    Breadcrumbs, Claim, ErrorCode, MAX_RECORD_BYTES, NewBreadcrumb, Release, StoreError, ToolFailure, ToolRequest,
+    ToolResponse,
+};
+use chrono::Utc;
+use executors::Chain;
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use crate::backoff::{doubled, jittered, persist};
+use crate::claiming::Hints;
+use crate::leases::Held;
+use crate::registry::Tool;
+use crate::telemetry;
+
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+
+pub(crate) struct Answering {
+    pub store: Arc<dyn Breadcrumbs>,
+    pub runner_id: Uuid,
+    pub hints: Arc<Hints>,
+}
+
+/// What is answered.
+pub(crate) struct Answer<'c> {
+    pub claim: &'c Claim,
+    pub held: &'c Held,
+    pub request: &'c ToolRequest,
+}
+
+impl Answering {
+    /// A call that failed before it ran.
+    pub async fn fail(&self, answer: &Answer<'_>, tool: Option<&Tool>, failure: ToolFailure) {
+        let metadata = self.metadata(answer, tool, Map::new());
+        self.write(answer, tool, Err(failure), Duration::ZERO, metadata).await;
+    }
+
+    /// A call that ran: answered, or queued again where the failure may mend and attempts are left.
+    pub async fn finish(
+        &self,
+        answer: &Answer<'_>,
+        tool: &Tool,
+        result: Result<Value, ToolFailure>,
+        elapsed: Duration,
+        metadata: Map<String, Value>,
+    ) {
+        if let Err(failure) = &result
+            && failure.is_retryable
+            && failure.code != ErrorCode::Cancelled
+            && answer.claim.attempt < tool.definition.limits.max_attempts
+            && self.retry(answer, failure).await
+        {
+            return;
+        }
+        let metadata = self.metadata(answer, Some(tool), metadata);
+        self.write(answer, Some(tool), result, elapsed, metadata).await;
+    }
+
+    /// Gives back a call that was not started.
+    pub async fn give_back(&self, answer: &Answer<'_>) {
+        let release = persist("give a call back", || self.store.release(answer.held.lease, Release::Unstarted));
+        tokio::select! {
+            () = answer.held.lost.cancelled() => {}
+            released = release => match released {
+                Ok(()) => tracing::debug!("the call was given back"),
+                Err(error) => tracing::warn!(%error, "the call cannot be given back; its lease will end"),
+            },
+        }
+    }
+
+    /// True when nothing is left to do here.
+    async fn retry(&self, answer: &Answer<'_>, failure: &ToolFailure) -> bool {
+        let delay = jittered(doubled(FIRST_RETRY, answer.claim.attempt.saturating_sub(1), LONGEST_RETRY));
+        let again = Release::Retry { after_ms: delay.as_millis() as u64 };
+        let released = tokio::select! {
+            () = answer.held.lost.cancelled() => return true,
+            released = persist("queue a call again", || self.store.release(answer.held.lease, again)) => released,
+        };
+        match released {
+            Ok(()) => {
+                tracing::info!(code = %failure.code, delay_ms = delay.as_millis() as u64, "the attempt failed; it will be tried again");
+                self.hints.after(delay);
+                true
+            }
+            Err(StoreError::LeaseLost { .. }) => true,
+            Err(error) => {
+                tracing::warn!(%error, "the call cannot be queued again; it is answered");
+                false
+            }
+        }
+    }
+
+    fn metadata(
+        &self,
+        answer: &Answer<'_>,
+        tool: Option<&Tool>,
+        from_executor: Map<String, Value>,
+    ) -> Map<String, Value> {
+        let mut metadata = from_executor;
+        metadata.insert("attempt".into(), answer.claim.attempt.into());
+        metadata.insert("runner_id".into(), self.runner_id.to_string().into());
+        if let Some(tool) = tool {
+            metadata.insert("tool_id".into(), tool.id.to_string().into());
+            metadata.insert("tool_version".into(), tool.version.into());
+        }
+        let waited = (Utc::now() - answer.claim.queued_at).num_milliseconds().max(0);
+        metadata.insert("since_queued_ms".into(), waited.into());
+        metadata
+    }
+
+    async fn write(
+        &self,
+        answer: &Answer<'_>,
+        tool: Option<&Tool>,
+        result: Result<Value, ToolFailure>,
+        elapsed: Duration,
+        metadata: Map<String, Value>,
+    ) {
+        let mut response = ToolResponse::new(answer.request, result, elapsed.as_millis() as u64, metadata, Utc::now());
+        let mut record = record(answer, &response);
+        if let Some(failure) = unstorable(&record) {
+            response = failed(answer, failure, &response);
+            record = self::record(answer, &response);
+        }
+        match self.complete(answer, &record).await {
+            Ok(()) => {}
+            Err(error @ (StoreError::Invalid(_) | StoreError::TooLarge { .. })) => {
+                tracing::error!(%error, "the store refused a response that looked good here");
+                let failure = ToolFailure::new(ErrorCode::InvalidOutput, "the output cannot be stored");
+                response = failed(answer, failure, &response);
+                if let Err(error) = self.complete(answer, &self::record(answer, &response)).await {
+                    tracing::error!(%error, "a response cannot be written; the lease will end");
+                    return;
+                }
+            }
+            Err(StoreError::LeaseLost { .. }) => {
+                tracing::warn!("the lease was lost; the response is not written");
+                return;
+            }
+            Err(error) => {
+                tracing::error!(%error, "a response cannot be written; the lease will end");
+                return;
+            }
+        }
+        tracing::debug!(status = ?response.status, code = ?response.error_code, took_ms = response.execution_time_ms, "answered");
+        telemetry::answered(tool.map(Tool::name), response.status, elapsed);
+    }
+
+    /// Tries as long as the lease is kept.
+    async fn complete(&self, answer: &Answer<'_>, record: &NewBreadcrumb) -> Result<(), StoreError> {
+        let lease = answer.held.lease;
+        tokio::select! {
+            () = answer.held.lost.cancelled() => Err(StoreError::LeaseLost { request: lease.request }),
+            done = persist("write a response", || self.store.complete(lease, record.clone())) => done.map(|_| ()),
+        }
+    }
+}
+
+fn record(answer: &Answer<'_>, response: &ToolResponse) -> NewBreadcrumb {
+    let mut record = response.record(answer.request);
+    let chain = Chain::of_request(&answer.claim.request.tags);
+    if !chain.is_empty() {
+        chain.mark(&mut record.tags, 1);
+    }
+    record
+}
+
+/// Why the store would not take this response. Splitting what is too large into chunks belongs here.
+fn unstorable(record: &NewBreadcrumb) -> Option<ToolFailure> {
+    let violations = record.check().err()?;
+    let size = serde_json::to_string(&record.context).map_or(0, |text| text.len());
+    if size > MAX_RECORD_BYTES {
+        let message = format!("the result is {size} bytes of JSON; at most {MAX_RECORD_BYTES} fit into a response");
+        let details = json!({"size_bytes": size, "limit_bytes": MAX_RECORD_BYTES});
+        return Some(ToolFailure::new(ErrorCode::ResourceExhausted, message).with_details(details));
+    }
+    let message = format!("the output cannot be stored: {violations}");
+    Some(ToolFailure::new(ErrorCode::InvalidOutput, message).with_details(json!({"violations": violations.0})))
+}
+
+/// The same response with a failure in place of its result; what executors added may be what is wrong.
+fn failed(answer: &Answer<'_>, failure: ToolFailure, before: &ToolResponse) -> ToolResponse {
+    let ours = ["attempt", "runner_id", "tool_id", "tool_version", "since_queued_ms"];
+    let metadata: Map<String, Value> = before
+        .metadata
+        .iter()
+        .filter(|(key, _)| ours.contains(&key.as_str()))
+        .map(|(k, v)| (k.clone(), v.clone()))
+        .collect();
+    ToolResponse::new(answer.request, Err(failure), before.execution_time_ms, metadata, Utc::now())
+}

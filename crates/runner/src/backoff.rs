@@ -1,0 +1,55 @@
+//! Waiting between tries, longer each time and never in step with others.
+
+use std::time::Duration;
+
+use breadcrumb::StoreError;
+use uuid::Uuid;
+
+const FIRST: Duration = Duration::from_millis(100);
+const LONGEST: Duration = Duration::from_secs(5);
+
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    tries: u32,
+}
+
+impl Backoff {
+    pub fn reset(&mut self) {
+        self.tries = 0;
+    }
+
+    pub async fn wait(&mut self) {
+        let delay = jittered(doubled(FIRST, self.tries, LONGEST));
+        self.tries = self.tries.saturating_add(1);
+        tokio::time::sleep(delay).await;
+    }
+}
+
+/// `first`, doubled `times` times, at most `longest`.
+pub(crate) fn doubled(first: Duration, times: u32, longest: Duration) -> Duration {
+    first.saturating_mul(1 << times.min(20)).min(longest)
+}
+
+/// From half of the delay to the whole.
+pub(crate) fn jittered(delay: Duration) -> Duration {
+    // A fresh v4 UUID is the random number at hand.
+    let dice = (Uuid::new_v4().as_u128() >> 64) as u32 & 0xffff;
+    delay / 2 + delay.mul_f64(f64::from(dice) / 65536.0) / 2
+}
+
+/// Asks the store again as long as a retry can help. Drop the future to give up.
+pub(crate) async fn persist<T, F>(what: &'static str, mut ask: impl FnMut() -> F) -> Result<T, StoreError>
+where
+    F: Future<Output = Result<T, StoreError>>,
+{
+    let mut backoff = Backoff::default();
+    loop {
+        match ask().await {
+            Err(error) if error.is_retryable() => {
+                tracing::warn!(what, %error, "the store does not answer; trying again");
+                backoff.wait().await;
+            }
+            other => return other,
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! The leases of all calls under way: one heartbeat for all, and each call hears what its lease became.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use breadcrumb::{Breadcrumbs, Lease, LeaseStatus};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// The most leases in one heartbeat.
+const BATCH: usize = 100;
+
+pub(crate) struct Leases {
+    store: Arc<dyn Breadcrumbs>,
+    lease_ms: u64,
+    book: Mutex<HashMap<Lease, Entry>>,
+    at_once: Notify,
+}
+
+struct Entry {
+    cancel: CancellationToken,
+    lost: CancellationToken,
+    /// When the lease ends if no heartbeat gets through, reckoned from before the store was asked: never later than
+    /// the store's own reckoning.
+    until: Instant,
+}
+
+/// A call's own end of its lease. Dropping it ends the heartbeats.
+pub(crate) struct Held {
+    pub lease: Lease,
+    /// Somebody wants the call to stop.
+    pub cancel: CancellationToken,
+    /// The lease is somebody else's: stop, and write nothing.
+    pub lost: CancellationToken,
+    leases: Arc<Leases>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.leases.book().remove(&self.lease);
+    }
+}
+
+impl Leases {
+    pub fn new(store: Arc<dyn Breadcrumbs>, lease_ms: u64) -> Arc<Self> {
+        Arc::new(Self { store, lease_ms, book: Mutex::default(), at_once: Notify::new() })
+    }
+
+    fn book(&self) -> MutexGuard<'_, HashMap<Lease, Entry>> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn length(&self) -> Duration {
+        Duration::from_millis(self.lease_ms)
+    }
+
+    /// Keeps a lease that was asked for at `asked`.
+    pub fn keep(self: &Arc<Self>, lease: Lease, asked: Instant) -> Held {
+        let (cancel, lost) = (CancellationToken::new(), CancellationToken::new());
+        let entry = Entry { cancel: cancel.clone(), lost: lost.clone(), until: asked + self.length() };
+        self.book().insert(lease, entry);
+        Held { lease, cancel, lost, leases: self.clone() }
+    }
+
+    /// Something happened to this request's record: asks the store how its lease stands, if it is ours.
+    pub fn look_at(&self, request: Uuid) {
+        if self.book().keys().any(|lease| lease.request == request) {
+            self.at_once.notify_one();
+        }
+    }
+
+    /// Beats until stopped.
+    pub async fn run(&self, stop: CancellationToken) {
+        let third = self.length() / 3;
+        let mut next = Instant::now() + third;
+        loop {
+            let wake = self.book().values().map(|entry| entry.until).min().map_or(next, |until| until.min(next));
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = self.at_once.notified() => {}
+                () = sleep_until(wake) => {}
+            }
+            self.give_up_ended();
+            self.beat(third).await;
+            self.give_up_ended();
+            next = Instant::now() + third;
+        }
+    }
+
+    async fn beat(&self, patience: Duration) {
+        let leases: Vec<Lease> = self.book().keys().copied().collect();
+        for batch in leases.chunks(BATCH) {
+            let asked = Instant::now();
+            let answer = timeout(patience, self.store.heartbeat(batch, self.lease_ms)).await;
+            let held = match answer {
+                Ok(Ok(held)) => held,
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, leases = batch.len(), "a heartbeat failed");
+                    continue;
+                }
+                Err(_) => {
+                    tracing::warn!(leases = batch.len(), "a heartbeat got no answer in time");
+                    continue;
+                }
+            };
+            let mut book = self.book();
+            for one in held {
+                let Some(entry) = book.get_mut(&one.lease) else { continue };
+                match one.status {
+                    LeaseStatus::Held => entry.until = asked + self.length(),
+                    LeaseStatus::CancelRequested => {
+                        entry.until = asked + self.length();
+                        entry.cancel.cancel();
+                    }
+                    LeaseStatus::Lost => {
+                        book.remove(&one.lease).inspect(|entry| entry.lost.cancel());
+                    }
+                }
+            }
+        }
+    }
+
+    /// What was not extended in time is lost, whatever the store would say: it may have given the call to another.
+    fn give_up_ended(&self) {
+        let now = Instant::now();
+        self.book().retain(|lease, entry| {
+            let ended = entry.until <= now;
+            if ended {
+                tracing::warn!(request = %lease.request, "the lease ended without a heartbeat");
+                entry.lost.cancel();
+            }
+            !ended
+        });
+    }
+}

@@ -1,0 +1,66 @@
+//! What an operator may set.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use uuid::Uuid;
+
+#[derive(Debug, Clone)]
+pub struct RunnerOptions {
+    /// Names this runner in claims and responses. Default: a new one.
+    pub runner_id: Uuid,
+    /// Calls side by side. Default: 8 for each processor, from 8 to 64: each may hold a process with the tool's memory.
+    /// The sandbox should have as many workers; calls that wait in line there hold their room here.
+    pub max_calls: usize,
+    /// Calls of one tool side by side, so that one tool leaves room for others. Default: three quarters of the default
+    /// `max_calls`.
+    pub max_calls_per_tool: usize,
+    /// How long a claim holds without a heartbeat; the runner beats three times as often. 1 s to 10 min, default 15 s.
+    pub lease: Duration,
+    /// How often the queue is asked when no event says that there is something. Default 3 s.
+    pub poll: Duration,
+    /// How long running calls may go on after the runner was told to stop. Default 10 s.
+    pub drain: Duration,
+    /// How long an executor may take to stop a call that was cancelled or ran out of time, before the call is dropped.
+    /// Default 3 s.
+    pub grace: Duration,
+    /// How long past its own `timeout_ms` a call may be before the runner ends it. Executors keep the limit themselves;
+    /// this is for one that does not. Default 30 s.
+    pub overtime: Duration,
+    /// Tools that are prepared side by side. Default 4.
+    pub max_loads: usize,
+    /// How often the list of tools is compared with the store's, whatever the events said. Default 60 s.
+    pub reconcile: Duration,
+    /// The pause between one answer of a `continuous` tool and its next request. Default 1 s; it doubles with each
+    /// failure in a row, up to 5 min.
+    pub continuous_pause: Duration,
+    /// Agents whose tools are the system's own (those that `rcrt bootstrap` writes as): other rules hold for them.
+    pub system_authors: HashSet<Uuid>,
+}
+
+impl Default for RunnerOptions {
+    fn default() -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let max_calls = (8 * processors).clamp(8, 64);
+        Self {
+            runner_id: Uuid::new_v4(),
+            max_calls,
+            max_calls_per_tool: max_calls * 3 / 4,
+            lease: Duration::from_secs(15),
+            poll: Duration::from_secs(3),
+            drain: Duration::from_secs(10),
+            grace: Duration::from_secs(3),
+            overtime: Duration::from_secs(30),
+            max_loads: 4,
+            reconcile: Duration::from_mins(1),
+            continuous_pause: Duration::from_secs(1),
+            system_authors: HashSet::new(),
+        }
+    }
+}
+
+impl RunnerOptions {
+    pub(crate) fn lease_ms(&self) -> u64 {
+        (self.lease.as_millis() as u64).clamp(1_000, 600_000)
+    }
+}

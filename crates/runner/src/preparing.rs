@@ -1,0 +1,110 @@
+//! From a tool's record to something that can be run, or to what is wrong with it.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::{Breadcrumb, ToolDefinition, ToolFailure, Violations, schema_names};
+use executors::{Executor, Executors};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+use validate::{Author, Schema};
+
+use crate::registry::{Problem, Tool};
+
+/// How long an executor may take to prepare one version.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+pub(crate) struct Preparing {
+    pub executors: Arc<Executors>,
+    pub system_authors: HashSet<Uuid>,
+}
+
+/// One version of a tool's record.
+pub(crate) struct Version<'r> {
+    pub record: &'r Breadcrumb,
+    pub version: i64,
+    pub context: &'r Map<String, Value>,
+    pub tags: &'r [String],
+    pub author: Option<Uuid>,
+}
+
+impl<'r> Version<'r> {
+    pub fn newest(record: &'r Breadcrumb) -> Self {
+        let Breadcrumb { version, context, tags, updated_by, .. } = record;
+        Self { record, version: *version, context, tags, author: *updated_by }
+    }
+}
+
+/// Whether records of this schema are tools.
+pub(crate) fn is_tool(schema_name: Option<&str>) -> bool {
+    matches!(schema_name, Some(schema_names::TOOL_CODE | schema_names::TOOL_LEGACY))
+}
+
+impl Preparing {
+    pub async fn prepare(&self, version: &Version<'_>) -> Result<Tool, Problem> {
+        let record = version.record;
+        let definition = ToolDefinition::read(
+            record.schema_name.as_deref().unwrap_or_default(),
+            version.context,
+            record.description.as_deref(),
+            record.semantic_version.as_deref(),
+        )
+        .map_err(|violations| of_violations(&violations))?;
+        let author = match version.author {
+            Some(agent) if self.system_authors.contains(&agent) => Author::System,
+            _ => Author::User,
+        };
+        let definition = Arc::new(definition);
+        let (input, output) = checked(definition.clone(), author).await?;
+        let executor = self.executors.of(&definition.implementation).map_err(of_failure)?.clone();
+        load(executor.as_ref(), &definition, record.id, version.version).await?;
+        Ok(Tool {
+            id: record.id,
+            version: version.version,
+            created_at: record.created_at,
+            workspace: version.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
+            definition,
+            input,
+            output,
+            executor,
+        })
+    }
+}
+
+/// Validation reads a syntax tree and compiles schemas: not on a thread that others wait for.
+async fn checked(definition: Arc<ToolDefinition>, author: Author) -> Result<(Schema, Schema), Problem> {
+    let check = move || {
+        let report = validate::tool_as(&definition, author);
+        if !report.errors.is_empty() {
+            return Err(Problem { errors: report.errors.iter().map(|finding| json!(finding)).collect() });
+        }
+        let compile = |field: &str, schema: &Value| {
+            Schema::compile(schema).map_err(|error| Problem::new(field, error.to_string()))
+        };
+        let input = compile("input_schema", &definition.input_schema)?;
+        Ok((input, compile("output_schema", &definition.output_schema)?))
+    };
+    tokio::task::spawn_blocking(check)
+        .await
+        .unwrap_or_else(|error| Err(Problem::new("", format!("the validator failed: {error}"))))
+}
+
+async fn load(executor: &dyn Executor, definition: &ToolDefinition, id: Uuid, version: i64) -> Result<(), Problem> {
+    match tokio::time::timeout(PATIENCE, executor.load(definition, id, version)).await {
+        Ok(loaded) => loaded.map_err(of_failure),
+        Err(_) => Err(Problem::new("", format!("the tool was not ready after {} s", PATIENCE.as_secs()))),
+    }
+}
+
+fn of_violations(violations: &Violations) -> Problem {
+    Problem { errors: violations.0.iter().map(|violation| json!(violation)).collect() }
+}
+
+/// An executor that knows where the errors are lists them in its details.
+fn of_failure(failure: ToolFailure) -> Problem {
+    match failure.details.as_ref().and_then(|details| details.get("errors")?.as_array()) {
+        Some(errors) if !errors.is_empty() => Problem { errors: errors.clone() },
+        _ => Problem::new("", failure.message),
+    }
+}

@@ -1,0 +1,187 @@
+//! Puts the parts of one runner together, in the order in which they must start and stop.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use breadcrumb::{Breadcrumbs, StoreError};
+use executors::Executors;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::answering::Answering;
+use crate::backoff::persist;
+use crate::bootstrap::{BootstrapHints, Bootstrapping};
+use crate::call::Caller;
+use crate::claiming::{Claiming, Hints};
+use crate::following::Following;
+use crate::leases::Leases;
+use crate::loading::Loading;
+use crate::options::RunnerOptions;
+use crate::preparing::Preparing;
+use crate::registry::Registry;
+use crate::room::Room;
+use crate::subscriptions::Subscriptions;
+use crate::telemetry;
+use crate::tool_errors::ToolErrors;
+
+/// Events that wait for the subscriptions to be matched; past that the stream waits.
+const MAX_TRIGGERS: usize = 256;
+
+/// Why a runner ended although nobody told it to.
+#[derive(Debug, thiserror::Error)]
+pub enum RunnerError {
+    /// The agent may not do what a runner does, or the store is broken.
+    #[error("the runner cannot work with this store: {0}")]
+    Store(#[from] StoreError),
+    #[error("a part of the runner failed: {0}")]
+    Part(String),
+}
+
+/// A runner for one tenant.
+pub struct Runner {
+    store: Arc<dyn Breadcrumbs>,
+    executors: Arc<Executors>,
+    options: RunnerOptions,
+}
+
+impl Runner {
+    /// Runners that work side by side must act as the same agent: what happens once across them (triggers,
+    /// bootstraps) is known in the store by that agent's idempotency keys.
+    pub fn new(store: Arc<dyn Breadcrumbs>, executors: impl Into<Arc<Executors>>, options: RunnerOptions) -> Self {
+        telemetry::describe();
+        Self { store, executors: executors.into(), options }
+    }
+
+    /// Runs until told to stop, then lets calls end as the options say. Waits for a store that cannot be reached.
+    pub async fn run(self, shutdown: CancellationToken) -> Result<(), RunnerError> {
+        // Ends what must outlive the calls: heartbeats, and the events that tell of cancellation.
+        let end = CancellationToken::new();
+        // Ends what makes new work; also when a part of the runner fails.
+        let stop = shutdown.child_token();
+        let parts = Parts::new(&self, &stop);
+        let mut tasks = JoinSet::new();
+        let outcome = parts.run(&mut tasks, &stop, &end).await;
+        stop.cancel();
+        end.cancel();
+        let mut outcome = outcome;
+        while let Some(ended) = tasks.join_next().await {
+            if let Err(error) = ended {
+                outcome = outcome.and(Err(RunnerError::Part(error.to_string())));
+            }
+        }
+        outcome
+    }
+}
+
+struct Parts {
+    store: Arc<dyn Breadcrumbs>,
+    options: RunnerOptions,
+    registry: Arc<Registry>,
+    errors: Arc<ToolErrors>,
+    loading: Arc<Loading>,
+    leases: Arc<Leases>,
+    hints: Arc<Hints>,
+    caller: Arc<Caller>,
+}
+
+impl Parts {
+    fn new(runner: &Runner, stop: &CancellationToken) -> Self {
+        let (store, options) = (runner.store.clone(), runner.options.clone());
+        let registry = Arc::new(Registry::default());
+        let errors = ToolErrors::new(store.clone(), registry.clone());
+        let preparing =
+            Preparing { executors: runner.executors.clone(), system_authors: options.system_authors.clone() };
+        let loading = Loading::new(store.clone(), registry.clone(), errors.clone(), preparing, options.max_loads);
+        let leases = Leases::new(store.clone(), options.lease_ms());
+        let hints = Arc::new(Hints::default());
+        let caller = Arc::new(Caller {
+            store: store.clone(),
+            registry: registry.clone(),
+            loading: loading.clone(),
+            leases: leases.clone(),
+            answering: Answering { store: store.clone(), runner_id: options.runner_id, hints: hints.clone() },
+            options: options.clone(),
+            stop: stop.clone(),
+            drained: CancellationToken::new(),
+        });
+        Self { store, options, registry, errors, loading, leases, hints, caller }
+    }
+
+    async fn run(
+        self,
+        tasks: &mut JoinSet<()>,
+        stop: &CancellationToken,
+        end: &CancellationToken,
+    ) -> Result<(), RunnerError> {
+        tasks.spawn(self.loading.clone().run(end.clone()));
+        // First the number, then the lists: what is written between the two is heard of, not missed.
+        let ready = async {
+            let latest = persist("read the newest event's number", || self.store.latest_event()).await?;
+            self.loading.reconcile().await?;
+            self.loading.settle().await;
+            Ok::<_, StoreError>(latest)
+        };
+        let latest = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            latest = ready => latest?,
+        };
+        tracing::info!(runner_id = %self.options.runner_id, tools = self.registry.known().len(), "the runner is ready");
+
+        let (triggers, events) = mpsc::channel(MAX_TRIGGERS);
+        let bootstrap = Arc::new(BootstrapHints::default());
+        let following = Following {
+            store: self.store.clone(),
+            registry: self.registry.clone(),
+            loading: self.loading.clone(),
+            leases: self.leases.clone(),
+            hints: self.hints.clone(),
+            bootstrap: bootstrap.clone(),
+            triggers,
+        };
+        let subscriptions =
+            Subscriptions { store: self.store.clone(), registry: self.registry.clone(), loading: self.loading.clone() };
+        let bootstrapping = Bootstrapping {
+            store: self.store.clone(),
+            registry: self.registry.clone(),
+            hints: bootstrap,
+            pause: self.options.continuous_pause,
+            known: HashMap::new(),
+        };
+        let claiming = Claiming {
+            caller: self.caller.clone(),
+            hints: self.hints.clone(),
+            room: Room::new(self.options.max_calls, self.options.max_calls_per_tool),
+            poll: self.options.poll,
+            drain: self.options.drain,
+            calls: JoinSet::new(),
+            tools: HashMap::new(),
+        };
+        tasks.spawn(following.run(latest, end.clone()));
+        tasks.spawn(subscriptions.run(events, stop.clone()));
+        tasks.spawn(bootstrapping.run(stop.clone()));
+        let (leases, errors, loading) = (self.leases.clone(), self.errors.clone(), self.loading.clone());
+        let (beat, write, reconcile) = (end.clone(), stop.clone(), stop.clone());
+        let every = self.options.reconcile;
+        tasks.spawn(async move { leases.run(beat).await });
+        tasks.spawn(async move { errors.run(write).await });
+        tasks.spawn(async move { loading.keep_reconciled(every, reconcile).await });
+
+        let claiming = claiming.run(stop);
+        tokio::pin!(claiming);
+        // Until the stop, a part that ends has failed.
+        let failed = loop {
+            tokio::select! {
+                () = &mut claiming => return Ok(()),
+                Some(ended) = tasks.join_next() => {
+                    if let Err(error) = ended {
+                        break error;
+                    }
+                }
+            }
+        };
+        stop.cancel();
+        claiming.await;
+        Err(RunnerError::Part(failed.to_string()))
+    }
+}

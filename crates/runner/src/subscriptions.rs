@@ -1,0 +1,92 @@
+//! Makes tools run when a record appears or changes that they subscribed to.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::{Breadcrumbs, Event, MAX_RECORD_BYTES, NewBreadcrumb, StoreError, ToolRequest, schema_names};
+use executors::Chain;
+use serde_json::{Map, Value, json};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::persist;
+use crate::loading::Loading;
+use crate::registry::{Registry, Tool};
+
+/// How long an event waits for tools that were written just before it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub(crate) struct Subscriptions {
+    pub store: Arc<dyn Breadcrumbs>,
+    pub registry: Arc<Registry>,
+    pub loading: Arc<Loading>,
+}
+
+impl Subscriptions {
+    pub async fn run(self, mut events: mpsc::Receiver<Event>, stop: CancellationToken) {
+        let work = async {
+            while let Some(event) = events.recv().await {
+                if !self.loading.is_settled() {
+                    let _ = timeout(PATIENCE, self.loading.settle()).await;
+                }
+                for tool in self.registry.select(|tool| wants(tool, &event)) {
+                    self.trigger(&tool, &event).await;
+                }
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = work => {}
+        }
+    }
+
+    /// One request for each tool and event, however many runners hear of it.
+    async fn trigger(&self, tool: &Tool, event: &Event) {
+        let key = format!("trigger:{}:{}", tool.id, event.number);
+        let request = request(tool, event);
+        match persist("trigger a tool", || self.store.create(request.clone(), Some(&key))).await {
+            Ok(created) => {
+                tracing::debug!(tool = tool.name(), event = %event.number, request = %created.id, "triggered");
+            }
+            // Another runner made it of another version of the tool.
+            Err(StoreError::IdempotencyMismatch) => {}
+            Err(error) => {
+                tracing::error!(tool = tool.name(), event = %event.number, %error, "a tool cannot be triggered");
+            }
+        }
+    }
+}
+
+/// Whether the event is for this tool. Never what the tool itself asked for, answered or wrote, alone or over others
+/// that it triggered: such a circle would not end.
+fn wants(tool: &Tool, event: &Event) -> bool {
+    let schema = event.schema_name.as_deref();
+    let about = event.context.get("tool").and_then(Value::as_str);
+    let is_own_call =
+        matches!(schema, Some(schema_names::TOOL_REQUEST | schema_names::TOOL_RESPONSE)) && about == Some(tool.name());
+    !is_own_call
+        // The event may be older than the tool.
+        && event.updated_at >= tool.created_at
+        && event.breadcrumb_id != tool.id
+        && tool.definition.subscriptions.iter().any(|one| one.matches(&event.tags, schema, &event.context))
+        && !Chain::of(&event.tags, event.version).contains(tool.name())
+}
+
+/// The same on every runner, so that the store knows it for the same.
+fn request(tool: &Tool, event: &Event) -> NewBreadcrumb {
+    let workspace = event.tags.iter().find(|tag| tag.starts_with("workspace:")).or(tool.workspace.as_ref());
+    let mut record = ToolRequest::record(tool.name(), json!({}), None, workspace.map(String::as_str));
+    let mut trigger = match serde_json::to_value(event) {
+        Ok(Value::Object(trigger)) => trigger,
+        _ => Map::new(),
+    };
+    // A request must fit into a record beside the record that it tells of; the tool can read that one itself.
+    if serde_json::to_string(&event.context).map_or(0, |text| text.len()) > MAX_RECORD_BYTES / 2 {
+        trigger.insert("context".into(), json!({}));
+        trigger.insert("context_omitted".into(), true.into());
+    }
+    record.context.insert("trigger_event".into(), Value::Object(trigger));
+    Chain::of(&event.tags, event.version).with(tool.name()).mark(&mut record.tags, 1);
+    record
+}

@@ -1,0 +1,170 @@
+//! Tells a tool's author what is wrong: one `tool.error.v1` for each tool record that has a problem, changed when the
+//! problem changes, deleted when it is mended. Several runners write the same; the store keeps one.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use breadcrumb::{
+    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp,
+    NewBreadcrumb, Selector, StoreError, schema_names,
+};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::backoff::persist;
+use crate::registry::{Registry, Report};
+
+pub(crate) struct ToolErrors {
+    store: Arc<dyn Breadcrumbs>,
+    registry: Arc<Registry>,
+    waiting: Mutex<HashSet<Uuid>>,
+    more: Notify,
+}
+
+impl ToolErrors {
+    pub fn new(store: Arc<dyn Breadcrumbs>, registry: Arc<Registry>) -> Arc<Self> {
+        Arc::new(Self { store, registry, waiting: Mutex::default(), more: Notify::new() })
+    }
+
+    /// What is to be reported of this tool record changed.
+    pub fn look_at(&self, tool_id: Uuid) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(tool_id);
+        self.more.notify_one();
+    }
+
+    fn next(&self) -> Option<Uuid> {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let id = waiting.iter().next().copied()?;
+        waiting.remove(&id);
+        Some(id)
+    }
+
+    /// Writes until stopped. Starts with the reports that others left: what they tell may be mended.
+    pub async fn run(&self, stop: CancellationToken) {
+        let work = async {
+            if let Err(error) = self.look_at_all_reports().await {
+                tracing::warn!(%error, "older tool errors cannot be listed");
+            }
+            loop {
+                while let Some(tool_id) = self.next() {
+                    if let Err(error) = self.write(tool_id).await {
+                        tracing::warn!(%tool_id, %error, "a tool's error cannot be written");
+                    }
+                }
+                self.more.notified().await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = work => {}
+        }
+    }
+
+    async fn look_at_all_reports(&self) -> Result<(), StoreError> {
+        let mut query = BreadcrumbQuery { limit: 1000, ..BreadcrumbQuery::of_schema(schema_names::TOOL_ERROR) };
+        loop {
+            let page = persist("list tool errors", || self.store.list(&query)).await?;
+            for row in &page {
+                if let Some(id) =
+                    row.context.as_ref().and_then(|context| context.get("tool_id")?.as_str()?.parse().ok())
+                {
+                    self.look_at(id);
+                }
+            }
+            if page.len() < 1000 {
+                return Ok(());
+            }
+            query.offset += 1000;
+        }
+    }
+
+    async fn write(&self, tool_id: Uuid) -> Result<(), StoreError> {
+        // Another runner may write at the same moment; then look again at what is there.
+        for _ in 0..5 {
+            let report = self.registry.report(tool_id);
+            let mut there = persist("find a tool's error", || self.list(tool_id)).await?;
+            // The oldest stays; more than one came from runners that act as different agents.
+            let kept = there.pop();
+            for extra in there {
+                self.delete(extra.id).await?;
+            }
+            let outcome = match (kept, report) {
+                (None, None) => Ok(()),
+                (Some(kept), None) => self.delete(kept.id).await,
+                (Some(kept), Some(report)) => self.update(tool_id, &kept, &report).await,
+                (None, Some(report)) => self.create(tool_id, &report).await,
+            };
+            match outcome {
+                Err(
+                    StoreError::VersionConflict { .. } | StoreError::NotFound { .. } | StoreError::IdempotencyMismatch,
+                ) => {}
+                outcome => return outcome,
+            }
+        }
+        Ok(())
+    }
+
+    /// The reports on this tool, newest first.
+    async fn list(&self, tool_id: Uuid) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        let path = ContextPath::try_from("$.tool_id".to_owned()).map_err(StoreError::Internal)?;
+        let of_tool = ContextMatch { path, op: MatchOp::Eq, value: tool_id.to_string().into() };
+        let mut query = BreadcrumbQuery::of_schema(schema_names::TOOL_ERROR);
+        query.selector = Selector { context_match: vec![of_tool], ..query.selector };
+        self.store.list(&query).await
+    }
+
+    async fn delete(&self, id: Uuid) -> Result<(), StoreError> {
+        match persist("delete a tool's error", || self.store.delete(id, None)).await {
+            Err(StoreError::NotFound { .. }) => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    async fn update(&self, tool_id: Uuid, there: &BreadcrumbListItem, report: &Report) -> Result<(), StoreError> {
+        let record = record(tool_id, report);
+        if there.context.as_ref() == Some(&record.context) && there.tags == record.tags {
+            return Ok(());
+        }
+        let changes = BreadcrumbChanges {
+            title: Some(record.title),
+            context: Some(record.context),
+            tags: Some(record.tags),
+            ..BreadcrumbChanges::default()
+        };
+        persist("change a tool's error", || self.store.update(there.id, there.version, changes.clone()))
+            .await
+            .map(|_| ())
+    }
+
+    async fn create(&self, tool_id: Uuid, report: &Report) -> Result<(), StoreError> {
+        let record = record(tool_id, report);
+        // The same report has the same key on every runner.
+        let key = format!("tool.error:{tool_id}:{}", &record.fingerprint()[..32]);
+        let create = |key| persist("write a tool's error", move || self.store.create(record.clone(), key));
+        let created = create.clone()(Some(&key)).await?;
+        // The answer is an old one if the same problem was there before, was mended, and is back: write it anew.
+        if created.replayed && matches!(self.store.get(created.id).await, Err(StoreError::NotFound { .. })) {
+            create(None).await?;
+        }
+        Ok(())
+    }
+}
+
+fn record(tool_id: Uuid, report: &Report) -> NewBreadcrumb {
+    let name: Option<String> = report.name.as_ref().map(|name| name.chars().take(100).collect());
+    let mut tags = vec!["tool:error".to_owned()];
+    tags.extend(name.as_ref().map(|name| format!("tool:{name}")));
+    tags.extend(report.workspace.clone());
+    NewBreadcrumb {
+        title: format!(
+            "Version {} of the tool {} is not run",
+            report.version,
+            name.as_deref().unwrap_or("without a name")
+        ),
+        context: report.context(tool_id),
+        tags,
+        schema_name: Some(schema_names::TOOL_ERROR.into()),
+        ..NewBreadcrumb::default()
+    }
+}
