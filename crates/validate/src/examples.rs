@@ -14,11 +14,8 @@ struct Fields {
 }
 
 const CODE: Fields = Fields { input: "input_schema", output: "output_schema", examples: "examples" };
-const LEGACY: Fields = Fields {
-    input: "definition.inputSchema",
-    output: "definition.outputSchema",
-    examples: "definition.examples",
-};
+const LEGACY: Fields =
+    Fields { input: "definition.inputSchema", output: "definition.outputSchema", examples: "definition.examples" };
 
 pub(crate) fn check(definition: &ToolDefinition, report: &mut Report) {
     let fields = if definition.is_code() { CODE } else { LEGACY };

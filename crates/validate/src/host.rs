@@ -32,7 +32,9 @@ pub(crate) fn check(entry: &str) -> Result<(), String> {
     if entry.contains("://") {
         return Err("must be a host without a scheme: api.example.com, not https://api.example.com".into());
     }
-    if entry.contains(['/', '\\', '@', '?', '#', '%', ' ']) || entry.chars().any(|c| c.is_control() || c.is_whitespace()) {
+    if entry.contains(['/', '\\', '@', '?', '#', '%', ' '])
+        || entry.chars().any(|c| c.is_control() || c.is_whitespace())
+    {
         return Err("must be a host or host:port, with no path, user or space".into());
     }
     if entry == "*" {

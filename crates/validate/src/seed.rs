@@ -57,7 +57,9 @@ pub fn read(path: &str, json: &str, source: Option<&str>) -> Result<Seed, SeedEr
     let tool = match definition(&record) {
         Some(Ok(tool)) => Some(tool),
         Some(Err(more)) => {
-            found.0.extend(more.0.into_iter().map(|violation| in_context(&record, violation)));
+            let in_context =
+                |violation: Violation| Violation::new(format!("context.{}", violation.field), violation.message);
+            found.0.extend(more.0.into_iter().map(in_context));
             None
         }
         None => None,
@@ -80,18 +82,6 @@ pub fn definition(record: &NewBreadcrumb) -> Option<Result<ToolDefinition, Viola
     })
 }
 
-fn in_context(record: &NewBreadcrumb, violation: Violation) -> Violation {
-    // `schema_name` is the record's own field; all others are the context's.
-    if violation.field == "schema_name" || !record.context.contains_key(root_of(&violation.field)) && violation.field.is_empty() {
-        return violation;
-    }
-    Violation::new(format!("context.{}", violation.field), violation.message)
-}
-
-fn root_of(field: &str) -> &str {
-    field.split(['.', '[']).next().unwrap_or(field)
-}
-
 fn put_source(document: &mut Value, source: &str) -> Result<(), Violation> {
     let code = document
         .get_mut("context")
@@ -100,7 +90,10 @@ fn put_source(document: &mut Value, source: &str) -> Result<(), Violation> {
         .and_then(Value::as_object_mut)
         .ok_or_else(|| Violation::new("context.code", "must be an object, for the source file beside it to go into"))?;
     if code.contains_key("source") {
-        return Err(Violation::new("context.code.source", "is given, and there is a source file too: keep one of them"));
+        return Err(Violation::new(
+            "context.code.source",
+            "is given, and there is a source file too: keep one of them",
+        ));
     }
     code.entry("language").or_insert_with(|| "typescript".into());
     code.insert("source".into(), source.into());

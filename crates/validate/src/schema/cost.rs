@@ -105,7 +105,10 @@ impl Below {
                 *group.entry(*target).or_insert(0) += times;
             }
         }
-        Self { any: any.into_iter().collect(), named: named.into_values().map(|group| group.into_iter().collect()).collect() }
+        Self {
+            any: any.into_iter().collect(),
+            named: named.into_values().map(|group| group.into_iter().collect()).collect(),
+        }
     }
 
     fn cost(&self, of: &[u64]) -> u64 {

@@ -75,9 +75,10 @@ impl<'s> Graph<'s> {
     }
 
     pub(super) fn in_place(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
-        self.nodes.get(node).into_iter().flat_map(|node| {
-            node.edges.iter().filter(|(edge, _)| *edge == Edge::InPlace).map(|(_, target)| *target)
-        })
+        self.nodes
+            .get(node)
+            .into_iter()
+            .flat_map(|node| node.edges.iter().filter(|(edge, _)| *edge == Edge::InPlace).map(|(_, target)| *target))
     }
 
     /// What checking costs at each depth of the value: see [`cost::by_depth`].
@@ -171,7 +172,8 @@ impl<'s> Builder<'s> {
             let at = self.nodes.get(from).map(|node| field(&format!("{}/{keyword}", node.pointer))).unwrap_or_default();
             let shown: String = reference.chars().take(100).collect();
             let Some(fragment) = reference.strip_prefix('#') else {
-                self.found.add(at, format!("is {shown:?}; only local references are followed, such as \"#/$defs/name\""));
+                self.found
+                    .add(at, format!("is {shown:?}; only local references are followed, such as \"#/$defs/name\""));
                 continue;
             };
             match self.target(fragment) {
@@ -206,13 +208,20 @@ fn children<'s>(keywords: &'s Map<String, Value>, pointer: &str) -> Vec<(Edge, &
         match (keyword.as_str(), value) {
             ("not" | "if" | "then" | "else", _) => found.push((Edge::InPlace, value, at)),
             (
-                "additionalProperties" | "unevaluatedProperties" | "propertyNames" | "items" | "unevaluatedItems"
-                | "contains" | "contentSchema",
+                "additionalProperties"
+                | "unevaluatedProperties"
+                | "propertyNames"
+                | "items"
+                | "unevaluatedItems"
+                | "contains"
+                | "contentSchema",
                 _,
             ) => found.push((Edge::AnyChild, value, at)),
             ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(items)) => {
                 let edge = if keyword == "prefixItems" { Edge::AnyChild } else { Edge::InPlace };
-                found.extend(items.iter().enumerate().map(|(index, item)| (edge.clone(), item, format!("{at}/{index}"))));
+                found.extend(
+                    items.iter().enumerate().map(|(index, item)| (edge.clone(), item, format!("{at}/{index}"))),
+                );
             }
             ("properties", Value::Object(entries)) => found.extend(
                 entries
@@ -225,9 +234,7 @@ fn children<'s>(keywords: &'s Map<String, Value>, pointer: &str) -> Vec<(Edge, &
                     "dependentSchemas" => Edge::InPlace,
                     _ => Edge::Definition,
                 };
-                found.extend(
-                    entries.iter().map(|(name, item)| (edge.clone(), item, format!("{at}/{}", escape(name)))),
-                );
+                found.extend(entries.iter().map(|(name, item)| (edge.clone(), item, format!("{at}/{}", escape(name)))));
             }
             _ => {}
         }

@@ -93,11 +93,15 @@ fn words(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::Pattern { pattern } => format!("must match the pattern {}", shorten(pattern)),
         ValidationErrorKind::UniqueItems => "must have no item twice".to_owned(),
         ValidationErrorKind::Contains => "must have an item as `contains` asks".to_owned(),
+        // `additionalProperties: false` with no property allowed speaks of the object.
+        ValidationErrorKind::FalseSchema if error.schema_path().as_str().ends_with("Properties") => {
+            "must have no properties".to_owned()
+        }
         ValidationErrorKind::FalseSchema => "must not be here".to_owned(),
         ValidationErrorKind::Not { .. } => "must not match the schema under `not`".to_owned(),
         ValidationErrorKind::PropertyNames { error } => format!("has a property whose name {}", words(error)),
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
-            format!("matches none of the {} shapes that are allowed{}", context.len(), nearest(context))
+            format!("matches none of the {} shapes that are allowed{}", context.len(), nearest(error, context))
         }
         ValidationErrorKind::OneOfMultipleValid { context } => {
             format!("matches more than one of the {} shapes of which exactly one is allowed", context.len())
@@ -108,13 +112,16 @@ fn words(error: &ValidationError<'_>) -> String {
 }
 
 /// What is wrong by the shape that has the fewest errors.
-fn nearest(context: &[Vec<ValidationError<'static>>]) -> String {
+fn nearest(whole: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> String {
     let Some(error) = context.iter().filter(|errors| !errors.is_empty()).min_by_key(|errors| errors.len()) else {
         return String::new();
     };
     let Some(first) = error.first() else { return String::new() };
-    let place = path("", first.instance_path()).into_string();
-    let place = if place.is_empty() { String::new() } else { format!("{place} ") };
+    let place = if first.instance_path() == whole.instance_path() {
+        String::new()
+    } else {
+        path("", first.instance_path()).into_string() + " "
+    };
     format!(" (by the nearest, {place}{})", words(first))
 }
 

@@ -1,0 +1,213 @@
+//! JSON Schemas: compiled, checked, and bounded.
+
+use serde_json::{Value, json};
+use validate::{MAX_VIOLATIONS, Schema};
+
+fn violations(schema: &Value, value: &Value) -> Vec<(String, String)> {
+    let schema = Schema::compile(schema).unwrap_or_else(|errors| panic!("{errors}"));
+    schema.check_as("input", value).into_iter().map(|found| (found.field, found.message)).collect()
+}
+
+fn refusal(schema: &Value) -> String {
+    Schema::compile(schema).expect_err("is refused").to_string()
+}
+
+#[test]
+fn each_violation_has_its_path_and_plain_words() {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "items": { "type": "array", "items": { "$ref": "#/$defs/item" }, "maxItems": 3 },
+            "mode": { "enum": ["a", "b"] },
+            "headers": { "type": "object", "additionalProperties": { "type": "string" } },
+            "either": { "anyOf": [{ "type": "string" }, { "type": "integer", "minimum": 3 }] },
+            "count": { "type": "integer", "minimum": 1, "multipleOf": 2 },
+            "text": { "type": "string", "minLength": 2, "pattern": "^[a-z]+$" }
+        },
+        "required": ["mode", "other"],
+        "additionalProperties": false,
+        "$defs": { "item": { "type": "object", "properties": { "name": { "type": "string" } }, "required": ["name"] } }
+    });
+    let value = json!({
+        "items": [{ "name": 1 }, {}],
+        "mode": "c",
+        "headers": { "content-type": 1 },
+        "either": 2,
+        "count": -1,
+        "text": "A",
+        "extra": true
+    });
+    let mut found = violations(&schema, &value);
+    found.sort();
+    let expected = [
+        ("input.count", "must be a multiple of 2, is -1"),
+        ("input.count", "must be at least 1, is -1"),
+        (
+            "input.either",
+            "matches none of the 2 shapes that are allowed (by the nearest, must be of type string, is integer)",
+        ),
+        ("input.extra", "is no property that the schema knows"),
+        ("input.headers[\"content-type\"]", "must be of type string, is integer"),
+        ("input.items[0].name", "must be of type string, is integer"),
+        ("input.items[1].name", "is required"),
+        ("input.mode", "must be one of [\"a\",\"b\"]"),
+        ("input.other", "is required"),
+        ("input.text", "must have at least 2 characters"),
+        ("input.text", "must match the pattern ^[a-z]+$"),
+    ];
+    let found: Vec<(&str, &str)> = found.iter().map(|(field, message)| (field.as_str(), message.as_str())).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn paths_without_a_root_start_at_the_value() {
+    let schema = Schema::compile(&json!({ "type": "object", "properties": { "a": { "type": "string" } } })).unwrap();
+    assert_eq!(schema.check(&json!({ "a": 1 }))[0].field, "a");
+    assert_eq!(schema.check(&json!(1))[0].field, "");
+    assert_eq!(schema.check(&json!({ "a": "x" })), []);
+}
+
+#[test]
+fn violations_are_bounded_in_number_and_size() {
+    let items: Vec<Value> = (0..10_000).map(|_| json!("x".repeat(100))).collect();
+    let found = violations(&json!({ "type": "array", "items": { "type": "integer" } }), &json!(items));
+    assert_eq!(found.len(), MAX_VIOLATIONS);
+    let names: serde_json::Map<String, Value> = (0..10_000).map(|n| (format!("{n}"), json!(1))).collect();
+    let found =
+        violations(&json!({ "properties": { "a": true }, "additionalProperties": false }), &Value::Object(names));
+    assert_eq!(found.len(), MAX_VIOLATIONS);
+    let found = violations(&json!({ "additionalProperties": false }), &json!({ "a": { "b": 1 } }));
+    assert_eq!(found, [("input".to_owned(), "must have no properties".to_owned())]);
+    let long = "k".repeat(100_000);
+    let schema = json!({ "additionalProperties": { "enum": [long.clone(), 2] }, "required": [long] });
+    for (field, message) in violations(&schema, &json!({ "y".repeat(100_000): "z".repeat(100_000) })) {
+        assert!(field.len() < 2000 && message.len() < 2000, "{} and {}", field.len(), message.len());
+    }
+}
+
+#[test]
+fn a_broken_schema_is_told_with_its_place() {
+    for (schema, place) in [
+        (json!({ "type": "nope" }), "type"),
+        (json!({ "properties": { "a": { "minimum": "1" } } }), "properties.a.minimum"),
+        (json!({ "required": "a" }), "required"),
+        (json!({ "properties": { "a": 1 } }), "properties.a"),
+        (json!({ "$ref": "#/$defs/none" }), "$ref"),
+        (json!({ "properties": { "a": { "$ref": "#nowhere" } } }), "properties.a.$ref"),
+        (json!({ "$ref": "https://example.com/x.json" }), "$ref"),
+        (json!({ "$ref": "file:///etc/passwd" }), "$ref"),
+        (json!({ "$ref": "other.json#/a" }), "$ref"),
+        (json!({ "$schema": "http://json-schema.org/draft-07/schema#" }), "$schema"),
+        (json!({ "properties": { "a": { "$id": "https://example.com/a" } } }), "properties.a.$id"),
+        (json!("string"), ""),
+        (json!(null), ""),
+    ] {
+        let refused = refusal(&schema);
+        assert!(refused.starts_with(place), "{schema}: {refused}");
+    }
+    Schema::compile(&json!({ "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object" })).unwrap();
+    Schema::compile(&json!(true)).unwrap();
+}
+
+#[test]
+fn words_that_only_look_like_references_are_data() {
+    let schema = json!({
+        "properties": { "$ref": { "type": "string" }, "x": { "const": { "$ref": "http://x" } } },
+        "examples": [{ "$ref": "http://y" }],
+        "default": { "$id": "z" }
+    });
+    assert_eq!(violations(&schema, &json!({ "$ref": "a", "x": { "$ref": "http://x" } })), []);
+}
+
+#[test]
+fn local_references_of_every_kind_work() {
+    let schema = json!({
+        "$id": "https://example.com/root",
+        "$ref": "#/$defs/tree",
+        "$defs": {
+            "tree": { "$anchor": "tree", "type": "object", "properties": {
+                "kids": { "type": "array", "items": { "$ref": "#tree" } },
+                "a/b": { "$ref": "#/$defs/a~1b%20c" }
+            } },
+            "a/b c": { "type": "integer" }
+        }
+    });
+    let found = violations(&schema, &json!({ "kids": [{ "kids": [{ "a/b": "x" }] }] }));
+    assert_eq!(found[0].0, "input.kids[0].kids[0][\"a/b\"]");
+}
+
+#[test]
+fn formats_are_notes_only() {
+    assert_eq!(violations(&json!({ "format": "email" }), &json!("no mail")), []);
+}
+
+#[test]
+fn patterns_run_in_linear_time() {
+    let schema = json!({ "type": "string", "pattern": "^(a+)+$" });
+    let text = format!("{}b", "a".repeat(100_000));
+    assert_eq!(violations(&schema, &json!(text)).len(), 1);
+    for pattern in ["(?=a)b", "(a)\\1", "(?<!x)y", "a{1,1000}{1,1000}{1,1000}", "("] {
+        refusal(&json!({ "pattern": pattern }));
+        refusal(&json!({ "patternProperties": { pattern: true } }));
+    }
+}
+
+#[test]
+fn circles_and_bombs_are_refused() {
+    let mut chain = serde_json::Map::new();
+    for n in 0..1500 {
+        chain.insert(format!("d{n}"), json!({ "$ref": format!("#/$defs/d{}", n + 1) }));
+    }
+    chain.insert("d1500".into(), json!(true));
+    let mut doubling = serde_json::Map::new();
+    for n in 0..30 {
+        let next = json!({ "$ref": format!("#/$defs/d{}", n + 1) });
+        doubling.insert(format!("d{n}"), json!({ "allOf": [next, next] }));
+    }
+    doubling.insert("d30".into(), json!({ "type": "string" }));
+    let deep = (0..200).fold(json!(true), |inner, _| json!({ "not": inner }));
+    let wide: Vec<Value> = (0..3000).map(|_| json!({ "type": "string" })).collect();
+    for schema in [
+        json!({ "$ref": "#" }),
+        json!({ "allOf": [{ "$ref": "#" }] }),
+        json!({ "$ref": "#/$defs/a", "$defs": { "a": { "$ref": "#/$defs/b" }, "b": { "anyOf": [{ "$ref": "#/$defs/a" }] } } }),
+        json!({ "$dynamicRef": "#x", "$dynamicAnchor": "x" }),
+        json!({ "if": { "$ref": "#" } }),
+        json!({ "$ref": "#/$defs/d0", "$defs": chain }),
+        json!({ "$ref": "#/$defs/d0", "$defs": doubling }),
+        deep,
+        json!({ "anyOf": wide }),
+        json!({ "description": "x".repeat(300_000) }),
+    ] {
+        refusal(&schema);
+    }
+}
+
+#[test]
+fn a_schema_that_grows_with_the_value_refuses_deep_values() {
+    let twice = json!({ "properties": { "a": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } }, "type": "object" });
+    let nested = |depth: usize| (0..depth).fold(json!({}), |inner, _| json!({ "a": inner }));
+    assert_eq!(violations(&twice, &nested(5)), []);
+    assert!(violations(&twice, &nested(60))[0].1.contains("too deep"));
+    // Once per place is no danger at any depth.
+    let once = json!({ "properties": { "a": { "$ref": "#" } }, "type": "object" });
+    assert_eq!(violations(&once, &nested(100)), []);
+    assert!(violations(&once, &nested(500))[0].1.contains("deeper than"));
+}
+
+#[test]
+fn the_longest_chains_that_are_let_through_fit_a_small_stack() {
+    let mut chain = serde_json::Map::new();
+    for n in 0..18 {
+        chain.insert(format!("d{n}"), json!({ "allOf": [{ "$ref": format!("#/$defs/d{}", n + 1) }] }));
+    }
+    chain.insert("d18".into(), json!({ "properties": { "a": { "$ref": "#/$defs/d0" } } }));
+    let schema = json!({ "$ref": "#/$defs/d0", "$defs": chain });
+    let value = (0..120).fold(json!({}), |inner, _| json!({ "a": inner }));
+    std::thread::Builder::new()
+        .stack_size(2 * 1024 * 1024)
+        .spawn(move || assert_eq!(violations(&schema, &value), []))
+        .unwrap()
+        .join()
+        .unwrap();
+}

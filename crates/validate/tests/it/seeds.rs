@@ -1,0 +1,186 @@
+//! Every file that is shipped in `bootstrap-breadcrumbs/` loads, and nothing is wrong with it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use breadcrumb::{ErrorCode, ToolFailure, ToolRequest, ToolResponse};
+use serde_json::{Map, Value, json};
+use validate::seed::{self, Seed};
+use validate::template::{TOOL_TEMPLATE, Template};
+use validate::{Author, Schema, tool_as};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bootstrap-breadcrumbs")
+}
+
+fn seeds() -> Vec<Seed> {
+    let mut found = Vec::new();
+    for folder in ["schemas", "tools-self-contained", "tools", "templates", "system"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "json") {
+                let source = fs::read_to_string(path.with_extension("ts")).ok();
+                let shown = format!("{folder}/{}", path.file_name().unwrap().to_string_lossy());
+                let json = fs::read_to_string(&path).unwrap();
+                found.push(seed::read(&shown, &json, source.as_deref()).unwrap_or_else(|error| panic!("{error}")));
+            }
+        }
+    }
+    found
+}
+
+/// The shipped JSON Schemas by the schema name that they define.
+fn shipped_schemas() -> BTreeMap<String, Schema> {
+    seeds()
+        .into_iter()
+        .filter(|seed| seed.record.schema_name.as_deref() == Some("schema.def.v1"))
+        .map(|seed| {
+            let schema =
+                Schema::compile(&seed.record.context["schema"]).unwrap_or_else(|e| panic!("{}: {e}", seed.path));
+            (seed.record.context["schema_name"].as_str().unwrap().to_owned(), schema)
+        })
+        .collect()
+}
+
+#[test]
+fn everything_that_is_promised_is_there() {
+    let mut tools: Vec<String> = seeds().into_iter().filter_map(|seed| Some(seed.tool?.name)).collect();
+    tools.sort();
+    assert_eq!(
+        tools,
+        [
+            "breadcrumb-create",
+            "breadcrumb-search",
+            "calculator",
+            "echo",
+            "json-transform",
+            "public-holidays",
+            "random",
+            "timer"
+        ]
+    );
+    let names: Vec<String> = shipped_schemas().into_keys().collect();
+    assert_eq!(
+        names,
+        ["tool.code.v1", "tool.error.v1", "tool.request.v1", "tool.response.v1", TOOL_TEMPLATE, "tool.v1"]
+    );
+}
+
+#[test]
+fn every_source_belongs_to_a_record() {
+    for folder in ["tools-self-contained", "templates"] {
+        for entry in fs::read_dir(root().join(folder)).unwrap() {
+            let path = entry.unwrap().path();
+            assert!(path.with_extension("json").exists(), "{}", path.display());
+        }
+    }
+}
+
+#[test]
+fn shipped_tools_have_neither_errors_nor_warnings() {
+    for seed in seeds() {
+        let Some(tool) = seed.tool else { continue };
+        for author in [Author::System, Author::User] {
+            let report = tool_as(&tool, author);
+            assert_eq!((report.errors, report.warnings), (vec![], vec![]), "{}", seed.path);
+        }
+        assert!(seed.record.tags.contains(&format!("tool:{}", tool.name)), "{}", seed.path);
+    }
+}
+
+#[test]
+fn every_record_keeps_to_the_schema_that_is_shipped_for_its_kind() {
+    let schemas = shipped_schemas();
+    for seed in seeds() {
+        if let Some(schema) = schemas.get(seed.record.schema_name.as_deref().unwrap()) {
+            let found = schema.check_as("context", &Value::Object(seed.record.context));
+            assert_eq!(found, [], "{}", seed.path);
+        }
+    }
+}
+
+#[test]
+fn the_records_of_the_runtime_keep_to_the_shipped_schemas() {
+    let schemas = shipped_schemas();
+    let check = |name: &str, context: Map<String, Value>| {
+        assert_eq!(schemas[name].check_as("context", &Value::Object(context)), [], "{name}");
+    };
+    let request = ToolRequest::record("echo", json!({ "message": 1 }), Some("r1"), Some("workspace:tools"));
+    check("tool.request.v1", request.context);
+    let request = ToolRequest {
+        id: uuid::Uuid::nil(),
+        request_id: "r1".into(),
+        tool: "echo".into(),
+        input: json!({}),
+        workspace: None,
+        agent_id: None,
+        trigger_event: None,
+    };
+    let mut results = vec![Ok(json!({ "echo": 1 })), Ok(Value::Null)];
+    results.extend(ErrorCode::ALL.map(|code| Err(ToolFailure::new(code, "why").with_details(json!([1])))));
+    for result in results {
+        let response = ToolResponse::new(&request, result, 3, Map::new(), chrono::DateTime::UNIX_EPOCH);
+        check("tool.response.v1", response.record(&request).context);
+    }
+    assert!(
+        !schemas["tool.response.v1"]
+            .check(&json!({ "request_id": "r", "tool": "t", "status": "error",
+        "execution_time_ms": 1, "timestamp": "2026-01-01T00:00:00Z" }))
+            .is_empty()
+    );
+}
+
+#[test]
+fn every_template_becomes_a_tool_that_passes_without_an_edit() {
+    let mut names = Vec::new();
+    for seed in seeds() {
+        if seed.record.schema_name.as_deref() != Some(TOOL_TEMPLATE) {
+            continue;
+        }
+        let template = Template::from_context(&seed.record.context).unwrap_or_else(|e| panic!("{}: {e}", seed.path));
+        names.push(template.name.clone());
+        for description in [None, Some(r#"Says "hi" \ it's `${fine}` */ // {{name}} <!--"#)] {
+            let mut values = BTreeMap::from([("name".to_owned(), "my-tool".to_owned())]);
+            values.extend(description.map(|text| ("description".to_owned(), text.to_owned())));
+            let new = template.instantiate(&values).unwrap();
+            let made = seed::read("my-tool.json", &new.json, Some(&new.source)).unwrap_or_else(|e| panic!("{e}"));
+            let tool = made.tool.unwrap();
+            assert_eq!(tool.name, "my-tool");
+            if let Some(description) = description {
+                assert_eq!(tool.description, description);
+            }
+            let report = validate::tool(&tool);
+            assert_eq!((report.errors, report.warnings), (vec![], vec![]), "{}", seed.path);
+            let whole = format!("{}{}", new.json, new.source).replace("{{name}} <!--", "");
+            assert!(!whole.contains("{{"), "{whole}");
+        }
+    }
+    names.sort();
+    assert_eq!(names, ["async-event", "data", "http-api", "transform"]);
+}
+
+#[test]
+fn a_broken_file_is_told_by_file_and_field() {
+    let tool = json!({ "schema_name": "tool.code.v1", "title": "T", "context": { "name": "1 bad", "code": { "language": "cobol" } } });
+    let fails = |json: &str, source: Option<&str>| seed::read("tools/x.json", json, source).unwrap_err().to_string();
+    assert_eq!(fails("{", None), "tools/x.json: is no JSON: EOF while parsing an object at line 1 column 1");
+    assert!(fails("[]", None).contains("must be a JSON object"));
+    assert!(fails(r#"{"title": "x", "colour": 1}"#, None).contains("colour"));
+    let message = fails(&tool.to_string(), None);
+    assert!(message.contains("context.name:") && message.contains("context.code:"), "{message}");
+    let both = json!({ "schema_name": "tool.code.v1", "title": "T", "context": { "code": { "source": "" } } });
+    assert!(fails(&both.to_string(), Some("x")).starts_with("tools/x.json: context.code.source: is given"));
+    assert!(fails(r#"{"title": "", "context": {}}"#, None).contains("title"));
+}
+
+#[test]
+fn the_source_beside_and_the_source_inside_give_the_same_record() {
+    let with =
+        |code: Value| json!({ "schema_name": "tool.code.v1", "title": "T", "context": { "name": "t", "code": code } });
+    let inside = with(json!({ "language": "typescript", "source": "export {}" })).to_string();
+    for beside in [with(json!({})), with(json!({ "language": "typescript" }))] {
+        let beside = seed::read("t.json", &beside.to_string(), Some("export {}")).unwrap();
+        assert_eq!(beside, seed::read("t.json", &inside, None).unwrap());
+    }
+}

@@ -1,0 +1,132 @@
+//! All findings of a definition at once, errors and warnings apart.
+
+use serde_json::json;
+use validate::{Author, tool, tool_as};
+
+use crate::{definition, short};
+
+#[test]
+fn a_good_tool_has_no_findings() {
+    let report = tool(&definition(json!({})));
+    assert_eq!((report.errors, report.warnings), (vec![], vec![]));
+}
+
+#[test]
+fn every_finding_is_told_at_once() {
+    let report = tool(&definition(json!({
+        "description": " ",
+        "code": { "language": "javascript", "source": "export function execute() {\n  return eval('1');\n}" },
+        "permissions": { "net": ["localhost", "api.example.com"], "run": true, "env": ["HOME"] },
+        "input_schema": {
+            "type": "object",
+            "properties": { "a": { "type": "number" } },
+            "required": ["a", "b"]
+        },
+        "examples": [
+            { "input": { "a": 1, "b": 2 }, "output": { "sum": "3" } },
+            { "input": { "a": "x", "b": 2 } }
+        ],
+        "required_secrets": ["API_KEY", "my key", "API_KEY"]
+    })));
+    assert_eq!(
+        short(&report.errors),
+        [
+            ("description", "description"),
+            ("execute-async", "code.source"),
+            ("no-eval", "code.source"),
+            ("net-host", "permissions.net[0]"),
+            ("forbidden-permission", "permissions.run"),
+            ("required-property", "input_schema.required.b"),
+            ("example-conforms", "examples[0].output.sum"),
+            ("example-conforms", "examples[1].input.a"),
+            ("secret-name", "required_secrets[1]"),
+            ("secret-name", "required_secrets[2]"),
+        ]
+    );
+    assert_eq!(
+        short(&report.warnings),
+        [("env-permission", "permissions.env"), ("property-described", "input_schema.properties.a")]
+    );
+    let eval = &report.errors[2];
+    assert_eq!((eval.line, eval.column), (Some(2), Some(10)));
+    assert_eq!(
+        eval.to_string(),
+        "code.source:2:10: eval runs text as code, which tools must not: parse the text, or use JSON.parse for data \
+         (no-eval)"
+    );
+    assert_eq!(report.errors[6].message, "must be of type number, is string, by output_schema");
+}
+
+#[test]
+fn a_source_that_does_not_parse_is_told_with_its_place() {
+    let report =
+        tool(&definition(json!({ "code": { "language": "typescript", "source": "export async function (" } })));
+    assert!(short(&report.errors).iter().all(|found| *found == ("syntax", "code.source")), "{:?}", report.errors);
+    assert_eq!(report.errors[0].line, Some(1));
+    let report = tool(&definition(json!({ "code": { "language": "typescript", "source": "  " } })));
+    assert_eq!(short(&report.errors), [("execute-exported", "code.source")]);
+}
+
+#[test]
+fn schemas_and_examples_must_be_there() {
+    let report = tool(&definition(json!({ "input_schema": true, "output_schema": true, "examples": [] })));
+    assert_eq!(short(&report.errors), [("input-schema", "input_schema"), ("example-required", "examples")]);
+    assert_eq!(short(&report.warnings), [("output-schema", "output_schema")]);
+    let report = tool(&definition(json!({ "input_schema": { "type": "array" }, "examples": [{ "input": [] }] })));
+    assert_eq!(short(&report.errors), [("input-schema", "input_schema.type")]);
+}
+
+#[test]
+fn a_broken_schema_is_told_with_its_place() {
+    let report = tool(&definition(json!({
+        "input_schema": { "type": "object", "properties": { "a": { "type": "nummber", "description": "?" } } },
+        "output_schema": { "$ref": "https://example.com/schema.json" }
+    })));
+    assert_eq!(
+        short(&report.errors),
+        [("schema-invalid", "input_schema.properties.a.type"), ("schema-invalid", "output_schema.$ref")]
+    );
+}
+
+#[test]
+fn the_input_of_a_bootstrap_must_conform() {
+    let report = tool(&definition(json!({ "bootstrap": { "enabled": true, "input": { "a": 1 } } })));
+    assert_eq!(short(&report.errors), [("example-conforms", "bootstrap.input.b")]);
+    let report = tool(&definition(json!({ "bootstrap": { "enabled": false, "wait_for": ["adder"] } })));
+    assert_eq!(short(&report.errors), [("bootstrap", "bootstrap.wait_for")]);
+}
+
+#[test]
+fn the_operators_own_tools_are_warned_where_others_are_refused() {
+    let definition = definition(json!({ "permissions": {
+        "read": true,
+        "net": ["a.org", "b.org", "c.org", "d.org", "e.org", "f.org"]
+    } }));
+    assert_eq!(
+        short(&tool_as(&definition, Author::User).errors),
+        [("net-too-many", "permissions.net"), ("forbidden-permission", "permissions.read")]
+    );
+    let report = tool_as(&definition, Author::System);
+    assert_eq!(short(&report.errors), []);
+    assert_eq!(short(&report.warnings), [("forbidden-permission", "permissions.read")]);
+}
+
+#[test]
+fn a_legacy_tool_names_its_own_fields() {
+    let context = json!({
+        "name": "old",
+        "definition": { "inputSchema": { "type": "object", "required": ["x"] } },
+        "implementation": { "type": "http" }
+    });
+    let old = breadcrumb::ToolDefinition::read("tool.v1", context.as_object().unwrap(), None, None).unwrap();
+    let report = tool(&old);
+    assert_eq!(short(&report.errors), [("required-property", "definition.inputSchema.required.x")]);
+    assert_eq!(
+        short(&report.warnings),
+        [
+            ("description", "description"),
+            ("output-schema", "definition.outputSchema"),
+            ("example-required", "definition.examples")
+        ]
+    );
+}
