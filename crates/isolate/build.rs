@@ -1,6 +1,7 @@
 //! Finds the JavaScript of Deno's web platform in the sources of its crates and puts it into the binary: their own
 //! extension tables only name files of the machine that built them.
 
+use std::error::Error;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,59 +11,65 @@ const CRATES: [&str; 4] = ["deno_webidl", "deno_web", "deno_fetch", "deno_crypto
 /// ES modules for parts that tools do not get, and the parts of fetch that this crate replaces.
 const LEFT_OUT: [&str; 5] = ["locks.js", "webtransport.js", "22_http_client.js", "26_fetch.js", "27_eventsource.js"];
 
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=../../Cargo.lock");
-    let metadata = cargo_metadata();
+    let metadata = cargo_metadata()?;
     let mut table = String::new();
     for name in CRATES {
-        let root = crate_root(&metadata, name);
-        let _ = writeln!(table, "pub const {}: &[ExtensionFileSource] = &[", name.to_uppercase());
-        for script in scripts(&root) {
+        writeln!(table, "pub const {}: &[ExtensionFileSource] = &[", name.to_uppercase())?;
+        for script in scripts(&crate_root(&metadata, name)?)? {
             let file = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            let _ = writeln!(
+            let specifier = format!("ext:{name}/{file}");
+            let path = script.to_str().ok_or_else(|| format!("{} is no UTF-8", script.display()))?;
+            writeln!(
                 table,
-                "    ExtensionFileSource::loaded_from_memory_during_snapshot({:?}, ascii_str_include!({:?})),",
-                format!("ext:{name}/{file}"),
-                script
-            );
+                "    ExtensionFileSource::loaded_from_memory_during_snapshot({specifier:?}, ascii_str_include!({path:?})),"
+            )?;
         }
         table.push_str("];\n");
     }
-    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    fs::write(out.join("web_platform.rs"), table).expect("the build folder can be written");
+    fs::write(PathBuf::from(variable("OUT_DIR")?).join("web_platform.rs"), table)?;
+    Ok(())
+}
+
+fn variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|error| format!("cargo sets {name}: {error}"))
 }
 
 /// Where every package of this build stands, as cargo itself says it.
-fn cargo_metadata() -> String {
-    let output = Command::new(env::var_os("CARGO").expect("cargo sets CARGO"))
-        .args(["metadata", "--format-version", "1", "--offline", "--filter-platform"])
-        .arg(env::var_os("TARGET").expect("cargo sets TARGET"))
-        .output()
-        .expect("cargo metadata runs");
-    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).expect("cargo metadata is UTF-8")
+fn cargo_metadata() -> Result<String, Box<dyn Error>> {
+    let output = Command::new(variable("CARGO")?)
+        .args(["metadata", "--format-version", "1", "--offline", "--filter-platform", &variable("TARGET")?])
+        .output()?;
+    if !output.status.success() {
+        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// The folder of a package, from its `"manifest_path":"…/<name>-<version>/Cargo.toml"`.
-fn crate_root(metadata: &str, name: &str) -> PathBuf {
+fn crate_root(metadata: &str, name: &str) -> Result<PathBuf, String> {
     let own = format!("{{\"name\":\"{name}\",\"version\":");
-    let package = metadata.find(&own).map(|at| &metadata[at..]);
     let key = "\"manifest_path\":\"";
-    let path = package
-        .and_then(|text| text.find(key).map(|at| &text[at + key.len()..]))
-        .and_then(|text| text.split('"').next())
-        .unwrap_or_else(|| panic!("cargo metadata names no package {name}"));
-    Path::new(path).parent().expect("a manifest stands in a folder").to_owned()
+    metadata
+        .split_once(&own)
+        .and_then(|(_, package)| package.split_once(key))
+        .and_then(|(_, path)| path.split('"').next())
+        .and_then(|path| Path::new(path).parent())
+        .map(Path::to_owned)
+        .ok_or_else(|| format!("cargo metadata names no package {name}"))
 }
 
-fn scripts(root: &Path) -> Vec<PathBuf> {
-    let mut found: Vec<PathBuf> = fs::read_dir(root)
-        .unwrap_or_else(|error| panic!("{}: {error}", root.display()))
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.extension().is_some_and(|extension| extension == "js"))
-        .filter(|path| !LEFT_OUT.iter().any(|name| path.ends_with(name)))
-        .collect();
+fn scripts(root: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(root)? {
+        let path = entry?.path();
+        let is_script = path.extension().is_some_and(|extension| extension == "js");
+        if is_script && !LEFT_OUT.iter().any(|name| path.ends_with(name)) {
+            found.push(path);
+        }
+    }
     found.sort();
-    found
+    Ok(found)
 }

@@ -11,6 +11,10 @@ use serde_json::value::RawValue;
 const NEVER_SETTLES: &str =
     "the promise that execute returned can never settle: no timer, request or other operation is pending";
 
+/// The engine's words for a module whose top-level await nothing can settle.
+const STUCK_MODULE: &str = "Top-level await promise never resolved";
+const MODULE_NEVER_SETTLES: &str = "an await at the top of the tool's code can never settle: nothing is pending";
+
 /// What `invoke` says of a failed call.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -61,6 +65,9 @@ pub fn from_invoke(mut text: String) -> CallResult {
 pub fn from_engine(error: &CoreError) -> CallResult {
     match error.as_kind() {
         CoreErrorKind::PendingPromiseResolution => failed(ErrorCode::ExecutionFailed, NEVER_SETTLES),
+        CoreErrorKind::Js(js) if js.exception_message.contains(STUCK_MODULE) => {
+            failed(ErrorCode::ExecutionFailed, MODULE_NEVER_SETTLES)
+        }
         CoreErrorKind::Js(js) => from_thrown(Thrown {
             name: js.name.clone().unwrap_or_else(|| "Error".into()),
             message: js.message.clone().unwrap_or_else(|| js.exception_message.clone()),

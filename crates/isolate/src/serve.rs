@@ -107,17 +107,17 @@ pub fn serve(
     let runs = thread::Builder::new()
         .name("isolate".into())
         .stack_size(STACK_BYTES)
-        .spawn(move || exit(host.run(waiting)))
+        .spawn(move || exit(&host.run(waiting)))
         .map_err(WorkerError::Threads)?;
     let read = read(socket, &link, &stop, &calls);
     // The socket is closed: whatever runs is for nobody. No waiting, no unwinding of the engine.
     let _ = runs;
-    exit(read)
+    exit(&read)
 }
 
-fn exit(result: Result<(), WorkerError>) -> ! {
+fn exit(result: &Result<(), WorkerError>) -> ! {
     use nix::libc;
-    if let Err(error) = &result {
+    if let Err(error) = result {
         #[allow(clippy::print_stderr)]
         {
             eprintln!("{error}");

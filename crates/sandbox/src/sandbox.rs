@@ -84,6 +84,7 @@ impl Sandbox {
             script: &invocation.script,
             world,
             cancelled,
+            closed: &self.pool.closed,
             timeout: invocation.limits.timeout(),
             grace: self.options.grace,
         };
@@ -106,13 +107,20 @@ impl Sandbox {
         }
     }
 
-    /// Ends every worker. Calls that still run are ended with theirs; new ones are refused.
+    /// Ends every worker. Calls that still run are cancelled; new ones are refused.
     pub async fn close(&self) {
         self.pool.close().await;
         let tending = self.tending.lock().await.take();
         if let Some(tending) = tending {
             let _ = tending.await;
         }
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        // The tending task lets go of the pool, and the pool of its processes.
+        self.pool.closed.cancel();
     }
 }
 

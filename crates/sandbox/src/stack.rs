@@ -1,6 +1,7 @@
 //! Positions in stacks, from the JavaScript that ran back to the author's source.
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 
 use crate::Script;
 
@@ -37,7 +38,7 @@ fn map_line<'l>(line: &'l str, script: &Script) -> Cow<'l, str> {
         if let Some((line, column, length)) = position(rest) {
             let (line, column) =
                 script.source_map.as_ref().and_then(|map| map.original(line, column)).unwrap_or((line, column));
-            mapped.push_str(&format!(":{line}:{column}"));
+            let _ = write!(mapped, ":{line}:{column}");
             rest = &rest[length..];
         }
     }

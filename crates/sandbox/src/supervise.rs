@@ -25,6 +25,8 @@ pub struct Watch<'a> {
     pub script: &'a Script,
     pub world: Arc<dyn World>,
     pub cancelled: &'a CancellationToken,
+    /// The sandbox is being closed.
+    pub closed: &'a CancellationToken,
     pub timeout: Duration,
     pub grace: Duration,
 }
@@ -98,7 +100,7 @@ pub async fn supervise(
                     break Err(None);
                 }
             }
-            () = watch.cancelled.cancelled(), if told.is_none() => {
+            () = either(watch.cancelled, watch.closed), if told.is_none() => {
                 told = Some(Told::Cancelled);
                 stop.cancel();
                 grace.as_mut().reset(Instant::now() + watch.grace);
@@ -128,6 +130,13 @@ pub async fn supervise(
         (None, Err(None)) => Ending::WorkerDied(None),
     };
     (ending, after)
+}
+
+async fn either(one: &CancellationToken, other: &CancellationToken) {
+    tokio::select! {
+        () = one.cancelled() => {}
+        () = other.cancelled() => {}
+    }
 }
 
 /// Writes the call, then what its ops answer, and in between the word to end it.

@@ -14,11 +14,13 @@ use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, FramedWrite};
 
 use crate::SandboxError;
-use crate::protocol::{Begin, Frame, FrameCodec, Hello, Kind, Mode, PROTOCOL_VERSION, decode, encode};
+use crate::protocol::{Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, decode, encode};
 use crate::spawner::Spawner;
 
 /// How long a process may take to be ready: a loaded machine takes its time.
 const START: Duration = Duration::from_secs(30);
+/// How long a process may take to end by itself after its socket closed.
+const OWN_END: Duration = Duration::from_millis(500);
 /// How long to wait for a killed process's end, which the kernel brings about.
 const REAP: Duration = Duration::from_secs(5);
 /// Bytes of a dead worker's standard error that are looked at.
@@ -65,8 +67,8 @@ impl Worker {
         match timeout(START, self.frames.next()).await {
             Err(_) => Err(SandboxError::Slow(START.as_secs())),
             Ok(Some(Ok(frame))) => Ok(frame),
+            Ok(Some(Err(FrameError::Io(_))) | None) => Err(SandboxError::Died(self.last_words().await)),
             Ok(Some(Err(error))) => Err(SandboxError::Protocol(error.to_string())),
-            Ok(None) => Err(SandboxError::Died(self.last_words().await)),
         }
     }
 
@@ -102,9 +104,15 @@ impl Worker {
         self.death().await
     }
 
-    /// The end of a process whose socket closed.
+    /// The end of a process whose socket closed. One that closed its socket and lives on is killed.
     pub async fn death(&mut self) -> Option<Death> {
-        let status = timeout(REAP, self.child.wait()).await.ok()?.ok()?;
+        let status = match timeout(OWN_END, self.child.wait()).await {
+            Ok(ended) => ended.ok()?,
+            Err(_) => {
+                let _ = self.child.start_kill();
+                timeout(REAP, self.child.wait()).await.ok()?.ok()?
+            }
+        };
         Some(Death { status, words: self.last_words().await })
     }
 

@@ -6,12 +6,22 @@ use async_trait::async_trait;
 use breadcrumb::ErrorCode;
 use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError, World};
 use serde_json::{Value, json};
+use tokio::sync::Barrier;
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{block_on, function, invocation, shared};
 
 #[derive(Default)]
-struct Records(Mutex<Vec<ApiCall>>);
+struct Records(Mutex<Vec<ApiCall>>, Gate);
+
+/// Lets 64 calls pass when all of them have come.
+struct Gate(Barrier);
+
+impl Default for Gate {
+    fn default() -> Self {
+        Self(Barrier::new(64))
+    }
+}
 
 #[async_trait]
 impl World for Records {
@@ -23,6 +33,10 @@ impl World for Records {
         self.0.lock().unwrap().push(call.clone());
         match call {
             ApiCall::GetBreadcrumb { id } if id == "missing" => Err(OpError::new("NotFound", "no such breadcrumb")),
+            ApiCall::GetBreadcrumb { id } if id == "together" => {
+                self.1.0.wait().await;
+                Ok(json!(1))
+            }
             ApiCall::GetSecret { .. } => Err(OpError::new("PermissionDenied", "not among required_secrets")),
             other => Ok(json!({ "got": other })),
         }
@@ -91,7 +105,7 @@ fn wrong_arguments_do_not_leave_the_tool() {
 #[test]
 fn ops_in_flight_are_bounded() {
     let (result, calls) =
-        run("const all = await Promise.allSettled(Array.from({ length: 200 }, () => context.api.getBreadcrumb('a')));
+        run("const all = await Promise.allSettled(Array.from({ length: 200 }, () => context.api.getBreadcrumb('together')));
          const bad = all.filter((r) => r.status === 'rejected'); return [bad.length, bad[0].reason.name]");
     assert_eq!(result.unwrap(), json!([136, "ResourceExhausted"]));
     assert_eq!(calls.len(), 64);

@@ -10,4 +10,5 @@ mod limits;
 mod platform;
 mod processes;
 mod results;
+mod timing;
 mod walls;

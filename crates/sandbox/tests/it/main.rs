@@ -1,0 +1,4 @@
+//! The protocol between parent and worker, without a worker. Calls in real workers are tested in `isolate`.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod frames;
