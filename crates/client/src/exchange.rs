@@ -14,7 +14,7 @@ use uuid::Uuid;
 use crate::{Client, problem};
 
 /// How long an answer may take, from the first byte sent to the last received.
-const ANSWER_TIME: Duration = Duration::from_secs(60);
+const ANSWER_TIME: Duration = Duration::from_mins(1);
 /// How often a request is sent at most. With the waits between, that is about three seconds: a server's restart.
 pub(crate) const ATTEMPTS: u32 = 6;
 
@@ -109,10 +109,8 @@ impl Client {
         let not_sent = |error| Failure { error, maybe_done: false };
         let mut renewed = false;
         loop {
-            let authorization = match request.anonymous {
-                true => None,
-                false => Some(Box::pin(self.authorization()).await.map_err(not_sent)?),
-            };
+            let authorization =
+                if request.anonymous { None } else { Some(Box::pin(self.authorization()).await.map_err(not_sent)?) };
             let mut sending = self
                 .http()
                 .map_err(not_sent)?
@@ -161,10 +159,12 @@ pub(crate) fn reason(error: &reqwest::Error) -> String {
     while let Some(source) = cause.source() {
         cause = source;
     }
-    match error.is_timeout() {
-        true => "no answer in time".into(),
-        false if std::ptr::addr_eq(cause, std::ptr::from_ref(error)) => "the connection failed".into(),
-        false => cause.to_string(),
+    if error.is_timeout() {
+        "no answer in time".into()
+    } else if std::ptr::addr_eq(cause, std::ptr::from_ref(error)) {
+        "the connection failed".into()
+    } else {
+        cause.to_string()
     }
 }
 

@@ -75,6 +75,8 @@ impl Parser {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, clippy::format_collect)]
+
     use proptest::prelude::*;
 
     use super::*;

@@ -33,7 +33,7 @@ pub struct TokenRequest {
 }
 
 #[derive(Serialize, ToSchema)]
-pub struct Token {
+pub struct GivenToken {
     token: String,
     owner_id: Uuid,
     agent_id: Uuid,
@@ -48,11 +48,11 @@ pub struct Token {
 ///
 /// The agent's key proves who asks. A server started with open auth (loopback only) asks for no key.
 #[utoipa::path(post, path = "/auth/token", tag = "auth", operation_id = "get_token",
-    request_body = TokenRequest, responses((status = 200, body = Token)))]
+    request_body = TokenRequest, responses((status = 200, body = GivenToken)))]
 pub async fn token(
     State(state): State<ServerState>,
     JsonBody(request): JsonBody<TokenRequest>,
-) -> Result<Private<Token>, Problem> {
+) -> Result<Private<GivenToken>, Problem> {
     let ttl = request.ttl_sec.unwrap_or(DEFAULT_TTL_SEC);
     let mut found = Violations::default();
     if !(1..=MAX_TTL_SEC).contains(&ttl) {
@@ -84,7 +84,7 @@ pub async fn token(
     })?;
     let exp = state.token_key.verify(&token).map_err(|error| Problem::unauthorized(error.to_string()))?.expires_at;
     let Identity { owner_id, agent_id, roles } = identity;
-    Ok(Private(Token { token, owner_id, agent_id, roles, exp, expires_in: ttl }))
+    Ok(Private(GivenToken { token, owner_id, agent_id, roles, exp, expires_in: ttl }))
 }
 
 async fn proven(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {

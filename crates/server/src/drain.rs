@@ -28,10 +28,10 @@ pub async fn rest_of_body(request: Request, next: Next) -> Response {
     if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {
         return next.run(request).await;
     }
-    let (give_back, mut given_back) = oneshot::channel();
+    let (give_back, mut rest) = oneshot::channel();
     let request = request.map(|inner| Body::new(Returned { inner, give_back: Some(give_back) }));
     let response = next.run(request).await;
-    if let Ok(body) = given_back.try_recv() {
+    if let Ok(body) = rest.try_recv() {
         let _ = tokio::time::timeout(MOST_TIME, discard(body)).await;
     }
     response

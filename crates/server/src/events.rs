@@ -30,6 +30,9 @@ use crate::{
 
 /// How often a stream without events says that it lives.
 const PING_EVERY: Duration = Duration::from_secs(15);
+/// A proxy that collects an answer before it passes it on would hold every event back.
+const UNBUFFERED: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
 const PING: &str = r#"{"type":"ping"}"#;
 
 /// The number of the newest event.
@@ -85,9 +88,6 @@ pub async fn stream(
         let message = feed.next().await?;
         Some((Ok::<_, Infallible>(message), feed))
     });
-    // A proxy that collects an answer before it passes it on would hold every event back.
-    const UNBUFFERED: (HeaderName, HeaderValue) =
-        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
     Ok(([UNBUFFERED], Sse::new(messages)).into_response())
 }
 

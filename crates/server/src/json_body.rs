@@ -18,7 +18,7 @@ use crate::problem::Problem;
 pub const MAX_BODY_BYTES: usize = MAX_RECORD_BYTES + 1024 * 1024;
 
 /// How long a body may take to arrive.
-const BODY_TIME: Duration = Duration::from_secs(60);
+const BODY_TIME: Duration = Duration::from_mins(1);
 
 /// A body read as JSON.
 pub struct JsonBody<T>(pub T);

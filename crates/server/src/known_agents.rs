@@ -13,12 +13,19 @@ use uuid::Uuid;
 const REMEMBERED_FOR: Duration = Duration::from_secs(3);
 const MOST: usize = 4096;
 
-type Agent = (Uuid, Uuid);
+/// Owner and agent.
+type AgentId = (Uuid, Uuid);
+
+struct Seen {
+    at: Instant,
+    /// `None`: not there.
+    roles: Option<Vec<Role>>,
+}
 
 /// A bounded memory of agents and their roles; `None` for one that is not there.
 pub struct KnownAgents {
     tenancy: Arc<dyn Tenancy>,
-    seen: Mutex<HashMap<Agent, (Instant, Option<Vec<Role>>)>>,
+    seen: Mutex<HashMap<AgentId, Seen>>,
 }
 
 impl KnownAgents {
@@ -35,10 +42,10 @@ impl KnownAgents {
         let roles = self.tenancy.agent(owner_id, agent_id).await?.map(|agent| agent.roles);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= MOST {
-            seen.retain(|_, (at, _)| at.elapsed() < REMEMBERED_FOR);
+            seen.retain(|_, seen| seen.at.elapsed() < REMEMBERED_FOR);
         }
         if seen.len() < MOST {
-            seen.insert((owner_id, agent_id), (asked, roles.clone()));
+            seen.insert((owner_id, agent_id), Seen { at: asked, roles: roles.clone() });
         }
         Ok(roles)
     }
@@ -48,9 +55,11 @@ impl KnownAgents {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&(owner_id, agent_id));
     }
 
+    /// `None`: nothing recent is known.
+    #[allow(clippy::option_option)] // The inner one is the answer as `roles` gives it.
     fn remembered(&self, owner_id: Uuid, agent_id: Uuid) -> Option<Option<Vec<Role>>> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let (at, roles) = seen.get(&(owner_id, agent_id))?;
-        (at.elapsed() < REMEMBERED_FOR).then(|| roles.clone())
+        let seen = seen.get(&(owner_id, agent_id))?;
+        (seen.at.elapsed() < REMEMBERED_FOR).then(|| seen.roles.clone())
     }
 }

@@ -17,7 +17,7 @@ use utoipa_axum::router::OpenApiRouter;
 use crate::{
     ServerState,
     access::{Access, names},
-    problem::{CODES, MEDIA_TYPE, Problem},
+    problem::{CODES, MEDIA_TYPE, ProblemDocument},
     routes::{Entry, table},
 };
 
@@ -58,8 +58,8 @@ fn document() -> OpenApi {
         for operation in paths.paths.values_mut().flat_map(operations) {
             complete(operation, access);
         }
-        Problem::schemas(&mut schemas);
-        schemas.push((Problem::name().into_owned(), Problem::schema()));
+        ProblemDocument::schemas(&mut schemas);
+        schemas.push((ProblemDocument::name().into_owned(), ProblemDocument::schema()));
         router = router.routes((schemas, paths, handler));
     }
     let mut document = router.into_openapi();
@@ -96,7 +96,7 @@ fn complete(operation: &mut Operation, access: Access) {
     }
     let problem = ResponseBuilder::new()
         .description("Refused: a problem document that says why")
-        .content(MEDIA_TYPE, ContentBuilder::new().schema(Some(Ref::from_schema_name(Problem::name()))).build())
+        .content(MEDIA_TYPE, ContentBuilder::new().schema(Some(Ref::from_schema_name(ProblemDocument::name()))).build())
         .build();
     operation.responses.responses.insert("default".into(), RefOr::T(problem));
 }

@@ -2,7 +2,7 @@
 //! database or a panic says goes to the log and never further.
 
 use axum::{
-    http::{HeaderMap, HeaderValue, StatusCode, header},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use breadcrumb::{StoreError, Violation, Violations};
@@ -13,10 +13,18 @@ use uuid::Uuid;
 /// The media type of a problem document.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
+/// A refusal: the document that the caller gets, and the headers that go with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    document: Box<ProblemDocument>,
+    headers: Vec<(HeaderName, &'static str)>,
+}
+
 /// An RFC 9457 problem document. `code` is the stable name of the problem; the members after it belong to some codes
 /// only.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
-pub struct Problem {
+#[schema(as = Problem)]
+pub struct ProblemDocument {
     /// Where the code is explained: `/docs#problem-<code>`.
     #[serde(rename = "type")]
     pub kind: String,
@@ -49,9 +57,6 @@ pub struct Problem {
     pub line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
-    #[serde(skip)]
-    #[schema(ignore)]
-    headers: HeaderMap,
 }
 
 /// Every code with its status, its title and what a caller should do; the page at `/docs` shows it.
@@ -104,9 +109,14 @@ pub const CODES: [(&str, StatusCode, &str, &str); 18] = [
 impl Problem {
     /// A problem of one of the [`CODES`].
     fn new(code: &'static str, detail: impl Into<String>) -> Self {
+        Self::with(code, detail, |_| {})
+    }
+
+    /// The same, with members that belong to this code.
+    fn with(code: &'static str, detail: impl Into<String>, fill: impl FnOnce(&mut ProblemDocument)) -> Self {
         let known = CODES.into_iter().find(|known| known.0 == code);
         let (code, status, title, _) = known.unwrap_or((code, StatusCode::INTERNAL_SERVER_ERROR, "Internal error", ""));
-        Self {
+        let mut document = Box::new(ProblemDocument {
             kind: format!("/docs#problem-{code}"),
             title,
             status: status.as_u16(),
@@ -120,8 +130,9 @@ impl Problem {
             limit: None,
             line: None,
             column: None,
-            headers: HeaderMap::new(),
-        }
+        });
+        fill(&mut document);
+        Self { document, headers: Vec::new() }
     }
 
     pub fn invalid(field: impl Into<String>, message: impl Into<String>) -> Self {
@@ -129,7 +140,10 @@ impl Problem {
     }
 
     pub fn malformed_json(detail: impl Into<String>, line: usize, column: usize) -> Self {
-        Self { line: Some(line), column: Some(column), ..Self::new("malformed_json", detail) }
+        Self::with("malformed_json", detail, |document| {
+            document.line = Some(line);
+            document.column = Some(column);
+        })
     }
 
     pub fn unsupported_media_type(detail: impl Into<String>) -> Self {
@@ -138,7 +152,7 @@ impl Problem {
 
     pub fn too_large(limit: usize) -> Self {
         let detail = format!("the body is too large: at most {limit} bytes are taken");
-        Self { limit: Some(limit), ..Self::new("too_large", detail) }
+        Self::with("too_large", detail, |document| document.limit = Some(limit))
     }
 
     pub fn timeout() -> Self {
@@ -187,15 +201,15 @@ impl Problem {
         Self::new("internal", "a fault of the server; the log has the cause beside the X-Request-Id of this answer")
     }
 
-    fn with_header(mut self, name: header::HeaderName, value: &'static str) -> Self {
-        self.headers.insert(name, HeaderValue::from_static(value));
+    fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
+        self.headers.push((name, value));
         self
     }
 }
 
 impl From<Violations> for Problem {
     fn from(violations: Violations) -> Self {
-        Self { violations: violations.0.clone(), ..Self::new("invalid", violations.to_string()) }
+        Self::with("invalid", violations.to_string(), |document| document.violations = violations.0)
     }
 }
 
@@ -203,15 +217,19 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
         let detail = error.to_string();
         match error {
-            StoreError::NotFound { what, id } => {
-                Self { what: Some(what), id: Some(id), ..Self::new("not_found", detail) }
-            }
-            StoreError::VersionConflict { expected, actual } => {
-                Self { expected: Some(expected), actual: Some(actual), ..Self::new("version_conflict", detail) }
-            }
+            StoreError::NotFound { what, id } => Self::with("not_found", detail, |document| {
+                document.what = Some(what);
+                document.id = Some(id);
+            }),
+            StoreError::VersionConflict { expected, actual } => Self::with("version_conflict", detail, |document| {
+                document.expected = Some(expected);
+                document.actual = Some(actual);
+            }),
             StoreError::Invalid(violations) => violations.into(),
             StoreError::IdempotencyMismatch => Self::new("idempotency_mismatch", detail),
-            StoreError::LeaseLost { request } => Self { id: Some(request), ..Self::new("lease_lost", detail) },
+            StoreError::LeaseLost { request } => {
+                Self::with("lease_lost", detail, |document| document.id = Some(request))
+            }
             StoreError::Unauthorized(why) => Self::unauthorized(why),
             StoreError::Forbidden(why) => Self::forbidden(why),
             StoreError::TooLarge { limit } => Self::too_large(limit),
@@ -233,11 +251,13 @@ impl From<StoreError> for Problem {
 }
 
 impl IntoResponse for Problem {
-    fn into_response(mut self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut headers = std::mem::take(&mut self.headers);
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
-        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        (status, headers, serde_json::to_vec(&self).unwrap_or_default()).into_response()
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.document.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, serde_json::to_vec(&self.document).unwrap_or_default()).into_response();
+        let always = [(header::CONTENT_TYPE, MEDIA_TYPE), (header::CACHE_CONTROL, "no-store")];
+        for (name, value) in self.headers.into_iter().chain(always) {
+            response.headers_mut().insert(name, HeaderValue::from_static(value));
+        }
+        response
     }
 }

@@ -19,7 +19,7 @@ use crate::metrics;
 /// The most connections at once. More wait in the listener's backlog.
 const MAX_CONNECTIONS: usize = 8192;
 /// How long a caller may take to send a request's headers; also how long an idle connection stays.
-const HEADER_TIME: Duration = Duration::from_secs(60);
+const HEADER_TIME: Duration = Duration::from_mins(1);
 /// How long requests may go on after the shutdown began.
 const DRAIN_TIME: Duration = Duration::from_secs(10);
 

@@ -48,6 +48,7 @@ pub async fn observe(request: Request, next: Next) -> Response {
 }
 
 /// Turns a panic into an answer.
+#[allow(clippy::needless_pass_by_value)] // The signature that the layer asks for.
 pub fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = text.unwrap_or("no text"), "a handler panicked");

@@ -71,6 +71,7 @@ impl ClientHarness {
         self.key.issue(&identity(agent), ttl).unwrap()
     }
 
+    #[allow(clippy::unused_self)] // Reads better at the callers.
     pub fn client_at(&self, address: SocketAddr, agent: &NewAgentKey) -> Client {
         Client::new(format!("http://{address}").parse().unwrap(), by_key(agent))
     }

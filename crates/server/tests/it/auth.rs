@@ -57,7 +57,7 @@ async fn expired_forged_and_orphaned_tokens_are_refused() {
 
     let past = expired(&identity);
     assert_eq!(refused(&past).await, "the token has expired");
-    let other = TokenKey::from_bytes(&[8; 32]).unwrap().issue(&identity, Duration::from_secs(60)).unwrap();
+    let other = TokenKey::from_bytes(&[8; 32]).unwrap().issue(&identity, Duration::from_mins(1)).unwrap();
     refused(&other).await;
     // A token whose words were changed, and one that asks for no signature at all.
     let (head, rest) = good.split_once('.').unwrap();
@@ -66,10 +66,10 @@ async fn expired_forged_and_orphaned_tokens_are_refused() {
     refused(&format!("eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.{}.", rest.split_once('.').unwrap().0)).await;
     refused("x").await;
     let nobody = Identity { agent_id: Uuid::new_v4(), ..identity.clone() };
-    refused(&key().issue(&nobody, Duration::from_secs(60)).unwrap()).await;
+    refused(&key().issue(&nobody, Duration::from_mins(1)).unwrap()).await;
     // Roles that the agent does not have do nothing.
     let greedy = Identity { roles: Role::ALL.to_vec(), ..identity };
-    let greedy = key().issue(&greedy, Duration::from_secs(60)).unwrap();
+    let greedy = key().issue(&greedy, Duration::from_mins(1)).unwrap();
     world.get("/agents", &greedy).await.problem(403, "forbidden");
     world.get("/breadcrumbs", &greedy).await.ok();
 

@@ -29,7 +29,7 @@ impl Wire {
                 };
                 let found = (field("id:"), serde_json::from_str(&field("data:")).unwrap());
                 assert!(!message.contains("event:"), "browsers hear only unnamed events: {message}");
-                self.text = rest.to_owned();
+                self.text = rest.to_string();
                 return Some(found);
             }
             self.text.push_str(std::str::from_utf8(&self.response.chunk().await.unwrap()?).unwrap());

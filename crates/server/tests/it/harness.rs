@@ -84,7 +84,7 @@ impl World {
         let server = Server::new(ServerOptions { listener, auth, token_key: key() }, store.clone()).unwrap();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));
-        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap();
+        let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_mins(1)).build().unwrap();
         Self { base, http, store, shutdown, serving, _database: database }
     }
 
@@ -97,7 +97,7 @@ impl World {
         let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: roles.to_vec() };
         let agent = self.store.create_agent(tenant, agent).await.unwrap().agent;
         let identity = Identity { owner_id: tenant, agent_id: agent.id, roles: roles.to_vec() };
-        let token = key().issue(&identity, Duration::from_secs(600)).unwrap();
+        let token = key().issue(&identity, Duration::from_mins(10)).unwrap();
         (agent, token)
     }
 
