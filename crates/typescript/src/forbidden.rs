@@ -19,6 +19,9 @@ use crate::syntax::Tree;
 const GLOBAL_OBJECTS: [&str; 4] = ["globalThis", "window", "self", "global"];
 const TIMERS: [&str; 2] = ["setTimeout", "setInterval"];
 
+/// How far a chain such as `self.self.self` is followed: each link of it is looked at from each end.
+const MAX_LOOK: u32 = 16;
+
 const EVAL: &str = "eval runs text as code, which tools must not: parse the text, or use JSON.parse for data";
 const FUNCTION: &str = "a Function constructor runs text as code, which tools must not: write the function itself";
 const REQUIRE: &str = "require is not there: a tool stands alone; use the web platform (fetch, crypto, URL) and \
@@ -57,6 +60,11 @@ impl Names<'_> {
     }
 
     fn is_global_object(&self, expression: &Expression<'_>) -> bool {
+        self.is_global_object_within(expression, MAX_LOOK)
+    }
+
+    fn is_global_object_within(&self, expression: &Expression<'_>, steps: u32) -> bool {
+        let Some(steps) = steps.checked_sub(1) else { return false };
         match expression.get_inner_expression() {
             Expression::Identifier(name) => match self.symbol(name) {
                 Some(symbol) if self.globals.contains(&symbol) => true,
@@ -65,13 +73,18 @@ impl Names<'_> {
             // globalThis.globalThis, window.self, …
             inner => inner.as_member_expression().is_some_and(|member| {
                 property(member).is_some_and(|name| GLOBAL_OBJECTS.contains(&name.as_str()))
-                    && self.is_global_object(member.object())
+                    && self.is_global_object_within(member.object(), steps)
             }),
         }
     }
 
     /// An expression that is a function, or that has a function's prototype.
     fn is_function(&self, expression: &Expression<'_>) -> bool {
+        self.is_function_within(expression, MAX_LOOK)
+    }
+
+    fn is_function_within(&self, expression: &Expression<'_>, steps: u32) -> bool {
+        let Some(steps) = steps.checked_sub(1) else { return false };
         match expression.get_inner_expression() {
             Expression::FunctionExpression(_)
             | Expression::ArrowFunctionExpression(_)
@@ -87,10 +100,14 @@ impl Names<'_> {
                     .as_member_expression()
                     .is_some_and(|member| property(member).as_deref() == Some("getPrototypeOf"));
                 is_prototype
-                    && call.arguments.first().and_then(Argument::as_expression).is_some_and(|of| self.is_function(of))
+                    && call
+                        .arguments
+                        .first()
+                        .and_then(Argument::as_expression)
+                        .is_some_and(|of| self.is_function_within(of, steps))
             }
             inner => inner.as_member_expression().is_some_and(|member| {
-                property(member).as_deref() == Some("__proto__") && self.is_function(member.object())
+                property(member).as_deref() == Some("__proto__") && self.is_function_within(member.object(), steps)
             }),
         }
     }

@@ -53,7 +53,10 @@ pub struct Finding {
     pub message: String,
 }
 
-/// Every breach of a [`Rule`], in the order of the source; or why there is no tree to look at.
+/// Breaches told of one source, at most: finding the column of each takes time, and more do not help an author.
+const MAX_FINDINGS: usize = 200;
+
+/// The breaches of each [`Rule`] (at most 200 in all), in the order of the source; or why there is no tree to look at.
 ///
 /// The rules see what stands in the tree: a name computed at run time escapes them. They are for authors; the
 /// sandbox is what holds.
@@ -64,8 +67,8 @@ pub fn inspect(source: &str, dialect: Dialect) -> Result<Vec<Finding>, Vec<Synta
             return Err(unsupported);
         }
         let mut findings = Findings { lines: tree.lines, found: Vec::new() };
-        forbidden::find(&tree, &mut findings);
         entry::check(&tree.program, &mut findings);
+        forbidden::find(&tree, &mut findings);
         let mut found = findings.found;
         found.sort_by_key(|finding| (finding.line, finding.column, finding.rule));
         found.dedup_by_key(|finding| (finding.line, finding.column, finding.rule));
@@ -80,6 +83,9 @@ pub(crate) struct Findings<'t, 's> {
 
 impl Findings<'_, '_> {
     pub(crate) fn add(&mut self, rule: Rule, span: Span, message: impl Into<String>) {
+        if self.found.len() >= MAX_FINDINGS {
+            return;
+        }
         let (line, column) = self.lines.of(span.start as usize);
         self.found.push(Finding { rule, line, column, message: message.into() });
     }

@@ -14,6 +14,7 @@ mod source_map;
 mod static_text;
 mod syntax;
 mod unsupported;
+mod words;
 
 pub use compile::{Compiled, Dialect, MAX_SOURCE_BYTES, SyntaxError, compile};
 pub use inspect::{Finding, Rule, inspect};

@@ -4,6 +4,7 @@
 //! wrong guess would let code hide from the count.
 
 use crate::nesting::Refused;
+use crate::words::{CONTINUES, meaning};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind {
@@ -35,7 +36,7 @@ pub(crate) struct Token {
 
 /// What stands before the place where the scan is: decides what `/` means and whether a line end ends a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Before {
+pub(crate) enum Before {
     /// An operator, an opening bracket, a keyword, or the start: an expression begins here.
     Expression,
     /// A value has just ended.
@@ -392,37 +393,4 @@ impl<'s> Scan<'s> {
 
 fn is_line_end(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{2028}' | '\u{2029}')
-}
-
-/// Words that carry on the statement before, even on a new line or after a `}`.
-const CONTINUES: &[&str] = &[
-    "as",
-    "catch",
-    "else",
-    "extends",
-    "finally",
-    "from",
-    "implements",
-    "in",
-    "instanceof",
-    "is",
-    "of",
-    "satisfies",
-    "while",
-];
-
-fn meaning(word: &str) -> (TokenKind, Before) {
-    match word {
-        "if" | "for" | "while" | "do" | "with" => (TokenKind::StatementKeyword, Before::Expression),
-        "else" => (TokenKind::Else, Before::Expression),
-        "return" | "typeof" | "instanceof" | "in" | "void" | "delete" | "throw" | "new" | "case" | "default"
-        | "extends" | "break" | "continue" | "debugger" => (TokenKind::Operator, Before::Expression),
-        "of" | "yield" | "await" => (TokenKind::Operator, Before::Unclear),
-        "as" | "satisfies" | "is" | "asserts" | "keyof" | "unique" | "readonly" | "infer" | "implements" | "from"
-        | "async" | "get" | "set" | "static" | "abstract" | "declare" | "type" | "interface" | "namespace"
-        | "module" | "global" | "accessor" | "override" | "using" | "out" | "public" | "private" | "protected"
-        | "let" | "const" | "var" | "function" | "class" | "enum" | "export" | "import" | "try" | "finally"
-        | "catch" | "switch" => (TokenKind::Operator, Before::Word),
-        _ => (TokenKind::Operand, Before::Value),
-    }
 }

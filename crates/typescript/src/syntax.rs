@@ -11,10 +11,10 @@ use crate::position::Lines;
 use crate::{Dialect, MAX_SOURCE_BYTES, SyntaxError, nesting};
 
 /// Far more than `nesting::MAX_NESTING` levels need; pages that are not used cost nothing.
-const STACK_BYTES: usize = 256 * 1024 * 1024;
+const STACK_BYTES: usize = 128 * 1024 * 1024;
 
 /// Errors told for one source; more do not help its author.
-const MAX_ERRORS: usize = 50;
+pub(crate) const MAX_ERRORS: usize = 50;
 
 /// A checked syntax tree with its scopes. The tree is the author's: nothing is stripped yet.
 pub(crate) struct Tree<'t, 'a> {

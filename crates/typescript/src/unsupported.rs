@@ -6,7 +6,7 @@ use oxc::span::Span;
 
 use crate::SyntaxError;
 use crate::position::Lines;
-use crate::syntax::Tree;
+use crate::syntax::{MAX_ERRORS, Tree};
 
 pub(crate) fn find(tree: &Tree<'_, '_>) -> Vec<SyntaxError> {
     let mut finder = Finder { lines: tree.lines, found: Vec::new() };
@@ -21,6 +21,9 @@ struct Finder<'t, 's> {
 
 impl Finder<'_, '_> {
     fn add(&mut self, span: Span, message: &str) {
+        if self.found.len() >= MAX_ERRORS {
+            return;
+        }
         let (line, column) = self.lines.of(span.start as usize);
         self.found.push(SyntaxError { line, column, message: message.to_owned() });
     }

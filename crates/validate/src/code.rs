@@ -7,9 +7,6 @@ use crate::{Finding, Report};
 
 const FIELD: &str = "code.source";
 
-/// Findings of one rule and source, at most: generated code may break a rule on every line.
-const MAX_FINDINGS: usize = 200;
-
 pub(crate) fn check(code: &ToolCode, report: &mut Report) {
     if code.source.trim().is_empty() {
         let message = "is empty: it must export async function execute(input, context)";
@@ -20,7 +17,6 @@ pub(crate) fn check(code: &ToolCode, report: &mut Report) {
         Ok(found) => report.errors.extend(
             found
                 .into_iter()
-                .take(MAX_FINDINGS)
                 .map(|found| Finding::new(found.rule.as_str(), FIELD, found.message).at(found.line, found.column)),
         ),
         Err(errors) => report.errors.extend(

@@ -138,10 +138,11 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
     let s = address.segments();
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match s {
-        // IPv4-mapped, and the translation prefix.
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_public_v4(v4(high, low)),
-        // 6to4 carries an IPv4 address; Teredo and the documentation blocks are no place to go.
-        [0x2002, high, low, ..] => is_public_v4(v4(high, low)),
+        // IPv4-mapped, the translation prefix, and 6to4 carry an IPv4 address.
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
+            is_public_v4(v4(high, low))
+        }
+        // Teredo and the documentation blocks are no place to go.
         [0x2001, 0..=0x01ff | 0x0db8, ..] => false,
         [first, ..] => (0x2000..=0x3ffe).contains(&first),
     }

@@ -182,3 +182,9 @@ fn a_source_that_does_not_parse_has_errors_instead() {
     let errors = inspect("export async function execute( {", Dialect::TypeScript).unwrap_err();
     assert!(!errors.is_empty());
 }
+
+#[test]
+fn findings_are_bounded() {
+    let found = inspect(&format!("{}{ENTRY}", "eval;".repeat(150_000)), Dialect::TypeScript).unwrap();
+    assert_eq!(found.len(), 200);
+}

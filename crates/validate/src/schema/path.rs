@@ -1,5 +1,7 @@
 //! Places in a JSON value as dotted fields: `items[0].name`, `headers["content-type"]`.
 
+use std::fmt::Write as _;
+
 /// A place, built from the root down.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Path {
@@ -16,7 +18,7 @@ impl Path {
 
     pub(super) fn push_index(&mut self, index: usize) {
         if self.text.len() < LONGEST {
-            self.text.push_str(&format!("[{index}]"));
+            let _ = write!(self.text, "[{index}]");
         }
     }
 
@@ -34,7 +36,7 @@ impl Path {
             self.text.push_str(name);
         } else {
             let name: String = name.chars().take(LONGEST).collect();
-            self.text.push_str(&format!("[{name:?}]"));
+            let _ = write!(self.text, "[{name:?}]");
         }
     }
 
