@@ -69,8 +69,9 @@ fn run(fd: i32) -> Result<(), WorkerError> {
     if begin.protocol != PROTOCOL_VERSION {
         return Err(WorkerError::Protocol(begin.protocol));
     }
+    let first_foreign = if begin.has_snapshot { SNAPSHOT_FD + 1 } else { fd + 1 };
+    let (protections, ceiling) = jail::enter(first_foreign);
     let startup = if begin.has_snapshot { Some(read_snapshot()?) } else { None };
-    let (protections, ceiling) = jail::enter();
     match begin.mode {
         Mode::Snapshot => snapshot::make_and_send(socket),
         Mode::Serve => serve::serve(socket, startup, &begin, protections, ceiling),

@@ -96,12 +96,15 @@ fn from_thrown(thrown: Thrown) -> CallResult {
     CallResult::Failed(Failed { code, message, details: Some(details) })
 }
 
-/// What the engine throws when the process's ceiling refuses memory for buffers.
+/// What the engines throw when the process's ceiling refuses memory for buffers.
 fn is_out_of_memory(thrown: &Thrown) -> bool {
-    thrown.name == "RangeError"
-        && ["Array buffer allocation failed", "could not allocate memory", "Out of memory"]
-            .iter()
-            .any(|words| thrown.message.contains(words))
+    let words: &[&str] = match thrown.name.as_str() {
+        "RangeError" => &["Array buffer allocation failed", "could not allocate memory", "Out of memory"],
+        // QuickJS.
+        "InternalError" => &["out of memory"],
+        _ => return false,
+    };
+    words.iter().any(|words| thrown.message.contains(words))
 }
 
 pub fn failed(code: ErrorCode, message: impl Into<String>) -> CallResult {

@@ -35,7 +35,7 @@ impl SandboxOptions {
             // Most tools wait for something else most of the time.
             max_workers: (processors * 4).clamp(8, 64),
             spares: 2,
-            idle: Duration::from_secs(60),
+            idle: Duration::from_mins(1),
             grace: Duration::from_millis(250),
         }
     }

@@ -1,26 +1,24 @@
 //! `context.api`, from the tool's side and the world's.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use breadcrumb::ErrorCode;
 use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError, World};
 use serde_json::{Value, json};
-use tokio::sync::Barrier;
 use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{block_on, function, invocation, shared};
 
 #[derive(Default)]
-struct Records(Mutex<Vec<ApiCall>>, Gate);
-
-/// Lets 64 calls pass when all of them have come.
-struct Gate(Barrier);
-
-impl Default for Gate {
-    fn default() -> Self {
-        Self(Barrier::new(64))
-    }
+struct Records {
+    seen: Mutex<Vec<ApiCall>>,
+    /// Calls to `together` wait until 64 of them are there.
+    together: AtomicUsize,
+    all_there: CancellationToken,
+    now: AtomicUsize,
+    most: AtomicUsize,
 }
 
 #[async_trait]
@@ -30,11 +28,17 @@ impl World for Records {
     }
 
     async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
-        self.0.lock().unwrap().push(call.clone());
+        self.seen.lock().unwrap().push(call.clone());
         match call {
             ApiCall::GetBreadcrumb { id } if id == "missing" => Err(OpError::new("NotFound", "no such breadcrumb")),
             ApiCall::GetBreadcrumb { id } if id == "together" => {
-                self.1.0.wait().await;
+                let now = self.now.fetch_add(1, Ordering::SeqCst) + 1;
+                self.most.fetch_max(now, Ordering::SeqCst);
+                if self.together.fetch_add(1, Ordering::SeqCst) + 1 == 64 {
+                    self.all_there.cancel();
+                }
+                self.all_there.cancelled().await;
+                self.now.fetch_sub(1, Ordering::SeqCst);
                 Ok(json!(1))
             }
             ApiCall::GetSecret { .. } => Err(OpError::new("PermissionDenied", "not among required_secrets")),
@@ -47,7 +51,7 @@ fn run(body: &str) -> (Result<Value, breadcrumb::ToolFailure>, Vec<ApiCall>) {
     let world = Arc::new(Records::default());
     let call = invocation(&function(body), Value::Null);
     let outcome = block_on(shared().run(call, world.clone(), CancellationToken::new()));
-    let calls = world.0.lock().unwrap().clone();
+    let calls = world.seen.lock().unwrap().clone();
     (outcome.result, calls)
 }
 
@@ -104,11 +108,20 @@ fn wrong_arguments_do_not_leave_the_tool() {
 
 #[test]
 fn ops_in_flight_are_bounded() {
-    let (result, calls) =
-        run("const all = await Promise.allSettled(Array.from({ length: 200 }, () => context.api.getBreadcrumb('together')));
-         const bad = all.filter((r) => r.status === 'rejected'); return [bad.length, bad[0].reason.name]");
-    assert_eq!(result.unwrap(), json!([136, "ResourceExhausted"]));
-    assert_eq!(calls.len(), 64);
+    let world = Arc::new(Records::default());
+    let call = invocation(
+        &function(
+            "const all = await Promise.allSettled(Array.from({ length: 500 }, () => context.api.getBreadcrumb('together')));
+             const bad = all.filter((r) => r.status === 'rejected'); return [bad.length, bad[0].reason.name]",
+        ),
+        Value::Null,
+    );
+    let told = block_on(shared().run(call, world.clone(), CancellationToken::new())).result.unwrap();
+    assert_eq!(told[1], "ResourceExhausted");
+    assert_eq!(told[0], json!(500 - world.together.load(Ordering::SeqCst)));
+    // The parent forgets an op a little later than the worker.
+    assert!((64..128).contains(&world.most.load(Ordering::SeqCst)), "{:?}", world.most);
+
     let (result, calls) = run("for (let i = 0; i < 200; i++) await context.api.getBreadcrumb('a'); return 1");
     assert_eq!((result.unwrap(), calls.len()), (json!(1), 200));
 }
