@@ -1,8 +1,10 @@
 //! Which records somebody means: by tags, by schema, by what stands in the context. Every part must hold; a selector
 //! without parts matches every record.
 
+use std::cmp::Ordering;
+
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 
 use crate::Violations;
@@ -183,8 +185,8 @@ impl ContextMatch {
             MatchOp::Exists => there.is_some() == self.value.as_bool().unwrap_or(true),
             MatchOp::Eq => there.is_some_and(|value| same(value, &self.value)),
             MatchOp::Ne => !there.is_some_and(|value| same(value, &self.value)),
-            MatchOp::Gt => there.is_some_and(|value| order(value, &self.value) == Some(std::cmp::Ordering::Greater)),
-            MatchOp::Lt => there.is_some_and(|value| order(value, &self.value) == Some(std::cmp::Ordering::Less)),
+            MatchOp::Gt => there.is_some_and(|value| order(value, &self.value) == Some(Ordering::Greater)),
+            MatchOp::Lt => there.is_some_and(|value| order(value, &self.value) == Some(Ordering::Less)),
             MatchOp::Contains => there.is_some_and(|value| contains(value, &self.value)),
             MatchOp::ContainsAny => there.is_some_and(|value| {
                 self.value.as_array().is_some_and(|wanted| wanted.iter().any(|one| contains(value, one)))
@@ -196,7 +198,7 @@ impl ContextMatch {
 /// JSON equality as Postgres' jsonb has it: numbers by amount, objects without order.
 fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
+        (Value::Number(a), Value::Number(b)) => amounts(a, b) == Some(Ordering::Equal),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| same(value, other)))
@@ -205,11 +207,37 @@ fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-fn order(left: &Value, right: &Value) -> Option<std::cmp::Ordering> {
+fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
-        (Value::Number(a), Value::Number(b)) => a.as_f64()?.partial_cmp(&b.as_f64()?),
+        (Value::Number(a), Value::Number(b)) => amounts(a, b),
         (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
         _ => None,
+    }
+}
+
+/// The order of two numbers by their exact decimal amounts, as Postgres' numeric has it.
+fn amounts(left: &Number, right: &Number) -> Option<Ordering> {
+    match (integer(left), integer(right)) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        (Some(a), None) => Some(beside(a, right.as_f64()?)),
+        (None, Some(b)) => Some(beside(b, left.as_f64()?).reverse()),
+        (None, None) => left.as_f64()?.partial_cmp(&right.as_f64()?),
+    }
+}
+
+fn integer(number: &Number) -> Option<i128> {
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+}
+
+/// An integer beside a float, which means the shortest decimal that reads back as it: what stands in its JSON text.
+fn beside(integer: i128, float: f64) -> Ordering {
+    let text = float.to_string();
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    match whole.parse::<i128>() {
+        Ok(whole) if fraction.bytes().all(|digit| digit == b'0') => integer.cmp(&whole),
+        Ok(whole) => integer.cmp(&whole).then(if float > 0.0 { Ordering::Less } else { Ordering::Greater }),
+        Err(_) if float > 0.0 => Ordering::Less,
+        Err(_) => Ordering::Greater,
     }
 }
 

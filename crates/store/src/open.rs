@@ -104,7 +104,8 @@ async fn migrate(admin: &PgConnectOptions, progress: &(dyn Fn(&str) + Send + Syn
         return Err(OpenError::TooOld(version));
     }
     progress("Applying migrations");
-    MIGRATOR.run(&mut connection).await.map_err(explain)?;
+    // `Migrator::run` would make this future one that cannot be spawned; this is sqlx's own way around it.
+    MIGRATOR.run_direct(None, &mut connection, false).await.map_err(explain)?;
     // Closing politely can only fail when the connection is gone already.
     let _ = connection.close().await;
     Ok(())

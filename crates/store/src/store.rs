@@ -2,14 +2,18 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::events::{Announcer, Feeds};
 use crate::failure::{Done, is_unreachable};
 use crate::secrets::Envelope;
+
+const CLOSING: Duration = Duration::from_secs(10);
 
 /// The store. Give it an end with [`Store::close`]; one that is dropped stops its tasks too, but nobody waits for them.
 pub struct Store {
@@ -47,12 +51,15 @@ impl Inner {
 }
 
 impl Store {
-    /// Ends the event streams and the background tasks, and closes the connections once they are free.
+    /// Ends the event streams and the background tasks, and closes the connections once they are free (those that a
+    /// caller does not give back within 10 seconds are left to end with the process).
     pub async fn close(&self) {
         self.inner.stop.cancel();
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
-        self.inner.pool.close().await;
+        if timeout(CLOSING, self.inner.pool.close()).await.is_err() {
+            tracing::warn!("closed the store while its connections were in use");
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use futures::stream;
 use uuid::Uuid;
 
 use super::feed::{Feeds, Live};
-use super::page::{self, Weighed};
+use super::page::{self, Page, Weighed};
 use super::snapshot::Snapshot;
 use crate::failure::Done;
 use crate::store::Inner;
@@ -87,7 +87,7 @@ impl Subscription {
             }
             return Ok(());
         }
-        match page::read(&self.store, self.owner_id, self.cursor).await.map_err(StoreError::from) {
+        match self.read().await {
             Ok(page) => {
                 if let Some(last) = page.events.last() {
                     self.cursor = last.event.number.0;
@@ -104,6 +104,16 @@ impl Subscription {
             Err(error) => return Err(error),
         }
         Ok(())
+    }
+
+    /// In a task of its own: a subscriber that is not polled (its reader is slow) must not keep a database connection.
+    async fn read(&self) -> Result<Page, StoreError> {
+        let (store, owner_id, cursor) = (self.store.clone(), self.owner_id, self.cursor);
+        let reading = self.store.tasks.spawn(async move { page::read(&store, owner_id, cursor).await });
+        match reading.await {
+            Ok(page) => Ok(page?),
+            Err(error) => Err(StoreError::Internal(format!("reading events: {error}"))),
+        }
     }
 
     fn was_seen(&mut self, number: i64) -> bool {

@@ -2,7 +2,14 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod calls;
+mod events;
+mod failure;
 mod harness;
+mod isolation;
+mod opening;
+mod selecting;
+mod tenancy;
 
 mod conformance {
     ::conformance::suite!(crate::harness::StoreHarness::start);

@@ -1,0 +1,71 @@
+//! From a URL to a store.
+
+use breadcrumb::Tenancy;
+use sqlx::{Connection, PgConnection};
+use store::{OpenError, SecretsKey, Store, StoreOptions};
+use test_database::TestDatabase;
+
+fn options(url: &str) -> StoreOptions {
+    StoreOptions::new(url, SecretsKey::from_bytes([1; 32]))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_empty_database_is_migrated_once_by_many_at_a_time() {
+    let database = TestDatabase::empty().await;
+    let opening = (0..4).map(|_| {
+        let url = database.admin_url.clone();
+        tokio::spawn(async move { Store::open(options(&url), &|_| {}).await })
+    });
+    for opened in futures::future::join_all(opening).await {
+        let store = opened.unwrap().unwrap();
+        store.ensure_tenant("first").await.unwrap();
+        assert_eq!(store.tenants().await.unwrap().len(), 1);
+        store.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn databases_side_by_side_share_the_role() {
+    let mut opening = Vec::new();
+    for _ in 0..4 {
+        let database = TestDatabase::empty().await;
+        opening.push(tokio::spawn(async move {
+            Store::open(options(&database.admin_url), &|_| {}).await.unwrap().close().await;
+        }));
+    }
+    for opened in futures::future::join_all(opening).await {
+        opened.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_wrong_is_said_in_a_sentence() {
+    let nowhere = Store::open(options("postgres://nobody@127.0.0.1:1/none"), &|_| {}).await.unwrap_err();
+    assert!(matches!(nowhere, OpenError::Unreachable(_)), "{nowhere}");
+    let nonsense = Store::open(options("not a url"), &|_| {}).await.unwrap_err();
+    assert!(matches!(nonsense, OpenError::Url(_)), "{nonsense}");
+
+    let database = TestDatabase::new().await;
+    let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
+    sqlx::query(
+        "INSERT INTO _sqlx_migrations (version, description, success, checksum, execution_time)
+         VALUES (9999, 'from the future', true, '', 0)",
+    )
+    .execute(&mut admin)
+    .await
+    .unwrap();
+    let newer = Store::open(options(&database.admin_url), &|_| {}).await.unwrap_err();
+    assert!(matches!(newer, OpenError::Newer(9999)), "{newer}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_user_without_rights_hears_which_it_needs() {
+    let database = TestDatabase::empty().await;
+    let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
+    let role = format!("poor_{}", uuid::Uuid::new_v4().simple());
+    sqlx::raw_sql(sqlx::AssertSqlSafe(format!("CREATE ROLE {role} LOGIN"))).execute(&mut admin).await.unwrap();
+    let url = database.admin_url.replace("postgres://postgres", &format!("postgres://{role}"));
+    assert_ne!(url, database.admin_url);
+    let refused = Store::open(options(&url), &|_| {}).await.unwrap_err();
+    assert!(matches!(refused, OpenError::NoRight { .. } | OpenError::Migrations(_)), "{refused}");
+}
