@@ -1,1 +1,15 @@
-//! t
+//! The runner on the real store. What runs the tools is a stand-in of the tests: the executor is the door behind which
+//! a runner does not look.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod bootstrap;
+mod calls;
+mod cancelling;
+mod fake;
+mod leases;
+mod place;
+mod stopping;
+mod subscriptions;
+mod telemetry;
+mod tools;
+mod unsteady;

@@ -1,0 +1,113 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use breadcrumb::{ErrorCode, ToolFailure, ToolResponse};
+use serde_json::{Value, json};
+
+use crate::fake::Fake;
+use crate::place::{Place, code, code_context};
+
+fn wish(more: Value) -> Value {
+    let mut wish = json!({"enabled": true});
+    wish.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    json!({"bootstrap": wish})
+}
+
+/// Waits for a number of answers of the tool.
+async fn answers(place: &Place, tool: &str, count: usize) {
+    place
+        .events(count, |event| {
+            event.schema_name.as_deref() == Some("tool.response.v1") && event.context["tool"] == tool
+        })
+        .await;
+}
+
+async fn requests(place: &Place) -> Vec<(String, Value)> {
+    let mut rows = place.list("tool.request.v1").await;
+    rows.reverse();
+    rows.iter()
+        .map(|row| {
+            let context = row.context.as_ref().unwrap();
+            (context["tool"].as_str().unwrap().to_owned(), context["input"].clone())
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn once_is_once_for_each_version_however_many_runners_there_are() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let id = place.create(code("setup", wish(json!({"input": {"a": 1}})))).await;
+    let runners = [place.start(&fake), place.start(&fake)];
+    answers(&place, "setup", 1).await;
+    for runner in runners {
+        runner.stop().await;
+    }
+    let runner = place.start(&fake);
+    // A later runner has judged the first tool when it bootstraps the second.
+    place.create(code("second", wish(json!({"priority": 200})))).await;
+    answers(&place, "second", 1).await;
+    assert_eq!(requests(&place).await, [("setup".into(), json!({"a": 1})), ("second".into(), json!({}))]);
+    place.change(id, 1, code_context("setup", wish(json!({"input": {"a": 2}})))).await;
+    answers(&place, "setup", 2).await;
+    assert_eq!(requests(&place).await.len(), 3);
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn priority_orders_and_wait_for_waits_for_success() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("plain", json!({}))).await;
+    place.create(code("last", wish(json!({"priority": 1, "wait_for": ["middle", "plain"]})))).await;
+    place.create(code("middle", wish(json!({"priority": 30, "wait_for": ["first"]})))).await;
+    place.create(code("first", wish(json!({"priority": 20})))).await;
+    place.create(code("before", wish(json!({"priority": 10})))).await;
+    place.create(code("never", wish(json!({"wait_for": ["fails"]})))).await;
+    place.create(code("fails", wish(json!({"priority": 40})))).await;
+    place.create(code("off", json!({"bootstrap": {"enabled": false}}))).await;
+    place.create(code("disabled", wish(json!({"mode": "disabled"})))).await;
+    fake.does("fails", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no")) });
+    let runner = place.start(&fake);
+    answers(&place, "last", 1).await;
+    answers(&place, "fails", 1).await;
+    runner.stop().await;
+    let order: Vec<String> = requests(&place).await.into_iter().map(|(tool, _)| tool).collect();
+    assert_eq!(order, ["before", "first", "fails", "middle", "last"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn continuous_is_one_at_a_time_and_slows_down_when_it_fails() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("loop", wish(json!({"mode": "continuous"})))).await;
+    let tries = Arc::new(AtomicU32::new(0));
+    let counted = tries.clone();
+    fake.does("loop", move |_, _| {
+        let number = counted.fetch_add(1, Ordering::SeqCst);
+        async move {
+            if matches!(number, 2 | 3) {
+                Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no"))
+            } else {
+                Ok(json!(number))
+            }
+        }
+    });
+    let runners = [place.start(&fake), place.start(&fake)];
+    answers(&place, "loop", 6).await;
+    for runner in runners {
+        runner.stop().await;
+    }
+    assert_eq!(fake.progress.borrow().most["loop"], 1);
+    let mut runs: Vec<(u64, u64)> = place
+        .list("tool.request.v1")
+        .await
+        .iter()
+        .map(|row| {
+            let bootstrap = &row.context.as_ref().unwrap()["bootstrap"];
+            (bootstrap["run"].as_u64().unwrap(), bootstrap["failures"].as_u64().unwrap())
+        })
+        .collect();
+    runs.sort_unstable();
+    assert_eq!(runs[..6], [(1, 0), (2, 0), (3, 0), (4, 1), (5, 2), (6, 0)]);
+    let responses = place.list("tool.response.v1").await;
+    let first = ToolResponse::from_context(responses.last().unwrap().context.as_ref().unwrap()).unwrap();
+    assert_eq!(first.output, Some(json!(0)));
+}

@@ -1,0 +1,199 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use breadcrumb::{ErrorCode, MAX_RECORD_BYTES, NewSecret, ResponseStatus, ToolFailure, ToolRequest};
+use runner::RunnerOptions;
+use serde_json::json;
+
+use crate::fake::Fake;
+use crate::place::{Place, code, native, options};
+
+#[tokio::test]
+async fn a_request_is_answered_once_with_all_that_belongs_to_it() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let tool = place.create(code("echo", json!({}))).await;
+    let options = options();
+    let runner = place.start_with(&fake, options.clone());
+    let request = ToolRequest::record("echo", json!({"n": 1}), Some("mine"), Some("workspace:here"));
+    let request = place.create(request).await;
+    let event = place.event(|event| event.tags.contains(&"request:mine".to_owned())).await;
+    assert_eq!(event.tags, ["workspace:here", "tool:response", "request:mine"]);
+    let response = breadcrumb::ToolResponse::from_context(&event.context).unwrap();
+    assert_eq!((response.status, response.request_id.as_str()), (ResponseStatus::Success, "mine"));
+    assert_eq!(response.output, Some(json!({"input": {"n": 1}, "version": 1})));
+    let metadata = serde_json::Value::Object(response.metadata);
+    assert_eq!(metadata["attempt"], 1);
+    assert_eq!(metadata["runner_id"], options.runner_id.to_string());
+    assert_eq!((&metadata["tool_id"], &metadata["tool_version"]), (&json!(tool), &json!(1)));
+    assert_eq!(metadata["from_executor"], true);
+    let call = place.person.call(request).await.unwrap();
+    assert_eq!((call.response, call.attempt), (Some(event.breadcrumb_id), 1));
+    runner.stop().await;
+    assert_eq!(place.list("tool.response.v1").await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_tool_that_is_not_there_is_told_with_names_that_are() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("calculator", json!({}))).await;
+    let runner = place.start(&fake);
+    let response = place.call("calculater", json!({})).await;
+    assert_eq!(response.error_code, Some(ErrorCode::ToolNotFound));
+    assert_eq!(response.error.unwrap(), "there is no tool \"calculater\"; did you mean calculator?");
+    assert_eq!(response.error_details.unwrap(), json!({"nearest": ["calculator"]}));
+    assert_eq!(response.is_retryable, Some(false));
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn input_and_output_are_checked_with_each_violation_and_its_path() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let schemas = json!({
+        "input_schema": {
+            "type": "object",
+            "properties": {"n": {"type": "integer", "description": "a number"}, "s": {"type": "string", "description": "a text"}},
+            "required": ["n"],
+        },
+        "output_schema": {"type": "object", "properties": {"ok": {"type": "boolean", "description": "whether"}}, "required": ["ok"]},
+        "examples": [{"description": "one", "input": {"n": 1}, "explanation": "one"}],
+    });
+    place.create(code("strict", schemas)).await;
+    let runner = place.start(&fake);
+    let response = place.call("strict", json!({"n": "one", "s": 2})).await;
+    assert_eq!(response.error_code, Some(ErrorCode::InvalidArguments));
+    let violations = response.error_details.unwrap()["violations"].as_array().unwrap().clone();
+    let mut fields: Vec<&str> = violations.iter().map(|one| one["field"].as_str().unwrap()).collect();
+    fields.sort_unstable();
+    assert_eq!(fields, ["n", "s"]);
+    assert!(fake.begun.lock().unwrap().is_empty(), "nothing ran");
+
+    let response = place.call("strict", json!({"n": 1})).await;
+    assert_eq!(response.error_code, Some(ErrorCode::InvalidOutput));
+    assert_eq!(response.error_details.unwrap()["violations"][0]["field"], "ok");
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn required_secrets_are_handed_over_and_a_missing_one_is_named() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
+    fake.does("secretive", |call, _| async move { Ok(json!(call.secrets["API_KEY"].len())) });
+    let runner = place.start(&fake);
+    let response = place.call("secretive", json!({})).await;
+    assert_eq!(response.error_code, Some(ErrorCode::ExecutionFailed));
+    assert!(response.error.unwrap().contains("\"API_KEY\", which does not exist"));
+
+    place.person.create_secret(NewSecret { name: "API_KEY".into(), value: "hunter2".into() }).await.unwrap();
+    assert_eq!(place.call("secretive", json!({})).await.output, Some(json!(7)));
+    let audit = place.store.audit_log(place.owner, 10).await.unwrap();
+    let reason = audit.iter().find(|entry| entry.action == "secret.decrypted").unwrap().reason.clone().unwrap();
+    assert!(reason.starts_with("tool secretive, request "), "{reason}");
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_retryable_failure_is_tried_again_while_attempts_are_left() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("flaky", json!({"limits": {"max_attempts": 3}}))).await;
+    place.create(code("hopeless", json!({"limits": {"max_attempts": 2}}))).await;
+    place.create(code("final", json!({"limits": {"max_attempts": 3}}))).await;
+    let tries = Arc::new(AtomicU32::new(0));
+    let counted = tries.clone();
+    let failure = || ToolFailure::new(ErrorCode::ExecutionFailed, "busy").retryable(true);
+    fake.does("flaky", move |_, _| {
+        let number = counted.fetch_add(1, Ordering::SeqCst) + 1;
+        async move { if number < 3 { Err(failure()) } else { Ok(json!(number)) } }
+    });
+    fake.does("hopeless", move |_, _| async move { Err(failure()) });
+    fake.does("final", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no")) });
+    let runner = place.start(&fake);
+
+    let response = place.call("flaky", json!({})).await;
+    assert_eq!((response.output, &response.metadata["attempt"]), (Some(json!(3)), &json!(3)));
+    let response = place.call("hopeless", json!({})).await;
+    assert_eq!((response.error.as_deref(), &response.metadata["attempt"]), (Some("busy"), &json!(2)));
+    assert_eq!(response.is_retryable, Some(true));
+    let response = place.call("final", json!({})).await;
+    assert_eq!(response.metadata["attempt"], 1);
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn outputs_that_cannot_be_stored_are_typed_errors() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    for name in ["huge", "nul", "panics"] {
+        place.create(code(name, json!({}))).await;
+    }
+    fake.does("huge", |_, _| async { Ok(json!("x".repeat(MAX_RECORD_BYTES))) });
+    fake.does("nul", |_, _| async { Ok(json!({"text": "a\0b"})) });
+    fake.does("panics", |_, _| async { panic!("on purpose") });
+    let runner = place.start(&fake);
+    let response = place.call("huge", json!({})).await;
+    assert_eq!(response.error_code, Some(ErrorCode::ResourceExhausted));
+    assert_eq!(response.error_details.unwrap()["limit_bytes"], MAX_RECORD_BYTES);
+    assert_eq!(place.call("nul", json!({})).await.error_code, Some(ErrorCode::InvalidOutput));
+    assert_eq!(place.call("panics", json!({})).await.error_code, Some(ErrorCode::ExecutionFailed));
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn an_executor_that_forgets_the_time_is_stopped() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("endless", json!({"limits": {"timeout_ms": 10}}))).await;
+    fake.does("endless", |_, _| std::future::pending());
+    let runner = place.start_with(&fake, RunnerOptions { overtime: Duration::from_millis(10), ..options() });
+    let response = place.call("endless", json!({})).await;
+    assert_eq!((response.error_code, response.is_retryable), (Some(ErrorCode::Timeout), Some(true)));
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn caps_hold_for_the_runner_and_for_each_tool() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(native("burner", json!({}))).await;
+    place.create(native("waiter", json!({}))).await;
+    let burner = fake.waits("burner");
+    let waiter = fake.waits("waiter");
+    let runner = place.start_with(&fake, RunnerOptions { max_calls: 4, max_calls_per_tool: 3, ..options() });
+    let mut requests = Vec::new();
+    for _ in 0..6 {
+        requests.push(place.ask("burner", json!({})).await);
+    }
+    for _ in 0..2 {
+        requests.push(place.ask("waiter", json!({})).await);
+    }
+    // The first waiter runs although burners came before it and still wait.
+    fake.until(|p| p.running.get("burner") == Some(&3) && p.running.get("waiter") == Some(&1)).await;
+    waiter.add_permits(2);
+    place.answer(requests[7]).await;
+    burner.add_permits(6);
+    for request in requests {
+        assert_eq!(place.answer(request).await.status, ResponseStatus::Success);
+    }
+    let progress = fake.progress.borrow().clone();
+    assert_eq!((progress.most["burner"], progress.most_in_all), (3, 4));
+    runner.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_runners_share_the_work_and_run_nothing_twice() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(native("echo", json!({}))).await;
+    let runners = [place.start(&fake), place.start(&fake)];
+    let mut requests = Vec::new();
+    for n in 0..60 {
+        requests.push(place.ask("echo", json!({"n": n})).await);
+    }
+    for (n, request) in requests.iter().enumerate() {
+        assert_eq!(place.answer(*request).await.output.unwrap()["input"]["n"], n);
+    }
+    let mut begun = fake.begun.lock().unwrap().clone();
+    begun.sort_unstable();
+    begun.dedup();
+    assert_eq!((begun.len(), fake.progress.borrow().begun), (60, 60));
+    for runner in runners {
+        runner.stop().await;
+    }
+    assert_eq!(place.list("tool.response.v1").await.len(), 60);
+}

@@ -1,0 +1,38 @@
+use breadcrumb::{CallState, ErrorCode};
+use serde_json::json;
+
+use crate::fake::Fake;
+use crate::place::{Place, code};
+
+#[tokio::test]
+async fn a_running_call_is_cancelled_at_once() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("waits", json!({"limits": {"max_attempts": 3}}))).await;
+    place.create(code("deaf", json!({}))).await;
+    let _never = fake.waits("waits");
+    fake.does("deaf", |_, _| std::future::pending());
+    let runner = place.start(&fake);
+    for tool in ["waits", "deaf"] {
+        let request = place.ask(tool, json!({})).await;
+        fake.until(|progress| progress.running.get(tool) == Some(&1)).await;
+        place.person.cancel(request).await.unwrap();
+        let response = place.answer(request).await;
+        assert_eq!(response.error_code, Some(ErrorCode::Cancelled), "{tool}");
+        assert_eq!(response.metadata["attempt"], 1, "a cancelled call is not tried again");
+        assert_eq!(place.person.call(request).await.unwrap().state, CallState::Finished);
+    }
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn deleting_a_request_cancels_its_call() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("waits", json!({}))).await;
+    let _never = fake.waits("waits");
+    let runner = place.start(&fake);
+    let request = place.ask("waits", json!({})).await;
+    fake.until(|progress| progress.begun == 1).await;
+    place.person.delete(request, None).await.unwrap();
+    assert_eq!(place.answer(request).await.error_code, Some(ErrorCode::Cancelled));
+    runner.stop().await;
+}

@@ -1,0 +1,103 @@
+//! An executor that does what a test tells it to, by the tool's name.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use breadcrumb::{ErrorCode, ToolDefinition, ToolFailure};
+use executors::{Executor, Executors, ToolCall, ToolOutput};
+use futures::future::BoxFuture;
+use serde_json::{Map, Value, json};
+use tokio::sync::{Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+type Behaviour =
+    Arc<dyn Fn(ToolCall, CancellationToken) -> BoxFuture<'static, Result<Value, ToolFailure>> + Send + Sync>;
+
+#[derive(Default)]
+pub struct Fake {
+    behaviours: Mutex<HashMap<String, Behaviour>>,
+    /// Requests that began, in order.
+    pub begun: Mutex<Vec<Uuid>>,
+    pub progress: watch::Sender<Progress>,
+}
+
+#[derive(Debug, Default, Clone, PartialEq)]
+pub struct Progress {
+    pub begun: usize,
+    pub running: HashMap<String, usize>,
+    /// The most that ever ran at once, by tool and in all.
+    pub most: HashMap<String, usize>,
+    pub most_in_all: usize,
+}
+
+impl Fake {
+    pub fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    /// Without this, a tool answers its input and version.
+    pub fn does<F>(&self, tool: &str, behaviour: impl Fn(ToolCall, CancellationToken) -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
+    {
+        let behaviour: Behaviour = Arc::new(move |call, cancelled| Box::pin(behaviour(call, cancelled)));
+        self.behaviours.lock().unwrap().insert(tool.to_owned(), behaviour);
+    }
+
+    /// The tool's calls wait until the semaphore lets them, or until they are cancelled.
+    pub fn waits(&self, tool: &str) -> Arc<Semaphore> {
+        let gate = Arc::new(Semaphore::new(0));
+        let shared = gate.clone();
+        self.does(tool, move |_, cancelled| {
+            let gate = shared.clone();
+            async move {
+                tokio::select! {
+                    permit = gate.acquire() => { permit.unwrap().forget(); Ok(json!("done")) }
+                    () = cancelled.cancelled() => Err(ToolFailure::new(ErrorCode::Cancelled, "stopped")),
+                }
+            }
+        });
+        gate
+    }
+
+    pub fn executors(self: &Arc<Self>) -> Executors {
+        Executors::new().with_code(self.clone()).with_native("test", self.clone())
+    }
+
+    pub async fn until(&self, holds: impl FnMut(&Progress) -> bool) {
+        let mut progress = self.progress.subscribe();
+        let _ = tokio::time::timeout(crate::place::PATIENCE, progress.wait_for(holds)).await.expect("progress in time");
+    }
+}
+
+#[async_trait]
+impl Executor for Fake {
+    async fn load(&self, _: &ToolDefinition, _: Uuid, _: i64) -> Result<(), ToolFailure> {
+        Ok(())
+    }
+
+    async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
+        let name = call.definition.name.clone();
+        self.begun.lock().unwrap().push(call.request.id);
+        self.progress.send_modify(|progress| {
+            progress.begun += 1;
+            *progress.running.entry(name.clone()).or_default() += 1;
+            let now = progress.running[&name];
+            let most = progress.most.entry(name.clone()).or_default();
+            *most = now.max(*most);
+            progress.most_in_all = progress.most_in_all.max(progress.running.values().sum());
+        });
+        let behaviour = self.behaviours.lock().unwrap().get(&name).cloned();
+        let result = match behaviour {
+            Some(behaviour) => behaviour(call, cancelled).await,
+            None => Ok(json!({"input": call.input, "version": call.tool_version})),
+        };
+        self.progress.send_modify(|progress| *progress.running.get_mut(&name).unwrap() -= 1);
+        let metadata = Map::from_iter([("from_executor".to_owned(), json!(true))]);
+        ToolOutput { result, metadata }
+    }
+
+    fn forget(&self, _: Uuid, _: i64) {}
+}

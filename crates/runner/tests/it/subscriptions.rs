@@ -1,0 +1,132 @@
+use std::sync::Arc;
+
+use breadcrumb::{NewBreadcrumb, ToolFailure};
+use executors::CallWorld;
+use executors::egress::{Egress, EgressOptions};
+use sandbox::{ApiCall, World};
+use serde_json::{Value, json};
+
+use crate::fake::Fake;
+use crate::place::{Place, code};
+
+fn note(text: &str) -> NewBreadcrumb {
+    let Value::Object(context) = json!({"text": text}) else { unreachable!() };
+    NewBreadcrumb {
+        title: "a note".into(),
+        context,
+        tags: vec!["note".into(), "workspace:notes".into()],
+        schema_name: Some("note.v1".into()),
+        ..NewBreadcrumb::default()
+    }
+}
+
+fn on(selector: Value) -> Value {
+    json!({"subscriptions": [selector]})
+}
+
+async fn triggered(place: &Place, tool: &str) -> Vec<Value> {
+    let rows = place.list("tool.request.v1").await;
+    let contexts = rows.into_iter().map(|row| Value::Object(row.context.unwrap()));
+    contexts.filter(|context| context["tool"] == tool).collect()
+}
+
+fn answered(tool: &'static str) -> impl FnMut(&breadcrumb::Event) -> bool {
+    move |event| event.schema_name.as_deref() == Some("tool.response.v1") && event.context["tool"] == tool
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_matching_record_makes_one_request_across_runners() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("reader", on(json!({"schema_name": "note.v1"})))).await;
+    place.create(code("other", on(json!({"all_tags": ["elsewhere"]})))).await;
+    fake.does("reader", |call, _| async move { Ok(call.request.trigger_event.unwrap()) });
+    let runners = [place.start(&fake), place.start(&fake)];
+    // Until one runner answers, it may not follow yet.
+    place.call("other", json!({})).await;
+    let id = place.create(note("hello")).await;
+    let event = place.event(answered("reader")).await;
+    let output = &event.context["output"];
+    assert_eq!((&output["breadcrumb_id"], &output["type"]), (&json!(id), &json!("breadcrumb.created")));
+    assert_eq!(output["context"], json!({"text": "hello"}));
+    assert!(event.tags.contains(&"workspace:notes".to_owned()));
+    place.change(id, 1, json!({"text": "changed"})).await;
+    place.events(2, answered("reader")).await;
+    for runner in runners {
+        runner.stop().await;
+    }
+    let requests = triggered(&place, "reader").await;
+    assert_eq!(requests.len(), 2);
+    assert!(requests.iter().all(|request| request["input"] == json!({})));
+    assert_eq!(triggered(&place, "other").await.len(), 1, "only the call that asked for it");
+}
+
+/// What a tool's code would do by `context.api`.
+async fn api(call: &executors::ToolCall, egress: &Arc<Egress>, api: ApiCall) -> Result<Value, ToolFailure> {
+    let world = CallWorld::new(egress.clone(), call).unwrap();
+    world.api(api).await.map_err(|error| ToolFailure::new(breadcrumb::ErrorCode::ExecutionFailed, error.to_string()))
+}
+
+#[tokio::test]
+async fn tools_do_not_trigger_themselves_alone_or_over_others() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
+    for name in ["marker", "copier", "logger"] {
+        let selector =
+            if name == "logger" { json!({"schema_name": "tool.response.v1"}) } else { json!({"all_tags": ["note"]}) };
+        place.create(code(name, on(selector))).await;
+    }
+    // Changes the very record that made it run.
+    let shared = egress.clone();
+    fake.does("marker", move |call, _| {
+        let egress = shared.clone();
+        async move {
+            let event = call.request.trigger_event.clone().unwrap();
+            let id = event["breadcrumb_id"].as_str().unwrap().to_owned();
+            let record = api(&call, &egress, ApiCall::GetBreadcrumb { id: id.clone() }).await?;
+            let mut context = record["context"].clone();
+            context["marked"] = json!(true);
+            let (version, changes) = (record["version"].as_i64().unwrap(), json!({"context": context}));
+            api(&call, &egress, ApiCall::UpdateBreadcrumb { id, version, changes }).await
+        }
+    });
+    // Writes a record that matches both subscriptions.
+    fake.does("copier", move |call, _| {
+        let egress = egress.clone();
+        async move {
+            let record = json!({"title": "copy", "tags": ["note"], "context": {}, "schema_name": "note.v1"});
+            api(&call, &egress, ApiCall::CreateBreadcrumb { record }).await
+        }
+    });
+    let runner = place.start(&fake);
+    place.call("none", json!({})).await;
+    let id = place.create(note("hello")).await;
+    // note → marker → changed note → copier → copy; note → copier → copy → marker → changed copy. No tool comes
+    // twice in a chain. A later note is handled in full only after all of that was heard.
+    for _ in 0..2 {
+        let mut left = 2;
+        place
+            .event(|event| {
+                let is_mark = event.context.get("marked").is_some() && event.kind == breadcrumb::EventKind::Updated;
+                left -= i32::from(is_mark);
+                left == 0
+            })
+            .await;
+    }
+    let last = place.create(note("last")).await;
+    place.event(|event| event.breadcrumb_id == last && event.version == 2).await;
+    runner.stop().await;
+    for tool in ["marker", "copier", "logger"] {
+        let count = triggered(&place, tool).await.len();
+        assert!((1..=20).contains(&count), "{tool} ran {count} times");
+    }
+    // A person's change makes a version without the marks: it triggers again.
+    let record = breadcrumb::Breadcrumbs::get(&*place.person, id).await.unwrap();
+    assert!(record.tags.iter().any(|tag| tag.starts_with("triggered:")));
+    let before = triggered(&place, "marker").await.len();
+    let runner = place.start(&fake);
+    place.call("none", json!({})).await;
+    place.change(id, record.version, json!({"text": "again"})).await;
+    place.event(|event| event.breadcrumb_id == id && event.version == record.version + 2).await;
+    runner.stop().await;
+    assert!(triggered(&place, "marker").await.len() > before);
+}

@@ -1,0 +1,25 @@
+use metrics_exporter_prometheus::PrometheusBuilder;
+use serde_json::json;
+
+use crate::fake::Fake;
+use crate::place::{Place, code};
+
+/// The recorder is one for the process: other tests' numbers stand beside.
+#[tokio::test]
+async fn invocations_are_counted_by_known_tools_and_status() {
+    let metrics = PrometheusBuilder::new().install_recorder().unwrap();
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("counted", json!({}))).await;
+    let runner = place.start(&fake);
+    place.call("counted", json!({})).await;
+    place.call("counted", json!([])).await;
+    place.call("made-up-1", json!({})).await;
+    place.call("made-up-2", json!({})).await;
+    runner.stop().await;
+    let text = metrics.render();
+    assert!(text.contains("rcrt_tool_invocations_total{tool=\"counted\",status=\"success\"} 1"), "{text}");
+    assert!(text.contains("rcrt_tool_invocations_total{tool=\"counted\",status=\"error\"} 1"), "{text}");
+    assert!(text.contains("rcrt_tool_invocations_total{tool=\"(unknown)\",status=\"error\"}"), "{text}");
+    assert!(text.contains("rcrt_tool_invoke_duration_seconds_count{tool=\"counted\",status=\"success\"} 1"), "{text}");
+    assert!(!text.contains("made-up"), "{text}");
+}

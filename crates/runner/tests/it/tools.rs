@@ -1,0 +1,152 @@
+use breadcrumb::{ErrorCode, ResponseStatus, schema_names};
+use serde_json::json;
+
+use crate::fake::Fake;
+use crate::place::{Place, code, code_context, native};
+
+fn bad_source() -> serde_json::Value {
+    json!({"code": {"language": "typescript", "source": "export async function execute() {\n  return eval('1');\n}"}})
+}
+
+#[tokio::test]
+async fn a_request_that_follows_its_tool_at_once_finds_it() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let runner = place.start(&fake);
+    for n in 0..10 {
+        let name = format!("tool{n}");
+        place.create(code(&name, json!({}))).await;
+        assert_eq!(place.call(&name, json!({})).await.status, ResponseStatus::Success, "{name}");
+    }
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_changed_tool_is_live_and_a_deleted_one_is_gone() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let id = place.create(code("echo", json!({}))).await;
+    let runner = place.start(&fake);
+    assert_eq!(place.call("echo", json!({})).await.output.unwrap()["version"], 1);
+    place.change(id, 1, code_context("echo", json!({"description": "second"}))).await;
+    let mut seen = 1;
+    while seen != 2 {
+        seen = place.call("echo", json!({})).await.output.unwrap()["version"].as_i64().unwrap();
+    }
+    place.change(id, 2, code_context("renamed", json!({}))).await;
+    while place.call("renamed", json!({})).await.status != ResponseStatus::Success {}
+    assert_eq!(place.call("echo", json!({})).await.error_code, Some(ErrorCode::ToolNotFound));
+    place.person.delete(id, None).await.unwrap();
+    while place.call("renamed", json!({})).await.error_code != Some(ErrorCode::ToolNotFound) {}
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_broken_version_never_replaces_a_working_one_and_its_author_is_told() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let id = place.create(code("echo", json!({}))).await;
+    let runner = place.start(&fake);
+    place.call("echo", json!({})).await;
+    place.change(id, 1, code_context("echo", bad_source())).await;
+    let error = place.tool_error(id, |_| true).await;
+    assert_eq!((&error["tool"], &error["version"], &error["running_version"]), (&json!("echo"), &json!(2), &json!(1)));
+    assert_eq!(error["errors"][0]["line"], 2);
+    assert!(error["errors"][0]["message"].is_string());
+    let listed = place.list(schema_names::TOOL_ERROR).await;
+    assert_eq!(listed.len(), 1);
+    assert_eq!(listed[0].tags, ["tool:error", "tool:echo", "workspace:tools"]);
+    assert_eq!(place.call("echo", json!({})).await.output.unwrap()["version"], 1);
+
+    // A second broken version changes the report; a working one ends it.
+    place.change(id, 2, code_context("echo", json!({"description": 3}))).await;
+    place.tool_error(id, |error| error["version"] == 3).await;
+    assert_eq!(place.list(schema_names::TOOL_ERROR).await.len(), 1);
+    place.change(id, 3, code_context("echo", json!({}))).await;
+    let report = listed[0].id;
+    place.event(|event| event.breadcrumb_id == report && event.kind == breadcrumb::EventKind::Deleted).await;
+    assert_eq!(place.call("echo", json!({})).await.output.unwrap()["version"], 4);
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_runner_that_starts_later_offers_the_same_version() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let id = place.create(code("echo", json!({}))).await;
+    place.change(id, 1, code_context("echo", json!({"description": "second"}))).await;
+    place.change(id, 2, code_context("echo", bad_source())).await;
+    place.change(id, 3, code_context("echo", json!({"nonsense": true}))).await;
+    let runner = place.start(&fake);
+    assert_eq!(place.call("echo", json!({})).await.output.unwrap()["version"], 2);
+    assert_eq!(place.tool_error(id, |_| true).await["running_version"], 2);
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_tool_that_never_worked_is_told_from_one_that_is_not_there() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let code_id = place.create(code("broken", bad_source())).await;
+    let native_id = place.create(native("odd", json!({"implementation": {"type": "quantum"}}))).await;
+    let runner = place.start(&fake);
+    let response = place.call("broken", json!({})).await;
+    assert_eq!(response.error_code, Some(ErrorCode::ExecutionFailed));
+    assert!(response.error_details.unwrap()["errors"][0]["line"] == 2);
+    let response = place.call("odd", json!({})).await;
+    assert!(response.error.unwrap().contains("no executor for implementation.type \"quantum\""));
+    for id in [code_id, native_id] {
+        assert!(place.tool_error(id, |_| true).await["running_version"].is_null());
+    }
+    // The report goes with the tool.
+    let reports = place.list(schema_names::TOOL_ERROR).await;
+    place.person.delete(native_id, None).await.unwrap();
+    let of_native = reports.iter().find(|row| row.context.as_ref().unwrap()["tool_id"] == json!(native_id)).unwrap().id;
+    place.event(|event| event.breadcrumb_id == of_native && event.kind == breadcrumb::EventKind::Deleted).await;
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn code_goes_before_native_and_native_stands_in() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(native("echo", json!({}))).await;
+    let id = place.create(code("echo", json!({}))).await;
+    fake.does("echo", |call, _| async move { Ok(json!(call.definition.is_code())) });
+    let runner = place.start(&fake);
+    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(true)));
+    place.person.delete(id, None).await.unwrap();
+    while place.call("echo", json!({})).await.output != Some(json!(false)) {}
+    assert!(place.list(schema_names::TOOL_ERROR).await.is_empty(), "standing behind is no fault");
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn of_two_records_with_one_name_the_older_is_offered_and_the_other_told() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let older = place.create(code("echo", json!({}))).await;
+    let newer = place.create(code("echo", json!({}))).await;
+    fake.does("echo", |call, _| async move { Ok(json!(call.tool_id)) });
+    let runner = place.start(&fake);
+    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(older)));
+    let error = place.tool_error(newer, |_| true).await;
+    assert!(error["errors"][0]["message"].as_str().unwrap().contains(&older.to_string()));
+    place.person.delete(older, None).await.unwrap();
+    while place.call("echo", json!({})).await.output != Some(json!(newer)) {}
+    place
+        .event(|event| {
+            event.schema_name.as_deref() == Some(schema_names::TOOL_ERROR)
+                && event.kind == breadcrumb::EventKind::Deleted
+        })
+        .await;
+    runner.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_runners_write_one_report() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let runners = [place.start(&fake), place.start(&fake), place.start(&fake)];
+    for runner in ["one", "two"] {
+        // Both are there before the reports: every runner has seen the first tool when it has answered for the second.
+        let id = place.create(code(runner, bad_source())).await;
+        place.tool_error(id, |_| true).await;
+    }
+    for runner in runners {
+        runner.stop().await;
+    }
+    assert_eq!(place.list(schema_names::TOOL_ERROR).await.len(), 2);
+}

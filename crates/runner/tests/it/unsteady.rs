@@ -1,0 +1,111 @@
+//! A store that fails when a test says so; everything else is the real one.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
+    ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretInfo,
+    StoreError, TextSearch,
+};
+use futures::StreamExt;
+use uuid::Uuid;
+
+pub struct Unsteady {
+    pub store: Arc<dyn Breadcrumbs>,
+    pub heartbeats_fail: AtomicBool,
+    /// How many of the next answers are lost before they are written.
+    pub completes_fail: AtomicU32,
+    /// The event stream ends with an error after each event.
+    pub events_break: AtomicBool,
+}
+
+impl Unsteady {
+    pub fn new(store: Arc<dyn Breadcrumbs>) -> Arc<Self> {
+        let (heartbeats_fail, completes_fail, events_break) = Default::default();
+        Arc::new(Self { store, heartbeats_fail, completes_fail, events_break })
+    }
+}
+
+fn away() -> StoreError {
+    StoreError::Unavailable("on purpose".into())
+}
+
+#[async_trait]
+impl Breadcrumbs for Unsteady {
+    async fn create(&self, record: NewBreadcrumb, key: Option<&str>) -> Result<Created, StoreError> {
+        self.store.create(record, key).await
+    }
+    async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
+        self.store.get(id).await
+    }
+    async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
+        self.store.history(id).await
+    }
+    async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
+        self.store.update(id, version, changes).await
+    }
+    async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
+        self.store.delete(id, version).await
+    }
+    async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        self.store.list(query).await
+    }
+    async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        self.store.search(search).await
+    }
+    async fn latest_event(&self) -> Result<EventNumber, StoreError> {
+        self.store.latest_event().await
+    }
+    async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
+        let events = self.store.events(after).await?;
+        if self.events_break.load(Ordering::SeqCst) {
+            return Ok(events.take(1).chain(futures::stream::iter([Err(away())])).boxed());
+        }
+        Ok(events)
+    }
+    async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        self.store.claim(claim).await
+    }
+    async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
+        self.store.start(lease, max_attempts).await
+    }
+    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
+        if self.heartbeats_fail.load(Ordering::SeqCst) {
+            return Err(away());
+        }
+        self.store.heartbeat(leases, lease_ms).await
+    }
+    async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
+        let fails = |left: u32| left.checked_sub(1);
+        if self.completes_fail.fetch_update(Ordering::SeqCst, Ordering::SeqCst, fails).is_ok() {
+            return Err(away());
+        }
+        self.store.complete(lease, response).await
+    }
+    async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {
+        self.store.release(lease, release).await
+    }
+    async fn call(&self, request: Uuid) -> Result<Call, StoreError> {
+        self.store.call(request).await
+    }
+    async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
+        self.store.cancel(request).await
+    }
+    async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
+        self.store.create_secret(secret).await
+    }
+    async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
+        self.store.secrets().await
+    }
+    async fn rotate_secret(&self, id: Uuid, value: String) -> Result<SecretInfo, StoreError> {
+        self.store.rotate_secret(id, value).await
+    }
+    async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError> {
+        self.store.delete_secret(id).await
+    }
+    async fn decrypt_secret(&self, id: Uuid, reason: &str) -> Result<String, StoreError> {
+        self.store.decrypt_secret(id, reason).await
+    }
+}
