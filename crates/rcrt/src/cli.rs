@@ -39,6 +39,11 @@ pub enum Command {
 }
 
 impl Command {
+    /// Whether it works through a server that runs elsewhere.
+    pub fn asks_a_server(&self) -> bool {
+        !matches!(self, Self::Up(_) | Self::Server(_) | Self::Completions(_))
+    }
+
     /// The long-running ones tell what they do; the others speak only when something is wrong.
     pub fn default_log(&self) -> &'static str {
         match self {

@@ -90,7 +90,7 @@ impl ToolFile {
         let (source_path, source) = beside(path, files).unzip();
         match validate::seed::read(path, text, source) {
             Ok(seed) => {
-                file.name = name_of(&seed.record).to_owned();
+                name_of(&seed.record).clone_into(&mut file.name);
                 file.judge(path, source_path.as_deref().unwrap_or(path), &seed, judge);
                 file.record = Some(seed.record);
             }

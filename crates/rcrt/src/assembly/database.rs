@@ -99,5 +99,5 @@ pub async fn open_store(
         secrets_key: SecretsKey::from_bytes(secrets_key),
     };
     let say = |step: &str| progress.step(step);
-    Store::open(options, &say).await.context("the store cannot be opened")
+    Box::pin(Store::open(options, &say)).await.context("the store cannot be opened")
 }

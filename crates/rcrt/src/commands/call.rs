@@ -1,9 +1,10 @@
 //! `rcrt call`: one request, and its response.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use anyhow::Context;
-use breadcrumb::{Breadcrumb, Breadcrumbs, ErrorCode, ResponseStatus, ToolRequest, ToolResponse};
+use breadcrumb::{Breadcrumb, Breadcrumbs, CallState, ErrorCode, ResponseStatus, ToolRequest, ToolResponse};
 use clap::Args;
 use serde_json::Value;
 use uuid::Uuid;
@@ -13,6 +14,8 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::{connection, input, wait};
 
+/// When to say that nothing happens.
+const HINT_AFTER: Duration = Duration::from_secs(5);
 /// How long a cancelled call has to be answered before the program leaves all the same.
 const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
@@ -60,6 +63,7 @@ impl Call {
             }
         };
         let why = tokio::select! {
+            never = hint(&*store, &asked) => match never {},
             answer = wait::answer(&*store, &asked) => return show(&answer?, output),
             signal = tokio::signal::ctrl_c() => {
                 signal.context("Ctrl-C cannot be watched")?;
@@ -77,6 +81,16 @@ impl Call {
             other => anyhow::anyhow!(other.to_string()),
         })
     }
+}
+
+/// Says once where the call stands when it takes long, then waits for ever.
+#[allow(clippy::print_stderr)]
+async fn hint(store: &dyn Breadcrumbs, asked: &wait::Asked) -> Infallible {
+    tokio::time::sleep(HINT_AFTER).await;
+    if let Ok(breadcrumb::Call { state: CallState::Queued, .. }) = store.call(asked.request).await {
+        eprintln!("rcrt: the call still waits for a runner; is one up? (Ctrl-C cancels it)");
+    }
+    std::future::pending().await
 }
 
 /// `--workspace x` and `--workspace workspace:x` mean the same.
@@ -149,22 +163,29 @@ fn console_line(line: &Value) -> Option<String> {
     Some(format!("[{level}] {}", line.get("message").and_then(Value::as_str)?))
 }
 
-/// Each violation on a line with its path; other details as JSON.
+/// What a person can use of the details: each violation on a line with its path, a stack, similar names.
 fn detail_lines(details: Option<&Value>) -> Vec<String> {
     let Some(details) = details else { return Vec::new() };
-    let violations = details.as_array().or_else(|| details.get("violations").and_then(Value::as_array));
-    let Some(violations) = violations else {
-        return serde_json::to_string_pretty(details).unwrap_or_default().lines().map(str::to_owned).collect();
-    };
-    violations
-        .iter()
-        .map(|violation| {
-            let text = |key: &str| violation.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
-            match (text("path").or_else(|| text("field")), text("message")) {
-                (Some(path), Some(message)) => format!("{path}: {message}"),
-                (None, Some(message)) => message.to_owned(),
-                _ => violation.to_string(),
-            }
-        })
-        .collect()
+    let list = |key: &str| details.get(key).and_then(Value::as_array);
+    if let Some(violations) = details.as_array().or_else(|| list("violations")).or_else(|| list("errors")) {
+        return violations.iter().map(violation_line).collect();
+    }
+    if let Some(stack) = details.get("stack").and_then(Value::as_str) {
+        // Its first line is the message again.
+        return stack.lines().skip(1).map(|line| line.trim().to_owned()).collect();
+    }
+    if let Some(nearest) = list("nearest") {
+        let names: Vec<&str> = nearest.iter().filter_map(Value::as_str).collect();
+        return if names.is_empty() { Vec::new() } else { vec![format!("Did you mean {}?", names.join(" or "))] };
+    }
+    serde_json::to_string_pretty(details).unwrap_or_default().lines().map(str::to_owned).collect()
+}
+
+fn violation_line(violation: &Value) -> String {
+    let text = |key: &str| violation.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
+    match (text("path").or_else(|| text("field")), text("message")) {
+        (Some(path), Some(message)) => format!("{path}: {message}"),
+        (None, Some(message)) => message.to_owned(),
+        _ => violation.to_string(),
+    }
 }

@@ -209,3 +209,29 @@ async fn watch(config: &Config, output: Output, which: Selector, since: Option<i
         signal = tokio::signal::ctrl_c() => signal.context("Ctrl-C cannot be watched"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_condition_takes_json_or_plain_text_and_colons_in_the_value() {
+        let value = |text: &str| condition(text).unwrap().value;
+        assert_eq!(value("$.n:gt:5"), json!(5));
+        assert_eq!(value("$.url:eq:http://host:80/"), json!("http://host:80/"));
+        assert_eq!(value("$.tags:contains_any:[\"a\", \"b\"]"), json!(["a", "b"]));
+        assert_eq!(value("$.a.b:exists"), json!(true));
+        assert_eq!(value("$.a.b:exists:false"), json!(false));
+    }
+
+    #[test]
+    fn a_condition_without_path_operator_or_value_is_refused() {
+        for text in ["", "$.a", "$.a:eq", "a:eq:1", "$:eq:1", "$.a:like:1"] {
+            assert!(condition(text).is_err(), "{text:?}");
+        }
+    }
+}

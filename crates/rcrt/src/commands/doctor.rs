@@ -72,6 +72,9 @@ struct DataFolder {
     path: PathBuf,
     exists: bool,
     has_token: bool,
+    /// The process that works on it, as far as it can be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    held_by: Option<String>,
     free_bytes: Option<u64>,
 }
 
@@ -88,6 +91,7 @@ impl Doctor {
                 path: std::path::absolute(&config.data)?,
                 exists: config.data.is_dir(),
                 has_token: config.token_file().is_file(),
+                held_by: held_by(&config.data),
                 free_bytes: free_bytes(&config.data),
             },
         };
@@ -174,6 +178,18 @@ async fn answers(url: Url) -> Server {
     }
 }
 
+/// Who holds the folder's lock; nobody when it can be had.
+fn held_by(folder: &Path) -> Option<String> {
+    let mut file = std::fs::File::open(folder.join("lock")).ok()?;
+    if !matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)) {
+        return None;
+    }
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut file, &mut text).ok()?;
+    let holder: postgres::Holder = serde_json::from_str(&text).unwrap_or_default();
+    Some(holder.to_string())
+}
+
 /// What is left on the disk of the folder, or of the first one above it that is there.
 fn free_bytes(folder: &Path) -> Option<u64> {
     let folder = std::path::absolute(folder).ok()?;
@@ -208,6 +224,9 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
         (true, true) => "is there",
     };
     row("Data folder", &format!("{} {state}", folder.path.display()), None)?;
+    if let Some(holder) = &folder.held_by {
+        row("  in use by", holder, None)?;
+    }
     if let Some(bytes) = folder.free_bytes {
         row("Free space", &format!("{:.1} GB", bytes as f64 / 1e9), None)?;
     }

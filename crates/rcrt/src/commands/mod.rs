@@ -15,23 +15,46 @@ mod tool_show;
 mod tool_validate;
 pub mod up;
 
+use std::error::Error;
+
+use breadcrumb::StoreError;
+
 use crate::cli::{Cli, Command};
+use crate::config::Config;
 use crate::output::Output;
 
 pub async fn run(cli: Cli) -> anyhow::Result<()> {
     let config = cli.config;
+    let asks_a_server = cli.command.asks_a_server();
+    let ended = dispatch(cli.command, &config).await;
+    if asks_a_server { ended.map_err(|error| name_the_server(error, &config)) } else { ended }
+}
+
+/// Which server it was that could not be reached is not in the store's words.
+fn name_the_server(error: anyhow::Error, config: &Config) -> anyhow::Error {
+    let is_unreachable =
+        |cause: &(dyn Error + 'static)| matches!(cause.downcast_ref::<StoreError>(), Some(StoreError::Unavailable(_)));
+    match config.server_url() {
+        Ok(url) if error.chain().any(is_unreachable) => {
+            error.context(format!("no answer from {url} (is it up? `rcrt up` starts one)"))
+        }
+        _ => error,
+    }
+}
+
+async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
     let output = Output::new(config.output);
-    match cli.command {
-        Command::Up(up) => up.run(&config, output).await,
-        Command::Server(server) => server.run(&config, output).await,
-        Command::Runner(runner) => runner.run(&config, output).await,
-        Command::Bootstrap(bootstrap) => bootstrap.run(&config, output).await,
-        Command::Call(call) => call.run(&config, output).await,
-        Command::Tool(tool) => tool.run(&config, output).await,
-        Command::Crumb(crumb) => crumb.run(&config, output).await,
-        Command::Secret(secret) => secret.run(&config, output).await,
-        Command::Token(token) => token.run(&config, output).await,
-        Command::Doctor(doctor) => doctor.run(&config, output).await,
+    match command {
+        Command::Up(up) => up.run(config, output).await,
+        Command::Server(server) => server.run(config, output).await,
+        Command::Runner(runner) => runner.run(config, output).await,
+        Command::Bootstrap(bootstrap) => bootstrap.run(config, output).await,
+        Command::Call(call) => call.run(config, output).await,
+        Command::Tool(tool) => tool.run(config, output).await,
+        Command::Crumb(crumb) => crumb.run(config, output).await,
+        Command::Secret(secret) => secret.run(config, output).await,
+        Command::Token(token) => token.run(config, output).await,
+        Command::Doctor(doctor) => doctor.run(config, output).await,
         Command::Completions(completions) => completions.run(),
     }
 }

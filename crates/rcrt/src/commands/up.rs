@@ -192,9 +192,9 @@ impl Summary<'_> {
         output.line(&format!("{}{base}/docs", name("Docs")))?;
         output.line(&format!("{}{}", name("Data folder"), self.data.display()))?;
         output.line(&format!("{}{}", name("Token"), token.display()))?;
-        if let Some(version) = self.postgres {
-            output.line(&format!("{}{version}, embedded", name("Postgres")))?;
-        }
+        let postgres =
+            self.postgres.map_or_else(|| "as --database-url says".into(), |version| format!("{version}, embedded"));
+        output.line(&format!("{}{postgres}", name("Postgres")))?;
         output.line(&format!("\n{}", output.paint(Style::Bold, "Next, in another terminal:")))?;
         let program = program(self.config);
         let shown_token = quoted(&self.config.token_file().display().to_string());
@@ -231,5 +231,18 @@ fn quoted(word: &str) -> String {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_needs_it() {
+        assert_eq!(quoted("./target/debug/rcrt"), "./target/debug/rcrt");
+        assert_eq!(quoted("my data"), "'my data'");
+        assert_eq!(quoted("it's"), "'it'\\''s'");
+        assert_eq!(quoted(""), "''");
     }
 }

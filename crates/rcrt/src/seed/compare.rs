@@ -59,3 +59,19 @@ fn same_json(one: &Value, other: &Value) -> bool {
         _ => one == other,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn json_is_the_same_without_order_and_by_amount() {
+        assert!(same_json(&json!({"a": 1, "b": [1e2]}), &json!({"b": [100], "a": 1.0})));
+        assert!(!same_json(&json!({"a": 1}), &json!({"a": 1, "b": null})));
+        assert!(!same_json(&json!([1, 2]), &json!([2, 1])));
+        assert!(!same_json(&json!(9_007_199_254_740_993_i64), &json!(9_007_199_254_740_992_i64)));
+        assert!(!same_json(&json!("1"), &json!(1)));
+    }
+}

@@ -66,7 +66,7 @@ fn only_the_owner_reads_keys_and_token(data: &Path) {
 fn calls(up: &Running) {
     let ran = up.run(&["call", "calculator", r#"{"expression": "(1 + 2) * 3"}"#]).ends_with(0);
     assert!(ran.stdout.contains('9'), "{}", ran.stdout);
-    let response = up.json(&["call", "calculator", r#"{"expression": "2 ^ 10"}"#, "--workspace", "here"]);
+    let response = up.json(&["call", "calculator", r#"{"expression": "2 ** 10"}"#, "--workspace", "here"]);
     assert_eq!(response["status"], "success");
     let ran = up.run_with_stdin(&["call", "calculator", "-"], r#"{"expression": "1 + 1"}"#).ends_with(0);
     assert!(ran.stdout.contains('2'), "{}", ran.stdout);
@@ -75,6 +75,10 @@ fn calls(up: &Running) {
     assert!(ran.stderr.contains("InvalidArguments") && ran.stderr.contains("expression"), "{}", ran.stderr);
     let ran = up.run(&["call", "no-such-tool", "{}", "--output", "json"]).ends_with(4);
     assert_eq!(ran.json()["error_code"], "ToolNotFound");
+    let ran = up.run(&["call", "calculater", "{}"]).ends_with(4);
+    assert!(ran.stderr.contains("Did you mean calculator"), "{}", ran.stderr);
+    let ran = up.run(&["call", "calculator", r#"{"expression": "1 +"}"#]).ends_with(4);
+    assert!(ran.stderr.contains("at execute (calculator.ts:"), "{}", ran.stderr);
     // The same key is the same request, also when it is asked for again.
     let again = ["call", "random", "{}", "--idempotency-key", "once"];
     assert_eq!(up.json(&again)["output"], up.json(&again)["output"]);
@@ -218,7 +222,9 @@ fn doctor(up: &Running) {
     let report = up.json(&["doctor"]);
     assert_eq!(report["server"]["reachable"], true, "{report}");
     assert!(report["engine"]["name"].is_string(), "{report}");
-    assert!(report["postgres"].is_object(), "{report}");
+    assert_eq!(report["postgres"]["kind"], "embedded", "{report}");
+    assert!(report["postgres"]["vector"].is_string(), "{report}");
+    assert!(report["data_folder"]["held_by"].as_str().unwrap().contains(&up.pid().to_string()), "{report}");
 }
 
 fn no_second_one(up: &Running, folder: &Path) {
