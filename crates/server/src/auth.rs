@@ -16,6 +16,8 @@ const DEFAULT_TTL_SEC: u64 = 3600;
 const MAX_TTL_SEC: u64 = 30 * 24 * 3600;
 /// The tenant of callers in open mode that name none.
 const OPEN_TENANT: &str = "default";
+/// The tenant that RCRT's clients name when nobody configured one; here it means the default tenant.
+const RCRT_OWNER: Uuid = Uuid::from_u128(1);
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -107,15 +109,14 @@ async fn proven(state: &ServerState, request: &TokenRequest) -> Result<Identity,
 
 /// Open mode: a known agent gets its roles, any other id gets all of them. The tenant must be there.
 async fn believed(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {
+    let known = match request.owner_id {
+        Some(owner_id) => state.tenancy.tenants().await?.iter().any(|tenant| tenant.id == owner_id),
+        None => false,
+    };
     let owner_id = match request.owner_id {
-        None => state.tenancy.ensure_tenant(OPEN_TENANT).await?.id,
-        Some(owner_id) => {
-            let there = state.tenancy.tenants().await?.iter().any(|tenant| tenant.id == owner_id);
-            if !there {
-                return Err(Problem::invalid("owner_id", "is no tenant; leave it out for the default tenant"));
-            }
-            owner_id
-        }
+        Some(owner_id) if known => owner_id,
+        Some(RCRT_OWNER) | None => state.tenancy.ensure_tenant(OPEN_TENANT).await?.id,
+        Some(_) => return Err(Problem::invalid("owner_id", "is no tenant; leave it out for the default tenant")),
     };
     let agent_id = request.agent_id.unwrap_or_else(Uuid::new_v4);
     if let Some(agent) = state.tenancy.agent(owner_id, agent_id).await? {

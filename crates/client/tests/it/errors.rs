@@ -1,8 +1,18 @@
 //! An error over the wire is the error that the store gave.
 
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
 use breadcrumb::{
-    BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, Lease, NewSecret, Release, StoreError, TextSearch,
+    AgentInfo, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, Identity, Lease, NewAgent, NewAgentKey,
+    NewSecret, Release, Role, StoreError, Tenancy, TenantInfo, TextSearch, Violation, Violations,
 };
+use client::{Client, Credentials};
+use server::{AuthMode, Server, ServerOptions, TokenKey};
+use store::Store;
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::harness::{ClientHarness, note, response};
@@ -68,5 +78,94 @@ async fn a_store_that_is_gone_is_unavailable() {
     harness.store.close().await;
     let gone = client.secrets().await;
     assert!(matches!(gone, Err(StoreError::Unavailable(_))), "{gone:?}");
+    harness.close().await;
+}
+
+/// The real store, except that its agents cannot be listed, for a reason that the test sets.
+struct Refusing {
+    store: Arc<Store>,
+    reason: Mutex<StoreError>,
+}
+
+#[async_trait]
+impl Tenancy for Refusing {
+    async fn agents(&self, _: Uuid) -> Result<Vec<AgentInfo>, StoreError> {
+        Err(self.reason.lock().unwrap().clone())
+    }
+
+    fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs> {
+        self.store.acting_as(identity)
+    }
+
+    async fn ensure_tenant(&self, name: &str) -> Result<TenantInfo, StoreError> {
+        self.store.ensure_tenant(name).await
+    }
+
+    async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
+        self.store.tenants().await
+    }
+
+    async fn create_agent(&self, owner_id: Uuid, agent: NewAgent) -> Result<NewAgentKey, StoreError> {
+        self.store.create_agent(owner_id, agent).await
+    }
+
+    async fn delete_agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<(), StoreError> {
+        self.store.delete_agent(owner_id, agent_id).await
+    }
+
+    async fn agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Option<AgentInfo>, StoreError> {
+        self.store.agent(owner_id, agent_id).await
+    }
+
+    async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError> {
+        self.store.agent_by_key(owner_id, agent_id, key).await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.store.ping().await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_kind_of_error_survives_the_wire() {
+    let harness = ClientHarness::start().await;
+    let agent = harness.new_agent(conformance::Harness::tenant(&harness).await, &[Role::Curator]).await;
+    let refusing = Arc::new(Refusing { store: harness.store.clone(), reason: Mutex::new(StoreError::Full) });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let token_key = TokenKey::from_bytes(&[5; 32]).unwrap();
+    let identity = crate::harness::identity(&agent);
+    let token = token_key.issue(&identity, Duration::from_mins(5)).unwrap();
+    let server = Server::new(ServerOptions { listener, auth: AuthMode::Keys, token_key }, refusing.clone()).unwrap();
+    let shutdown = CancellationToken::new();
+    let serving = tokio::spawn(server.run(shutdown.clone()));
+    let client = Client::new(url.parse().unwrap(), Credentials::Token(token));
+
+    let id = Uuid::new_v4();
+    let several = vec![Violation::new("a.b[3]", "is wrong"), Violation::new("", "is odd")];
+    let mut kept = vec![
+        StoreError::VersionConflict { expected: 3, actual: i64::MAX },
+        StoreError::Invalid(Violations(several)),
+        StoreError::IdempotencyMismatch,
+        StoreError::LeaseLost { request: id },
+        StoreError::Unauthorized("why".into()),
+        StoreError::Forbidden("why".into()),
+        StoreError::TooLarge { limit: 77 },
+        StoreError::Full,
+    ];
+    kept.extend(["breadcrumb", "request", "secret", "agent"].map(|what| StoreError::NotFound { what, id }));
+    for error in kept {
+        *refusing.reason.lock().unwrap() = error.clone();
+        assert_eq!(client.agents().await, Err(error));
+    }
+    // Of these only the kind: their texts are the server's own business.
+    for error in [StoreError::Internal("db text".into()), StoreError::Unavailable("db text".into())] {
+        *refusing.reason.lock().unwrap() = error.clone();
+        let arrived = client.agents().await.unwrap_err();
+        assert_eq!(std::mem::discriminant(&arrived), std::mem::discriminant(&error), "{arrived}");
+        assert!(!arrived.to_string().contains("db text"));
+    }
+    shutdown.cancel();
+    serving.await.unwrap();
     harness.close().await;
 }

@@ -17,7 +17,9 @@ function element(name, attributes = {}, ...children) {
 
 /** Plain words with `code` in backticks, in paragraphs. */
 function prose(text = "") {
-  return text.split(/\n\n+/).filter(Boolean).map((paragraph) => {
+  // Links between items of the source mean nothing here: their last word does.
+  const plain = text.replace(/\[`(?:\w+::)*(\w+)`\]/g, "`$1`");
+  return plain.split(/\n\n+/).filter(Boolean).map((paragraph) => {
     const parts = paragraph.split("`").map((part, index) => (index % 2 ? element("code", {}, part) : part));
     return element("p", {}, ...parts);
   });
@@ -92,9 +94,21 @@ function responseTable(responses) {
   return [element("h3", {}, "Answers"), element("table", {}, element("tbody", {}, ...rows))];
 }
 
+/** A schema that is put together from several, as one. */
+function merged(schema, description) {
+  const known = resolve(schema, description);
+  if (!known.allOf) return known;
+  const parts = known.allOf.map((part) => merged(part, description));
+  return {
+    ...known,
+    properties: Object.assign({}, ...parts.map((part) => part.properties)),
+    required: parts.flatMap((part) => part.required ?? []),
+  };
+}
+
 /** Fields of a schema, as rows. */
 function schemaTable(schema, description) {
-  const known = resolve(schema, description);
+  const known = merged(schema, description);
   const required = new Set(known.required ?? []);
   const rows = Object.entries(known.properties ?? {}).map(([name, property]) => element("tr", {},
     element("td", {}, element("code", {}, name), required.has(name) ? " (required)" : ""),

@@ -101,6 +101,10 @@ async fn open_mode_gives_tokens_without_a_key() {
     let listed = world.get("/breadcrumbs", second["token"].as_str().unwrap()).await.ok().json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
     world.post("/auth/token", "", json!({"owner_id": Uuid::new_v4()})).await.violation("owner_id");
+    // RCRT's clients as they are: the owner and the agent of its examples.
+    let rcrt = json!({"owner_id": "00000000-0000-0000-0000-000000000001", "agent_id": "00000000-0000-0000-0000-0000000000aa",
+        "roles": ["curator", "emitter", "subscriber"]});
+    assert_eq!(world.post("/auth/token", "", rcrt).await.ok().json()["owner_id"], token["owner_id"]);
     // A web site's name that points at this machine.
     let rebound = world.request("POST", "/auth/token", "").header("Host", "evil.example").json(&json!({}));
     answer(rebound).await.problem(421, "foreign_host");

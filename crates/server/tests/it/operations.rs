@@ -1,6 +1,13 @@
-use breadcrumb::Role;
+use std::sync::Arc;
 
-use crate::harness::{World, answer, note};
+use async_trait::async_trait;
+use breadcrumb::{AgentInfo, Breadcrumbs, Identity, NewAgent, NewAgentKey, Role, StoreError, Tenancy, TenantInfo};
+use server::{AuthMode, Server, ServerOptions};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::harness::{World, answer, key, note};
 
 #[tokio::test]
 async fn health_asks_the_database() {
@@ -42,4 +49,71 @@ async fn every_answer_has_a_request_id() {
     let odd = answer(world.request("GET", "/nowhere", "").header("X-Request-Id", "spaces are odd")).await;
     assert_eq!(odd.header("x-request-id").len(), 36);
     world.close().await;
+}
+
+/// A store with a fault: it panics, or tells what nobody outside may read.
+struct Faulty {
+    panics: bool,
+}
+
+#[async_trait]
+impl Tenancy for Faulty {
+    async fn ping(&self) -> Result<(), StoreError> {
+        assert!(!self.panics, "secret words");
+        Err(StoreError::Internal("secret words".into()))
+    }
+
+    fn acting_as(&self, _: Identity) -> Arc<dyn Breadcrumbs> {
+        unreachable!()
+    }
+
+    async fn ensure_tenant(&self, _: &str) -> Result<TenantInfo, StoreError> {
+        unreachable!()
+    }
+
+    async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
+        unreachable!()
+    }
+
+    async fn create_agent(&self, _: Uuid, _: NewAgent) -> Result<NewAgentKey, StoreError> {
+        unreachable!()
+    }
+
+    async fn agents(&self, _: Uuid) -> Result<Vec<AgentInfo>, StoreError> {
+        unreachable!()
+    }
+
+    async fn delete_agent(&self, _: Uuid, _: Uuid) -> Result<(), StoreError> {
+        unreachable!()
+    }
+
+    async fn agent(&self, _: Uuid, _: Uuid) -> Result<Option<AgentInfo>, StoreError> {
+        unreachable!()
+    }
+
+    async fn agent_by_key(&self, _: Uuid, _: Uuid, _: &str) -> Result<Option<AgentInfo>, StoreError> {
+        unreachable!()
+    }
+}
+
+#[tokio::test]
+async fn faults_and_panics_are_answered_and_keep_their_words_to_themselves() {
+    for panics in [false, true] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/health", listener.local_addr().unwrap());
+        let options = ServerOptions { listener, auth: AuthMode::Keys, token_key: key() };
+        let server = Server::new(options, Arc::new(Faulty { panics })).unwrap();
+        let shutdown = CancellationToken::new();
+        let serving = tokio::spawn(server.run(shutdown.clone()));
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        // More than once: the server lives on.
+        for _ in 0..2 {
+            let answer = answer(http.get(&url)).await;
+            answer.problem(500, "internal");
+            assert!(!answer.text.contains("secret") && !answer.header("x-request-id").is_empty());
+        }
+        drop(http);
+        shutdown.cancel();
+        serving.await.unwrap();
+    }
 }
