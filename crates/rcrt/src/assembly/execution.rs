@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
 use breadcrumb::Breadcrumbs;
@@ -26,6 +27,10 @@ pub struct ExecutionOptions {
     /// Calls of one tool side by side at most [default: what suits this machine]
     #[arg(long, env = "RCRT_MAX_CALLS_PER_TOOL", value_name = "N")]
     pub max_calls_per_tool: Option<usize>,
+
+    /// How long a call stays with a runner that is not heard of, in milliseconds [default: 15000]
+    #[arg(long, env = "RCRT_LEASE_MS", value_name = "MS", value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
+    pub lease_ms: Option<u64>,
 
     /// A host (or host:port) with a non-public address that tools may reach all the same; again for more, or with
     /// commas in the environment
@@ -77,6 +82,9 @@ impl Execution {
         }
         if let Some(most) = options.max_calls_per_tool {
             settings.max_calls_per_tool = most;
+        }
+        if let Some(lease) = options.lease_ms {
+            settings.lease = Duration::from_millis(lease);
         }
         let runner = Runner::new(store, Arc::new(executors), settings);
         let stop = CancellationToken::new();

@@ -1,0 +1,44 @@
+use breadcrumb::{BreadcrumbQuery, Breadcrumbs, ErrorCode, Example, ToolRequest, ToolResponse};
+use futures::StreamExt;
+use serde::Deserialize;
+
+use crate::process::{Place, Rcrt};
+
+/// Every example of every shipped tool runs in the sandbox; where it names an output, it gives exactly that.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_shipped_tools_do_what_their_examples_say() {
+    let place = Place::new();
+    let up = Rcrt::start(place.data.path(), &["up", "--listen", &place.listen.to_string()]);
+    let store = place.client().await;
+    place.ready().await;
+    let tools = store.list(&BreadcrumbQuery::of_schema("tool.code.v1")).await.unwrap();
+    let mut names: Vec<&str> = Vec::new();
+
+    let mut events = store.events(None).await.unwrap();
+    for tool in &tools {
+        let context = tool.context.as_ref().unwrap();
+        let name = context["name"].as_str().unwrap();
+        names.push(name);
+        let examples = Vec::<Example>::deserialize(&context["examples"]).unwrap();
+        assert!(!examples.is_empty(), "{name}");
+        for (index, example) in examples.into_iter().enumerate() {
+            let request_id = format!("{name}-{index}");
+            let record = ToolRequest::record(name, example.input.clone(), Some(&request_id), None);
+            store.create(record, None).await.unwrap();
+            let response = loop {
+                let event = events.next().await.unwrap().unwrap();
+                if event.tags.contains(&ToolResponse::tag(&request_id)) {
+                    break ToolResponse::from_context(&event.context).unwrap();
+                }
+            };
+            assert_eq!(response.error_code, None::<ErrorCode>, "{name}, {}: {response:?}", example.description);
+            if let Some(expected) = example.output {
+                assert_eq!(response.output, Some(expected), "{name}, {}", example.description);
+            }
+        }
+    }
+    names.sort_unstable();
+    let shipped = ["breadcrumb-create", "breadcrumb-search", "calculator", "echo", "json-transform", "random", "timer"];
+    assert_eq!(names, shipped);
+    assert_eq!(up.stop().await, Some(0), "{}", place.log());
+}

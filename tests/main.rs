@@ -1,0 +1,8 @@
+//! The house as a whole, through its front door: the one binary, real processes, a real Postgres, the real engine.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod examples;
+mod failure;
+mod live;
+mod process;
+mod watcher;

@@ -1,0 +1,85 @@
+//! A subscriber that notes every event it sees, across reconnects.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+
+use breadcrumb::{Breadcrumbs, Event, EventKind, EventNumber};
+use futures::StreamExt;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::process::PATIENCE;
+
+#[derive(Default)]
+pub struct Seen {
+    pub numbers: Vec<EventNumber>,
+    /// How often each change was told: (record, version, kind).
+    pub changes: HashMap<(Uuid, i64, &'static str), u32>,
+    /// The ids of the test's own requests that have a response.
+    pub answered: HashSet<String>,
+}
+
+pub struct Watcher {
+    seen: Arc<Mutex<Seen>>,
+    answered: watch::Receiver<usize>,
+    task: JoinHandle<()>,
+}
+
+impl Watcher {
+    pub async fn start(store: Arc<dyn Breadcrumbs>) -> Self {
+        let mut stream = store.events(Some(EventNumber(0))).await.unwrap();
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let (tell, answered) = watch::channel(0);
+        let noted = Arc::clone(&seen);
+        let task = tokio::spawn(async move {
+            while let Some(event) = stream.next().await {
+                let event = event.expect("the stream goes on");
+                let count = note(&mut noted.lock().unwrap(), &event);
+                tell.send_replace(count);
+            }
+            panic!("the stream has no end");
+        });
+        Self { seen, answered, task }
+    }
+
+    /// Waits until this many requests have a response.
+    pub async fn answered(&mut self, count: usize) {
+        let reached = self.answered.wait_for(|answered| *answered >= count);
+        let waited = tokio::time::timeout(PATIENCE, reached).await.map(|result| result.map(|_| ()));
+        if !matches!(waited, Ok(Ok(()))) {
+            panic!("{} of {count} requests are answered after {PATIENCE:?}", *self.answered.borrow());
+        }
+    }
+
+    pub fn stop(self) -> Seen {
+        self.task.abort();
+        std::mem::take(&mut *self.seen.lock().unwrap())
+    }
+}
+
+fn note(seen: &mut Seen, event: &Event) -> usize {
+    seen.numbers.push(event.number);
+    *seen.changes.entry((event.breadcrumb_id, event.version, event.kind.as_str())).or_default() += 1;
+    if event.kind == EventKind::Created && event.schema_name.as_deref() == Some("tool.response.v1") {
+        let text = |key: &str| event.context.get(key).and_then(|value| value.as_str()).unwrap_or_default();
+        // Each start of the house calls the calculator by itself.
+        if text("tool") != "calculator" {
+            seen.answered.insert(text("request_id").to_owned());
+        }
+    }
+    seen.answered.len()
+}
+
+impl Seen {
+    /// Numbers only grow, and no change was told twice.
+    pub fn check(&self) {
+        assert!(self.numbers.windows(2).all(|pair| pair[0] < pair[1]), "numbers grow");
+        let twice: Vec<_> = self.changes.iter().filter(|(_, count)| **count != 1).collect();
+        assert!(twice.is_empty(), "told more than once: {twice:?}");
+    }
+
+    pub fn created(&self, id: Uuid) -> bool {
+        self.changes.contains_key(&(id, 1, EventKind::Created.as_str()))
+    }
+}
