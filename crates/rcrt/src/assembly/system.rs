@@ -47,13 +47,13 @@ impl System {
     ) -> anyhow::Result<String> {
         let key = TokenKey::from_bytes(token_key)?;
         let Agents { first, runner, .. } = self.agents()?.clone();
-        let tenancy: Arc<dyn Tenancy> = self.store()?;
-        let front = Front::open(listener, auth, key.clone(), tenancy)?;
-        self.front = Some(front);
+        // Before the server answers: who waits for it to be up finds the token there.
         let (file, token) = TokenFile::write(data.join("token"), key.clone(), first)?;
         self.token_files.push(file);
-        let (file, _) = TokenFile::write(data.join("runner.token"), key, runner)?;
+        let (file, _) = TokenFile::write(data.join("runner.token"), key.clone(), runner)?;
         self.token_files.push(file);
+        let tenancy: Arc<dyn Tenancy> = self.store()?;
+        self.front = Some(Front::open(listener, auth, key, tenancy)?);
         Ok(token)
     }
 
