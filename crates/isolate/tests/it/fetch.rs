@@ -223,7 +223,7 @@ fn an_abort_reaches_the_world() {
     let net = Arc::new(Net::default());
     let told = run_with(
         net.clone(),
-        "const c = new AbortController(); setTimeout(() => c.abort(), 5);
+        "const c = new AbortController(); setTimeout(() => context.api.getBreadcrumb('x').catch(() => c.abort()), 1);
          try { await fetch('https://h/hang', { signal: c.signal }) } catch (e) { return e.name }",
     );
     assert_eq!(told.unwrap(), "AbortError");
@@ -251,6 +251,13 @@ fn an_abort_reaches_the_world() {
 #[test]
 fn the_end_of_the_call_lets_go_of_everything() {
     let net = Arc::new(Net::default());
-    assert_eq!(run_with(net.clone(), "fetch('https://h/hang').catch(() => {}); return 1").unwrap(), 1);
+    assert_eq!(
+        run_with(
+            net.clone(),
+            "fetch('https://h/hang').catch(() => {}); await context.api.getBreadcrumb('x').catch(() => {}); return 1"
+        )
+        .unwrap(),
+        1
+    );
     block_on(net.let_go.notified());
 }
