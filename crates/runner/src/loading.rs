@@ -232,13 +232,8 @@ impl Loading {
             });
         let older = history.iter().filter(|one| one.version < record.version && one.version > offered);
         for one in older.take(MAX_HISTORY) {
-            let version = Version {
-                record,
-                version: one.version,
-                context: &one.context,
-                tags: &one.tags,
-                author: one.updated_by,
-            };
+            let version =
+                Version { record, number: one.version, context: &one.context, tags: &one.tags, author: one.updated_by };
             if let Ok(tool) = self.preparing.prepare(&version).await {
                 return Some(Arc::new(tool));
             }

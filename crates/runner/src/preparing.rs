@@ -23,7 +23,7 @@ pub(crate) struct Preparing {
 /// One version of a tool's record.
 pub(crate) struct Version<'r> {
     pub record: &'r Breadcrumb,
-    pub version: i64,
+    pub number: i64,
     pub context: &'r Map<String, Value>,
     pub tags: &'r [String],
     pub author: Option<Uuid>,
@@ -32,7 +32,7 @@ pub(crate) struct Version<'r> {
 impl<'r> Version<'r> {
     pub fn newest(record: &'r Breadcrumb) -> Self {
         let Breadcrumb { version, context, tags, updated_by, .. } = record;
-        Self { record, version: *version, context, tags, author: *updated_by }
+        Self { record, number: *version, context, tags, author: *updated_by }
     }
 }
 
@@ -58,10 +58,10 @@ impl Preparing {
         let definition = Arc::new(definition);
         let (input, output) = checked(definition.clone(), author).await?;
         let executor = self.executors.of(&definition.implementation).map_err(of_failure)?.clone();
-        load(executor.as_ref(), &definition, record.id, version.version).await?;
+        load(executor.as_ref(), &definition, record.id, version.number).await?;
         Ok(Tool {
             id: record.id,
-            version: version.version,
+            version: version.number,
             created_at: record.created_at,
             workspace: version.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
             definition,

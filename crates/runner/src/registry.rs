@@ -128,8 +128,8 @@ impl Registry {
             if let Some(tool) = inner.offered.get(name) {
                 return Found::Tool(tool.clone());
             }
-            let broken = inner.records.values().filter(|record| record.reading.name.as_deref() == Some(name));
-            match broken.filter_map(|record| record.reading.problem.clone()).next() {
+            let mut broken = inner.records.values().filter(|record| record.reading.name.as_deref() == Some(name));
+            match broken.find_map(|record| record.reading.problem.clone()) {
                 Some(problem) => Found::Broken(problem),
                 None => Found::Unknown { nearest: nearest(name, inner.offered.keys().map(String::as_str)) },
             }
@@ -215,7 +215,7 @@ impl Inner {
                 Some((!tool.definition.is_code(), tool.created_at, tool.id, tool))
             })
             .collect();
-        order.sort_by(|a, b| (a.0, a.1, a.2).cmp(&(b.0, b.1, b.2)));
+        order.sort_by_key(|(is_native, created_at, id, _)| (*is_native, *created_at, *id));
         self.offered.clear();
         for record in self.records.values_mut() {
             record.shadowed = None;

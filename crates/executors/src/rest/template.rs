@@ -68,7 +68,8 @@ impl Template {
         })?;
         for piece in &self.pieces {
             if let Piece::Param(name) = piece {
-                arguments.remove(name);
+                // Not `remove`, which would change the order of the others.
+                arguments.shift_remove(name);
             }
         }
         let url = Url::parse(&text).map_err(|error| format!("the arguments make no URL: {error}"))?;

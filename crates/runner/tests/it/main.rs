@@ -1,6 +1,8 @@
 //! The runner on the real store. What runs the tools is a stand-in of the tests: the executor is the door behind which
 //! a runner does not look.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+// Tests say values in place and hold little state.
+#![allow(clippy::needless_pass_by_value, clippy::similar_names, clippy::unnecessary_wraps, clippy::large_futures)]
 
 mod bootstrap;
 mod calls;

@@ -19,7 +19,7 @@ use uuid::Uuid;
 use crate::fake::Fake;
 
 /// How long a test waits for what must come.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_mins(1);
 
 pub struct Place {
     pub store: Arc<Store>,

@@ -1,0 +1,171 @@
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get as on_get;
+use breadcrumb::NewSecret;
+use executors::{CallWorld, Chain};
+use sandbox::{ApiCall, OpError, World};
+use serde_json::{Value, json};
+
+use crate::network::{Network, get, serve, text};
+use crate::tenant::{Tenant, code};
+
+fn world(tenant: &Tenant, secrets: &[&str]) -> CallWorld {
+    let call = tenant.call(code(json!({}), secrets), json!({}));
+    CallWorld::new(Arc::new(Network::new().gate()), &call).unwrap()
+}
+
+async fn refused(world: &CallWorld, call: ApiCall) -> OpError {
+    world.api(call).await.unwrap_err()
+}
+
+fn create(record: Value) -> ApiCall {
+    ApiCall::CreateBreadcrumb { record }
+}
+
+#[tokio::test]
+async fn records_are_written_read_changed_found_and_deleted_as_the_runners_agent() {
+    let tenant = Tenant::new().await;
+    let world = world(&tenant, &[]);
+    let record = json!({"title": "A note on whales", "tags": ["note"], "schema_name": "note.v1", "context": {"n": 1}});
+    let created = world.api(create(record)).await.unwrap();
+    assert_eq!(created["version"], 1);
+    let id = created["id"].as_str().unwrap().to_owned();
+    assert_eq!(tenant.get(&created["id"]).await.created_by, Some(tenant.agent));
+
+    let read = world.api(ApiCall::GetBreadcrumb { id: id.clone() }).await.unwrap();
+    assert_eq!((&read["context"], &read["title"]), (&json!({"n": 1}), &json!("A note on whales")));
+    assert!(read.get("owner_id").is_none(), "the short view");
+
+    let changes = json!({"context": {"n": 2}});
+    let changed = world.api(ApiCall::UpdateBreadcrumb { id: id.clone(), version: 1, changes }).await.unwrap();
+    assert_eq!(
+        (&changed["version"], &changed["context"]["n"], &changed["tags"]),
+        (&json!(2), &json!(2), &json!(["note"]))
+    );
+
+    for query in [
+        json!({"tag": "note"}),
+        json!({"any_tags": ["x", "note"], "schema_name": "note.v1", "limit": 1, "include_context": true}),
+        json!({"context_match": [{"path": "$.n", "op": "gt", "value": 1}]}),
+    ] {
+        let found = world.api(ApiCall::SearchBreadcrumbs { query: query.clone() }).await.unwrap();
+        assert_eq!(found[0]["id"], id, "{query}");
+        assert_eq!(found[0].get("context").is_some(), query.get("include_context").is_some());
+    }
+    let found = world.api(ApiCall::VectorSearch { query: json!({"q": "whales", "nn": 3}) }).await.unwrap();
+    assert_eq!(found[0]["id"], id);
+
+    world.api(ApiCall::DeleteBreadcrumb { id: id.clone() }).await.unwrap();
+    assert_eq!(refused(&world, ApiCall::GetBreadcrumb { id }).await.name, "NotFound");
+}
+
+#[tokio::test]
+async fn bad_shapes_are_told_with_the_field() {
+    let tenant = Tenant::new().await;
+    let world = world(&tenant, &[]);
+    let uuid = uuid::Uuid::new_v4().to_string();
+    for (call, said) in [
+        (create(json!("text")), "createBreadcrumb: the argument must be an object"),
+        (create(json!({"title": "x", "colour": "red"})), "unknown field `colour`"),
+        (create(json!({"title": ""})), "title: must not be empty"),
+        (create(json!({"title": "x", "schema_name": "tool.request.v1"})), "context.tool: is required"),
+        (ApiCall::GetBreadcrumb { id: "x".into() }, "getBreadcrumb: id: \"x\" is no record id"),
+        (ApiCall::SearchBreadcrumbs { query: json!({"limit": 0}) }, "limit: must be from 1"),
+        (ApiCall::SearchBreadcrumbs { query: json!({"tags": ["a"]}) }, "unknown field `tags`"),
+        (ApiCall::SearchBreadcrumbs { query: json!({"context_match": [{"path": "$.a", "op": "like"}]}) }, "like"),
+        (ApiCall::VectorSearch { query: json!({}) }, "missing field `q`"),
+        (ApiCall::VectorSearch { query: json!({"q": "x", "nn": 101}) }, "nn: must be from 1 to 100"),
+    ] {
+        let error = refused(&world, call).await;
+        assert_eq!(error.name, "InvalidArguments", "{error}");
+        assert!(error.message.contains(said), "{error} should say {said}");
+    }
+    let changes = json!({"title": "y"});
+    let error = refused(&world, ApiCall::UpdateBreadcrumb { id: uuid, version: 1, changes }).await;
+    assert_eq!(error.name, "NotFound");
+    let created = world.api(create(json!({"title": "x"}))).await.unwrap();
+    let id = created["id"].as_str().unwrap().to_owned();
+    let error = refused(&world, ApiCall::UpdateBreadcrumb { id, version: 7, changes: json!({"title": "y"}) }).await;
+    assert_eq!(error.name, "VersionConflict");
+}
+
+#[tokio::test]
+async fn a_tool_calls_tools_and_forges_no_answer() {
+    let tenant = Tenant::new().await;
+    let world = world(&tenant, &[]);
+    let request =
+        json!({"title": "a call", "schema_name": "tool.request.v1", "context": {"tool": "echo", "input": {}}});
+    let request = world.api(create(request)).await.unwrap();
+    let forged = json!({"title": "x", "schema_name": "tool.response.v1", "context": {"request_id": request["id"]}});
+    assert_eq!(refused(&world, create(forged)).await.name, "PermissionDenied");
+    let note = world.api(create(json!({"title": "x"}))).await.unwrap();
+    let id = note["id"].as_str().unwrap().to_owned();
+    let changes = json!({"schema_name": "tool.response.v1"});
+    let error = refused(&world, ApiCall::UpdateBreadcrumb { id, version: 1, changes }).await;
+    assert_eq!(error.name, "PermissionDenied");
+
+    let answer = breadcrumb::NewBreadcrumb {
+        title: "an answer".into(),
+        schema_name: Some("tool.response.v1".into()),
+        ..breadcrumb::NewBreadcrumb::default()
+    };
+    let id = tenant.breadcrumbs.create(answer, None).await.unwrap().id.to_string();
+    let error = refused(&world, ApiCall::DeleteBreadcrumb { id: id.clone() }).await;
+    assert_eq!(error.name, "PermissionDenied");
+    let changes = json!({"title": "y"});
+    let error = refused(&world, ApiCall::UpdateBreadcrumb { id, version: 1, changes }).await;
+    assert_eq!(error.name, "PermissionDenied");
+}
+
+#[tokio::test]
+async fn only_required_secrets_are_reachable_and_each_reading_is_audited() {
+    let tenant = Tenant::new().await;
+    let mut ids = Vec::new();
+    for name in ["MINE", "OTHER"] {
+        let secret = NewSecret { name: name.into(), value: format!("value of {name}") };
+        ids.push(tenant.breadcrumbs.create_secret(secret).await.unwrap().id.to_string());
+    }
+    let world = world(&tenant, &["MINE", "ABSENT"]);
+    let secret = |id: &str| ApiCall::GetSecret { id: id.into(), reason: "to greet".into() };
+    for id in ["MINE", &ids[0]] {
+        assert_eq!(world.api(secret(id)).await.unwrap(), "value of MINE");
+    }
+    for id in ["OTHER", &ids[1], "NOWHERE", &uuid::Uuid::new_v4().to_string()] {
+        assert_eq!(refused(&world, secret(id)).await.name, "PermissionDenied", "{id}");
+    }
+    assert_eq!(refused(&world, secret("ABSENT")).await.name, "NotFound");
+    let audit = tenant.store.audit_log(tenant.owner, 10).await.unwrap();
+    let reasons: Vec<&str> =
+        audit.iter().filter(|e| e.action == "secret.decrypted").filter_map(|e| e.reason.as_deref()).collect();
+    assert_eq!(reasons, ["tool coded, request r1: to greet"; 2]);
+}
+
+#[tokio::test]
+async fn a_triggered_call_marks_the_versions_that_it_writes() {
+    let tenant = Tenant::new().await;
+    let mut call = tenant.call(code(json!({}), &[]), json!({}));
+    call.chain = Chain::default().with("coded");
+    let world = CallWorld::new(Arc::new(Network::new().gate()), &call).unwrap();
+    let created = world.api(create(json!({"title": "x", "tags": ["note"]}))).await.unwrap();
+    assert_eq!(tenant.get(&created["id"]).await.tags, ["note", "triggered:coded:1"]);
+    let id = created["id"].as_str().unwrap().to_owned();
+    world.api(ApiCall::UpdateBreadcrumb { id, version: 1, changes: json!({"title": "y"}) }).await.unwrap();
+    assert_eq!(tenant.get(&created["id"]).await.tags, ["note", "triggered:coded:2"]);
+}
+
+#[tokio::test]
+async fn fetch_goes_through_the_gate_under_the_tools_permissions() {
+    let tenant = Tenant::new().await;
+    let port = serve(Router::new().route("/", on_get(|| async { "hello" }))).await;
+    let gate = Arc::new(Network::new().inside(&format!("api.test:{port}")).gate());
+    let url = format!("http://api.test:{port}/");
+    let definition = code(json!({"net": [format!("api.test:{port}")]}), &[]);
+    let world = CallWorld::new(gate.clone(), &tenant.call(definition, json!({}))).unwrap();
+    let answer = world.fetch(get(&url), None).await.unwrap();
+    assert_eq!(text(answer).await.unwrap(), "hello");
+    let world = CallWorld::new(gate.clone(), &tenant.call(code(json!({}), &[]), json!({}))).unwrap();
+    assert_eq!(world.fetch(get(&url), None).await.map(|a| a.status).unwrap_err().name, "PermissionDenied");
+    let bad = tenant.call(code(json!({"net": ["http://x"]}), &[]), json!({}));
+    assert!(CallWorld::new(gate, &bad).is_err());
+}
