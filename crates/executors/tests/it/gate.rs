@@ -86,10 +86,9 @@ async fn an_operators_port_opens_no_other_port() {
 }
 
 #[tokio::test]
-async fn a_name_that_moves_inside_is_refused_at_the_next_dial() {
+async fn every_dial_asks_for_the_name_and_checks_it_anew() {
     let port = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;
     let network = Network::new();
-    // The first answer cannot be dialled in a test; what matters is that the second is asked for, checked, and refused.
     network.names.set("rebind.test", vec![vec![LOOPBACK]]);
     let rules = listed(&[format!("rebind.test:{port}")]);
     let gate = network.gate();
