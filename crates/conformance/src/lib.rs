@@ -5,6 +5,8 @@
 //! database and no transport: a test goes through the trait alone.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
+// A result is what these take, as it comes.
+#![allow(clippy::needless_pass_by_value)]
 
 pub mod calls;
 pub mod events;

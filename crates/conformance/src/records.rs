@@ -77,15 +77,12 @@ pub async fn a_change_makes_a_new_version_and_keeps_what_it_does_not_name(harnes
         tags: Some(vec!["b".into(), "c".into()]),
         ..BreadcrumbChanges::default()
     };
-    let changed = other.update(id, 1, changes).await.unwrap();
-    assert_eq!((changed.version, changed.title.as_str()), (2, "Second"));
-    assert_eq!(changed.context, object(json!({"n": 1})));
-    assert_eq!(
-        (changed.created_by, changed.updated_by),
-        (Some(agent.identity.agent_id), Some(other.identity.agent_id))
-    );
-    assert!(changed.updated_at > changed.created_at);
-    assert_eq!(agent.get(id).await.unwrap(), changed);
+    let second = other.update(id, 1, changes).await.unwrap();
+    assert_eq!((second.version, second.title.as_str()), (2, "Second"));
+    assert_eq!(second.context, object(json!({"n": 1})));
+    assert_eq!((second.created_by, second.updated_by), (Some(agent.identity.agent_id), Some(other.identity.agent_id)));
+    assert!(second.updated_at > second.created_at);
+    assert_eq!(agent.get(id).await.unwrap(), second);
 
     for (tag, count) in [("a", 0), ("b", 1), ("c", 1)] {
         assert_eq!(agent.list(&BreadcrumbQuery::tagged(tag)).await.unwrap().len(), count, "{tag}");

@@ -1,5 +1,7 @@
 //! From the database's errors to the store's: the one place where they are told apart.
 
+use std::borrow::Cow;
+
 use breadcrumb::{StoreError, Violations};
 
 /// Why a piece of work in the store failed: our own refusal, or the database's.
@@ -66,8 +68,8 @@ pub(crate) fn is_unreachable(error: &sqlx::Error) -> bool {
     }
 }
 
-fn code(error: &sqlx::Error) -> Option<String> {
-    error.as_database_error().and_then(|error| error.code()).map(|code| code.into_owned())
+pub(crate) fn code(error: &sqlx::Error) -> Option<String> {
+    error.as_database_error().and_then(sqlx::error::DatabaseError::code).map(Cow::into_owned)
 }
 
 fn from_database(error: &sqlx::Error) -> StoreError {

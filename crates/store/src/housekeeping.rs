@@ -17,7 +17,7 @@ use crate::{Store, calls, expiry, prune};
 
 /// How long a lost runner or an ended record can go unnoticed.
 const SWEEP: Duration = Duration::from_secs(1);
-const PRUNE: Duration = Duration::from_secs(60);
+const PRUNE: Duration = Duration::from_mins(1);
 
 impl Store {
     /// Requeues or answers every call whose lease has ended, in all tenants. Gives how many there were. The store does

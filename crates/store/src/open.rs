@@ -116,8 +116,7 @@ fn explain(error: MigrateError) -> OpenError {
     match error {
         MigrateError::VersionMissing(version) => OpenError::Newer(version),
         MigrateError::ExecuteMigration(source, version) => {
-            let code = source.as_database_error().and_then(|error| error.code().map(|code| code.into_owned()));
-            match code.as_deref() {
+            match failure::code(&source).as_deref() {
                 // The extension's files are not on the server.
                 Some("0A000" | "58P01") if version == 1 => OpenError::NoPgvector,
                 Some("42501") => {
@@ -136,7 +135,7 @@ async fn pool(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, Ope
     PgPoolOptions::new()
         .max_connections(max_connections)
         .acquire_timeout(ACQUIRE_TIMEOUT)
-        .idle_timeout(Duration::from_secs(600))
+        .idle_timeout(Duration::from_mins(10))
         .test_before_acquire(false)
         .after_connect(|connection, _| {
             Box::pin(async move {
@@ -146,7 +145,7 @@ async fn pool(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, Ope
         })
         .connect_with(app)
         .await
-        .map_err(|source| match source.as_database_error().and_then(|error| error.code()).as_deref() {
+        .map_err(|source| match failure::code(&source).as_deref() {
             Some("42501") => OpenError::NoRight { what: "take the role rcrt_app (GRANT rcrt_app TO the user)", source },
             _ => OpenError::Unreachable(source),
         })

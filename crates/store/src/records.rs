@@ -114,9 +114,9 @@ pub(crate) async fn update(
     tx.lock(id).await?;
     let record = get(&mut tx, id).await?;
     expect_version(&record, Some(version))?;
-    let changed = changes.applied_to(&record)?;
-    keep_the_question(&record, &changed)?;
-    let written = write_version(&mut tx, &record, &changed, agent).await?;
+    let next = changes.applied_to(&record)?;
+    keep_the_question(&record, &next)?;
+    let written = write_version(&mut tx, &record, &next, agent).await?;
     tx.commit().await?;
     Ok(written)
 }

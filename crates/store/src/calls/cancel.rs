@@ -37,8 +37,8 @@ async fn tell_in_record(tx: &mut TenantTransaction, agent: Uuid, record: &Breadc
     context.insert("cancel_requested".into(), Value::Bool(true));
     let changes = BreadcrumbChanges { context: Some(context), ..BreadcrumbChanges::default() };
     match changes.applied_to(record) {
-        Ok(changed) => {
-            records::write_version(tx, record, &changed, agent).await?;
+        Ok(next) => {
+            records::write_version(tx, record, &next, agent).await?;
         }
         // A context that is as large as may be has no room for the word.
         Err(violations) => {

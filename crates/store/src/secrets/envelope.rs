@@ -1,6 +1,8 @@
 //! Envelope encryption: AES-256-GCM with a fresh data key per value, wrapped by the key-encryption key. Both layers are
 //! bound to the tenant, the secret and its version, so that no ciphertext can be moved to another row.
 
+use std::fmt::Write;
+
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::rand;
 use breadcrumb::StoreError;
@@ -32,7 +34,11 @@ pub(crate) struct Sealed {
 impl Envelope {
     pub(crate) fn new(key: &SecretsKey) -> Self {
         let digest = Sha256::new().chain_update(b"rcrt key id\0").chain_update(key.0).finalize();
-        let key_id = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
+        let key_id = digest.iter().take(8).fold(String::new(), |mut id, byte| {
+            // Writing into a String cannot fail.
+            let _ = write!(id, "{byte:02x}");
+            id
+        });
         Self { key: key.clone(), key_id }
     }
 
@@ -46,7 +52,7 @@ impl Envelope {
         })
     }
 
-    pub(crate) fn open(&self, place: Place, sealed: Sealed) -> Result<Vec<u8>, StoreError> {
+    pub(crate) fn open(&self, place: Place, sealed: &Sealed) -> Result<Vec<u8>, StoreError> {
         if sealed.key_id != self.key_id {
             return Err(StoreError::Internal(format!(
                 "secret {} was sealed under key {}, this store has key {}",
@@ -55,8 +61,8 @@ impl Envelope {
         }
         let broken =
             || StoreError::Internal(format!("secret {} cannot be opened: its row was tampered with", place.id));
-        let data_key = open(&self.key.0, &place.associated(b"key"), sealed.wrapped_key).ok_or_else(broken)?;
-        open(&data_key, &place.associated(b"value"), sealed.value).ok_or_else(broken)
+        let data_key = open(&self.key.0, &place.associated(b"key"), &sealed.wrapped_key).ok_or_else(broken)?;
+        open(&data_key, &place.associated(b"value"), &sealed.value).ok_or_else(broken)
     }
 }
 
@@ -82,7 +88,7 @@ fn seal(key: &[u8], associated: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreErr
     Ok([nonce.as_ref().as_slice(), &sealed].concat())
 }
 
-fn open(key: &[u8], associated: &[u8], sealed: Vec<u8>) -> Option<Vec<u8>> {
+fn open(key: &[u8], associated: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
     let (nonce, ciphertext) = sealed.split_at_checked(NONCE_LEN)?;
     let nonce = Nonce::try_assume_unique_for_key(nonce).ok()?;
     let mut ciphertext = ciphertext.to_vec();
@@ -101,15 +107,15 @@ mod tests {
         let envelope = Envelope::new(&SecretsKey::from_bytes([7; 32]));
         let place = Place { owner_id: Uuid::new_v4(), id: Uuid::new_v4(), version: 3 };
         let seal = || envelope.seal(place, b"s3cret").unwrap();
-        assert_eq!(envelope.open(place, seal()).unwrap(), b"s3cret");
+        assert_eq!(envelope.open(place, &seal()).unwrap(), b"s3cret");
         for other in [
             Place { owner_id: Uuid::new_v4(), ..place },
             Place { id: Uuid::new_v4(), ..place },
             Place { version: 4, ..place },
         ] {
-            assert!(envelope.open(other, seal()).is_err());
+            assert!(envelope.open(other, &seal()).is_err());
         }
-        assert!(Envelope::new(&SecretsKey::from_bytes([8; 32])).open(place, seal()).is_err());
+        assert!(Envelope::new(&SecretsKey::from_bytes([8; 32])).open(place, &seal()).is_err());
     }
 
     #[test]

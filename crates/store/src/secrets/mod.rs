@@ -155,7 +155,7 @@ pub(crate) async fn decrypt(
     audit::write(&mut tx, Some(agent), "secret.decrypted", id, &row.name, Some(reason)).await?;
     let place = Place { owner_id: tx.owner_id, id, version: row.version };
     let sealed = Sealed { key_id: row.key_id, wrapped_key: row.wrapped_key, value: row.sealed_value };
-    let value = envelope.open(place, sealed)?;
+    let value = envelope.open(place, &sealed)?;
     tx.commit().await?;
     String::from_utf8(value).map_err(|_| StoreError::Internal(format!("secret {id} is no text")).into())
 }

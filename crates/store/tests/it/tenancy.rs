@@ -22,7 +22,7 @@ async fn a_tenant_is_made_once_by_name() {
     let made = futures::future::join_all(makers).await;
     let first = made[0].as_ref().unwrap();
     assert!(made.iter().all(|tenant| tenant.as_ref().unwrap() == first));
-    assert_eq!(store.tenants().await.unwrap(), [first.clone()]);
+    assert_eq!(store.tenants().await.unwrap(), vec![first.clone()]);
     assert_eq!(fields(store.ensure_tenant(" ").await), ["name"]);
     store.ping().await.unwrap();
     harness.close().await;
@@ -40,7 +40,7 @@ async fn an_agent_is_known_by_its_key_alone() {
     let found = store.agent_by_key(tenant, id, &made.agent_key).await.unwrap();
     assert_eq!(found.as_ref(), Some(&made.agent));
     assert_eq!(store.agent(tenant, id).await.unwrap(), found);
-    assert_eq!(store.agents(tenant).await.unwrap(), [made.agent.clone()]);
+    assert_eq!(store.agents(tenant).await.unwrap(), vec![made.agent.clone()]);
 
     let second = store.create_agent(tenant, agent("second")).await.unwrap();
     for (owner, id, key) in [
