@@ -4,6 +4,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use breadcrumb::ErrorCode;
 use deno_core::{JsRuntime, v8};
 use sandbox::protocol::{
     Begin, CallDone, CallResult, CallStart, Frame, Hello, Kind, PROTOCOL_VERSION, Protection, decode, encode,
@@ -16,6 +17,7 @@ use crate::call;
 use crate::engine::Isolate;
 use crate::jail::MemoryCeiling;
 use crate::link::Link;
+use crate::outcome::failed;
 
 /// Stack of the isolate's thread, in bytes; the engine keeps to about one of them and throws a RangeError beyond.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
@@ -173,31 +175,37 @@ impl Host {
     }
 
     async fn serve(&mut self, mut waiting: mpsc::Receiver<(u32, CallStart)>) -> Result<(), WorkerError> {
-        let mut ready = Some(self.isolate()?);
+        let mut ready = Some(self.isolate().map_err(WorkerError::Engine)?);
         self.hello()?;
         while let Some((call, start)) = waiting.recv().await {
             let isolate = match ready.take() {
-                Some(isolate) if isolate.execute.is_some() && start.javascript.is_none() => isolate,
-                Some(isolate) if isolate.execute.is_none() && isolate.fits(start.memory_mb) => isolate,
+                Some(isolate) if isolate.execute.is_some() && start.javascript.is_none() => Ok(isolate),
+                Some(isolate) if isolate.execute.is_none() && isolate.fits(start.memory_mb) => Ok(isolate),
                 other => {
                     drop(other);
                     self.memory_mb = start.memory_mb;
-                    self.isolate()?
+                    self.isolate()
                 }
             };
             self.memory_mb = start.memory_mb;
-            let kept = self.call(isolate, call, start).await?;
-            // The next isolate is made now, while nobody waits for it.
-            ready = Some(match kept {
-                Some(isolate) => isolate,
-                None => self.isolate()?,
-            });
+            ready = match isolate {
+                Ok(isolate) => self.call(isolate, call, start).await?,
+                Err(error) => {
+                    let message = format!("no isolate can be made with {} MiB: {error}", self.memory_mb);
+                    self.done(call, false, failed(ErrorCode::ResourceExhausted, message))?;
+                    None
+                }
+            };
+            if ready.is_none() {
+                // The next isolate is made now, while nobody waits for it; if it cannot be, the next call says so.
+                ready = self.isolate().ok();
+            }
         }
         Ok(())
     }
 
-    fn isolate(&self) -> Result<Isolate, WorkerError> {
-        Isolate::new(self.startup, self.memory_mb, &self.link, &self.stop).map_err(WorkerError::Engine)
+    fn isolate(&self) -> Result<Isolate, String> {
+        Isolate::new(self.startup, self.memory_mb, &self.link, &self.stop)
     }
 
     /// Runs the call and answers it; gives back the isolate if it is to be kept.
@@ -220,9 +228,13 @@ impl Host {
         };
         let kept = keep && matches!(result, CallResult::Ok(_)) && isolate.execute.is_some();
         self.link.end();
-        let done = encode(&CallDone { kept, result })?;
-        self.link.send_frame(&Frame::new(Kind::Done, call, 0, done))?;
+        self.done(call, kept, result)?;
         Ok(kept.then_some(isolate))
+    }
+
+    fn done(&self, call: u32, kept: bool, result: CallResult) -> Result<(), WorkerError> {
+        let done = encode(&CallDone { kept, result })?;
+        Ok(self.link.send_frame(&Frame::new(Kind::Done, call, 0, done))?)
     }
 
     fn hello(&mut self) -> Result<(), WorkerError> {

@@ -21,7 +21,7 @@ fn every_interface_is_there() {
 
 #[test]
 fn it_behaves() {
-    let checks: [(&str, Value); 35] = [
+    let checks: [(&str, Value); 34] = [
         ("return new URL('../b?x=1#f', 'https://u@h:8443/a/c').href", json!("https://u@h:8443/b?x=1#f")),
         ("return new URLSearchParams({a: '1 2'}).toString()", json!("a=1+2")),
         ("return new URLPattern({ pathname: '/x/:id' }).exec('https://h/x/7').pathname.groups.id", json!("7")),
@@ -80,7 +80,7 @@ fn it_behaves() {
             json!(["s", "m", "t"]),
         ),
         (
-            "let n = 0; const id = setInterval(() => { if (++n === 3) clearInterval(id) }, 1); await new Promise((r) => setTimeout(r, 60)); return n",
+            "let n = 0; await new Promise((r) => { const id = setInterval(() => { if (++n === 3) { clearInterval(id); setTimeout(r, 5) } }, 1) }); return n",
             json!(3),
         ),
         ("const id = setTimeout(() => { throw 1 }, 1); clearTimeout(id); return 'clear'", json!("clear")),
@@ -88,7 +88,6 @@ fn it_behaves() {
             "const { port1, port2 } = new MessageChannel(); const got = new Promise((r) => port2.onmessage = (e) => r(e.data)); port1.postMessage({a: 1}); const d = await got; port1.close(); port2.close(); return d",
             json!({"a": 1}),
         ),
-        ("return new Intl.NumberFormat('en-US').format(1234567.5)", json!("1,234,567.5")),
         ("return [1, 3].includes(3) && Object.groupBy([1, 2], (n) => n % 2 ? 'odd' : 'even').odd[0]", json!(1)),
         ("return await Promise.any([Promise.reject(1), Promise.resolve(2)])", json!(2)),
         (
@@ -143,4 +142,16 @@ fn random_numbers_differ_from_isolate_to_isolate() {
     let numbers: Vec<Value> = (0..3).map(|_| value("return [Math.random(), crypto.randomUUID()]")).collect();
     assert!(numbers[0] != numbers[1] && numbers[1] != numbers[2]);
     assert!(numbers[0][0] != numbers[1][0], "{numbers:?}");
+}
+
+#[test]
+#[cfg_attr(feature = "quickjs", ignore = "only V8 has Intl's formats and WebAssembly's compiler")]
+fn what_v8_adds() {
+    assert_eq!(value("return new Intl.NumberFormat('en-US').format(1234567.5)"), json!("1,234,567.5"));
+    assert_eq!(value("return Intl.DateTimeFormat().resolvedOptions().timeZone"), json!("UTC"));
+    let wasm =
+        "const bytes = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 127, 3, 2, 1, 0, 7, 5, 1, 1,
+        102, 0, 0, 10, 6, 1, 4, 0, 65, 42, 11]);
+        return (await WebAssembly.instantiate(bytes)).instance.exports.f()";
+    assert_eq!(value(wasm), json!(42));
 }

