@@ -68,7 +68,7 @@ impl House {
     }
 }
 
-fn tool(name: &str, source: &str, extra: Value) -> NewBreadcrumb {
+fn tool(name: &str, source: &str, extra: &Value) -> NewBreadcrumb {
     let mut context = json!({
         "name": name, "description": "A tool of the tests.", "version": "1.0.0",
         "code": {"language": "typescript", "source": source},
@@ -96,11 +96,11 @@ async fn a_tool_is_written_changed_broken_mended_and_deleted() {
     let unknown = house.call("greeter", json!({})).await;
     assert_eq!(unknown.error_code, Some(ErrorCode::ToolNotFound));
 
-    let created = house.store.create(tool("greeter", &says("one"), json!({})), None).await.unwrap();
+    let created = house.store.create(tool("greeter", &says("one"), &json!({})), None).await.unwrap();
     house.until("greeter", |response| response.output == Some(json!("one"))).await;
 
     let change = |source: &str| BreadcrumbChanges {
-        context: Some(tool("greeter", source, json!({})).context),
+        context: Some(tool("greeter", source, &json!({})).context),
         ..BreadcrumbChanges::default()
     };
     house.store.update(created.id, created.version, change(&says("two"))).await.unwrap();
@@ -125,7 +125,7 @@ async fn a_stack_names_the_authors_line() {
     let mut house = House::start().await;
     let source = "interface Far {\n  away: string;\n}\n\nfunction fall(far: Far): never {\n  throw new RangeError(far.away);\n}\n\n\
                   export async function execute() {\n  return fall({ away: \"too far\" });\n}\n";
-    house.store.create(tool("faller", source, json!({})), None).await.unwrap();
+    house.store.create(tool("faller", source, &json!({})), None).await.unwrap();
     house.until("faller", |response| response.error_code == Some(ErrorCode::ExecutionFailed)).await;
     let response = house.call("faller", json!({})).await;
     let told = serde_json::to_string(&response.error_details).unwrap();
@@ -140,7 +140,7 @@ async fn a_subscribed_tool_runs_when_a_matching_record_appears() {
     let source = "export async function execute(input: unknown, context: any) {\n  \
                   return context.request.trigger_event.context.word;\n}\n";
     let subscriptions = json!({"subscriptions": [{"schema_name": "note.v1"}]});
-    house.store.create(tool("listener", source, subscriptions), None).await.unwrap();
+    house.store.create(tool("listener", source, &subscriptions), None).await.unwrap();
     house.until("listener", |response| response.error_code == Some(ErrorCode::ExecutionFailed)).await;
 
     let note = NewBreadcrumb {
@@ -159,7 +159,7 @@ async fn a_subscribed_tool_runs_when_a_matching_record_appears() {
 async fn a_tool_that_bootstraps_once_runs_once_also_after_a_restart() {
     let mut house = House::start().await;
     let once = json!({"bootstrap": {"enabled": true, "mode": "once"}});
-    house.store.create(tool("starter", &says("started"), once), None).await.unwrap();
+    house.store.create(tool("starter", &says("started"), &once), None).await.unwrap();
     assert_eq!(house.response_of("starter").await.output, Some(json!("started")));
     let House { place, up, .. } = house;
     assert_eq!(up.stop().await, Some(0));

@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use url::Url;
 
 /// The longest any wait for a signal may take before the test says so.
-pub const PATIENCE: Duration = Duration::from_secs(120);
+pub const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A process that is killed (SIGKILL) when it goes out of scope.
 pub struct Rcrt {
@@ -88,9 +88,7 @@ impl Place {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        if tokio::time::timeout(PATIENCE, asked).await.is_err() {
-            panic!("no health:\n{}", self.log());
-        }
+        assert!(tokio::time::timeout(PATIENCE, asked).await.is_ok(), "no health:\n{}", self.log());
     }
 
     /// Waits until the runner of the last start has said that it is ready.
@@ -105,9 +103,7 @@ impl Place {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        if tokio::time::timeout(PATIENCE, said).await.is_err() {
-            panic!("no runner:\n{}", self.log());
-        }
+        assert!(tokio::time::timeout(PATIENCE, said).await.is_ok(), "no runner:\n{}", self.log());
     }
 
     pub fn log(&self) -> String {

@@ -47,9 +47,11 @@ impl Watcher {
     pub async fn answered(&mut self, count: usize) {
         let reached = self.answered.wait_for(|answered| *answered >= count);
         let waited = tokio::time::timeout(PATIENCE, reached).await.map(|result| result.map(|_| ()));
-        if !matches!(waited, Ok(Ok(()))) {
-            panic!("{} of {count} requests are answered after {PATIENCE:?}", *self.answered.borrow());
-        }
+        assert!(
+            matches!(waited, Ok(Ok(()))),
+            "{} of {count} requests are answered after {PATIENCE:?}",
+            *self.answered.borrow()
+        );
     }
 
     pub fn stop(self) -> Seen {

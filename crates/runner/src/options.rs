@@ -12,8 +12,7 @@ pub struct RunnerOptions {
     /// Calls side by side. Default: 8 for each processor, from 8 to 64: each may hold a process with the tool's memory.
     /// The sandbox should have as many workers; calls that wait in line there hold their room here.
     pub max_calls: usize,
-    /// Calls of one tool side by side, so that one tool leaves room for others. Default: three quarters of the default
-    /// `max_calls`.
+    /// Calls of one tool side by side, so that one tool leaves room for others. Default: three quarters of `max_calls`.
     pub max_calls_per_tool: usize,
     /// How long a claim holds without a heartbeat; the runner beats three times as often. 1 s to 10 min, default 15 s.
     pub lease: Duration,
@@ -45,7 +44,7 @@ impl Default for RunnerOptions {
         Self {
             runner_id: Uuid::new_v4(),
             max_calls,
-            max_calls_per_tool: max_calls * 3 / 4,
+            max_calls_per_tool: Self::share_of_one_tool(max_calls),
             lease: Duration::from_secs(15),
             poll: Duration::from_secs(3),
             drain: Duration::from_secs(10),
@@ -60,6 +59,11 @@ impl Default for RunnerOptions {
 }
 
 impl RunnerOptions {
+    /// The default `max_calls_per_tool` beside this `max_calls`.
+    pub fn share_of_one_tool(max_calls: usize) -> usize {
+        (max_calls * 3 / 4).max(1)
+    }
+
     pub(crate) fn lease_ms(&self) -> u64 {
         (self.lease.as_millis() as u64).clamp(1_000, 600_000)
     }

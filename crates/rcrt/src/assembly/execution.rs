@@ -8,7 +8,7 @@ use anyhow::Context;
 use breadcrumb::Breadcrumbs;
 use clap::Args;
 use executors::egress::{Egress, EgressOptions, HostEntry};
-use executors::{Executors, RestExecutor, SandboxExecutor};
+use executors::{Executor, Executors, RestExecutor, SandboxExecutor, rest};
 use runner::{Runner, RunnerOptions};
 use sandbox::{Sandbox, SandboxOptions, WorkerCommand};
 use tokio::task::JoinHandle;
@@ -67,18 +67,11 @@ impl Execution {
         options: &ExecutionOptions,
         system_author: Option<Uuid>,
     ) -> anyhow::Result<Self> {
-        let sandbox =
-            Sandbox::start(SandboxOptions::new(worker_command()?)).await.context("the sandbox cannot start")?;
-        let sandbox = Arc::new(sandbox);
-        let allowed_private = options.allow_private_hosts.clone();
-        let egress = Arc::new(Egress::new(EgressOptions { allowed_private, ..EgressOptions::default() })?);
-        let executors = Executors::new()
-            .with_code(Arc::new(SandboxExecutor::new(sandbox.clone(), egress.clone())))
-            .with_native("http", Arc::new(RestExecutor::new(egress)));
         let mut settings =
             RunnerOptions { system_authors: system_author.into_iter().collect(), ..RunnerOptions::default() };
         if let Some(most) = options.max_calls {
             settings.max_calls = most;
+            settings.max_calls_per_tool = RunnerOptions::share_of_one_tool(most);
         }
         if let Some(most) = options.max_calls_per_tool {
             settings.max_calls_per_tool = most;
@@ -86,6 +79,16 @@ impl Execution {
         if let Some(lease) = options.lease_ms {
             settings.lease = Duration::from_millis(lease);
         }
+        // A worker for every call that the runner takes: one that waited for a worker would hold its place in the runner.
+        let workers = SandboxOptions { max_workers: settings.max_calls, ..SandboxOptions::new(worker_command()?) };
+        let sandbox = Arc::new(Sandbox::start(workers).await.context("the sandbox cannot start")?);
+        let allowed_private = options.allow_private_hosts.clone();
+        let egress = Arc::new(Egress::new(EgressOptions { allowed_private, ..EgressOptions::default() })?);
+        let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(egress.clone()));
+        let code = Arc::new(SandboxExecutor::new(sandbox.clone(), egress));
+        let executors = rest::KINDS
+            .into_iter()
+            .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()));
         let runner = Runner::new(store, Arc::new(executors), settings);
         let stop = CancellationToken::new();
         let shutdown = stop.clone();
