@@ -124,3 +124,10 @@ impl DataLock {
             .map_err(at("write the lock file", &path))
     }
 }
+
+impl Drop for DataLock {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that is being started at this moment has a copy of the file, until it execs.
+        let _ = self.file.unlock();
+    }
+}
