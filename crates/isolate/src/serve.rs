@@ -21,6 +21,9 @@ use crate::outcome::failed;
 
 /// Stack of the isolate's thread, in bytes; the engine keeps to about one of them and throws a RangeError beyond.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
+/// Isolates that one process makes. QuickJS keeps something of each, and after about a hundred makes no more; V8's
+/// processes are renewed for good measure.
+const ISOLATES: u32 = if cfg!(feature = "quickjs") { 30 } else { 10_000 };
 /// Threads for what Deno's crypto does aside.
 const SIDE_THREADS: usize = 2;
 
@@ -214,6 +217,7 @@ impl Host {
         isolate.admit(start.memory_mb);
         self.link.begin(call);
         self.stop.begin(call, isolate.runtime.v8_isolate().thread_safe_handle());
+        self.link.send(Kind::Started, 0, Vec::new())?;
         let keep = start.keep;
         let ended = tokio::select! {
             biased;
@@ -242,6 +246,7 @@ impl Host {
             protocol: PROTOCOL_VERSION,
             engine: if cfg!(feature = "quickjs") { "QuickJS" } else { "V8" }.into(),
             engine_version: v8::VERSION_STRING.into(),
+            isolates: ISOLATES,
             protections: std::mem::take(&mut self.protections),
         })?;
         self.link.send_frame(&Frame::new(Kind::Hello, 0, 0, hello))?;

@@ -130,7 +130,7 @@ impl Pool {
 
     /// Takes a worker back after a call that ended well for it.
     pub fn give_back(&self, lease: Lease, kept: Option<Arc<Script>>) {
-        if self.closed.is_cancelled() {
+        if self.closed.is_cancelled() || lease.worker.is_worn_out() {
             return;
         }
         let idle = Idle { worker: lease.worker, owner: lease.owner, kept, since: Instant::now() };

@@ -49,7 +49,8 @@ impl Sandbox {
         &self.report
     }
 
-    /// Runs one call to its end, its limit or its cancellation. `timeout_ms` counts from the moment a worker takes it.
+    /// Runs one call to its end, its limit or its cancellation. `timeout_ms` counts from the moment when
+    /// a worker has an isolate for it.
     pub async fn run(&self, invocation: Invocation, world: Arc<dyn World>, cancelled: CancellationToken) -> Outcome {
         let mut console = Console::default();
         let ending = self.end_of(&invocation, world, &cancelled, &mut console).await;
@@ -82,6 +83,7 @@ impl Sandbox {
         };
         let watch = Watch {
             script: &invocation.script,
+            has_script: lease.has_script,
             world,
             cancelled,
             closed: &self.pool.closed,

@@ -18,11 +18,15 @@ use crate::protocol::{CallDone, Frame, FrameCodec, FrameError, Kind, decode};
 use crate::worker::Worker;
 use crate::{ConsoleLine, Script, World};
 
+/// How long the worker may take to make an isolate, before the tool's own time begins.
+const START: Duration = Duration::from_secs(30);
 /// Frames on their way to the worker.
 const OUTBOX: usize = 16;
 
 pub struct Watch<'a> {
     pub script: &'a Script,
+    /// The call runs in the isolate that an earlier call of the same script left.
+    pub has_script: bool,
     pub world: Arc<dyn World>,
     pub cancelled: &'a CancellationToken,
     /// The sandbox is being closed.
@@ -56,15 +60,16 @@ pub async fn supervise(
     watch: Watch<'_>,
     console: &mut Console,
 ) -> (Ending, After) {
-    let call = worker.next_call();
+    let call = worker.next_call(!watch.has_script);
     let stop = CancellationToken::new();
     let (out, queue) = mpsc::channel(OUTBOX);
     let mut ops = Ops::new(watch.world.clone(), call, out);
     let mut writer = pin!(write(&mut worker.sink, Frame::new(Kind::Call, call, 0, start), queue, &stop));
     let mut is_writing = true;
-    let mut deadline = pin!(sleep_until(Instant::now() + watch.timeout));
+    let mut deadline = pin!(sleep_until(Instant::now() + START));
     let mut grace = pin!(sleep_until(Instant::now()));
     let mut told = None;
+    let mut is_started = false;
 
     let done = loop {
         tokio::select! {
@@ -87,6 +92,10 @@ pub async fn supervise(
                         Ok(line) => console.add(line, watch.script),
                         Err(error) => break Err(Some(format!("a console line that cannot be read: {error}"))),
                     },
+                    Kind::Started if !is_started => {
+                        is_started = true;
+                        deadline.as_mut().reset(Instant::now() + watch.timeout);
+                    }
                     Kind::ConsoleFull => console.truncated = true,
                     _ => if let Err(breach) = ops.take(frame) {
                         break Err(Some(breach));

@@ -32,6 +32,8 @@ pub struct Worker {
     pub sink: FramedWrite<OwnedWriteHalf, FrameCodec>,
     /// The number of the last call.
     calls: u32,
+    /// Fresh isolates that the process is still good for.
+    isolates: u32,
 }
 
 impl Worker {
@@ -52,6 +54,7 @@ impl Worker {
             frames: FramedRead::new(read, FrameCodec),
             sink: FramedWrite::new(write, FrameCodec),
             calls: 0,
+            isolates: 0,
         };
         let begin = Begin { protocol: PROTOCOL_VERSION, mode, has_snapshot, memory_mb };
         let begin = encode(&begin).map_err(|error| SandboxError::Protocol(error.to_string()))?;
@@ -82,10 +85,18 @@ impl Worker {
         if hello.protocol != PROTOCOL_VERSION {
             return Err(SandboxError::Version { worker: hello.protocol, parent: PROTOCOL_VERSION });
         }
+        self.isolates = hello.isolates;
         Ok(hello)
     }
 
-    pub fn next_call(&mut self) -> u32 {
+    /// Whether another fresh isolate may be made in this process.
+    pub fn is_worn_out(&self) -> bool {
+        self.isolates == 0
+    }
+
+    /// The number of a new call, which may run in a kept isolate or a fresh one.
+    pub fn next_call(&mut self, is_fresh: bool) -> u32 {
+        self.isolates = self.isolates.saturating_sub(u32::from(is_fresh));
         self.calls = self.calls.wrapping_add(1).max(1);
         self.calls
     }

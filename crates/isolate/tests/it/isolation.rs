@@ -89,3 +89,14 @@ fn timers_of_a_call_do_not_reach_the_next() {
         sandbox.close().await;
     });
 }
+
+#[test]
+fn a_tenant_calls_as_often_as_it_likes() {
+    with_one_worker(async |sandbox| {
+        for n in 0..150 {
+            let call = invocation("export const execute = (n) => n", json!(n));
+            assert_eq!(run_in(&sandbox, call).await.result.unwrap(), json!(n));
+        }
+        sandbox.close().await;
+    });
+}

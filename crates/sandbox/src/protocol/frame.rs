@@ -48,10 +48,12 @@ pub enum Kind {
     Snapshot = 16,
     /// Worker: the snapshot is whole, or cannot be had (JSON: null or a reason).
     SnapshotEnd = 17,
+    /// Worker: an isolate is there and the call begins; its time counts from here.
+    Started = 18,
 }
 
 impl Kind {
-    const ALL: [Self; 17] = [
+    const ALL: [Self; 18] = [
         Self::Begin,
         Self::Hello,
         Self::Call,
@@ -69,6 +71,7 @@ impl Kind {
         Self::Credit,
         Self::Snapshot,
         Self::SnapshotEnd,
+        Self::Started,
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {

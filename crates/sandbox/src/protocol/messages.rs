@@ -35,6 +35,8 @@ pub struct Hello {
     /// `V8` or `QuickJS`.
     pub engine: String,
     pub engine_version: String,
+    /// Fresh isolates that this process is good for; then another takes its place.
+    pub isolates: u32,
     pub protections: Vec<Protection>,
 }
 

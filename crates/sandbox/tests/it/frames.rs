@@ -7,7 +7,7 @@ use sandbox::protocol::{
 };
 use tokio_util::codec::{Decoder, Encoder};
 
-const KINDS: [Kind; 17] = [
+const KINDS: [Kind; 18] = [
     Kind::Begin,
     Kind::Hello,
     Kind::Call,
@@ -25,6 +25,7 @@ const KINDS: [Kind; 17] = [
     Kind::Credit,
     Kind::Snapshot,
     Kind::SnapshotEnd,
+    Kind::Started,
 ];
 
 fn frames() -> impl Strategy<Value = Vec<Frame>> {
@@ -109,7 +110,7 @@ fn a_length_that_no_frame_has_is_refused_before_anything_is_kept_for_it() {
 fn unknown_kinds_are_refused() {
     let mut bytes = Vec::new();
     write_frame(&mut bytes, &Frame::new(Kind::Hello, 1, 2, "x")).unwrap();
-    for kind in [0, 18, 255] {
+    for kind in [0, 19, 255] {
         bytes[4] = kind;
         assert!(matches!(read_frame(&mut &bytes[..]), Err(FrameError::UnknownKind(found)) if found == kind));
     }
