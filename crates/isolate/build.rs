@@ -37,15 +37,21 @@ fn variable(name: &str) -> Result<String, String> {
     env::var(name).map_err(|error| format!("cargo sets {name}: {error}"))
 }
 
-/// Where every package of this build stands, as cargo itself says it.
+/// Where every package of the workspace stands, as cargo itself says it. On a machine that has only what this build
+/// needs, cargo first fetches the rest of the lock file: what the tests need.
 fn cargo_metadata() -> Result<String, Box<dyn Error>> {
-    let output = Command::new(variable("CARGO")?)
-        .args(["metadata", "--format-version", "1", "--offline", "--filter-platform", &variable("TARGET")?])
-        .output()?;
-    if !output.status.success() {
-        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)).into());
+    let mut last = String::new();
+    for network in [&["--offline"][..], &[]] {
+        let output = Command::new(variable("CARGO")?)
+            .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &variable("TARGET")?])
+            .args(network)
+            .output()?;
+        if output.status.success() {
+            return Ok(String::from_utf8(output.stdout)?);
+        }
+        last = String::from_utf8_lossy(&output.stderr).into_owned();
     }
-    Ok(String::from_utf8(output.stdout)?)
+    Err(format!("cargo metadata: {last}").into())
 }
 
 /// The folder of a package, from its `"manifest_path":"…/<name>-<version>/Cargo.toml"`.
