@@ -94,6 +94,15 @@ fn complete(operation: &mut Operation, access: Access) {
         let list: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
         operation.extensions.get_or_insert_default().merge(ExtensionsBuilder::new().add("x-roles", list).build());
     }
+    // OpenAPI wants a description of every response; what an operation does says what its success is.
+    let done = operation.summary.clone().unwrap_or_else(|| "Done".into());
+    for (_, response) in &mut operation.responses.responses {
+        if let RefOr::T(response) = response
+            && response.description.is_empty()
+        {
+            response.description.clone_from(&done);
+        }
+    }
     let problem = ResponseBuilder::new()
         .description("Refused: a problem document that says why")
         .content(MEDIA_TYPE, ContentBuilder::new().schema(Some(Ref::from_schema_name(ProblemDocument::name()))).build())

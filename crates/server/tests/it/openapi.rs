@@ -33,6 +33,9 @@ async fn the_description_is_whole() {
             assert!(ids.insert(operation["operationId"].as_str().unwrap()), "{place}");
             assert!(tags.contains(operation["tags"][0].as_str().unwrap()), "{place}");
             assert!(!operation["summary"].as_str().unwrap().is_empty(), "{place}");
+            for (status, response) in operation["responses"].as_object().unwrap() {
+                assert!(response["description"].as_str().is_some_and(|text| !text.is_empty()), "{place} {status}");
+            }
             let refusal = &operation["responses"]["default"]["content"]["application/problem+json"]["schema"]["$ref"];
             assert_eq!(refusal, "#/components/schemas/Problem", "{place}");
             let declared: HashSet<&str> = operation["parameters"]
