@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::process::{Place, Rcrt};
+use crate::written;
 
 struct House {
     place: Place,
@@ -69,21 +70,7 @@ impl House {
 }
 
 fn tool(name: &str, source: &str, extra: &Value) -> NewBreadcrumb {
-    let mut context = json!({
-        "name": name, "description": "A tool of the tests.", "version": "1.0.0",
-        "code": {"language": "typescript", "source": source},
-        "input_schema": {"type": "object", "properties": {}},
-        "output_schema": {},
-        "examples": [{"description": "As it is.", "input": {}}],
-    });
-    context.as_object_mut().unwrap().extend(extra.as_object().unwrap().clone());
-    NewBreadcrumb {
-        title: name.into(),
-        context: context.as_object().unwrap().clone(),
-        tags: vec!["tool".into(), format!("tool:{name}"), "workspace:tools".into()],
-        schema_name: Some("tool.code.v1".into()),
-        ..NewBreadcrumb::default()
-    }
+    written::tool(name, source, &json!({"type": "object", "properties": {}}), extra)
 }
 
 fn says(text: &str) -> String {

@@ -6,3 +6,4 @@ mod failure;
 mod live;
 mod process;
 mod watcher;
+mod written;

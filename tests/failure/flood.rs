@@ -1,41 +1,48 @@
-//! Many requests at once, and the count of their answers afterwards.
+//! Many requests at once, and afterwards the count of their answers and of the times they ran.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use breadcrumb::{BreadcrumbQuery, Breadcrumbs, MAX_PAGE, ToolRequest, ToolResponse};
+use breadcrumb::{
+    BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ErrorCode, MAX_PAGE, NewBreadcrumb, Selector, ToolRequest,
+    ToolResponse,
+};
 use futures::StreamExt;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::watcher::Seen;
+use crate::written;
 
 /// How many requests each of the failure tests writes.
 pub const REQUESTS: usize = 500;
+
+/// Writes a record each time it runs, so that runs can be counted, and then takes a little time.
+const TALLY: &str = r#"export async function execute(input, context) {
+  await context.api.createBreadcrumb({ title: "Ran", tags: ["ran"], context: { n: input.n } });
+  await new Promise((resolve) => setTimeout(resolve, 10 + (input.n % 5) * 10));
+  return input.n;
+}
+"#;
 
 /// The request records by the requests' own ids.
 pub struct Flood {
     pub requests: HashMap<String, Uuid>,
 }
 
-/// Writes `count` requests for the tool, 16 at a time. Writes go through the client's own retries, as an agent's would.
-pub async fn send(store: Arc<dyn Breadcrumbs>, tool: &str, input: impl Fn(usize) -> Value, count: usize) -> Flood {
-    let written: Vec<(String, Uuid)> = futures::stream::iter(0..count)
-        .map(|index| {
-            let (store, input) = (Arc::clone(&store), input(index));
-            let request_id = format!("flood-{index}-{}", Uuid::new_v4());
+/// Writes the tool `tally` and 500 requests for it, 16 at a time, repeating what got no answer, as an agent would.
+pub async fn send(store: Arc<dyn Breadcrumbs>) -> Flood {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "description": "Which."}}});
+    write(&*store, &written::tool("tally", TALLY, &schema, &json!({})), "tally").await;
+    let written: Vec<(String, Uuid)> = futures::stream::iter(0..REQUESTS)
+        .map(|n| {
+            let store = Arc::clone(&store);
             async move {
-                let record = ToolRequest::record(tool, input, Some(&request_id), Some("workspace:failure"));
-                let key = request_id.clone();
-                loop {
-                    match store.create(record.clone(), Some(&key)).await {
-                        Ok(created) => return (request_id, created.id),
-                        Err(error) if error.is_retryable() => {
-                            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
-                        }
-                        Err(error) => panic!("a request is refused: {error}"),
-                    }
-                }
+                let request_id = format!("flood-{n}");
+                let record =
+                    ToolRequest::record("tally", json!({"n": n}), Some(&request_id), Some("workspace:failure"));
+                let id = write(&*store, &record, &request_id).await;
+                (request_id, id)
             }
         })
         .buffer_unordered(16)
@@ -44,25 +51,49 @@ pub async fn send(store: Arc<dyn Breadcrumbs>, tool: &str, input: impl Fn(usize)
     Flood { requests: written.into_iter().collect() }
 }
 
+async fn write(store: &dyn Breadcrumbs, record: &NewBreadcrumb, key: &str) -> Uuid {
+    loop {
+        match store.create(record.clone(), Some(key)).await {
+            Ok(created) => return created.id,
+            Err(error) if error.is_retryable() => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+            Err(error) => panic!("a record is refused: {error}"),
+        }
+    }
+}
+
+/// All records that the selector admits.
+async fn all(store: &dyn Breadcrumbs, selector: Selector) -> Vec<BreadcrumbListItem> {
+    let mut found = Vec::new();
+    loop {
+        let offset = u32::try_from(found.len()).unwrap();
+        let query = BreadcrumbQuery { selector: selector.clone(), limit: MAX_PAGE, offset, include_context: true };
+        let page = store.list(&query).await.unwrap();
+        let is_last = page.len() < MAX_PAGE as usize;
+        found.extend(page);
+        if is_last {
+            return found;
+        }
+    }
+}
+
 impl Flood {
-    /// Every request has exactly one response in the store and one in what the watcher saw.
+    /// One request beside the flood.
+    pub fn of(request_id: &str, record: Uuid) -> Self {
+        Self { requests: [(request_id.to_owned(), record)].into() }
+    }
+
+    /// Every request has exactly one response in the store, and the watcher saw it and its request; what ran did so
+    /// once; what succeeded did run; what failed says so honestly. Gives the responses.
     pub async fn check(&self, store: &dyn Breadcrumbs, seen: &Seen) -> Vec<ToolResponse> {
+        let schema = |name: &str| Selector { schema_name: Some(name.into()), ..Selector::default() };
         let mut responses: HashMap<String, Vec<(Uuid, ToolResponse)>> = HashMap::new();
-        for page in 0.. {
-            let query = BreadcrumbQuery {
-                limit: MAX_PAGE,
-                offset: page * MAX_PAGE,
-                ..BreadcrumbQuery::of_schema("tool.response.v1")
-            };
-            let items = store.list(&query).await.unwrap();
-            let last = items.len() < MAX_PAGE as usize;
-            for item in items {
-                let response = ToolResponse::from_context(&item.context.unwrap()).unwrap();
-                responses.entry(response.request_id.clone()).or_default().push((item.id, response));
-            }
-            if last {
-                break;
-            }
+        for item in all(store, schema("tool.response.v1")).await {
+            let response = ToolResponse::from_context(&item.context.unwrap()).unwrap();
+            responses.entry(response.request_id.clone()).or_default().push((item.id, response));
+        }
+        let mut runs: HashMap<String, usize> = HashMap::new();
+        for item in all(store, Selector { all_tags: vec!["ran".into()], ..Selector::default() }).await {
+            *runs.entry(format!("flood-{}", item.context.unwrap()["n"])).or_default() += 1;
         }
         let mut answers = Vec::new();
         for (request_id, record) in &self.requests {
@@ -70,14 +101,22 @@ impl Flood {
             assert_eq!(own.len(), 1, "responses of {request_id}");
             assert!(seen.created(*record), "the watcher saw the request {request_id}");
             assert!(seen.created(own[0].0), "the watcher saw the response of {request_id}");
-            answers.extend(own.into_iter().map(|(_, response)| response));
+            let response = &own[0].1;
+            let ran = runs.get(request_id).copied().unwrap_or_default();
+            match response.error_code {
+                None if response.tool == "tally" => assert_eq!(ran, 1, "runs of {request_id}"),
+                None => {}
+                Some(code) => {
+                    assert!(ran <= 1, "{request_id} ran {ran} times");
+                    assert_eq!((code, response.is_retryable), (ErrorCode::ExecutionFailed, Some(true)), "{response:?}");
+                }
+            }
+            answers.push(response.clone());
         }
+        // The kills are few; most of the flood must simply work.
+        let failed = answers.iter().filter(|response| response.error_code.is_some()).count();
+        assert!(answers.len() < REQUESTS || failed < REQUESTS / 4, "{failed} of {REQUESTS} failed");
         seen.check();
         answers
     }
-}
-
-/// Waits a little and gives its input back.
-pub fn short_wait(index: usize) -> Value {
-    json!({"ms": 20 + (index % 5) * 10})
 }

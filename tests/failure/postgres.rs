@@ -14,7 +14,7 @@ async fn killed_in_the_middle_of_500_requests() {
     let store = place.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
 
-    let flood = tokio::spawn(flood::send(store.clone(), "timer", flood::short_wait, REQUESTS));
+    let flood = tokio::spawn(flood::send(store.clone()));
     for answered in [100, 300] {
         watcher.answered(answered).await;
         kill(postmaster(&place), Signal::SIGKILL).unwrap();

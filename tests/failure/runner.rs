@@ -1,111 +1,143 @@
 use std::sync::Arc;
 
-use breadcrumb::{Breadcrumbs, CallState, ErrorCode, ToolRequest};
+use breadcrumb::{Breadcrumbs, CallState, ErrorCode, NewSecret, ToolRequest};
 use serde_json::json;
+use sqlx::{Connection, PgConnection};
 use test_database::TestDatabase;
+use uuid::Uuid;
 
-use super::flood::{self, REQUESTS};
+use super::flood::{self, Flood, REQUESTS};
 use crate::process::{PATIENCE, Place, Rcrt};
 use crate::watcher::Watcher;
+use crate::written;
 
-fn server(place: &Place, database: &TestDatabase) -> Rcrt {
-    let listen = place.listen.to_string();
-    Rcrt::start(place.data.path(), &["server", "--listen", &listen, "--database-url", &database.admin_url])
+/// A store and a server of their own, and runners beside them that have only the server's address and a token.
+pub struct Apart {
+    pub place: Place,
+    pub database: TestDatabase,
 }
 
-/// A runner on another machine: it has only the server's address and a token.
-fn runner(place: &Place) -> Rcrt {
-    let (url, token) = (place.url().to_string(), std::fs::read_to_string(place.token_file()).unwrap());
-    Rcrt::start(place.data.path(), &["runner", "--server", &url, "--token", token.trim(), "--lease-ms", "2000"])
-}
+impl Apart {
+    pub async fn new() -> Self {
+        Self { place: Place::new(), database: TestDatabase::new().await }
+    }
 
-async fn seed(place: &Place) {
-    let (url, token) = (place.url().to_string(), std::fs::read_to_string(place.token_file()).unwrap());
-    let seeded = tokio::process::Command::new(env!("CARGO_BIN_EXE_rcrt"))
-        .args(["bootstrap", "--server", &url, "--token", token.trim()])
-        .output()
-        .await
-        .unwrap();
-    assert!(seeded.status.success(), "{}", String::from_utf8_lossy(&seeded.stderr));
+    pub fn server(&self) -> Rcrt {
+        let listen = self.place.listen.to_string();
+        let arguments = ["server", "--listen", &listen, "--database-url", &self.database.admin_url];
+        Rcrt::start(self.place.data.path(), &arguments)
+    }
+
+    pub fn runner(&self) -> Rcrt {
+        let url = self.place.url().to_string();
+        Rcrt::start(self.place.data.path(), &["runner", "--server", &url, "--lease-ms", "2000"])
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_in_the_middle_of_500_requests_again_and_again() {
-    let (place, database) = (Place::new(), TestDatabase::new().await);
-    let _server = server(&place, &database);
-    let store = place.client().await;
-    seed(&place).await;
+    let apart = Apart::new().await;
+    let _server = apart.server();
+    let store = apart.place.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
-    let mut runners = vec![runner(&place), runner(&place)];
+    let mut runners = vec![apart.runner(), apart.runner()];
 
-    let flood = tokio::spawn(flood::send(store.clone(), "timer", flood::short_wait, REQUESTS));
+    let flood = tokio::spawn(flood::send(store.clone()));
     for round in 1..=6 {
         watcher.answered(round * 60).await;
         runners.remove(0).kill().await;
-        runners.push(runner(&place));
+        runners.push(apart.runner());
     }
     let flood = flood.await.unwrap();
     watcher.answered(REQUESTS).await;
 
-    let responses = flood.check(&*store, &watcher.stop()).await;
-    for response in responses {
-        // What ran when its runner died is answered honestly; nothing else fails.
-        if let Some(code) = response.error_code {
-            assert_eq!((code, response.is_retryable), (ErrorCode::ExecutionFailed, Some(true)), "{response:?}");
-        }
-    }
+    flood.check(&*store, &watcher.stop()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_while_it_runs_a_call_the_call_is_answered_and_not_run_again() {
-    let (place, database) = (Place::new(), TestDatabase::new().await);
-    let _server = server(&place, &database);
-    let store = place.client().await;
-    seed(&place).await;
+    let apart = Apart::new().await;
+    let _server = apart.server();
+    let store = apart.place.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
-    let doomed = runner(&place);
+    let source = "export async function execute() {\n  await new Promise(() => setTimeout(() => {}, 25_000));\n}\n";
+    store.create(written::tool("slow", source, &json!({"type": "object"}), &json!({})), None).await.unwrap();
+    let doomed = apart.runner();
 
-    let record = ToolRequest::record("timer", json!({"ms": 25_000}), Some("slow"), None);
-    let request = store.create(record, None).await.unwrap().id;
+    let request = store.create(ToolRequest::record("slow", json!({}), Some("slow"), None), None).await.unwrap().id;
     reaches(store.clone(), request, CallState::Running).await;
     doomed.kill().await;
-    let _next = runner(&place);
+    let _next = apart.runner();
     watcher.answered(1).await;
 
-    let flood = flood::Flood { requests: [("slow".to_owned(), request)].into() };
-    let responses = flood.check(&*store, &watcher.stop()).await;
+    let responses = Flood::of("slow", request).check(&*store, &watcher.stop()).await;
     assert_eq!((responses[0].error_code, responses[0].is_retryable), (Some(ErrorCode::ExecutionFailed), Some(true)));
     assert_eq!(store.call(request).await.unwrap().attempt, 1);
 }
 
-/// Claimed by a runner that dies before it starts the call: the next runner runs it, and it succeeds.
+/// The runner is held between claim and start (it waits for a secret that a lock keeps from it), and killed there.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_before_it_starts_a_call_the_call_is_run_by_the_next() {
-    let (place, database) = (Place::new(), TestDatabase::new().await);
-    let _server = server(&place, &database);
-    let store = place.client().await;
-    seed(&place).await;
+    let apart = Apart::new().await;
+    let _server = apart.server();
+    let store = apart.place.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
+    store.create_secret(NewSecret { name: "HELD".into(), value: "held".into() }).await.unwrap();
+    let source = "export async function execute(input, context) {\n  return context.secrets.HELD.length;\n}\n";
+    let needs = json!({"required_secrets": ["HELD"]});
+    store.create(written::tool("secretive", source, &json!({"type": "object"}), &needs), None).await.unwrap();
 
-    let record = ToolRequest::record("echo", json!({"message": "still here"}), Some("claimed"), None);
+    let mut connection = PgConnection::connect(&apart.database.admin_url).await.unwrap();
+    let mut lock = connection.begin().await.unwrap();
+    sqlx::query("LOCK TABLE secrets IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
+    let doomed = apart.runner();
+    let record = ToolRequest::record("secretive", json!({}), Some("claimed"), None);
     let request = store.create(record, None).await.unwrap().id;
-    let claim = breadcrumb::ClaimRequest {
-        runner_id: uuid::Uuid::new_v4(),
-        limit: 1,
-        lease_ms: 1_000,
-        except_tools: Vec::new(),
-    };
-    assert_eq!(store.claim(&claim).await.unwrap().len(), 1, "the runner that dies has claimed it");
-    let _next = runner(&place);
+    reaches(store.clone(), request, CallState::Claimed).await;
+    doomed.kill().await;
+    lock.rollback().await.unwrap();
+    let _next = apart.runner();
     watcher.answered(1).await;
 
-    let flood = flood::Flood { requests: [("claimed".to_owned(), request)].into() };
-    let responses = flood.check(&*store, &watcher.stop()).await;
-    assert_eq!(responses[0].error_code, None, "{:?}", responses[0]);
+    let responses = Flood::of("claimed", request).check(&*store, &watcher.stop()).await;
+    assert_eq!((responses[0].error_code, &responses[0].output), (None, &Some(json!(4))), "{:?}", responses[0]);
+    assert_eq!(store.call(request).await.unwrap().attempt, 1, "the claim that came to nothing is no attempt");
+}
+
+/// The tool is done and its response waits in the database behind a lock, when the runner is killed.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_after_a_call_before_its_response_is_written() {
+    let apart = Apart::new().await;
+    let _server = apart.server();
+    let store = apart.place.client().await;
+    let mut watcher = Watcher::start(store.clone()).await;
+    let source = "export async function execute() {\n  await new Promise((resolve) => setTimeout(resolve, 1500));\n}\n";
+    let record =
+        written::tool("brief", &source.replace(";\n}", ";\n  return 1;\n}"), &json!({"type": "object"}), &json!({}));
+    store.create(record, None).await.unwrap();
+    let doomed = apart.runner();
+    let request = store.create(ToolRequest::record("brief", json!({}), Some("done"), None), None).await.unwrap().id;
+    reaches(store.clone(), request, CallState::Running).await;
+
+    let mut connection = PgConnection::connect(&apart.database.admin_url).await.unwrap();
+    let mut lock = connection.begin().await.unwrap();
+    sqlx::query("LOCK TABLE breadcrumbs IN SHARE MODE").execute(&mut *lock).await.unwrap();
+    let blocked = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'breadcrumbs'::regclass)";
+    while !sqlx::query_scalar::<_, bool>(blocked).fetch_one(&mut *lock).await.unwrap() {
+        tokio::task::yield_now().await;
+    }
+    doomed.kill().await;
+    lock.rollback().await.unwrap();
+    let _next = apart.runner();
+    watcher.answered(1).await;
+
+    // Either the response was under way already and stands, or the call is answered as one whose runner was lost.
+    Flood::of("done", request).check(&*store, &watcher.stop()).await;
+    assert_eq!(store.call(request).await.unwrap().attempt, 1);
 }
 
 /// Waits until the call is in this state. The queue's state has no event of its own, so it is asked for.
-async fn reaches(store: Arc<dyn Breadcrumbs>, request: uuid::Uuid, state: CallState) {
+async fn reaches(store: Arc<dyn Breadcrumbs>, request: Uuid, state: CallState) {
     let asked = async {
         while store.call(request).await.unwrap().state != state {
             tokio::task::yield_now().await;

@@ -1,10 +1,33 @@
 use super::flood::{self, REQUESTS};
+use super::runner::Apart;
 use crate::process::{Place, Rcrt};
 use crate::watcher::Watcher;
 
-/// The whole house in one process, killed with the flood half written: Postgres is left over and taken over.
+/// The server alone, under two runners that work on and come back to it.
 #[tokio::test(flavor = "multi_thread")]
-async fn killed_in_the_middle_of_500_requests() {
+async fn killed_under_live_runners_in_the_middle_of_500_requests() {
+    let apart = Apart::new().await;
+    let mut server = apart.server();
+    let store = apart.place.client().await;
+    let mut watcher = Watcher::start(store.clone()).await;
+    let _runners = [apart.runner(), apart.runner()];
+
+    let flood = tokio::spawn(flood::send(store.clone()));
+    for answered in [80, 200, 320] {
+        watcher.answered(answered).await;
+        server.kill().await;
+        server = apart.server();
+    }
+    let flood = flood.await.unwrap();
+    watcher.answered(REQUESTS).await;
+
+    flood.check(&*store, &watcher.stop()).await;
+    assert_eq!(server.stop().await, Some(0), "{}", apart.place.log());
+}
+
+/// The whole house in one process, killed with the flood half written.
+#[tokio::test(flavor = "multi_thread")]
+async fn killed_with_all_that_is_in_it_in_the_middle_of_500_requests() {
     let place = Place::new();
     let listen = place.listen.to_string();
     let up = || Rcrt::start(place.data.path(), &["up", "--listen", &listen, "--lease-ms", "2000"]);
@@ -12,7 +35,7 @@ async fn killed_in_the_middle_of_500_requests() {
     let store = place.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
 
-    let flood = tokio::spawn(flood::send(store.clone(), "timer", flood::short_wait, REQUESTS));
+    let flood = tokio::spawn(flood::send(store.clone()));
     watcher.answered(100).await;
     first.kill().await;
     let second = up();
