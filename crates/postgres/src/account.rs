@@ -6,6 +6,9 @@ use tokio::process::Command;
 
 use crate::PostgresError;
 
+/// Whom root becomes where user namespaces are off, the first that there is.
+const OTHERS: [&str; 2] = ["postgres", "nobody"];
+
 /// As whom Postgres runs. It refuses root, so root has to become somebody else without moving the data.
 #[derive(Debug, Clone)]
 pub(crate) enum Account {
@@ -28,7 +31,7 @@ impl Account {
             Err(reason) => reason,
         };
         let mut user = "neither a user `postgres` nor `nobody`".to_owned();
-        for name in ["postgres", "nobody"] {
+        for name in OTHERS {
             let Ok(Some(found)) = User::from_name(name) else { continue };
             let other = Self::Other { uid: found.uid.as_raw(), gid: found.gid.as_raw() };
             match other.works().await {
@@ -89,6 +92,15 @@ impl Account {
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+/// Whose a cluster may be that the present user made with this program.
+pub(crate) fn possible_owners() -> Vec<u32> {
+    let mut owners = vec![Uid::effective().as_raw()];
+    if Uid::effective().is_root() {
+        owners.extend(OTHERS.iter().filter_map(|name| Some(User::from_name(name).ok()??.uid.as_raw())));
+    }
+    owners
 }
 
 fn on_path(program: &str) -> bool {

@@ -1,4 +1,5 @@
 use std::fmt::Write as _;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -31,13 +32,19 @@ const SETTINGS: &[(&str, &str)] = &[
 
 /// The major version of a cluster that is there.
 pub(crate) fn major_version(cluster: &Path) -> Result<Option<u32>, PostgresError> {
-    if !cluster.exists() {
+    if !cluster.try_exists().map_err(at("look at", cluster))? {
         return Ok(None);
     }
-    let text = std::fs::read_to_string(cluster.join("PG_VERSION")).ok();
-    match text.and_then(|text| text.trim().parse().ok()) {
-        Some(major) => Ok(Some(major)),
-        None => Err(PostgresError::NotACluster { path: cluster.to_owned() }),
+    let path = cluster.join("PG_VERSION");
+    let text = match std::fs::read(&path) {
+        Ok(text) => text,
+        // Only what is surely not there may be called no cluster: a person might throw it away then.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Vec::new(),
+        Err(error) => return Err(at("read", &path)(error)),
+    };
+    match String::from_utf8_lossy(&text).trim().parse() {
+        Ok(major) => Ok(Some(major)),
+        Err(_) => Err(PostgresError::NotACluster { path: cluster.to_owned() }),
     }
 }
 

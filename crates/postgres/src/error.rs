@@ -1,5 +1,7 @@
 use std::path::PathBuf;
 
+use nix::unistd::{Uid, User};
+
 use crate::Holder;
 
 /// Why there is no Postgres. Every text is a sentence for the person at the terminal.
@@ -17,7 +19,15 @@ pub enum PostgresError {
     )]
     AsRoot { namespace: String, user: String },
 
-    #[error("{} belongs to another user (uid {owner}); run as that user, or choose another data folder", path.display())]
+    #[error("the data folder {} is not a folder; name another one, or move it away", path.display())]
+    NotAFolder { path: PathBuf },
+
+    #[error(
+        "{} belongs to another user ({}); run as that user, or choose another data folder; if it is yours, stop what uses it and \
+         take it back with chown -R",
+        path.display(),
+        user(*owner)
+    )]
     ForeignOwner { path: PathBuf, owner: u32 },
 
     #[error("cannot {what} {}: {source}", path.display())]
@@ -43,4 +53,11 @@ pub enum PostgresError {
 
     #[error("Postgres was stopped")]
     Stopped,
+}
+
+fn user(uid: u32) -> String {
+    match User::from_uid(Uid::from_raw(uid)) {
+        Ok(Some(user)) => format!("{}, uid {uid}", user.name),
+        _ => format!("uid {uid}"),
+    }
 }

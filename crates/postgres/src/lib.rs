@@ -74,6 +74,7 @@ pub async fn start_locked(
 ) -> Result<Postgres, PostgresError> {
     let data_dir = lock.data_dir().to_owned();
     let cluster = data_dir.join("postgres");
+    ownership::check(&cluster)?;
     let account = account::Account::choose().await?;
     let installed = install::find(&options.cache_dir, cluster::major_version(&cluster)?, progress).await?;
     ownership::adopt(&cluster, &account)?;

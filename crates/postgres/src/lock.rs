@@ -7,13 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{PostgresError, at};
+use crate::{PostgresError, at, ownership};
 
 /// Who owns a data folder; it stands in the lock file, for others to read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Holder {
     pub pid: u32,
-    /// The command line it was started with, bounded.
+    /// The program's name and its subcommand; nothing else of its command line, where passwords and tokens are.
     pub command: String,
     /// Seconds since 1970.
     pub since: u64,
@@ -23,15 +23,28 @@ pub struct Holder {
 
 impl Holder {
     fn this_process() -> Self {
-        let command =
-            std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");
         Self {
             pid: std::process::id(),
-            command: command.chars().take(200).collect(),
+            command: command(),
             since: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |age| age.as_secs()),
             listening: None,
         }
     }
+}
+
+/// A subcommand is the first argument and a plain word. When an option comes first, the words after it may be the option's value.
+fn command() -> String {
+    let mut arguments = std::env::args_os();
+    let program = arguments.next().unwrap_or_default();
+    let mut command = Path::new(&program).file_name().unwrap_or("a program".as_ref()).to_string_lossy().into_owned();
+    let is_word = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+    };
+    if let Some(word) = arguments.next().and_then(|word| word.into_string().ok()).filter(|word| is_word(word)) {
+        command.push(' ');
+        command.push_str(&word);
+    }
+    command
 }
 
 impl fmt::Display for Holder {
@@ -74,6 +87,10 @@ impl DataLock {
         }
         // The cluster, the socket and a leftover server are recognised by this path: links in it must not matter.
         let data_dir = data_dir.canonicalize().map_err(at("find the data folder", data_dir))?;
+        if !data_dir.is_dir() {
+            return Err(PostgresError::NotAFolder { path: data_dir });
+        }
+        ownership::check_data_folder(&data_dir)?;
         std::fs::set_permissions(&data_dir, std::fs::Permissions::from_mode(0o700))
             .map_err(at("make private the data folder", &data_dir))?;
         let path = data_dir.join("lock");

@@ -1,24 +1,51 @@
 //! Postgres insists on owning its cluster. A folder that root first used with user namespaces and later without (or the other
-//! way round) is handed over; an ordinary user gets a sentence instead.
+//! way round) is handed over. What anybody else owns is never touched: its owner could not use it afterwards.
+
+use std::io::ErrorKind;
 
 use std::os::unix::fs::{MetadataExt, lchown};
 use std::path::Path;
 
 use nix::unistd::Uid;
 
-use crate::account::Account;
+use crate::account::{self, Account};
 use crate::{PostgresError, at};
 
+/// The data folder itself is always the present user's: it is handed to no account.
+pub(crate) fn check_data_folder(folder: &Path) -> Result<(), PostgresError> {
+    match owner(folder)? {
+        Some(owner) if owner != Uid::effective().as_raw() => {
+            Err(PostgresError::ForeignOwner { path: folder.to_owned(), owner })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A folder in it is the present user's, or that of an account that root runs Postgres as.
+pub(crate) fn check(folder: &Path) -> Result<(), PostgresError> {
+    match owner(folder)? {
+        Some(owner) if !account::possible_owners().contains(&owner) => {
+            Err(PostgresError::ForeignOwner { path: folder.to_owned(), owner })
+        }
+        _ => Ok(()),
+    }
+}
+
 pub(crate) fn adopt(folder: &Path, account: &Account) -> Result<(), PostgresError> {
-    let Ok(found) = folder.symlink_metadata() else { return Ok(()) };
+    check(folder)?;
     let (uid, gid) = account.owner();
-    if found.uid() == uid {
-        return Ok(());
+    match owner(folder)? {
+        Some(owner) if owner != uid => give(folder, uid, gid),
+        _ => Ok(()),
     }
-    if !Uid::effective().is_root() {
-        return Err(PostgresError::ForeignOwner { path: folder.to_owned(), owner: found.uid() });
+}
+
+fn owner(folder: &Path) -> Result<Option<u32>, PostgresError> {
+    match folder.symlink_metadata() {
+        Ok(found) => Ok(Some(found.uid())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(at("look at", folder)(error)),
     }
-    give(folder, uid, gid)
 }
 
 fn give(path: &Path, uid: u32, gid: u32) -> Result<(), PostgresError> {

@@ -24,10 +24,9 @@ pub(crate) fn prepare(data_dir: &Path, account: &Account) -> Result<PathBuf, Pos
         _ => {}
     }
     let found = folder.symlink_metadata().map_err(at("read the socket's folder", &folder))?;
-    let (owner, _) = account.owner();
-    let ours = [Uid::effective().as_raw(), owner].contains(&found.uid()) || Uid::effective().is_root();
     // In a shared temporary folder somebody else may have been there first, with a link or a folder that they can read.
-    if !found.is_dir() || !ours {
+    ownership::check(&folder)?;
+    if !found.is_dir() {
         return Err(PostgresError::ForeignOwner { path: folder, owner: found.uid() });
     }
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))

@@ -1,3 +1,9 @@
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use nix::unistd::Uid;
 use postgres::{DataLock, PostgresError};
 
 use crate::{connect, options, start};
@@ -52,4 +58,124 @@ async fn a_folder_that_holds_something_else_is_left_alone() {
     let error = postgres::start(options(folder.path()), &|_| {}).await.unwrap_err();
     assert!(matches!(error, PostgresError::NotACluster { .. }), "{error}");
     assert!(taken.join("holiday.jpg").exists());
+}
+
+#[tokio::test]
+async fn root_leaves_another_users_folder_as_it_is() {
+    if !Uid::effective().is_root() {
+        return; // Only root could take it away.
+    }
+    let folder = tempfile::tempdir().unwrap();
+    start(folder.path()).await.stop().await;
+    give(folder.path(), STRANGER);
+    std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let error = postgres::start(options(folder.path()), &|_| {}).await.unwrap_err();
+    assert!(matches!(error, PostgresError::ForeignOwner { owner: STRANGER, .. }), "{error}");
+    let text = error.to_string();
+    assert!(text.contains(&format!("uid {STRANGER}")) && text.contains("run as that user"), "{text}");
+    for path in ["", "lock", "run", "postgres", "postgres/PG_VERSION"] {
+        assert_eq!(folder.path().join(path).metadata().unwrap().uid(), STRANGER, "{path:?}");
+    }
+    assert_eq!(folder.path().metadata().unwrap().mode() & 0o777, 0o755);
+}
+
+#[tokio::test]
+async fn root_leaves_another_users_cluster_as_it_is_in_its_own_folder_too() {
+    if !Uid::effective().is_root() {
+        return; // Only root could take it away.
+    }
+    for foreign in ["postgres", "run"] {
+        let folder = tempfile::tempdir().unwrap();
+        start(folder.path()).await.stop().await;
+        let foreign = folder.path().join(foreign);
+        give(&foreign, STRANGER);
+        let error = postgres::start(options(folder.path()), &|_| {}).await.unwrap_err();
+        assert!(matches!(error, PostgresError::ForeignOwner { owner: STRANGER, .. }), "{error}");
+        assert_eq!(foreign.metadata().unwrap().uid(), STRANGER);
+    }
+}
+
+#[tokio::test]
+async fn root_takes_back_what_it_gave_to_an_account_of_its_own() {
+    let Ok(Some(nobody)) = nix::unistd::User::from_name("nobody") else { return };
+    if !Uid::effective().is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    start(folder.path()).await.stop().await;
+    for handed_over in ["postgres", "run"] {
+        give(&folder.path().join(handed_over), nobody.uid.as_raw());
+    }
+    let postgres = start(folder.path()).await;
+    connect(&postgres).await;
+    postgres.stop().await;
+}
+
+#[tokio::test]
+async fn a_cluster_that_cannot_be_read_is_not_called_something_else() {
+    let folder = tempfile::tempdir().unwrap();
+    // Unreadable for root too, whom no permission stops.
+    std::fs::create_dir_all(folder.path().join("postgres/PG_VERSION")).unwrap();
+    let error = postgres::start(options(folder.path()), &|_| {}).await.unwrap_err();
+    assert!(matches!(&error, PostgresError::Io { path, .. } if path.ends_with("postgres/PG_VERSION")), "{error}");
+}
+
+#[test]
+fn a_file_in_the_data_folders_place_is_called_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("afile");
+    std::fs::write(&file, "a letter").unwrap();
+    std::fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
+    let error = DataLock::acquire(&file).unwrap_err();
+    assert!(matches!(error, PostgresError::NotAFolder { .. }), "{error}");
+    assert!(error.to_string().contains("afile is not a folder"), "{error}");
+    assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o644);
+}
+
+#[test]
+fn the_holders_arguments_are_nobodys_business() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut holder = Command::new(std::env::current_exe().unwrap())
+        // To the test harness the address is the name of a test.
+        .args(["doorkeeper", "--nocapture", "--skip", "postgres://user:PASSWORD@host/db"])
+        .env(DOORKEEPER, folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(holder.stdout.take().unwrap()).lines();
+    assert!(said.any(|line| line.unwrap().contains("it is held")));
+    let error = DataLock::acquire(folder.path()).unwrap_err();
+    let written = std::fs::read_to_string(folder.path().join("lock")).unwrap();
+    drop(holder.stdin.take());
+    assert!(said.all(|line| line.is_ok()));
+    assert!(holder.wait().unwrap().success());
+
+    let program = std::env::current_exe().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+    let text = error.to_string();
+    assert!(text.contains(&format!("({program} doorkeeper)")), "{text}");
+    assert!(!text.contains("PASSWORD") && !written.contains("PASSWORD"), "{text} {written}");
+}
+
+/// Not a test but the other process of the one above: holds a folder until its input ends.
+#[test]
+fn doorkeeper() {
+    let Some(folder) = std::env::var_os(DOORKEEPER) else { return };
+    let _lock = DataLock::acquire(Path::new(&folder)).unwrap();
+    println!("it is held");
+    std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+}
+
+const DOORKEEPER: &str = "RCRT_TEST_DOORKEEPER";
+
+/// Somebody who is neither this user nor an account that Postgres runs as.
+const STRANGER: u32 = 54_321;
+
+fn give(path: &Path, uid: u32) {
+    chown(path, Some(uid), Some(uid)).unwrap();
+    if path.is_dir() {
+        for entry in path.read_dir().unwrap() {
+            give(&entry.unwrap().path(), uid);
+        }
+    }
 }
