@@ -56,10 +56,6 @@ impl Caller {
             unreadable(&claim)
         });
         let answer = Answer { claim: &claim, held: &held, request: &request };
-        // A call that was cancelled before it was claimed again is not even looked at.
-        if claim.request.context.get("cancel_requested") == Some(&Value::Bool(true)) {
-            return self.answering.fail(&answer, None, cancelled()).await;
-        }
         let ready = tokio::select! {
             biased;
             () = held.lost.cancelled() => return,

@@ -1,4 +1,4 @@
-use breadcrumb::{CallState, ErrorCode};
+use breadcrumb::{CallState, ErrorCode, ResponseStatus, ToolRequest};
 use serde_json::json;
 
 use crate::fake::Fake;
@@ -34,5 +34,19 @@ async fn deleting_a_request_cancels_its_call() {
     fake.until(|progress| progress.begun == 1).await;
     place.person.delete(request, None).await.unwrap();
     assert_eq!(place.answer(request).await.error_code, Some(ErrorCode::Cancelled));
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_that_says_itself_that_it_was_cancelled_is_run() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("echo", json!({}))).await;
+    let runner = place.start(&fake);
+    let mut request = ToolRequest::record("echo", json!({}), None, Some("workspace:test"));
+    request.context.insert("cancel_requested".into(), json!(true));
+    let request = place.create(request).await;
+    let response = place.answer(request).await;
+    assert_eq!((response.status, response.error_code), (ResponseStatus::Success, None));
+    assert!(!place.person.call(request).await.unwrap().cancel_requested);
     runner.stop().await;
 }
