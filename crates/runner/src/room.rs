@@ -1,4 +1,8 @@
 //! How many calls may be taken, in all and of each tool.
+//!
+//! The last places are a reserve that is given only to tools with no call running: however many calls a few tools
+//! have waiting, and however long those run, another tool gets its turn. It counts tools and does not measure them:
+//! whether a call computes or waits cannot be told by its time, and a burst takes its places before there is a time.
 
 use std::collections::HashMap;
 
@@ -6,6 +10,8 @@ use std::collections::HashMap;
 pub(crate) struct Room {
     max_calls: usize,
     max_per_tool: usize,
+    /// Places that only the first call of a tool may take.
+    reserve: usize,
     total: usize,
     by_tool: HashMap<String, usize>,
 }
@@ -20,19 +26,27 @@ pub(crate) struct Ask {
 impl Room {
     pub fn new(max_calls: usize, max_per_tool: usize) -> Self {
         let max_calls = max_calls.max(1);
-        Self { max_calls, max_per_tool: max_per_tool.clamp(1, max_calls), total: 0, by_tool: HashMap::new() }
+        let max_per_tool = max_per_tool.clamp(1, max_calls);
+        // Whoever lets one tool have more than the rest of the places wants a smaller reserve.
+        let reserve = (max_calls / 4).max(2).min(max_calls / 2).min(max_calls - max_per_tool);
+        Self { max_calls, max_per_tool, reserve, total: 0, by_tool: HashMap::new() }
     }
 
     /// `None` when there is no room at all.
     pub fn ask(&self) -> Option<Ask> {
         let free = self.max_calls - self.total;
+        if free == 0 {
+            return None;
+        }
+        let shared = free.saturating_sub(self.reserve);
+        if shared == 0 {
+            // One at a time: the next of a batch could be of the same tool.
+            return Some(Ask { limit: 1, except_tools: self.by_tool.keys().take(1000).cloned().collect() });
+        }
         // All calls of a batch may be of the one tool that has least room left.
         let least =
             self.by_tool.values().map(|running| self.max_per_tool.saturating_sub(*running)).filter(|left| *left > 0);
-        let limit = least.min().unwrap_or(self.max_per_tool).min(free).min(100);
-        if limit == 0 {
-            return None;
-        }
+        let limit = least.min().unwrap_or(self.max_per_tool).min(shared).min(100);
         let full = self.by_tool.iter().filter(|(_, running)| **running >= self.max_per_tool);
         Some(Ask { limit: limit as u32, except_tools: full.map(|(tool, _)| tool.clone()).take(1000).collect() })
     }
@@ -82,6 +96,8 @@ mod tests {
                 } else if let Some(ask) = room.ask()
                     && !ask.except_tools.contains(&tool)
                 {
+                    let takes_reserve = running.len() + ask.limit as usize > max - room.reserve;
+                    prop_assert!(!takes_reserve || (ask.limit == 1 && !running.contains(&tool)));
                     for _ in 0..ask.limit {
                         room.take(&tool);
                         running.push(tool.clone());
@@ -104,6 +120,24 @@ mod tests {
                 room.take(&format!("tool{index}"));
             }
             prop_assert_eq!(room.ask().is_some(), taken < max);
+        }
+
+        /// Whatever two tools hold, a third one has a place, unless one tool alone may have them all.
+        #[test]
+        fn two_tools_never_hold_every_place(max in 4_usize..80, per_tool in 1_usize..80, order in any::<u128>()) {
+            prop_assume!(per_tool + 2 <= max);
+            let mut room = Room::new(max, per_tool);
+            for step in 0..200 {
+                let tool = if (order >> (step % 128)) & 1 == 0 { "one" } else { "other" };
+                match room.ask() {
+                    Some(ask) if !ask.except_tools.iter().any(|full| full == tool) => {
+                        (0..ask.limit).for_each(|_| room.take(tool));
+                    }
+                    _ => {}
+                }
+            }
+            let third = room.ask();
+            prop_assert!(third.is_some_and(|ask| !ask.except_tools.contains(&"third".to_owned())));
         }
     }
 }

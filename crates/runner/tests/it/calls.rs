@@ -197,3 +197,33 @@ async fn two_runners_share_the_work_and_run_nothing_twice() {
     }
     assert_eq!(place.list("tool.response.v1").await.len(), 60);
 }
+
+/// Two tools have more long calls waiting than there are places; whoever comes after them is answered all the same.
+#[tokio::test]
+async fn tools_with_long_calls_never_keep_out_another() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    for tool in ["burner", "other-burner", "echo"] {
+        place.create(native(tool, json!({}))).await;
+    }
+    let burners = [fake.waits("burner"), fake.waits("other-burner")];
+    let mut requests = Vec::new();
+    for _ in 0..12 {
+        requests.push(place.ask("burner", json!({})).await);
+        requests.push(place.ask("other-burner", json!({})).await);
+    }
+    let defaults =
+        RunnerOptions { max_calls: 16, max_calls_per_tool: RunnerOptions::share_of_one_tool(16), ..options() };
+    let runner = place.start_with(&fake, defaults);
+    fake.until(|progress| progress.begun == 12).await;
+    for n in 0..3 {
+        assert_eq!(place.call("echo", json!({"n": n})).await.status, ResponseStatus::Success);
+    }
+    assert_eq!(fake.progress.borrow().running.values().sum::<usize>(), 12, "the burners still hold their places");
+    for burner in burners {
+        burner.add_permits(12);
+    }
+    for request in requests {
+        assert_eq!(place.answer(request).await.status, ResponseStatus::Success);
+    }
+    runner.stop().await;
+}
