@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use executors::egress::HostEntry;
 use uuid::Uuid;
 
 #[derive(Debug, Clone)]
@@ -13,6 +14,11 @@ pub struct RunnerOptions {
     /// The sandbox should have as many workers; calls that wait in line there hold their room here.
     pub max_calls: usize,
     /// Calls of one tool side by side, so that one tool leaves room for others. Default: three quarters of `max_calls`.
+    ///
+    /// A quarter of `max_calls` (at least 2, at most half of it) is kept for tools that have no call running, so that a
+    /// few tools with many long calls never keep out the others. That is a rule over tools, whether their calls
+    /// compute or wait: in those places each tool has one call at a time. Whoever sets this cap so high that less than
+    /// that is left gets the smaller reserve, and none where one tool may have every place.
     pub max_calls_per_tool: usize,
     /// How long a claim holds without a heartbeat; the runner beats three times as often. 1 s to 10 min, default 15 s.
     pub lease: Duration,
@@ -35,6 +41,8 @@ pub struct RunnerOptions {
     pub continuous_pause: Duration,
     /// Agents whose tools are the system's own (those that `rcrt bootstrap` writes as): other rules hold for them.
     pub system_authors: HashSet<Uuid>,
+    /// Non-public hosts that tools may ask for in `permissions.net`; the same as the gate has. Default: none.
+    pub allowed_private: Vec<HostEntry>,
 }
 
 impl Default for RunnerOptions {
@@ -54,6 +62,7 @@ impl Default for RunnerOptions {
             reconcile: Duration::from_mins(1),
             continuous_pause: Duration::from_secs(1),
             system_authors: HashSet::new(),
+            allowed_private: Vec::new(),
         }
     }
 }

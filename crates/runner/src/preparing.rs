@@ -4,11 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Breadcrumb, ToolDefinition, ToolFailure, Violations, schema_names};
+use breadcrumb::{Breadcrumb, NetPermission, ToolDefinition, ToolFailure, Violations, schema_names};
+use executors::egress::HostEntry;
 use executors::{Executor, Executors};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
-use validate::{Author, Schema};
+use validate::{Author, Finding, Schema};
 
 use crate::registry::{Problem, Tool};
 
@@ -18,6 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Preparing {
     pub executors: Arc<Executors>,
     pub system_authors: HashSet<Uuid>,
+    pub allowed_private: Arc<[HostEntry]>,
 }
 
 /// One version of a tool's record.
@@ -56,7 +58,7 @@ impl Preparing {
             _ => Author::User,
         };
         let definition = Arc::new(definition);
-        let (input, output) = checked(definition.clone(), author).await?;
+        let (input, output) = checked(definition.clone(), author, self.allowed_private.clone()).await?;
         let executor = self.executors.of(&definition.implementation).map_err(of_failure)?.clone();
         load(executor.as_ref(), &definition, record.id, version.number).await?;
         Ok(Tool {
@@ -73,9 +75,14 @@ impl Preparing {
 }
 
 /// Validation reads a syntax tree and compiles schemas: not on a thread that others wait for.
-async fn checked(definition: Arc<ToolDefinition>, author: Author) -> Result<(Schema, Schema), Problem> {
+async fn checked(
+    definition: Arc<ToolDefinition>,
+    author: Author,
+    allowed_private: Arc<[HostEntry]>,
+) -> Result<(Schema, Schema), Problem> {
     let check = move || {
-        let report = validate::tool_as(&definition, author);
+        let mut report = validate::tool_as(&definition, author);
+        report.errors.retain(|finding| !is_allowed(finding, &definition, &allowed_private));
         if !report.errors.is_empty() {
             return Err(Problem { errors: report.errors.iter().map(|finding| json!(finding)).collect() });
         }
@@ -88,6 +95,20 @@ async fn checked(definition: Arc<ToolDefinition>, author: Author) -> Result<(Sch
     tokio::task::spawn_blocking(check)
         .await
         .unwrap_or_else(|error| Err(Problem::new("", format!("the validator failed: {error}"))))
+}
+
+/// Whether a finding is about a host in `permissions.net` that the operator allowed. The validator knows no operator;
+/// the gate asks again, host and port, whenever the tool fetches.
+fn is_allowed(finding: &Finding, definition: &ToolDefinition, allowed: &[HostEntry]) -> bool {
+    let NetPermission::Listed(hosts) = &definition.permissions.net else { return false };
+    let index = finding.field.strip_prefix("permissions.net[").and_then(|rest| rest.strip_suffix(']'));
+    let host = index.and_then(|index| hosts.get(index.parse::<usize>().ok()?));
+    let Some(asked) = host.and_then(|host| HostEntry::parse(host).ok()) else { return false };
+    finding.rule == "net-host"
+        && allowed.iter().any(|entry| {
+            (&entry.host, entry.subdomains) == (&asked.host, asked.subdomains)
+                && (entry.port.is_none() || entry.port == asked.port)
+        })
 }
 
 async fn load(executor: &dyn Executor, definition: &ToolDefinition, id: Uuid, version: i64) -> Result<(), Problem> {

@@ -90,8 +90,11 @@ impl Parts {
         let (store, options) = (runner.store.clone(), runner.options.clone());
         let registry = Arc::new(Registry::default());
         let errors = ToolErrors::new(store.clone(), registry.clone());
-        let preparing =
-            Preparing { executors: runner.executors.clone(), system_authors: options.system_authors.clone() };
+        let preparing = Preparing {
+            executors: runner.executors.clone(),
+            system_authors: options.system_authors.clone(),
+            allowed_private: options.allowed_private.clone().into(),
+        };
         let loading = Loading::new(store.clone(), registry.clone(), errors.clone(), preparing, options.max_loads);
         let leases = Leases::new(store.clone(), options.lease_ms());
         let hints = Arc::new(Hints::default());

@@ -67,8 +67,11 @@ impl Execution {
         options: &ExecutionOptions,
         system_author: Option<Uuid>,
     ) -> anyhow::Result<Self> {
-        let mut settings =
-            RunnerOptions { system_authors: system_author.into_iter().collect(), ..RunnerOptions::default() };
+        let mut settings = RunnerOptions {
+            system_authors: system_author.into_iter().collect(),
+            allowed_private: options.allow_private_hosts.clone(),
+            ..RunnerOptions::default()
+        };
         if let Some(most) = options.max_calls {
             settings.max_calls = most;
             settings.max_calls_per_tool = RunnerOptions::share_of_one_tool(most);

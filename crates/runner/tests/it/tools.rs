@@ -1,8 +1,10 @@
 use breadcrumb::{ErrorCode, ResponseStatus, schema_names};
+use executors::egress::HostEntry;
+use runner::RunnerOptions;
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, code, code_context, native};
+use crate::place::{Place, code, code_context, native, options};
 
 fn bad_source() -> serde_json::Value {
     json!({"code": {"language": "typescript", "source": "export async function execute() {\n  return eval('1');\n}"}})
@@ -149,4 +151,23 @@ async fn several_runners_write_one_report() {
         runner.stop().await;
     }
     assert_eq!(place.list(schema_names::TOOL_ERROR).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_private_host_is_a_fault_unless_the_operator_allowed_it() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let net = |hosts: &[&str]| json!({"permissions": {"net": hosts}});
+    let allowed = ["127.0.0.1:8080", "db.internal"].map(|host| HostEntry::parse(host).unwrap());
+    let runner = place.start_with(&fake, RunnerOptions { allowed_private: allowed.into(), ..options() });
+    place.create(code("allowed", net(&["127.0.0.1:8080", "db.internal", "db.internal:5432", "api.example.com"]))).await;
+    assert_eq!(place.call("allowed", json!({})).await.status, ResponseStatus::Success);
+    for (name, host) in
+        [("no-port", "127.0.0.1"), ("port", "127.0.0.1:81"), ("host", "x.db.internal"), ("all", "*.internal")]
+    {
+        let tool = place.create(code(name, net(&["db.internal", host]))).await;
+        let error = place.tool_error(tool, |_| true).await;
+        assert_eq!(error["errors"].as_array().unwrap().len(), 1, "{error}");
+        assert_eq!(error["errors"][0]["field"], "permissions.net[1]");
+    }
+    runner.stop().await;
 }
