@@ -32,8 +32,8 @@ pub enum Sensitivity {
     Secret,
 }
 
-/// How a record's end is decided. This store enforces `never`, `datetime` and `duration`; `usage` and `hybrid` are
-/// kept as they are given.
+/// How a record's end is decided. `never`, `datetime` and `duration` are enforced; RCRT's `usage` and `hybrid` are not
+/// yet, and a record that asks for them is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TtlType {
@@ -228,6 +228,9 @@ impl NewBreadcrumb {
             }
             Some(TtlType::Duration) if self.ttl.is_none() && self.ttl_seconds().is_none() => {
                 found.add("ttl_config.duration", "is required when ttl_type is duration: a number of seconds above 0");
+            }
+            Some(TtlType::Usage | TtlType::Hybrid) => {
+                found.add("ttl_type", "must be one that is enforced: never, datetime or duration");
             }
             _ => {}
         }

@@ -95,6 +95,19 @@ fn a_record_ends_by_its_kind_of_ttl() {
 }
 
 #[test]
+fn a_kind_of_ttl_that_is_not_enforced_is_refused() {
+    let stored = stored();
+    for kind in [TtlType::Usage, TtlType::Hybrid] {
+        let record = NewBreadcrumb { ttl_type: Some(kind), ttl: Some(Utc::now()), ..new("T") };
+        assert_eq!(fields(&record), ["ttl_type"]);
+        let changes = BreadcrumbChanges { ttl_type: Some(kind), ..BreadcrumbChanges::default() };
+        let found = changes.applied_to(&stored).unwrap_err();
+        assert_eq!(found.0[0].field, "ttl_type");
+        assert!(found.0[0].message.contains("never, datetime or duration"), "{found}");
+    }
+}
+
+#[test]
 fn changes_replace_what_they_name_and_leave_the_rest() {
     let changes = BreadcrumbChanges { context: Some(object(json!({"b": 2}))), ..BreadcrumbChanges::default() };
     let changed = changes.applied_to(&stored()).unwrap();
