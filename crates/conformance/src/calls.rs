@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use breadcrumb::{
     BreadcrumbChanges, BreadcrumbQuery, CallState, ClaimRequest, ErrorCode, EventNumber, Lease, LeaseStatus, Release,
-    StoreError, ToolRequest, ToolResponse,
+    Role, StoreError, ToolRequest, ToolResponse,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -285,6 +285,37 @@ pub async fn a_response_must_be_one(harness: &impl Harness) {
     let (_, lease) = running(&agent, 1).await;
     assert_eq!(fields(agent.complete(lease, note("Not a response")).await), ["schema_name"]);
     assert_eq!(agent.call(lease.request).await.unwrap().state, CallState::Running);
+}
+
+pub async fn a_response_comes_through_a_lease_alone_and_stays(harness: &impl Harness) {
+    let curator = alone(harness).await;
+    let roles = [Role::Emitter, Role::Subscriber, Role::Runner];
+    let agent = harness.agent_with(curator.identity.owner_id, &roles).await;
+    let id = asked(&agent).await;
+    let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
+    let forged = answer_to(&claim, json!("forged"));
+    for whoever in [&agent, &curator] {
+        assert_eq!(fields(whoever.create(forged.clone(), None).await), ["schema_name"]);
+    }
+    let response = agent.complete(claim.lease, answer_to(&claim, json!("true"))).await.unwrap();
+
+    let note = agent.create(note("Not yet a response"), None).await.unwrap().id;
+    let named = |name: &str| BreadcrumbChanges { schema_name: Some(name.into()), ..BreadcrumbChanges::default() };
+    let context = BreadcrumbChanges { context: Some(forged.context), ..BreadcrumbChanges::default() };
+    for whoever in [&agent, &curator] {
+        for (record, changes) in
+            [(response, context.clone()), (response, named("note.v1")), (note, named("tool.response.v1"))]
+        {
+            assert_eq!(fields(whoever.update(record, 1, changes).await), ["schema_name"]);
+        }
+    }
+    for version in [None, Some(1)] {
+        let refused = agent.delete(response, version).await;
+        assert!(matches!(refused, Err(StoreError::Forbidden(_))), "{refused:?}");
+    }
+    assert_eq!(response_to(&agent, id).await.output, Some(json!("true")));
+    curator.delete(response, None).await.unwrap();
+    assert_not_found(agent.get(response).await);
 }
 
 pub async fn another_tenants_calls_are_not_there(harness: &impl Harness) {

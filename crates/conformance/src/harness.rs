@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    Breadcrumbs, Claim, ClaimRequest, Event, EventStream, Identity, NewBreadcrumb, StoreError, ToolRequest,
+    Breadcrumbs, Claim, ClaimRequest, Event, EventStream, Identity, NewBreadcrumb, Role, StoreError, ToolRequest,
     ToolResponse,
 };
 use chrono::Utc;
@@ -19,8 +19,13 @@ pub trait Harness: Send + Sync + Sized + 'static {
     /// Makes a new tenant and gives its id.
     async fn tenant(&self) -> Uuid;
 
-    /// Makes a new agent with every role in that tenant, and gives the store as it sees it.
-    async fn agent(&self, tenant: Uuid) -> Agent;
+    /// Makes a new agent with these roles in that tenant, and gives the store as it sees it.
+    async fn agent_with(&self, tenant: Uuid, roles: &[Role]) -> Agent;
+
+    /// Makes a new agent with every role in that tenant.
+    async fn agent(&self, tenant: Uuid) -> Agent {
+        self.agent_with(tenant, &Role::ALL).await
+    }
 
     /// Ends what the harness started.
     async fn close(self);

@@ -75,6 +75,7 @@ macro_rules! suite {
                 a_deleted_request_is_still_answered,
                 what_a_request_asks_cannot_be_changed,
                 a_response_must_be_one,
+                a_response_comes_through_a_lease_alone_and_stays,
                 another_tenants_calls_are_not_there,
             ],
             secrets: [

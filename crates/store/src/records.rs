@@ -113,17 +113,23 @@ pub(crate) async fn update(
 ) -> Done<Breadcrumb> {
     tx.lock(id).await?;
     let record = get(&mut tx, id).await?;
+    refuse_response(record.schema_name.as_deref())?;
     expect_version(&record, Some(version))?;
     let next = changes.applied_to(&record)?;
+    refuse_response(next.schema_name.as_deref())?;
     keep_the_question(&record, &next)?;
     let written = write_version(&mut tx, &record, &next, agent).await?;
     tx.commit().await?;
     Ok(written)
 }
 
-pub(crate) async fn delete(mut tx: TenantTransaction, id: Uuid, version: Option<i64>) -> Done<()> {
+pub(crate) async fn delete(mut tx: TenantTransaction, is_curator: bool, id: Uuid, version: Option<i64>) -> Done<()> {
     tx.lock(id).await?;
     let record = get(&mut tx, id).await?;
+    if !is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
+        let why = format!("only a curator may delete a {}", schema_names::TOOL_RESPONSE);
+        return Err(StoreError::Forbidden(why).into());
+    }
     expect_version(&record, version)?;
     if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
         let reason = ToolFailure::new(breadcrumb::ErrorCode::Cancelled, "the request was deleted before it ran");
@@ -218,6 +224,15 @@ pub(crate) async fn remove(tx: &mut TenantTransaction, id: Uuid) -> Done<()> {
     .bind(event)
     .execute(tx.connection())
     .await?;
+    Ok(())
+}
+
+/// A request has exactly one response: the one that is written with the end of its call, and stays as it is.
+pub(crate) fn refuse_response(schema_name: Option<&str>) -> Result<(), Violations> {
+    if schema_name == Some(schema_names::TOOL_RESPONSE) {
+        let message = "is written by the runtime alone: a runner answers a call through its lease";
+        return Err(Violations::one("schema_name", message));
+    }
     Ok(())
 }
 

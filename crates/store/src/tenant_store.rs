@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
     ClaimRequest, Created, EventNumber, EventStream, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release,
-    SecretInfo, StoreError, TextSearch, Violations,
+    Role, SecretInfo, StoreError, TextSearch, Violations,
 };
 use uuid::Uuid;
 
@@ -20,11 +20,13 @@ pub(crate) struct TenantStore {
     store: Arc<Inner>,
     owner_id: Uuid,
     agent_id: Uuid,
+    is_curator: bool,
 }
 
 impl TenantStore {
     pub(crate) fn new(store: Arc<Inner>, identity: &Identity) -> Self {
-        Self { store, owner_id: identity.owner_id, agent_id: identity.agent_id }
+        let is_curator = identity.has(Role::Curator);
+        Self { store, owner_id: identity.owner_id, agent_id: identity.agent_id, is_curator }
     }
 
     async fn begin(&self) -> Done<TenantTransaction> {
@@ -40,6 +42,7 @@ impl TenantStore {
 impl Breadcrumbs for TenantStore {
     async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
         record.check()?;
+        records::refuse_response(record.schema_name.as_deref())?;
         if let Some(key) = idempotency_key {
             idempotency::check(key)?;
         }
@@ -59,7 +62,7 @@ impl Breadcrumbs for TenantStore {
     }
 
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
-        retrying!(async { records::delete(self.begin().await?, id, version).await })
+        retrying!(async { records::delete(self.begin().await?, self.is_curator, id, version).await })
     }
 
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {

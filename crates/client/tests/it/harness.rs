@@ -116,8 +116,8 @@ impl Harness for ClientHarness {
         self.store.ensure_tenant(&Uuid::new_v4().to_string()).await.unwrap().id
     }
 
-    async fn agent(&self, tenant: Uuid) -> Agent {
-        let agent = self.new_agent(tenant, &Role::ALL).await;
+    async fn agent_with(&self, tenant: Uuid, roles: &[Role]) -> Agent {
+        let agent = self.new_agent(tenant, roles).await;
         Agent { identity: identity(&agent), store: Arc::new(self.client_at(self.address, &agent)) }
     }
 

@@ -110,7 +110,14 @@ async fn a_tool_calls_tools_and_forges_no_answer() {
         schema_name: Some("tool.response.v1".into()),
         ..breadcrumb::NewBreadcrumb::default()
     };
-    let id = tenant.breadcrumbs.create(answer, None).await.unwrap().id.to_string();
+    let claim = breadcrumb::ClaimRequest {
+        runner_id: uuid::Uuid::new_v4(),
+        limit: 1,
+        lease_ms: 60_000,
+        except_tools: Vec::new(),
+    };
+    let lease = tenant.breadcrumbs.claim(&claim).await.unwrap()[0].lease;
+    let id = tenant.breadcrumbs.complete(lease, answer).await.unwrap().to_string();
     let error = refused(&world, ApiCall::DeleteBreadcrumb { id: id.clone() }).await;
     assert_eq!(error.name, "PermissionDenied");
     let changes = json!({"title": "y"});

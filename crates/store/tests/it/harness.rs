@@ -47,8 +47,8 @@ impl Harness for StoreHarness {
         self.store.ensure_tenant(&format!("tenant {}", Uuid::new_v4())).await.unwrap().id
     }
 
-    async fn agent(&self, tenant: Uuid) -> Agent {
-        let agent = NewAgent { name: format!("agent {}", Uuid::new_v4()), roles: Role::ALL.to_vec() };
+    async fn agent_with(&self, tenant: Uuid, roles: &[Role]) -> Agent {
+        let agent = NewAgent { name: format!("agent {}", Uuid::new_v4()), roles: roles.to_vec() };
         let made = self.store.create_agent(tenant, agent).await.unwrap().agent;
         let identity = Identity { owner_id: tenant, agent_id: made.id, roles: made.roles };
         let store: Arc<dyn Breadcrumbs> = self.store.acting_as(identity.clone());
