@@ -6,7 +6,7 @@ use breadcrumb::{BreadcrumbChanges, EventKind, EventNumber};
 use futures::{FutureExt, StreamExt};
 use serde_json::json;
 
-use crate::harness::{Harness, alone, next, note, noted, object, request};
+use crate::harness::{Harness, alone, fields, next, note, noted, object, request};
 
 pub async fn each_change_is_one_event_with_its_content(harness: &impl Harness) {
     let agent = alone(harness).await;
@@ -63,6 +63,21 @@ pub async fn a_subscriber_goes_on_after_the_number_it_names(harness: &impl Harne
     ids.push(agent.create(note("new"), None).await.unwrap().id);
     assert_eq!(next(&mut resumed).await.breadcrumb_id, ids[30]);
     assert_eq!(next(&mut live).await.breadcrumb_id, ids[30]);
+}
+
+pub async fn a_number_that_was_never_given_out_is_refused(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    let other = harness.agent(agent.identity.owner_id).await;
+    let mut live = agent.events(None).await.unwrap();
+    for n in 0..20 {
+        agent.create(note(&format!("{n}")), None).await.unwrap();
+        let number = next(&mut live).await.number;
+        // However new it is, another connection knows it.
+        drop(other.events(Some(number)).await.unwrap());
+        for beyond in [number.0 + (1 << 40), i64::MAX] {
+            assert_eq!(fields(agent.events(Some(EventNumber(beyond))).await.map(|_| ())), ["last_event_id"]);
+        }
+    }
 }
 
 pub async fn many_writers_reach_every_subscriber_once_and_in_order(harness: &impl Harness) {

@@ -55,6 +55,7 @@ macro_rules! suite {
                 each_change_is_one_event_with_its_content,
                 a_subscriber_without_a_number_starts_with_the_next,
                 a_subscriber_goes_on_after_the_number_it_names,
+                a_number_that_was_never_given_out_is_refused,
                 many_writers_reach_every_subscriber_once_and_in_order,
                 a_slow_subscriber_misses_nothing,
                 a_large_event_comes_through,

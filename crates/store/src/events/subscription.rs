@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Event, EventNumber, EventStream, StoreError};
+use breadcrumb::{Event, EventNumber, EventStream, StoreError, Violations};
 use futures::StreamExt;
 use futures::stream;
 use uuid::Uuid;
@@ -22,13 +22,16 @@ const RETRY: Duration = Duration::from_millis(250);
 
 /// A subscriber that names no event starts with what commits after this call.
 pub(crate) async fn subscribe(store: Arc<Inner>, owner_id: Uuid, after: Option<EventNumber>) -> Done<EventStream> {
+    let snapshot = page::present(&mut TenantTransaction::begin(&store, owner_id).await?).await?;
     let (cursor, seen) = match after {
-        Some(number) => (number.0, None),
-        None => {
-            let mut tx = TenantTransaction::begin(&store, owner_id).await?;
-            let snapshot = page::present(&mut tx).await?;
-            (snapshot.cursor(), Some(snapshot))
+        // Whoever names it would wait for ever. What was given out is always older than a snapshot taken afterwards.
+        Some(number) if snapshot.is_past(number.0) => {
+            let message =
+                "is beyond every event of this database (was it restored from a copy?); start without a number";
+            return Err(Violations::one("last_event_id", message).into());
         }
+        Some(number) => (number.0, None),
+        None => (snapshot.cursor(), Some(snapshot)),
     };
     let subscription = Subscription { store, owner_id, cursor, seen, ready: VecDeque::new(), live: None };
     Ok(stream::unfold(Some(subscription), |subscription| async {
