@@ -46,9 +46,61 @@ fn listening_inodes(port: u16) -> HashSet<String> {
         .collect()
 }
 
+/// The program's name, with its subcommand when it is this program too; nothing else of the command line, where passwords and tokens
+/// are.
 fn command(pid: u32) -> String {
+    let Some(name) = program(&format!("/proc/{pid}/exe")) else { return "its name is not told".into() };
+    if program("/proc/self/exe").as_ref() != Some(&name) {
+        return name;
+    }
     let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-    let line = String::from_utf8_lossy(&line).replace('\0', " ");
-    let line: String = line.trim().chars().filter(|c| !c.is_control()).take(200).collect();
-    if line.is_empty() { "its command is not told".into() } else { line }
+    with_subcommand(name, &String::from_utf8_lossy(&line))
+}
+
+fn program(link: &str) -> Option<String> {
+    let path = fs::read_link(link).ok()?;
+    let name: String = path.file_name()?.to_string_lossy().chars().filter(|c| !c.is_control()).collect();
+    // So the system marks a program whose file was replaced since.
+    Some(name.trim_end_matches(" (deleted)").to_owned())
+}
+
+/// A subcommand is the first argument and a plain word. When an option comes first, the words after it may be the option's value.
+fn with_subcommand(program: String, line: &str) -> String {
+    let is_word = |word: &&str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
+    };
+    match line.split('\0').nth(1).filter(is_word) {
+        Some(word) => format!("{program} {word}"),
+        None => program,
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn the_holder_is_named_without_its_arguments() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let program = std::env::current_exe().unwrap().file_name().unwrap().to_string_lossy().into_owned();
+        let named = holder(listener.local_addr().unwrap()).unwrap();
+        let start = format!("process {} ({program}", std::process::id());
+        assert!(named.starts_with(&start), "{named}");
+    }
+
+    #[test]
+    fn only_the_subcommand_is_told_of_a_command_line() {
+        for (line, told) in [
+            ("rcrt\0up\0--database-url\0postgres://user:PASSWORD@host/db\0", "rcrt up"),
+            ("rcrt\0--token\0secret\0up\0", "rcrt"),
+            ("rcrt\0--agent-key=secret\0server\0", "rcrt"),
+            ("rcrt\0", "rcrt"),
+            ("", "rcrt"),
+        ] {
+            assert_eq!(with_subcommand("rcrt".into(), line), told, "{line:?}");
+        }
+    }
 }
