@@ -7,6 +7,7 @@ mod database;
 mod execution;
 mod http;
 mod port_holder;
+mod postgres_used;
 mod system;
 mod token_file;
 
@@ -15,5 +16,6 @@ pub use data_folder::DataFolder;
 pub use database::{Database, DatabaseOptions, open_store};
 pub use execution::{Execution, ExecutionOptions, worker_command};
 pub use http::{Front, base_url, bind};
+pub use postgres_used::{PostgresUsed, ask, check_url, place};
 pub use system::System;
 pub use token_file::TokenFile;

@@ -9,13 +9,16 @@ use server::{AuthMode, TokenKey};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{Agents, DataFolder, Database, DatabaseOptions, Execution, ExecutionOptions, Front, TokenFile};
+use super::{
+    Agents, DataFolder, Database, DatabaseOptions, Execution, ExecutionOptions, Front, PostgresUsed, TokenFile,
+};
 use crate::progress::Progress;
 
 /// Whatever is up. Each step of a start fills in one part, so that an end in the middle of it stops just those.
 #[derive(Default)]
 pub struct System {
     database: Option<Database>,
+    postgres: Option<PostgresUsed>,
     agents: Option<Agents>,
     token_files: Vec<TokenFile>,
     front: Option<Front>,
@@ -30,8 +33,15 @@ impl System {
         options: &DatabaseOptions,
         progress: &Progress,
     ) -> anyhow::Result<()> {
+        let data = folder.path();
         let database = Database::open(folder.lock, folder.keys.secrets, options, progress).await?;
         let database = self.database.insert(database);
+        let used = match (&options.database_url, database.postgres_version()) {
+            (Some(url), _) => PostgresUsed::external(url).await?,
+            (None, version) => PostgresUsed::embedded(version.unwrap_or_default()),
+        };
+        used.write(&data)?;
+        self.postgres = Some(used);
         let agents = Agents::ensure(&*database.store).await.context("the default tenant cannot be set up")?;
         self.agents = Some(agents);
         Ok(())
@@ -73,8 +83,8 @@ impl System {
         Ok(self.store()?.acting_as(identity))
     }
 
-    pub fn postgres_version(&self) -> Option<&str> {
-        self.database.as_ref().and_then(Database::postgres_version)
+    pub fn postgres(&self) -> Option<&PostgresUsed> {
+        self.postgres.as_ref()
     }
 
     fn store(&self) -> anyhow::Result<Arc<store::Store>> {

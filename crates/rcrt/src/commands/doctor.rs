@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use breadcrumb::StoreError;
 use clap::Args;
 use sandbox::{Protection, ProtectionState, Report, Sandbox, SandboxOptions};
 use serde::Serialize;
 use url::Url;
 
-use crate::assembly::worker_command;
+use crate::assembly::{self, PostgresUsed, worker_command};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
@@ -19,7 +20,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Say which engine, which Postgres and which protections are in force, and whether the server answers
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The exit status is 1 when tools cannot run here.
+The exit status is 1 when tools cannot run here: no engine, or a Postgres that cannot be used. Postgres is the one that \
+the running server uses, else the one that DATABASE_URL names.
 
 Examples:
   rcrt doctor
@@ -45,16 +47,22 @@ struct Engine {
     problem: Option<String>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Postgres {
     /// `embedded` or `external`.
     kind: &'static str,
+    /// `db:5432/rcrt`, for an external one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    place: Option<String>,
     /// `18.6`, as far as it can be told.
     version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     vector: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
+    /// No store can be on it.
+    #[serde(skip)]
+    is_fatal: bool,
 }
 
 #[derive(Serialize)]
@@ -100,7 +108,8 @@ impl Doctor {
         } else {
             print(output, &findings)?;
         }
-        if findings.engine.problem.is_some() { Err(Failure::Shown.into()) } else { Ok(()) }
+        let is_well = findings.engine.problem.is_none() && !findings.postgres.is_fatal;
+        if !is_well { Err(Failure::Shown.into()) } else { Ok(()) }
     }
 }
 
@@ -126,32 +135,61 @@ async fn engine() -> Engine {
     }
 }
 
+/// The Postgres that the running server uses; else the one that the next start would.
 async fn postgres(config: &Config) -> Postgres {
-    let external = std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
-    let kind = if external.is_some() { "external" } else { "embedded" };
-    let Some(url) = external.or_else(|| running_cluster(&config.data)) else {
-        let version = std::fs::read_to_string(config.data.join("postgres/PG_VERSION")).ok();
-        let problem = if version.is_some() { "is not running" } else { "is not set up yet; `rcrt up` does that" };
-        let version = version.map(|text| text.trim().to_owned());
-        return Postgres { kind, version, vector: None, problem: Some(problem.into()) };
-    };
-    match tokio::time::timeout(ANSWER_TIME, ask_postgres(&url)).await {
-        Ok(Ok((version, vector))) => Postgres { kind, version: Some(version), vector, problem: None },
-        Ok(Err(error)) => Postgres { kind, version: None, vector: None, problem: Some(error.to_string()) },
-        Err(_) => Postgres { kind, version: None, vector: None, problem: Some("does not answer".into()) },
+    let named = std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
+    let used = PostgresUsed::read(&config.data);
+    let served = used.as_ref().filter(|_| held_by(&config.data).is_some());
+    match (named, served, used.as_ref()) {
+        (_, Some(PostgresUsed { place: None, .. }), _) => embedded(&config.data).await,
+        (Some(url), Some(used), _) if used.place.as_ref() != Some(&assembly::place(&url)) => told(used, None),
+        (Some(url), _, _) => external(&url).await,
+        (None, Some(used), _) => told(used, None),
+        (None, None, Some(used)) if used.place.is_some() => {
+            told(used, Some("as of the last start; set DATABASE_URL to have it looked at"))
+        }
+        (None, None, _) => embedded(&config.data).await,
     }
 }
 
-/// Version, and pgvector's where the database has it.
-async fn ask_postgres(url: &str) -> Result<(String, Option<String>), sqlx::Error> {
-    use sqlx::Connection;
-    let mut connection = sqlx::PgConnection::connect(url).await?;
-    let version = sqlx::query_scalar("SHOW server_version").fetch_one(&mut connection).await?;
-    let vector = sqlx::query_scalar("SELECT extversion FROM pg_extension WHERE extname = 'vector'")
-        .fetch_optional(&mut connection)
-        .await?;
-    connection.close().await?;
-    Ok((version, vector))
+/// What the start wrote down of one that only the server can ask.
+fn told(used: &PostgresUsed, remark: Option<&str>) -> Postgres {
+    let PostgresUsed { place, version, vector } = used.clone();
+    let problem = remark.map(str::to_owned);
+    Postgres { kind: "external", place, version: Some(version), vector, problem, is_fatal: false }
+}
+
+async fn external(url: &str) -> Postgres {
+    if let Err(problem) = assembly::check_url(Some(&url.to_owned())) {
+        let problem = problem.to_string().replace("--database-url", "DATABASE_URL");
+        return Postgres { kind: "external", problem: Some(problem), is_fatal: true, ..Postgres::default() };
+    }
+    let place = Some(assembly::place(url));
+    Postgres { kind: "external", place, ..looked_at(url).await }
+}
+
+async fn embedded(data: &Path) -> Postgres {
+    if let Some(url) = running_cluster(data) {
+        return Postgres { kind: "embedded", ..looked_at(&url).await };
+    }
+    let version = std::fs::read_to_string(data.join("postgres/PG_VERSION")).ok().map(|text| text.trim().to_owned());
+    let problem = if version.is_some() { "is not running" } else { "is not set up yet; `rcrt up` does that" };
+    Postgres { kind: "embedded", version, problem: Some(problem.into()), ..Postgres::default() }
+}
+
+async fn looked_at(url: &str) -> Postgres {
+    let fatal = |problem: String| Postgres { problem: Some(problem), is_fatal: true, ..Postgres::default() };
+    match tokio::time::timeout(ANSWER_TIME, assembly::ask(url)).await {
+        Ok(Ok((version, Some(vector)))) => {
+            Postgres { version: Some(version), vector: Some(vector), ..Postgres::default() }
+        }
+        Ok(Ok((version, None))) => Postgres {
+            version: Some(version),
+            ..fatal("has no pgvector: install the extension `vector` on its machine".into())
+        },
+        Ok(Err(error)) => fatal(format!("cannot be used: {error}")),
+        Err(_) => fatal("does not answer".into()),
+    }
 }
 
 /// The URL of the cluster in a data folder, if it runs: its pid file has the port on line 4, the socket's folder on 5.
@@ -173,7 +211,11 @@ async fn answers(url: Url) -> Server {
             let problem = (health.status != "ok").then_some(health.status);
             Server { url, reachable: true, version: Some(health.version), problem }
         }
-        Ok(Err(error)) => Server { url, reachable: false, version: None, problem: Some(error.to_string()) },
+        Ok(Err(error)) => {
+            // That it cannot be reached is said already.
+            let why = if let StoreError::Unavailable(why) = error { why } else { error.to_string() };
+            Server { url, reachable: false, version: None, problem: Some(why) }
+        }
         Err(_) => Server { url, reachable: false, version: None, problem: Some("does not answer".into()) },
     }
 }
@@ -212,8 +254,10 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     row("Engine", &format!("{name} {version}{snapshot}"), engine.problem.as_ref())?;
     let postgres = &findings.postgres;
     let vector = postgres.vector.as_ref().map(|version| format!(" with pgvector {version}")).unwrap_or_default();
-    let version = postgres.version.as_deref().unwrap_or_default();
-    row("Postgres", &format!("{} {version}{vector}", postgres.kind), postgres.problem.as_ref())?;
+    let version = postgres.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    let place = postgres.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
+    let told = format!("{}{version}{vector}{place}{}", postgres.kind, if postgres.is_fatal { ":" } else { "" });
+    row("Postgres", &told, postgres.problem.as_ref())?;
     let server = &findings.server;
     let state = if server.reachable { "answers" } else { "cannot be reached:" };
     row("Server", &format!("{} {state}", server.url), server.problem.as_ref())?;

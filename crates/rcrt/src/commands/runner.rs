@@ -33,6 +33,7 @@ pub struct Runner {
 
 impl Runner {
     pub async fn run(self, config: &Config, _output: Output) -> anyhow::Result<()> {
+        assembly::check_url(self.database.database_url.as_ref())?;
         let signals = Signals::listen()?;
         let mut parts = Parts::default();
         let ended = tokio::select! {

@@ -55,6 +55,7 @@ impl Auth {
 impl Server {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let auth = self.auth.mode(self.listen)?;
+        assembly::check_url(self.database.database_url.as_ref())?;
         let signals = Signals::listen()?;
         let progress = Progress::new();
         let mut system = System::default();

@@ -12,7 +12,7 @@ use url::Url;
 use uuid::Uuid;
 use validate::Author;
 
-use crate::assembly::{self, DataFolder, DatabaseOptions, ExecutionOptions, System};
+use crate::assembly::{self, DataFolder, DatabaseOptions, ExecutionOptions, PostgresUsed, System};
 use crate::commands::server::Auth;
 use crate::config::{Config, DEFAULT_LISTEN};
 use crate::output::{Output, Style};
@@ -30,6 +30,8 @@ const FIRST_CALL: Duration = Duration::from_mins(1);
 Starts the embedded Postgres in the data folder (or uses --database-url), the HTTP server and one runner, seeds the \
 tools that come with the program, calls the calculator once through the front door, and then runs until Ctrl-C or \
 SIGTERM. A second Ctrl-C does not wait for running calls.
+
+A tool that comes with the program and was deleted is back after the next start; one that was changed is left as it is.
 
 Examples:
   rcrt up
@@ -54,6 +56,7 @@ pub struct Up {
 impl Up {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let auth = self.auth.mode(self.listen)?;
+        assembly::check_url(self.database.database_url.as_ref())?;
         let signals = Signals::listen()?;
         let progress = Progress::new();
         let mut system = System::default();
@@ -108,7 +111,7 @@ impl Up {
             base_url: &base_url,
             data: &data,
             config,
-            postgres: system.postgres_version(),
+            postgres: system.postgres(),
         };
         summary.print(output)?;
         Err(system.lost().await)
@@ -162,7 +165,7 @@ struct Summary<'a> {
     base_url: &'a Url,
     data: &'a std::path::Path,
     config: &'a Config,
-    postgres: Option<&'a str>,
+    postgres: Option<&'a PostgresUsed>,
 }
 
 impl Summary<'_> {
@@ -178,7 +181,7 @@ impl Summary<'_> {
                 "docs": format!("{base}/docs"),
                 "data": self.data,
                 "token_file": token,
-                "postgres": self.postgres,
+                "postgres": self.postgres.map(|postgres| &postgres.version),
             }));
         }
         output.line(&serde_json::to_string_pretty(self.response)?)?;
@@ -192,9 +195,10 @@ impl Summary<'_> {
         output.line(&format!("{}{base}/docs", name("Docs")))?;
         output.line(&format!("{}{}", name("Data folder"), self.data.display()))?;
         output.line(&format!("{}{}", name("Token"), token.display()))?;
-        let postgres =
-            self.postgres.map_or_else(|| "as --database-url says".into(), |version| format!("{version}, embedded"));
-        output.line(&format!("{}{postgres}", name("Postgres")))?;
+        if let Some(PostgresUsed { place, version, .. }) = self.postgres {
+            let place = place.as_deref().unwrap_or("embedded");
+            output.line(&format!("{}{version}, {place}", name("Postgres")))?;
+        }
         output.line(&format!("\n{}", output.paint(Style::Bold, "Next, in another terminal:")))?;
         let program = program(self.config);
         let shown_token = quoted(&self.config.token_file().display().to_string());

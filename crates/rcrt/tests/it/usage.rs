@@ -15,6 +15,8 @@ fn a_wrong_command_line_is_status_2_and_says_what_is_wrong() {
         (vec!["crumb", "create", "{\"titel\": \"x\"}", "--token", "x"], "titel"),
         (vec!["up", "--auth", "open", "--listen", "0.0.0.0:0"], "--auth open"),
         (vec!["up", "--listen", "nowhere"], "nowhere"),
+        (vec!["up", "--database-url", "mysql://me:s3cr3t@db/x"], "mysql://"),
+        (vec!["server", "--database-url", "nothing"], "--database-url"),
         (vec!["bootstrap", "no-such-folder"], "no-such-folder"),
         (vec!["secret", "set", "bad-name", "--token", "x"], "name"),
         (vec!["tool", "new", "1st"], "1st"),

@@ -1,0 +1,77 @@
+//! A Postgres that somebody else runs.
+
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+use tempfile::TempDir;
+use test_database::TestDatabase;
+
+use crate::program::{Ran, Running, rcrt};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn up_works_on_another_postgres_and_doctor_names_it() {
+    let database = TestDatabase::empty().await;
+    // Not asked for over the socket, but nothing may repeat it.
+    let url = database.admin_url.replacen('@', ":s3cr3t@", 1);
+    let folder = TempDir::new().unwrap();
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0", "--database-url", &url]);
+    let version = TestDatabase::server().await.version();
+    assert_eq!(up.hello["postgres"], version);
+    assert!(!up.data.join("postgres").exists());
+
+    let report = up.json(&["doctor"]);
+    let postgres = &report["postgres"];
+    assert_eq!((&postgres["kind"], &postgres["version"]), (&"external".into(), &version.into()), "{report}");
+    assert!(postgres["vector"].is_string() && postgres.get("problem").is_none(), "{report}");
+    assert!(postgres["place"].as_str().unwrap().ends_with(&database.name), "{report}");
+    let text = up.run(&["doctor"]).ends_with(0).stdout;
+    assert!(text.contains(&format!("external {version}")) && !text.contains("set up"), "{text}");
+    let written = std::fs::read_to_string(up.data.join("database.json")).unwrap();
+    for shown in [report.to_string(), text, written] {
+        assert!(!shown.contains("s3cr3t"), "{shown}");
+    }
+    let (status, stderr) = up.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert!(!stderr.contains("s3cr3t"), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn doctor_misses_pgvector() {
+    let database = TestDatabase::empty().await;
+    let mut connection = PgConnection::connect(&database.admin_url).await.unwrap();
+    // As a server looks that has no such extension.
+    for sql in [
+        "CREATE VIEW public.pg_available_extensions AS
+            SELECT * FROM pg_catalog.pg_available_extensions WHERE name <> 'vector'"
+            .to_owned(),
+        format!("ALTER DATABASE {} SET search_path = public, pg_catalog", database.name),
+    ] {
+        sqlx::query(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
+    }
+    connection.close().await.unwrap();
+    let folder = TempDir::new().unwrap();
+    let doctor = |url: &str| {
+        let mut command = rcrt();
+        Ran::of(command.arg("doctor").current_dir(&folder).env("DATABASE_URL", url).output().unwrap())
+    };
+    let ran = doctor(&database.admin_url).ends_with(1);
+    assert!(ran.stdout.contains("has no pgvector"), "{}", ran.stdout);
+    let ran = doctor("mysql://me:s3cr3t@db/x").ends_with(1);
+    assert!(ran.stdout.contains("mysql://") && !ran.stdout.contains("s3cr3t"), "{}", ran.stdout);
+}
+
+#[test]
+fn doctor_without_a_server_tells_what_is_here_and_what_is_not() {
+    let folder = TempDir::new().unwrap();
+    let doctor = || {
+        let mut command = rcrt();
+        command.args(["doctor", "--server", "http://127.0.0.1:1", "--data", "none"]).current_dir(&folder);
+        command
+    };
+    let text = Ran::of(doctor().output().unwrap()).ends_with(0).stdout;
+    for part in ["Engine", "not set up yet", "cannot be reached:", "is not there yet"] {
+        assert!(text.contains(part), "{part} is not in {text}");
+    }
+    assert_eq!(text.matches("cannot be reached").count(), 1, "{text}");
+    let report = Ran::of(doctor().args(["--output", "json"]).output().unwrap()).ends_with(0).json();
+    assert_eq!(report["server"]["reachable"], false, "{report}");
+    assert!(!folder.path().join("none").exists());
+}
