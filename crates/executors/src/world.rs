@@ -44,7 +44,10 @@ impl CallWorld {
     async fn create(&self, record: Value) -> Result<Value, OpError> {
         let mut record: NewBreadcrumb = read("createBreadcrumb", record)?;
         refuse_response(record.schema_name.as_deref())?;
-        if !self.chain.is_empty() {
+        if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
+            let denied = |message| OpError::new("PermissionDenied", message);
+            self.chain.mark_request(&mut record.tags).map_err(denied)?;
+        } else if !self.chain.is_empty() {
             self.chain.mark(&mut record.tags, 1);
         }
         let created = self.breadcrumbs.create(record, None).await.map_err(|error| op_error(&error))?;

@@ -11,3 +11,17 @@ fn marks_hold_for_the_version_that_was_written() {
     assert!(Chain::of(&tags, 4).contains("first"));
     assert!(!Chain::of(&tags, 4).contains("second"));
 }
+
+#[test]
+fn requests_that_calls_write_come_to_an_end() {
+    let mut tags = vec!["workspace:tools".to_owned()];
+    let mut count = 0;
+    while Chain::of_request(&tags).mark_request(&mut tags).is_ok() {
+        count += 1;
+        assert_eq!(tags, ["workspace:tools".to_owned(), format!("nested:{count}")]);
+    }
+    assert_eq!(count, 16);
+    let mut tags = vec!["nested:0".to_owned()];
+    Chain::default().with("first").mark_request(&mut tags).unwrap();
+    assert_eq!(tags, ["triggered:first:1", "nested:1"], "a tool sets no mark of its own");
+}

@@ -130,3 +130,25 @@ async fn tools_do_not_trigger_themselves_alone_or_over_others() {
     runner.stop().await;
     assert!(triggered(&place, "marker").await.len() > before);
 }
+
+#[tokio::test]
+async fn a_tool_that_asks_for_itself_comes_to_an_end() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
+    place.create(code("again", json!({}))).await;
+    fake.does("again", move |call, _| {
+        let egress = egress.clone();
+        async move {
+            let record =
+                json!({"title": "again", "schema_name": "tool.request.v1", "context": {"tool": "again", "input": {}}});
+            api(&call, &egress, ApiCall::CreateBreadcrumb { record }).await
+        }
+    });
+    let runner = place.start(&fake);
+    assert_eq!(place.call("again", json!({})).await.status, breadcrumb::ResponseStatus::Success);
+    let last = place.event(|event| event.context.get("status") == Some(&json!("error"))).await;
+    let error = last.context["error"].as_str().unwrap();
+    assert!(error.contains("16 requests deep"), "{error}");
+    runner.stop().await;
+    assert_eq!(fake.progress.borrow().begun, 17);
+}
