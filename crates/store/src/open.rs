@@ -45,7 +45,7 @@ pub enum OpenError {
     #[error("the migrations cannot be applied: {0}")]
     Migrations(#[source] MigrateError),
     #[error(
-        "the role rcrt_app must be an ordinary one: no superuser, without BYPASSRLS, owning no table; row-level security \
+        "the role rcrt_app, and the user of the app URL, must be ordinary ones: no superuser, without BYPASSRLS, owning no table; row-level security \
          would not hold"
     )]
     RoleTooStrong,
@@ -64,7 +64,7 @@ impl Store {
         };
         migrate(&admin, progress).await?;
         let pool = pool(app.clone(), options.max_connections.max(2)).await?;
-        check_role(&pool).await?;
+        check_role(&pool, options.app_url.is_some()).await?;
 
         let inner = Arc::new(Inner {
             pool,
@@ -151,12 +151,14 @@ async fn pool(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, Ope
         })
 }
 
-async fn check_role(pool: &PgPool) -> Result<(), OpenError> {
+/// A connection can go back to the role that it logged in as: where the operator named that one, it must be ordinary too.
+async fn check_role(pool: &PgPool, also_the_login: bool) -> Result<(), OpenError> {
     let is_ordinary: bool = sqlx::query_scalar(
-        "SELECT NOT (r.rolsuper OR r.rolbypassrls)
-            AND NOT EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid AND c.relkind IN ('r', 'p'))
-         FROM pg_roles r WHERE r.rolname = current_user",
+        "SELECT bool_and(NOT (r.rolsuper OR r.rolbypassrls)
+            AND NOT EXISTS (SELECT FROM pg_class c WHERE c.relowner = r.oid AND c.relkind IN ('r', 'p')))
+         FROM pg_roles r WHERE r.rolname = current_user OR ($1 AND r.rolname = session_user)",
     )
+    .bind(also_the_login)
     .fetch_one(pool)
     .await
     .map_err(OpenError::Database)?;

@@ -8,8 +8,9 @@ pub struct StoreOptions {
     /// A Postgres URL of a user that may run migrations: it owns the database, or may create tables, the extension
     /// `vector` and the role `rcrt_app` in it.
     pub admin_url: String,
-    /// A Postgres URL of a member of the role `rcrt_app`, for all the work. Without it the store connects by
-    /// `admin_url` and takes the role on every connection.
+    /// A Postgres URL of an unprivileged member of the role `rcrt_app`, or of that role itself, for all the work. Without
+    /// it the store connects by `admin_url` and takes the role on every connection, which holds as long as no statement
+    /// gives it back.
     pub app_url: Option<String>,
     /// How many connections are used at most (beside two for the event feeds of other processes). At least 2.
     pub max_connections: u32,

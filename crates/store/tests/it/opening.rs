@@ -59,6 +59,28 @@ async fn what_is_wrong_is_said_in_a_sentence() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_logs_in_for_the_work_has_no_more_rights_than_the_work_needs() {
+    let database = TestDatabase::new().await;
+    let with = |app_url: &String| StoreOptions { app_url: Some(app_url.clone()), ..options(&database.admin_url) };
+    let store = Store::open(with(&database.app_url), &|_| {}).await.unwrap();
+    store.ping().await.unwrap();
+    let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
+    let users: Vec<String> = sqlx::query_scalar(
+        "SELECT DISTINCT usename::text FROM pg_stat_activity
+         WHERE datname = current_database() AND application_name = 'rcrt' AND pid <> pg_backend_pid()",
+    )
+    .fetch_all(&mut admin)
+    .await
+    .unwrap();
+    assert_eq!(users, ["rcrt_app"]);
+    store.close().await;
+
+    // A superuser that took the role could give it back.
+    let refused = Store::open(with(&database.admin_url), &|_| {}).await.unwrap_err();
+    assert!(matches!(refused, OpenError::RoleTooStrong), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_user_without_rights_hears_which_it_needs() {
     let database = TestDatabase::empty().await;
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
