@@ -1,5 +1,6 @@
 //! What every subcommand shares: where the data folder is, which server is asked and as whom, and how to print.
 
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -63,6 +64,15 @@ pub struct Config {
 pub enum Format {
     Text,
     Json,
+}
+
+/// Reads where to listen: `127.0.0.1:8081`, or a name of this machine such as `localhost:8081`.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    let found = text.to_socket_addrs().map_err(|error| format!("{error}; write 127.0.0.1:PORT"))?;
+    // A name often has both kinds, and clients try 127.0.0.1 first.
+    let mut found: Vec<SocketAddr> = found.collect();
+    found.sort_by_key(SocketAddr::is_ipv6);
+    found.first().copied().ok_or_else(|| "the name has no address; write 127.0.0.1:PORT".to_owned())
 }
 
 impl Config {

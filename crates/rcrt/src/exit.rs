@@ -3,6 +3,9 @@
 use std::process::ExitCode;
 
 use breadcrumb::StoreError;
+use serde_json::json;
+
+use crate::config::Format;
 
 /// The statuses, as `--help` shows them.
 pub const HELP: &str = "\
@@ -14,7 +17,8 @@ Exit status:
   4  the tool answered with an error
   5  the server cannot be reached
   6  the server refuses: no token, an expired one, or one whose roles do not suffice
-  130  stopped by Ctrl-C";
+  130  stopped by Ctrl-C before it was done (server, runner, and up once it is up, end with 0)
+With --output json an error is one line on stderr: {\"error\": text, \"code\": name, \"exit\": status}.";
 
 /// A failure with a status of its own; anything else is 1.
 #[derive(Debug, thiserror::Error)]
@@ -24,8 +28,8 @@ pub enum Failure {
     #[error("{0}")]
     NotFound(String),
     /// Its message was shown already, in the tool's own words.
-    #[error("the tool answered with an error")]
-    ToolError,
+    #[error("{0}")]
+    ToolError(String),
     #[error("{0}")]
     Unreachable(String),
     #[error("{0}")]
@@ -33,7 +37,7 @@ pub enum Failure {
     #[error("stopped")]
     Interrupted,
     /// Whatever there was to say stands on the screen.
-    #[error("failed")]
+    #[error("what is wrong stands in the output")]
     Shown,
 }
 
@@ -43,7 +47,7 @@ impl Failure {
             Self::Shown => 1,
             Self::Usage(_) => 2,
             Self::NotFound(_) => 3,
-            Self::ToolError => 4,
+            Self::ToolError(_) => 4,
             Self::Unreachable(_) => 5,
             Self::Refused(_) => 6,
             Self::Interrupted => 130,
@@ -51,7 +55,7 @@ impl Failure {
     }
 
     fn is_shown(&self) -> bool {
-        matches!(self, Self::ToolError | Self::Shown)
+        matches!(self, Self::ToolError(_) | Self::Shown)
     }
 }
 
@@ -70,9 +74,47 @@ fn status_of(error: &anyhow::Error) -> u8 {
     1
 }
 
+/// The name of a status, for programs.
+fn code(status: u8) -> &'static str {
+    match status {
+        2 => "usage",
+        3 => "not_found",
+        4 => "tool_error",
+        5 => "unreachable",
+        6 => "refused",
+        130 => "interrupted",
+        _ => "failed",
+    }
+}
+
+/// An error as a program reads it: one line on stderr.
+#[allow(clippy::print_stderr)]
+fn report_json(text: &str, status: u8) -> ExitCode {
+    eprintln!("{}", json!({"error": text, "code": code(status), "exit": status}));
+    ExitCode::from(status)
+}
+
+/// What clap says of a wrong command line, or the help that was asked for.
+pub fn report_usage(error: &clap::Error) -> ExitCode {
+    // The command line was not read, so this is looked for by hand.
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let asked = words.windows(2).any(|pair| matches!(&*pair[0], "-o" | "--output") && pair[1] == "json")
+        || words.iter().any(|word| matches!(&**word, "--output=json" | "-o=json" | "-ojson"))
+        || std::env::var_os("RCRT_OUTPUT").is_some_and(|value| value == "json");
+    if !error.use_stderr() || !asked {
+        error.exit();
+    }
+    let text = error.to_string();
+    let text = text.strip_prefix("error: ").unwrap_or(&text);
+    report_json(text.split("\n\n").next().unwrap_or_default().trim(), 2)
+}
+
 /// Tells the error on stderr, once, and gives its status.
 #[allow(clippy::print_stderr)]
-pub fn report(error: &anyhow::Error) -> ExitCode {
+pub fn report(error: &anyhow::Error, format: Format) -> ExitCode {
+    if format == Format::Json {
+        return report_json(&sentence(error), status_of(error));
+    }
     let shown = error.chain().any(|cause| cause.downcast_ref::<Failure>().is_some_and(Failure::is_shown));
     if !shown {
         eprintln!("rcrt: {}", sentence(error));

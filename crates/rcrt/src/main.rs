@@ -31,16 +31,20 @@ fn main() -> ExitCode {
         let _ = nix::unistd::setsid();
         return isolate::worker_main(sandbox::protocol::SOCKET_FD);
     }
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::report_usage(&error),
+    };
+    let format = cli.config.output;
     if let Err(error) = logging::start(&cli.config, cli.command.default_log()) {
-        return exit::report(&error);
+        return exit::report(&error, format);
     }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return exit::report(&anyhow::Error::new(error).context("the runtime cannot start")),
+        Err(error) => return exit::report(&anyhow::Error::new(error).context("the runtime cannot start"), format),
     };
     match runtime.block_on(commands::run(cli)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => exit::report(&error),
+        Err(error) => exit::report(&error, format),
     }
 }

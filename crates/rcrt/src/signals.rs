@@ -1,5 +1,8 @@
 //! Ctrl-C and SIGTERM: the first asks for an orderly end, the second for a quick one.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use anyhow::Context;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
@@ -11,6 +14,7 @@ pub struct Signals {
     pub stop: CancellationToken,
     /// Somebody wants it to end now.
     pub hurry: CancellationToken,
+    interrupted: Arc<AtomicBool>,
     listener: JoinHandle<()>,
 }
 
@@ -20,17 +24,24 @@ impl Signals {
         let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
         let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
         let (stop, hurry) = (CancellationToken::new(), CancellationToken::new());
+        let interrupted = Arc::new(AtomicBool::new(false));
+        let by_interrupt = interrupted.clone();
         let (first, second) = (stop.clone(), hurry.clone());
         let listener = tokio::spawn(async move {
             for token in [first, second] {
                 tokio::select! {
-                    _ = interrupt.recv() => {}
+                    _ = interrupt.recv() => by_interrupt.store(true, Ordering::Relaxed),
                     _ = terminate.recv() => {}
                 }
                 token.cancel();
             }
         });
-        Ok(Self { stop, hurry, listener })
+        Ok(Self { stop, hurry, interrupted, listener })
+    }
+
+    /// Whether it was Ctrl-C, and not SIGTERM.
+    pub fn is_interrupted(&self) -> bool {
+        self.interrupted.load(Ordering::Relaxed)
     }
 }
 

@@ -31,8 +31,12 @@ pub async fn ask(store: &dyn Breadcrumbs, record: NewBreadcrumb, key: &str) -> R
 }
 
 /// Waits for the answer without end; the caller sets a limit by dropping the future. While the store cannot be
-/// reached it tries again.
-pub async fn answer(store: &dyn Breadcrumbs, asked: &Asked) -> Result<Breadcrumb, StoreError> {
+/// reached it tries again, and tells `lost` each time why.
+pub async fn answer(
+    store: &dyn Breadcrumbs,
+    asked: &Asked,
+    lost: &(dyn Fn(&StoreError) + Sync),
+) -> Result<Breadcrumb, StoreError> {
     let mut after = asked.after;
     let mut pause = FIRST_PAUSE;
     loop {
@@ -48,6 +52,7 @@ pub async fn answer(store: &dyn Breadcrumbs, asked: &Asked) -> Result<Breadcrumb
             return Err(error);
         }
         tracing::debug!(%error, "the event stream broke; it is taken up again");
+        lost(&error);
         pause = if after == seen { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
         sleep(pause).await;
     }

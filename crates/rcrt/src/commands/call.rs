@@ -1,12 +1,16 @@
 //! `rcrt call`: one request, and its response.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context;
-use breadcrumb::{Breadcrumb, Breadcrumbs, CallState, ErrorCode, ResponseStatus, ToolRequest, ToolResponse};
+use breadcrumb::{
+    Breadcrumb, Breadcrumbs, CallState, ErrorCode, ResponseStatus, StoreError, ToolRequest, ToolResponse,
+};
 use clap::Args;
 use serde_json::Value;
+use url::Url;
 use uuid::Uuid;
 
 use crate::config::Config;
@@ -62,24 +66,52 @@ impl Call {
                 seconds => tokio::time::sleep(Duration::from_secs(seconds)).await,
             }
         };
-        let why = tokio::select! {
+        let server = config.server_url()?;
+        let told = AtomicBool::new(false);
+        let lost = |error: &StoreError| tell_loss(&told, &server, error);
+        tokio::select! {
             never = hint(&*store, &asked) => match never {},
-            answer = wait::answer(&*store, &asked) => return show(&answer?, output),
+            answer = wait::answer(&*store, &asked, &lost) => return show(&answer?, output),
             signal = tokio::signal::ctrl_c() => {
                 signal.context("Ctrl-C cannot be watched")?;
-                Failure::Interrupted
+                match cancel(&*store, &asked).await {
+                    Ok(Some(_)) => {}
+                    Ok(None) => tracing::warn!(request = %asked.request, "the call was told to end, and did not yet"),
+                    Err(error) => tracing::warn!(%error, request = %asked.request, "the call could not be cancelled"),
+                }
+                return Err(Failure::Interrupted.into());
             }
-            () = limit => Failure::Unreachable(format!(
-                "no answer within {} s, so the call was cancelled; is a runner up? (request {})",
-                self.timeout, asked.request
-            )),
-        };
-        cancel(&*store, &asked).await;
-        Err(match why {
-            Failure::Interrupted => Failure::Interrupted.into(),
-            // Reached, but not answered: a plain failure.
-            other => anyhow::anyhow!(other.to_string()),
-        })
+            () = limit => {}
+        }
+        let late = format!("no answer within {} s", self.timeout);
+        let request = asked.request;
+        match cancel(&*store, &asked).await {
+            Ok(Some(response)) if is_cancelled(&response) => {
+                anyhow::bail!("{late}, so the call was cancelled; is a runner up? (request {request})")
+            }
+            // It came at the last moment.
+            Ok(Some(response)) => show(&response, output),
+            Ok(None) => anyhow::bail!("{late}; the call was told to end, and did not yet (request {request})"),
+            Err(StoreError::Unavailable(why)) => Err(Failure::Unreachable(format!(
+                "{late}: {server} cannot be reached ({why}); the call is not cancelled and may still run (request \
+                 {request})"
+            ))
+            .into()),
+            Err(error) => {
+                Err(anyhow::Error::new(error)
+                    .context(format!("{late}, and the call is not cancelled (request {request})")))
+            }
+        }
+    }
+}
+
+/// Says once that the server went away, while the call is waited for all the same.
+#[allow(clippy::print_stderr)]
+fn tell_loss(told: &AtomicBool, server: &Url, error: &StoreError) {
+    if let StoreError::Unavailable(why) = error
+        && !told.swap(true, Ordering::Relaxed)
+    {
+        eprintln!("rcrt: the connection to {server} is lost ({why}); trying again until the timeout");
     }
 }
 
@@ -98,17 +130,20 @@ fn workspace_tag(name: &str) -> String {
     if name.starts_with("workspace:") { name.to_owned() } else { format!("workspace:{name}") }
 }
 
-/// Asks for the end of the call, and stays until it is there, so that nothing runs on unseen.
-async fn cancel(store: &dyn Breadcrumbs, asked: &wait::Asked) {
-    let ended = async {
-        store.cancel(asked.request).await?;
-        wait::answer(store, asked).await
-    };
-    match tokio::time::timeout(CANCEL_GRACE, ended).await {
-        Ok(Ok(_)) => {}
-        Ok(Err(error)) => tracing::warn!(%error, request = %asked.request, "the call could not be cancelled"),
-        Err(_) => tracing::warn!(request = %asked.request, "the call is to be cancelled, but did not end yet"),
+/// Asks for the end of the call, and stays until it is there, so that nothing runs on unseen. Gives the response that
+/// ended the call; none when it did not end in time.
+async fn cancel(store: &dyn Breadcrumbs, asked: &wait::Asked) -> Result<Option<Breadcrumb>, StoreError> {
+    let silent = || StoreError::Unavailable("it does not answer".into());
+    tokio::time::timeout(CANCEL_GRACE, store.cancel(asked.request)).await.map_err(|_| silent())??;
+    match tokio::time::timeout(CANCEL_GRACE, wait::answer(store, asked, &|_| {})).await {
+        Ok(answer) => answer.map(Some),
+        Err(_) => Ok(None),
     }
+}
+
+fn is_cancelled(response: &Breadcrumb) -> bool {
+    ToolResponse::from_context(&response.context)
+        .is_ok_and(|response| response.error_code == Some(ErrorCode::Cancelled))
 }
 
 /// Prints the response; an error of the tool is this program's error 4.
@@ -130,14 +165,18 @@ fn show(record: &Breadcrumb, output: Output) -> anyhow::Result<()> {
         }
         ResponseStatus::Error => {
             let code = response.error_code.map_or("Error", ErrorCode::as_str);
-            eprintln!("rcrt: {}: {code}: {}", response.tool, response.error.as_deref().unwrap_or("no reason given"));
+            let told = format!("{}: {code}: {}", response.tool, response.error.as_deref().unwrap_or("no reason given"));
+            if output.is_json() {
+                return Err(Failure::ToolError(told).into());
+            }
+            eprintln!("rcrt: {told}");
             for line in detail_lines(response.error_details.as_ref()) {
                 eprintln!("  {line}");
             }
             if response.is_retryable == Some(true) {
                 eprintln!("  A retry can help.");
             }
-            Err(Failure::ToolError.into())
+            Err(Failure::ToolError(told).into())
         }
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 use server::AuthMode;
 
 use crate::assembly::{self, DataFolder, DatabaseOptions, System};
-use crate::config::{Config, DEFAULT_LISTEN};
+use crate::config::{Config, DEFAULT_LISTEN, listen_address};
 use crate::exit::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
@@ -23,7 +23,7 @@ Examples:
   rcrt server --database-url postgres://rcrt@db/rcrt --listen 0.0.0.0:8081")]
 pub struct Server {
     /// Where to listen
-    #[arg(long, env = "RCRT_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "RCRT_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     listen: SocketAddr,
     /// Who gets a token: who proves an agent's key, or anybody who asks (only when listening on this machine alone)
     #[arg(long, env = "RCRT_AUTH", default_value = "keys")]

@@ -1,6 +1,7 @@
 //! `rcrt up`: everything in one process, and one call through its own front door to show that it works.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -14,7 +15,8 @@ use validate::Author;
 
 use crate::assembly::{self, DataFolder, DatabaseOptions, ExecutionOptions, PostgresUsed, System};
 use crate::commands::server::Auth;
-use crate::config::{Config, DEFAULT_LISTEN};
+use crate::config::{Config, DEFAULT_LISTEN, listen_address};
+use crate::exit::Failure;
 use crate::output::{Output, Style};
 use crate::progress::Progress;
 use crate::seed::{self, SeedSet, What};
@@ -39,7 +41,7 @@ Examples:
   DATABASE_URL=postgres://rcrt@db/rcrt rcrt up")]
 pub struct Up {
     /// Where to listen
-    #[arg(long, env = "RCRT_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT")]
+    #[arg(long, env = "RCRT_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     listen: SocketAddr,
     /// Who gets a token: who proves an agent's key, or anybody who asks (only when listening on this machine alone)
     #[arg(long, env = "RCRT_AUTH", default_value = "keys")]
@@ -60,11 +62,14 @@ impl Up {
         let signals = Signals::listen()?;
         let progress = Progress::new();
         let mut system = System::default();
+        let ready = AtomicBool::new(false);
         let ended = tokio::select! {
-            ended = self.serve(config, output, auth, &progress, &mut system) => ended,
+            ended = self.serve(config, output, auth, &progress, &mut system, &ready) => ended,
             () = signals.stop.cancelled() => {
                 progress.say("Stopping: running calls may end first (Ctrl-C again to leave them)");
-                Ok(())
+                // A script that waited for the start is not to take it for done.
+                let unfinished = signals.is_interrupted() && !ready.load(Ordering::Relaxed);
+                if unfinished { Err(Failure::Interrupted.into()) } else { Ok(()) }
             }
         };
         system.close(&signals.hurry).await;
@@ -82,6 +87,7 @@ impl Up {
         auth: server::AuthMode,
         progress: &Progress,
         system: &mut System,
+        ready: &AtomicBool,
     ) -> anyhow::Result<()> {
         let begun = Instant::now();
         let mut folder = DataFolder::take(&config.data)?;
@@ -103,6 +109,7 @@ impl Up {
             reason = system.lost() => return Err(reason),
         };
         progress.done();
+        ready.store(true, Ordering::Relaxed);
 
         let summary = Summary {
             response: &response,
@@ -148,7 +155,7 @@ async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb
     let begun = Instant::now();
     let call = async {
         let asked = wait::ask(&client, request, &Uuid::new_v4().to_string()).await?;
-        wait::answer(&client, &asked).await
+        wait::answer(&client, &asked, &|_| {}).await
     };
     let response = tokio::time::timeout(FIRST_CALL, call)
         .await

@@ -129,8 +129,13 @@ impl Running {
     }
 
     /// Sends SIGTERM and waits. Gives the status and all of stderr.
-    pub fn stop(mut self) -> (ExitStatus, String) {
-        self.signal(Signal::SIGTERM);
+    pub fn stop(self) -> (ExitStatus, String) {
+        self.end_by(Signal::SIGTERM)
+    }
+
+    /// Sends this signal and waits.
+    pub fn end_by(mut self, signal: Signal) -> (ExitStatus, String) {
+        self.signal(signal);
         let status = self.child.wait().unwrap();
         (status, self.stderr.take().unwrap().join().unwrap())
     }

@@ -1,12 +1,13 @@
 //! The store's process and the runner's process apart.
 
+use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::program::Running;
+use crate::program::{Ran, Running};
 
 #[test]
 fn a_runner_of_its_own_answers_what_a_server_queues() {
@@ -25,4 +26,27 @@ fn a_runner_of_its_own_answers_what_a_server_queues() {
     assert_eq!(runner.wait().unwrap().code(), Some(0));
     let (status, stderr) = server.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+#[test]
+fn a_call_whose_server_goes_away_says_so_and_claims_no_more() {
+    let folder = TempDir::new().unwrap();
+    let server = Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0"]);
+    let mut watch = server.command(&["crumb", "watch", "--schema", "tool.request.v1", "--since", "0"]);
+    let mut watcher = watch.stdout(Stdio::piped()).spawn().unwrap();
+    let call = server
+        .command(&["call", "echo", "{}", "--timeout", "12"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // The request is written: from here on the answer is waited for.
+    BufReader::new(watcher.stdout.take().unwrap()).lines().next().unwrap().unwrap();
+    watcher.kill().unwrap();
+    watcher.wait().unwrap();
+    assert_eq!(server.stop().0.code(), Some(0));
+
+    let ran = Ran::of(call.wait_with_output().unwrap()).ends_with(5);
+    assert_eq!(ran.stderr.matches("is lost").count(), 1, "{}", ran.stderr);
+    assert!(ran.stderr.contains("cannot be reached") && ran.stderr.contains("not cancelled"), "{}", ran.stderr);
 }

@@ -15,6 +15,8 @@ fn a_wrong_command_line_is_status_2_and_says_what_is_wrong() {
         (vec!["crumb", "create", "{\"titel\": \"x\"}", "--token", "x"], "titel"),
         (vec!["up", "--auth", "open", "--listen", "0.0.0.0:0"], "--auth open"),
         (vec!["up", "--listen", "nowhere"], "nowhere"),
+        (vec!["up", "--listen", "localhost"], "write 127.0.0.1:PORT"),
+        (vec!["tool", "validate", "nowhere"], "there is no file or folder nowhere"),
         (vec!["up", "--database-url", "mysql://me:s3cr3t@db/x"], "mysql://"),
         (vec!["server", "--database-url", "nothing"], "--database-url"),
         (vec!["bootstrap", "no-such-folder"], "no-such-folder"),
@@ -89,4 +91,22 @@ fn a_folders_token_is_not_handed_to_another_machine() {
     let data = folder.path().to_str().unwrap();
     let ran = run(&["crumb", "list", "--data", data, "--server", "http://192.0.2.1"]).ends_with(6);
     assert!(ran.stderr.contains("--token"), "{}", ran.stderr);
+}
+
+#[test]
+fn for_programs_an_error_is_one_line_of_json() {
+    for (arguments, exit, code, says) in [
+        (vec!["tool", "lst"], 2, "usage", "lst"),
+        (vec!["crumb", "list", "--limit", "0", "--token", "x"], 2, "usage", "limit"),
+        (vec!["crumb", "list", "--server", "http://127.0.0.1:1", "--token", "x"], 5, "unreachable", "127.0.0.1:1"),
+        (vec!["crumb", "list", "--server", "http://127.0.0.1:1"], 6, "refused", "token"),
+    ] {
+        let mut arguments = arguments;
+        arguments.extend(["-o", "json"]);
+        let ran = run(&arguments).ends_with(exit);
+        let error: serde_json::Value = serde_json::from_str(&ran.stderr).unwrap();
+        assert_eq!((&error["code"], &error["exit"]), (&code.into(), &exit.into()), "{error}");
+        assert!(error["error"].as_str().unwrap().contains(says), "{error}");
+        assert_eq!(ran.stderr.lines().count(), 1, "{}", ran.stderr);
+    }
 }
