@@ -10,7 +10,7 @@ use validate::Author;
 
 use crate::exit::Failure;
 use crate::output::{Output, Style};
-use crate::tool_file::{Judge, ToolFile};
+use crate::tool_file::{self, Judge, ToolFile};
 
 /// Check tool files, without a server
 #[derive(Debug, Args)]
@@ -19,9 +19,9 @@ Prints every finding with its file, line and column. The exit status is 1 when t
 
 Examples:
   rcrt tool validate my-tools/weather.json
-  rcrt tool validate my-tools/*.json --output json")]
+  rcrt tool validate my-tools --output json")]
 pub struct Validate {
-    /// JSON files of tools, or the .ts file beside one
+    /// JSON files of tools, the .ts files beside them, or folders of both
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Judge by the rules for tools that come with an installation, instead of those for users' tools
@@ -34,7 +34,11 @@ impl Validate {
         let author = if self.system { Author::System } else { Author::User };
         let mut judged = Vec::new();
         for path in &self.files {
-            judged.push(read(path, author)?);
+            // A folder may hold other records beside its tools.
+            let judge = if path.is_dir() { Judge::Any(author) } else { Judge::Tool(author) };
+            for file in definitions(path)? {
+                judged.push(read(&file, judge)?);
+            }
         }
         let errors: usize = judged.iter().map(|file| file.errors.len()).sum();
         let warnings: usize = judged.iter().map(|file| file.warnings.len()).sum();
@@ -62,8 +66,48 @@ impl Validate {
     }
 }
 
-/// Reads a JSON file with the source beside it, whichever of the two was named.
-fn read(path: &Path, author: Author) -> anyhow::Result<ToolFile> {
+/// The JSON files that are meant: of a folder all in it, of a tool's source the one beside it.
+fn definitions(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let name = path.display();
+    if path.is_dir() {
+        let mut found = Vec::new();
+        below(path, &mut found)?;
+        found.sort();
+        return if found.is_empty() {
+            Err(Failure::Usage(format!("there is no JSON file in the folder {name}")).into())
+        } else {
+            Ok(found)
+        };
+    }
+    match path.extension().and_then(|extension| extension.to_str()) {
+        Some("json" | "ts" | "js") => Ok(vec![path.with_extension("json")]),
+        _ if path.exists() => {
+            Err(Failure::Usage(format!("{name} is neither a folder nor a .json, .ts or .js file")).into())
+        }
+        _ => Err(Failure::Usage(format!("there is no file or folder {name}")).into()),
+    }
+}
+
+/// The JSON files below a folder; what begins with a dot is not looked at, as in a bootstrap.
+fn below(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
+    let unreadable = || format!("the folder {} cannot be read", folder.display());
+    for entry in std::fs::read_dir(folder).with_context(unreadable)? {
+        let entry = entry.with_context(unreadable)?;
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        if name.starts_with('.') {
+            continue;
+        }
+        if path.is_dir() {
+            below(&path, found)?;
+        } else if tool_file::is_record(&name) {
+            found.push(path);
+        }
+    }
+    Ok(())
+}
+
+/// Reads a JSON file with the source beside it.
+fn read(path: &Path, judge: Judge) -> anyhow::Result<ToolFile> {
     let json = path.with_extension("json");
     let mut files = BTreeMap::new();
     for extension in ["json", "ts", "js"] {
@@ -78,5 +122,5 @@ fn read(path: &Path, author: Author) -> anyhow::Result<ToolFile> {
             }
         }
     }
-    Ok(ToolFile::read(&json.display().to_string(), &files, Judge::Tool(author)))
+    Ok(ToolFile::read(&json.display().to_string(), &files, judge))
 }

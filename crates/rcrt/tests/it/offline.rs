@@ -51,3 +51,22 @@ fn malformed_json_is_found_at_its_line() {
     let ran = Ran::of(rcrt().arg("tool").arg("validate").arg(&file).output().unwrap()).ends_with(1);
     assert!(ran.stdout.contains("bad.json:3:3"), "{}", ran.stdout);
 }
+
+#[test]
+fn a_folder_stands_for_all_that_is_in_it() {
+    let folder = TempDir::new().unwrap();
+    let dir = folder.path().join("my.tools");
+    let dir = dir.to_str().unwrap();
+    for name in ["one", "two"] {
+        run(&["tool", "new", name, "--template", "data", "--dir", dir]).ends_with(0);
+    }
+    std::fs::write(format!("{dir}/note.json"), r#"{"title": "A note", "schema_name": "note.v1"}"#).unwrap();
+    let report = run(&["tool", "validate", dir, "--output", "json"]).ends_with(0).json();
+    let names: Vec<&str> =
+        report["files"].as_array().unwrap().iter().map(|file| file["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["A note", "one", "two"]);
+    let text = format!("{dir}/read.me");
+    std::fs::write(&text, "").unwrap();
+    let ran = run(&["tool", "validate", &text]).ends_with(2);
+    assert!(ran.stderr.contains("read.me is neither"), "{}", ran.stderr);
+}
