@@ -11,6 +11,7 @@ pub mod server;
 pub mod token;
 pub mod tool;
 mod tool_new;
+mod tool_report;
 mod tool_show;
 mod tool_validate;
 pub mod up;

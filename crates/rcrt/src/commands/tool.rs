@@ -7,7 +7,12 @@ use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::{tool_new::New, tool_show, tool_validate::Validate};
+use super::{
+    tool_new::New,
+    tool_report::{Report, Reports},
+    tool_show,
+    tool_validate::Validate,
+};
 use crate::config::Config;
 use crate::connection;
 use crate::exit::Failure;
@@ -24,9 +29,9 @@ Examples:
   rcrt tool validate my-tools/weather.json
   rcrt bootstrap my-tools")]
 pub enum Tool {
-    /// List the tools that can be called
+    /// List the tools that there are, and what is wrong with those that are not run
     List,
-    /// Show a tool's definition
+    /// Show the definition that a call of this name reaches
     Show {
         name: String,
     },
@@ -56,13 +61,16 @@ struct Row {
     description: String,
     id: Uuid,
     record_version: i64,
-    /// Why it cannot be called.
+    /// Why its newest version is not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
+    /// What the runner says of it, when it does not run this version.
+    #[serde(flatten)]
+    report: Option<Report>,
 }
 
 impl Row {
-    fn of(record: &Breadcrumb) -> Self {
+    fn of(record: &Breadcrumb, reports: &Reports) -> Self {
         let schema = record.schema_name.clone().unwrap_or_default();
         let read = read(record);
         let text = |key: &str| record.context.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -74,7 +82,18 @@ impl Row {
             description: read.as_ref().map_or_else(|_| text("description"), |tool| tool.description.clone()),
             id: record.id,
             record_version: record.version,
-            problem: read.err(),
+            problem: reports.on(record).map(Report::sentence).or(read.err()),
+            report: reports.on(record).cloned(),
+        }
+    }
+
+    /// The description, or what matters more.
+    fn about(&self) -> String {
+        match (&self.problem, self.report.as_ref().map(|report| report.running_version)) {
+            (None, _) => self.description.clone(),
+            (Some(why), Some(Some(version))) => format!("BROKEN, its version {version} runs: {why}"),
+            (Some(why), Some(None)) => format!("NOT RUN: {why}"),
+            (Some(why), None) => format!("BROKEN: {why}"),
         }
     }
 }
@@ -88,7 +107,8 @@ fn read(record: &Breadcrumb) -> Result<ToolDefinition, String> {
 
 async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
     let store = connection::store(config)?;
-    let mut rows: Vec<Row> = tools(&*store, None).await?.iter().map(Row::of).collect();
+    let (tools, reports) = tokio::try_join!(tools(&*store, None), Reports::read(&*store))?;
+    let mut rows: Vec<Row> = tools.iter().map(|record| Row::of(record, &reports)).collect();
     rows.sort_by(|one, other| (&one.name, &one.schema_name).cmp(&(&other.name, &other.schema_name)));
     if output.is_json() {
         return output.json(&rows);
@@ -96,14 +116,13 @@ async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
     let table: Vec<Vec<String>> = rows
         .iter()
         .map(|row| {
-            let about = row.problem.as_ref().map_or_else(|| row.description.clone(), |why| format!("BROKEN: {why}"));
             let version = if row.version.is_empty() { "-" } else { &row.version };
             vec![
                 one_line(&row.name, 40),
                 one_line(version, 20),
                 row.schema_name.clone(),
                 row.source.to_owned(),
-                one_line(&about, 70),
+                one_line(&row.about(), 70),
             ]
         })
         .collect();
@@ -112,15 +131,25 @@ async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
 
 async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
     let store = connection::store(config)?;
-    let found = tools(&*store, Some(name)).await?;
-    // The one that a call of this name reaches: code goes before legacy.
+    let (found, reports) = tokio::try_join!(tools(&*store, Some(name)), Reports::read(&*store))?;
+    // As runners choose: of those that have a version that runs, code before legacy, then the oldest.
     let record = found
-        .first()
+        .iter()
+        .min_by_key(|record| {
+            let runs =
+                reports.on(record).map_or_else(|| read(record).is_ok(), |report| report.running_version.is_some());
+            let is_code = record.schema_name.as_deref() == Some(schema_names::TOOL_CODE);
+            (!runs, !is_code, record.created_at, record.id)
+        })
         .ok_or_else(|| Failure::NotFound(format!("there is no tool named {name}; see them with `rcrt tool list`")))?;
-    if output.is_json() { output.json(record) } else { tool_show::print(output, record, read(record)) }
+    if output.is_json() {
+        output.json(record)
+    } else {
+        tool_show::print(output, record, read(record), reports.on(record))
+    }
 }
 
-/// The tools of the tenant, or those of one name; code before legacy, the one changed last first.
+/// The tools of the tenant, or those of one name.
 async fn tools(store: &dyn Breadcrumbs, name: Option<&str>) -> Result<Vec<Breadcrumb>, StoreError> {
     let mut ids = Vec::new();
     for schema in [schema_names::TOOL_CODE, schema_names::TOOL_LEGACY] {

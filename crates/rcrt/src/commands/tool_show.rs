@@ -3,9 +3,20 @@
 use breadcrumb::{Breadcrumb, Implementation, ToolDefinition};
 use serde_json::Value;
 
+use super::tool_report::Report;
 use crate::output::{Output, Style};
 
-pub fn print(output: Output, record: &Breadcrumb, tool: Result<ToolDefinition, String>) -> anyhow::Result<()> {
+pub fn print(
+    output: Output,
+    record: &Breadcrumb,
+    tool: Result<ToolDefinition, String>,
+    report: Option<&Report>,
+) -> anyhow::Result<()> {
+    if let Some(report) = report {
+        let instead = report.running_version.map(|version| format!(" (its version {version} runs)"));
+        let told = format!("This version is not run{}: {}", instead.unwrap_or_default(), report.sentence());
+        output.line(&output.paint(Style::Bad, &told))?;
+    }
     let tool = match tool {
         Ok(tool) => tool,
         Err(problem) => {

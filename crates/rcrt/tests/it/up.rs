@@ -5,6 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Stdio;
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -23,6 +25,7 @@ fn a_system_lives_through_its_commands_and_a_restart() {
     secrets(&up);
     agents(&up);
     bootstrap(&up, folder.path());
+    tools_that_do_not_run(&up);
     doctor(&up);
     no_second_one(&up, folder.path());
     let kept = up.json(&["crumb", "create", r#"{"title": "kept"}"#])["id"].as_str().unwrap().to_owned();
@@ -41,6 +44,27 @@ fn a_system_lives_through_its_commands_and_a_restart() {
     let row = rows.as_array().unwrap().iter().find(|row| row["id"] == echo.as_str()).unwrap().clone();
     assert_eq!(row["what"], "updated");
     assert_ne!(up.json(&["crumb", "get", &echo])["context"]["description"], "Changed here");
+    let (status, stderr) = up.end_by(Signal::SIGINT);
+    assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+/// Ctrl-C before it is up: nothing of it stays, and a script that waits for it learns that it is not up.
+#[test]
+fn an_interrupted_first_start_is_no_success_and_leaves_nothing_running() {
+    let folder = TempDir::new().unwrap();
+    let data = folder.path().join("data");
+    let mut command = rcrt();
+    command.args(["up", "--listen", "localhost:0", "--data"]).arg(&data);
+    let mut up = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(up.stderr.take().unwrap()).lines();
+    // The first step is told once signals are watched.
+    let first = lines.next().unwrap().unwrap();
+    kill(Pid::from_raw(up.id() as i32), Signal::SIGINT).unwrap();
+    let rest: Vec<String> = lines.map(Result::unwrap).collect();
+    assert_eq!(up.wait().unwrap().code(), Some(130), "{first} {rest:?}");
+
+    let up = Running::start(&data, &["up", "--listen", "localhost:0"]);
+    first_answer(&up);
     assert_eq!(up.stop().0.code(), Some(0));
 }
 
@@ -75,6 +99,8 @@ fn calls(up: &Running) {
     assert!(ran.stderr.contains("InvalidArguments") && ran.stderr.contains("expression"), "{}", ran.stderr);
     let ran = up.run(&["call", "no-such-tool", "{}", "--output", "json"]).ends_with(4);
     assert_eq!(ran.json()["error_code"], "ToolNotFound");
+    let error: Value = serde_json::from_str(&ran.stderr).unwrap();
+    assert!(error["code"] == "tool_error" && error["exit"] == 4, "{error}");
     let ran = up.run(&["call", "calculater", "{}"]).ends_with(4);
     assert!(ran.stderr.contains("Did you mean calculator"), "{}", ran.stderr);
     let ran = up.run(&["call", "calculator", r#"{"expression": "1 +"}"#]).ends_with(4);
@@ -238,20 +264,71 @@ fn no_second_one(up: &Running, folder: &Path) {
     assert!(!folder.join("other/postgres").exists());
 }
 
+/// The runner's reports are seen where one looks for tools.
+fn tools_that_do_not_run(up: &Running) {
+    let mut watcher = up
+        .command(&["crumb", "watch", "--schema", "tool.error.v1", "--since", "0"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut events = BufReader::new(watcher.stdout.take().unwrap()).lines();
+    let mut reported = |tool: &Value| {
+        for line in events.by_ref() {
+            let event: Value = serde_json::from_str(&line.unwrap()).unwrap();
+            let ran = up.run(&["crumb", "get", event["breadcrumb_id"].as_str().unwrap(), "--output", "json"]);
+            if ran.status == 0 && ran.json()["context"]["tool_id"] == *tool {
+                return;
+            }
+        }
+        panic!("nothing was reported of {tool}");
+    };
+    let row = |tool: &Value| -> Value {
+        let rows = up.json(&["tool", "list"]);
+        rows.as_array().unwrap().iter().find(|row| row["id"] == *tool).unwrap().clone()
+    };
+
+    let double = up.json(&["tool", "show", "double"]);
+    let twin = json!({"title": "A twin", "schema_name": "tool.code.v1", "context": double["context"]}).to_string();
+    let twin = up.json(&["crumb", "create", &twin])["id"].clone();
+    reported(&twin);
+    let loser = row(&twin);
+    assert_eq!(loser["running_version"], Value::Null, "{loser}");
+    assert!(loser["problem"].as_str().unwrap().contains(double["id"].as_str().unwrap()), "{loser}");
+    assert!(row(&double["id"]).get("problem").is_none());
+    assert!(up.run(&["tool", "list"]).ends_with(0).stdout.contains("NOT RUN"));
+    assert_eq!(up.json(&["tool", "show", "double"])["id"], double["id"]);
+
+    let mut context = double["context"].clone();
+    context["output_schema"] = json!({"type": 7});
+    edit(up, &double, &context);
+    reported(&double["id"]);
+    let broken = row(&double["id"]);
+    assert_eq!(broken["running_version"], double["version"], "{broken}");
+    assert!(broken["problem"].as_str().unwrap().contains("output_schema"), "{broken}");
+    let shown = up.run(&["tool", "show", "double"]).ends_with(0).stdout;
+    assert!(shown.contains("This version is not run") && shown.contains("output_schema"), "{shown}");
+    watcher.kill().unwrap();
+    watcher.wait().unwrap();
+}
+
 /// Changes the seeded echo tool as its user would. Gives its record's id.
 fn edit_echo(up: &Running) -> String {
     let tool = up.json(&["tool", "show", "echo"]);
     let mut context = tool["context"].clone();
     context["description"] = "Changed here".into();
-    let id = tool["id"].as_str().unwrap().to_owned();
+    edit(up, &tool, &context);
+    tool["id"].as_str().unwrap().to_owned()
+}
+
+/// Replaces a record's context.
+fn edit(up: &Running, record: &Value, context: &Value) {
     let token = std::fs::read_to_string(up.data.join("token")).unwrap();
     let request = reqwest::Client::new()
-        .patch(format!("{}/breadcrumbs/{id}", up.api()))
+        .patch(format!("{}/breadcrumbs/{}", up.api(), record["id"].as_str().unwrap()))
         .bearer_auth(token.trim())
-        .header("If-Match", tool["version"].to_string())
+        .header("If-Match", record["version"].to_string())
         .json(&json!({"context": context}));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let status = runtime.block_on(request.send()).unwrap().status();
     assert!(status.is_success(), "{status}");
-    id
 }
