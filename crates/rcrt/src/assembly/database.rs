@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::Context;
 use clap::Args;
 use postgres::{DataLock, Postgres, PostgresOptions};
+use sqlx::{Connection, PgConnection};
 use store::{SecretsKey, Store, StoreOptions};
 
 use crate::progress::Progress;
@@ -20,6 +21,9 @@ pub struct DatabaseOptions {
         value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub database_connections: u32,
 }
+
+/// The role that row-level security holds for.
+const APP_ROLE: &str = "rcrt_app";
 
 /// An open store, and the Postgres under it when that is ours.
 pub struct Database {
@@ -38,19 +42,22 @@ impl Database {
         progress: &Progress,
     ) -> anyhow::Result<Self> {
         let say = |step: &str| progress.step(step);
-        let (admin_url, postgres, lock) = match &options.database_url {
-            Some(url) => (url.clone(), None, Some(lock)),
+        let (postgres, lock) = match &options.database_url {
+            Some(_) => (None, Some(lock)),
             None => {
                 let places = PostgresOptions {
                     data_dir: lock.data_dir().to_owned(),
                     cache_dir: postgres::default_cache_dir(),
                     durable: true,
                 };
-                let postgres = postgres::start_locked(lock, places, &say).await?;
-                (postgres.url(postgres::SUPERUSER, postgres::DATABASE), Some(postgres), None)
+                (Some(postgres::start_locked(lock, places, &say).await?), None)
             }
         };
-        match open_store(admin_url, secrets_key, options, progress).await {
+        let opened = match (&postgres, &options.database_url) {
+            (Some(postgres), _) => open_embedded(postgres, secrets_key, options, progress).await,
+            (None, url) => open_store(url.clone().unwrap_or_default(), secrets_key, options, progress).await,
+        };
+        match opened {
             Ok(store) => Ok(Self { store, postgres, _lock: lock }),
             Err(error) => {
                 if let Some(postgres) = postgres {
@@ -85,16 +92,59 @@ impl Database {
     }
 }
 
-/// Opens the store on a database that is there.
+/// Opens the store on a database that somebody else runs. Its users and passwords are theirs: the store takes its role
+/// after it has logged in.
 pub async fn open_store(
     admin_url: String,
     secrets_key: [u8; 32],
     options: &DatabaseOptions,
     progress: &Progress,
 ) -> anyhow::Result<Arc<Store>> {
+    open(admin_url, None, secrets_key, options, progress).await
+}
+
+/// Opens the store on our own Postgres, where it logs in as its role and has no other to go back to.
+async fn open_embedded(
+    postgres: &Postgres,
+    secrets_key: [u8; 32],
+    options: &DatabaseOptions,
+    progress: &Progress,
+) -> anyhow::Result<Arc<Store>> {
+    let admin_url = postgres.url(postgres::SUPERUSER, postgres::DATABASE);
+    let app_url = postgres.url(APP_ROLE, postgres::DATABASE);
+    admit_app_role(&admin_url).await.context("the role of the store cannot be set up")?;
+    open(admin_url, Some(app_url), secrets_key, options, progress).await
+}
+
+/// Lets the role log in without a password. For our own Postgres alone: only its owner reaches its socket.
+async fn admit_app_role(admin_url: &str) -> Result<(), sqlx::Error> {
+    let mut connection = PgConnection::connect(admin_url).await?;
+    // In a new cluster the migrations have not made it yet.
+    sqlx::raw_sql(
+        "DO $$
+        BEGIN
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = 'rcrt_app') THEN
+                CREATE ROLE rcrt_app NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
+            END IF;
+        END
+        $$;
+        ALTER ROLE rcrt_app LOGIN",
+    )
+    .execute(&mut connection)
+    .await?;
+    connection.close().await
+}
+
+async fn open(
+    admin_url: String,
+    app_url: Option<String>,
+    secrets_key: [u8; 32],
+    options: &DatabaseOptions,
+    progress: &Progress,
+) -> anyhow::Result<Arc<Store>> {
     let options = StoreOptions {
         admin_url,
-        app_url: None,
+        app_url,
         max_connections: options.database_connections,
         secrets_key: SecretsKey::from_bytes(secrets_key),
     };

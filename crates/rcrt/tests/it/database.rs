@@ -1,5 +1,6 @@
 //! A Postgres that somebody else runs.
 
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 use tempfile::TempDir;
 use test_database::TestDatabase;
@@ -74,4 +75,29 @@ fn doctor_without_a_server_tells_what_is_here_and_what_is_not() {
     let report = Ran::of(doctor().args(["--output", "json"]).output().unwrap()).ends_with(0).json();
     assert_eq!(report["server"]["reachable"], false, "{report}");
     assert!(!folder.path().join("none").exists());
+}
+
+/// Row-level security must not hang on a role that a statement could give back.
+#[tokio::test(flavor = "multi_thread")]
+async fn on_its_own_postgres_the_store_logs_in_as_its_role() {
+    let folder = TempDir::new().unwrap();
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    let pid_file = std::fs::read_to_string(up.data.join("postgres/postmaster.pid")).unwrap();
+    let lines: Vec<&str> = pid_file.lines().map(str::trim).collect();
+    let options = PgConnectOptions::new()
+        .socket(lines[4])
+        .port(lines[3].parse().unwrap())
+        .username(postgres::SUPERUSER)
+        .database(postgres::DATABASE);
+    let mut connection = PgConnection::connect_with(&options).await.unwrap();
+    let users: Vec<String> = sqlx::query_scalar(
+        "SELECT DISTINCT usename::text FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'",
+    )
+    .fetch_all(&mut connection)
+    .await
+    .unwrap();
+    assert_eq!(users, ["rcrt_app"]);
+    connection.close().await.unwrap();
+    assert_eq!(up.stop().0.code(), Some(0));
 }
