@@ -96,7 +96,7 @@ fn complete(operation: &mut Operation, access: Access) {
     }
     // OpenAPI wants a description of every response; what an operation does says what its success is.
     let done = operation.summary.clone().unwrap_or_else(|| "Done".into());
-    for (_, response) in &mut operation.responses.responses {
+    for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response
             && response.description.is_empty()
         {
