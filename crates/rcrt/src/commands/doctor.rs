@@ -109,7 +109,7 @@ impl Doctor {
             print(output, &findings)?;
         }
         let is_well = findings.engine.problem.is_none() && !findings.postgres.is_fatal;
-        if !is_well { Err(Failure::Shown.into()) } else { Ok(()) }
+        if is_well { Ok(()) } else { Err(Failure::Shown.into()) }
     }
 }
 
