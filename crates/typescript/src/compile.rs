@@ -52,7 +52,8 @@ pub fn compile(source: &str, file_name: &str, dialect: Dialect) -> Result<Compil
     })
 }
 
-fn emit(tree: Tree<'_, '_>, file_name: &str) -> Result<Compiled, Vec<SyntaxError>> {
+/// The module that a TypeScript tree becomes; an error where the types hid one from TypeScript's checks.
+pub(crate) fn emit(tree: Tree<'_, '_>, file_name: &str) -> Result<Compiled, Vec<SyntaxError>> {
     let Tree { allocator, mut program, scoping, lines } = tree;
     let options = TransformOptions::default();
     let transformed =
@@ -74,5 +75,13 @@ fn emit(tree: Tree<'_, '_>, file_name: &str) -> Result<Compiled, Vec<SyntaxError
             source_column: token.get_src_col(),
         })
     });
-    Ok(Compiled { source_map: SourceMap::from_segments(segments.collect()), javascript: printed.code })
+    let source_map = SourceMap::from_segments(segments.collect());
+    let mut refused = syntax::check_emitted(&printed.code);
+    if refused.is_empty() {
+        return Ok(Compiled { source_map, javascript: printed.code });
+    }
+    for error in &mut refused {
+        (error.line, error.column) = source_map.original(error.line, error.column).unwrap_or((1, 1));
+    }
+    Err(refused)
 }

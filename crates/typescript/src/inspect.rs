@@ -4,7 +4,7 @@ use oxc::span::Span;
 
 use crate::position::Lines;
 use crate::syntax::with_tree;
-use crate::{Dialect, SyntaxError, entry, forbidden, unsupported};
+use crate::{Dialect, SyntaxError, compile, entry, forbidden, unsupported};
 
 /// A rule that tool code keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -72,6 +72,9 @@ pub fn inspect(source: &str, dialect: Dialect) -> Result<Vec<Finding>, Vec<Synta
         let mut found = findings.found;
         found.sort_by_key(|finding| (finding.line, finding.column, finding.rule));
         found.dedup_by_key(|finding| (finding.line, finding.column, finding.rule));
+        if dialect == Dialect::TypeScript {
+            compile::emit(tree, "tool.ts")?;
+        }
         Ok(found)
     })
 }

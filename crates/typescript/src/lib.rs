@@ -7,6 +7,7 @@ mod compile;
 mod entry;
 mod forbidden;
 mod inspect;
+mod names;
 mod nesting;
 mod position;
 mod scan;

@@ -6,6 +6,9 @@
 use crate::nesting::Refused;
 use crate::words::{CONTINUES, meaning};
 
+/// `(` and `[` in one regular expression, at most.
+const MAX_PATTERN_BRACKETS: u32 = 1000;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// `(`, `[`, `{` or `${`.
@@ -326,8 +329,16 @@ impl<'s> Scan<'s> {
         let start = self.at;
         let mut in_class = false;
         let mut ends_line = false;
+        let mut brackets = 0;
         let mut characters = self.rest().char_indices().skip(1);
         while let Some((index, character)) = characters.next() {
+            // Groups nest, and so do classes: the parser of patterns is recursive too.
+            if matches!(character, '(' | '[') {
+                brackets += 1;
+                if brackets > MAX_PATTERN_BRACKETS {
+                    return Err(self.refuse("this regular expression has too many groups and classes: split it"));
+                }
+            }
             match character {
                 _ if ends_line || is_line_end(character) => break,
                 '\\' => {

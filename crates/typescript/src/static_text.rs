@@ -1,10 +1,13 @@
 //! Text that an expression is known to be without running it.
 
-use oxc::ast::ast::Expression;
+use oxc::ast::ast::{Expression, IdentifierReference};
 
-/// The text of a literal, of a template without holes, or of a sum of such; at most a few hundred bytes of it matter
-/// for a name, so longer text is no answer.
-pub(crate) fn static_text(expression: &Expression<'_>) -> Option<String> {
+/// The text of a literal, of a template without holes, of a name that `text_of` knows, or of a sum of such; at most a
+/// few hundred bytes of it matter for a name, so longer text is no answer.
+pub(crate) fn static_text<'n>(
+    expression: &Expression<'_>,
+    text_of: impl Fn(&IdentifierReference<'_>) -> Option<&'n str>,
+) -> Option<String> {
     const LONGEST: usize = 300;
     // A sum leans to the left: the parts are met from the last to the first.
     let mut parts = Vec::new();
@@ -13,16 +16,20 @@ pub(crate) fn static_text(expression: &Expression<'_>) -> Option<String> {
         if sum.operator.as_str() != "+" || parts.len() > LONGEST {
             return None;
         }
-        parts.push(literal(sum.right.get_inner_expression())?);
+        parts.push(part(sum.right.get_inner_expression(), &text_of)?);
         left = sum.left.get_inner_expression();
     }
-    parts.push(literal(left)?);
+    parts.push(part(left, &text_of)?);
     let text: String = parts.into_iter().rev().collect();
     (text.len() <= LONGEST).then_some(text)
 }
 
-fn literal(expression: &Expression<'_>) -> Option<String> {
+fn part<'n>(
+    expression: &Expression<'_>,
+    text_of: impl Fn(&IdentifierReference<'_>) -> Option<&'n str>,
+) -> Option<String> {
     match expression {
+        Expression::Identifier(name) => text_of(name).map(str::to_owned),
         Expression::StringLiteral(text) => Some(text.value.to_string()),
         Expression::TemplateLiteral(template) => {
             let [only] = template.quasis.as_slice() else { return None };

@@ -3,7 +3,7 @@
 use oxc::allocator::Allocator;
 use oxc::ast::ast::Program;
 use oxc::diagnostics::{Diagnostics, OxcDiagnostic};
-use oxc::parser::Parser;
+use oxc::parser::{ParseOptions, Parser};
 use oxc::semantic::{Scoping, SemanticBuilder};
 use oxc::span::SourceType;
 
@@ -64,7 +64,8 @@ fn parse<T>(
         Dialect::TypeScript => SourceType::ts(),
         Dialect::JavaScript => SourceType::mjs(),
     };
-    let parsed = Parser::new(&allocator, source, source_type).parse();
+    let options = ParseOptions { parse_regular_expression: true, ..ParseOptions::default() };
+    let parsed = Parser::new(&allocator, source, source_type).with_options(options).parse();
     if parsed.panicked || parsed.diagnostics.has_errors() {
         return Err(errors(&parsed.diagnostics, lines));
     }
@@ -75,6 +76,19 @@ fn parse<T>(
     }
     let scoping = checked.semantic.into_scoping();
     then(Tree { allocator: &allocator, program, scoping, lines })
+}
+
+/// What an engine refuses in JavaScript that was emitted, with positions in it. TypeScript's own checks let things
+/// through for the sake of types: a name declared twice may be overloads, an exported name may be a type.
+pub(crate) fn check_emitted(javascript: &str) -> Vec<SyntaxError> {
+    let allocator = Allocator::default();
+    let parsed = Parser::new(&allocator, javascript, SourceType::mjs()).parse();
+    let lines = Lines::new(javascript);
+    if parsed.panicked || parsed.diagnostics.has_errors() {
+        return errors(&parsed.diagnostics, &lines);
+    }
+    let checked = SemanticBuilder::new().with_check_syntax_error(true).build(&parsed.program);
+    if checked.diagnostics.has_errors() { errors(&checked.diagnostics, &lines) } else { Vec::new() }
 }
 
 /// The front end's diagnostics as errors with positions; never empty.

@@ -139,6 +139,21 @@ fn slashes_divide_and_start_regular_expressions() {
     assert!(errors[0].message.contains("constant"), "{errors:?}");
 }
 
+/// The parser of patterns is recursive too.
+#[test]
+fn deep_patterns_are_errors() {
+    for (open, close, flags) in
+        [("(", ")", ""), ("[", "]", "v"), ("(?:", ")", "u"), ("(?=", ")", ""), ("[^[", "]]", "v")]
+    {
+        for many in [200_000, 990, 490] {
+            let mut source = format!("/{}a{}/{flags}", open.repeat(many), close.repeat(many));
+            source.truncate(MAX_SOURCE_BYTES);
+            survives(&source);
+        }
+    }
+    assert!(survives(&format!("/{}a{}/", "(".repeat(900), ")".repeat(900))));
+}
+
 fn fragment() -> impl Strategy<Value = String> {
     prop::sample::select(vec![
         "(",

@@ -34,6 +34,12 @@ fn innocent_code_has_no_findings() {
         "globalThis.crypto; self.performance; const { crypto: c } = globalThis;",
         "const require = (x: string) => x; require('fs');",
         "function f(globalThis: any) { return globalThis.eval; }",
+        "const fn: typeof eval | null = null; type F = typeof globalThis.eval; let f: typeof Function | undefined;",
+        "class B { kind() { return this.constructor.name; } } ({}).constructor === Object;",
+        "class D { copy() { const C = this.constructor as any; return C.of('x'); } }",
+        "function fail(e: Error) { const C = e.constructor as ErrorConstructor; throw new C('again'); }",
+        "const key = 'name'; (() => 1)[key]; Reflect.get({ eval: 1 }, 'eval'); Math.PI.constructor;",
+        "let c = 'constructor'; c = 'name'; (() => 1)[c];",
     ] {
         assert_eq!(broken(line), [], "{line}");
     }
@@ -59,6 +65,13 @@ fn eval_is_found_by_every_name() {
         "let e; ({ eval: e } = globalThis);",
         "[eval].map(f => f('1'));",
         "const o = { run: eval };",
+        "(await 0, globalThis)?.['eval'];",
+        "(await globalThis).eval('1');",
+        "const name = 'ev' + 'al'; globalThis[name]('1');",
+        "const head = 'ev', whole = head + 'al'; globalThis[whole]('1');",
+        "const { [`eval`]: e } = globalThis;",
+        "Reflect.get(globalThis, 'eval')('1');",
+        "Object.getOwnPropertyDescriptor(globalThis, 'eval')!.value('1');",
     ] {
         assert_eq!(broken(line), [Rule::NoEval], "{line}");
     }
@@ -86,6 +99,14 @@ fn function_constructors_are_found() {
         "const { constructor: C } = () => 1;",
         "class K {} K.constructor('x');",
         "function g(x: any) { return x.constructor('return ' + x)(); }",
+        "const F = Math.max.constructor; F('return 1')();",
+        "const F = Math.max.constructor; new F('return 1')();",
+        "const c = 'constructor'; (() => {})[c]('return 1');",
+        "Reflect.get(globalThis, 'Function')('return 1');",
+        "Reflect.get(() => 1, 'constructor')('return 1');",
+        "function h(x: any) { const F = x.constructor; return F('return 1')(); }",
+        "const code = 'return 1'; function k(x: any) { return x.constructor(code)(); }",
+        "(0, () => 1).constructor('return 1');",
     ] {
         assert_eq!(broken(line), [Rule::NoFunctionConstructor], "{line}");
     }
@@ -181,6 +202,54 @@ fn execute_must_be_exported_and_async() {
 fn a_source_that_does_not_parse_has_errors_instead() {
     let errors = inspect("export async function execute( {", Dialect::TypeScript).unwrap_err();
     assert!(!errors.is_empty());
+}
+
+/// What parses as TypeScript and no engine loads.
+#[test]
+fn a_source_that_no_engine_loads_has_errors_instead() {
+    let mut elsewhere = Vec::new();
+    for (line, place) in [
+        ("export async function execute() { return 2; }", (1, 23)),
+        ("export { nope };", (2, 10)),
+        ("const a = 1;\nexport { a as execute };", (0, 0)),
+        ("const re = /(/;", (2, 13)),
+        ("const re = /[b-a]/u;", (2, 15)),
+        ("const re = /a/gg;", (0, 0)),
+        ("function f() {} function f() {}", (0, 0)),
+        ("class A { m() { return this.#gone; } }", (2, 29)),
+        ("break;", (2, 1)),
+        ("const b = 1; b = 2; let b;", (0, 0)),
+        ("const s = '\\08';", (0, 0)),
+        ("await: 1;", (0, 0)),
+    ] {
+        for dialect in [Dialect::TypeScript, Dialect::JavaScript] {
+            let source = format!("{ENTRY}{line}");
+            let Err(errors) = inspect(&source, dialect) else { panic!("{line} passes as {dialect:?}") };
+            typescript::compile(&source, "tool.ts", dialect).unwrap_err();
+            if place != (0, 0) && (errors[0].line, errors[0].column) != place {
+                elsewhere.push((line, dialect, errors));
+            }
+        }
+    }
+    assert!(elsewhere.is_empty(), "{elsewhere:#?}");
+}
+
+/// What TypeScript writes twice and the engine sees once.
+#[test]
+fn overloads_and_merged_declarations_are_no_errors() {
+    for line in [
+        "function f(a: string): void; function f(a: number): void; function f(a: unknown) {}",
+        "interface A { a: 1 } interface A { b: 2 } const A = 1; export { A };",
+        "function g() {} namespace g { export const x = 1; }",
+        "class C {} namespace C { export const x = 1; } interface C { y: 2 }",
+        "enum E { A } enum E { B = 1 }",
+        "namespace N { export const x = 1; } namespace N { export const y = 2; }",
+        "type T = 1; export { T }; export type { T as U };",
+        "class O { m(a: string): void; m(a: number): void; m(a: unknown) {} }",
+        "const re = /(?<year>\\d{4})-(?<=a)[\\p{L}--[a-z]]\\k<year>/v.test('x');",
+    ] {
+        assert_eq!(broken(line), [], "{line}");
+    }
 }
 
 #[test]
