@@ -41,8 +41,14 @@ pub struct ToolOutput {
 /// Runs tools of one kind.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
-    /// Prepares or checks a tool version before it is offered; the error is told to its author.
-    async fn load(&self, definition: &ToolDefinition, tool_id: Uuid, tool_version: i64) -> Result<(), ToolFailure>;
+    /// Prepares or checks a tool version of this tenant before it is offered; the error is told to its author.
+    async fn load(
+        &self,
+        definition: &ToolDefinition,
+        owner_id: Uuid,
+        tool_id: Uuid,
+        tool_version: i64,
+    ) -> Result<(), ToolFailure>;
 
     /// Runs to the end, to the limit, or until cancelled (then the result is `Cancelled`), whichever comes first.
     async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput;

@@ -4,6 +4,7 @@
 //! It knows no queue and no lease: the runner decides what runs when, and writes the answers.
 
 mod chain;
+mod checking;
 pub mod egress;
 mod executor;
 mod registry;

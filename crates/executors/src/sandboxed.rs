@@ -5,11 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use breadcrumb::{ErrorCode, Implementation, Language, ToolCode, ToolDefinition, ToolFailure};
-use sandbox::{ConsoleLine, Invocation, RequestContext, Sandbox, Script};
+use sandbox::{ConsoleLine, Invocation, RequestContext, Sandbox, Script, Task};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use crate::checking;
 use crate::egress::{Egress, NetRules};
 use crate::{CallWorld, Executor, ToolCall, ToolOutput};
 
@@ -55,9 +56,16 @@ impl SandboxExecutor {
 
 #[async_trait]
 impl Executor for SandboxExecutor {
-    async fn load(&self, definition: &ToolDefinition, tool_id: Uuid, tool_version: i64) -> Result<(), ToolFailure> {
+    async fn load(
+        &self,
+        definition: &ToolDefinition,
+        owner_id: Uuid,
+        tool_id: Uuid,
+        tool_version: i64,
+    ) -> Result<(), ToolFailure> {
         read_rules(definition)?;
-        self.script(definition, (tool_id, tool_version)).await.map(|_| ())
+        let (script, _) = self.script(definition, (tool_id, tool_version)).await?;
+        checking::check(&self.sandbox, owner_id, script, definition.limits).await
     }
 
     async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
@@ -71,6 +79,7 @@ impl Executor for SandboxExecutor {
             Err(failure) => return ToolOutput { result: Err(failure), metadata: Map::new() },
         };
         let invocation = Invocation {
+            task: Task::Call,
             owner_id: call.owner_id,
             script,
             input: call.input,

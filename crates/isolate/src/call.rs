@@ -3,7 +3,9 @@
 use breadcrumb::ErrorCode;
 use deno_core::error::CoreError;
 use deno_core::{ModuleSpecifier, PollEventLoopOptions, v8};
+use sandbox::Task;
 use sandbox::protocol::{CallResult, CallStart};
+use serde_json::value::RawValue;
 
 use crate::engine::Isolate;
 use crate::outcome::{failed, from_engine, from_invoke};
@@ -25,6 +27,9 @@ pub async fn run(isolate: &mut Isolate, start: CallStart) -> CallResult {
     let Some(execute) = isolate.execute.clone() else {
         return failed(ErrorCode::ExecutionFailed, "the call came without the tool's code");
     };
+    if start.task == Task::Check {
+        return CallResult::Ok(RawValue::NULL.to_owned());
+    }
     match invoke(isolate, execute, start.input.get(), start.context.get()).await {
         Ok(text) => from_invoke(text),
         Err(error) => from_engine(&error),

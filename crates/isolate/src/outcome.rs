@@ -1,7 +1,7 @@
 //! How a call's end becomes the one message to the parent.
 
 use breadcrumb::ErrorCode;
-use deno_core::error::{CoreError, CoreErrorKind};
+use deno_core::error::{CoreError, CoreErrorKind, JsError};
 use sandbox::protocol::{CallResult, Failed, MAX_OUTPUT_BYTES};
 use serde::Deserialize;
 use serde_json::json;
@@ -71,10 +71,24 @@ pub fn from_engine(error: &CoreError) -> CallResult {
         CoreErrorKind::Js(js) => from_thrown(Thrown {
             name: js.name.clone().unwrap_or_else(|| "Error".into()),
             message: js.message.clone().unwrap_or_else(|| js.exception_message.clone()),
-            stack: js.stack.clone(),
+            stack: with_place(js),
             op: None,
         }),
         _ => failed(ErrorCode::ExecutionFailed, error.to_string()),
+    }
+}
+
+/// The stack of a syntax error names no place; the engine tells it apart.
+fn with_place(js: &JsError) -> Option<String> {
+    let stack = js.stack.clone().unwrap_or_default();
+    let place = js.frames.iter().find_map(|frame| {
+        let file = frame.file_name.as_ref()?;
+        let (line, column) = (frame.line_number?, frame.column_number?);
+        file.starts_with("tool:///").then(|| format!("    at {file}:{line}:{column}"))
+    });
+    match place {
+        Some(place) if !stack.contains("tool:///") => Some(format!("{stack}\n{place}")),
+        _ => js.stack.clone(),
     }
 }
 

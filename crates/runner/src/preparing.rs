@@ -60,7 +60,7 @@ impl Preparing {
         let definition = Arc::new(definition);
         let (input, output) = checked(definition.clone(), author, self.allowed_private.clone()).await?;
         let executor = self.executors.of(&definition.implementation).map_err(of_failure)?.clone();
-        load(executor.as_ref(), &definition, record.id, version.number).await?;
+        load(executor.as_ref(), &definition, record, version.number).await?;
         Ok(Tool {
             id: record.id,
             version: version.number,
@@ -111,8 +111,13 @@ fn is_allowed(finding: &Finding, definition: &ToolDefinition, allowed: &[HostEnt
         })
 }
 
-async fn load(executor: &dyn Executor, definition: &ToolDefinition, id: Uuid, version: i64) -> Result<(), Problem> {
-    match tokio::time::timeout(PATIENCE, executor.load(definition, id, version)).await {
+async fn load(
+    executor: &dyn Executor,
+    definition: &ToolDefinition,
+    record: &Breadcrumb,
+    version: i64,
+) -> Result<(), Problem> {
+    match tokio::time::timeout(PATIENCE, executor.load(definition, record.owner_id, record.id, version)).await {
         Ok(loaded) => loaded.map_err(of_failure),
         Err(_) => Err(Problem::new("", format!("the tool was not ready after {} s", PATIENCE.as_secs()))),
     }

@@ -19,8 +19,20 @@ pub struct Script {
     pub source_map: Option<typescript::SourceMap>,
 }
 
+/// What is to be done with the code.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Task {
+    /// Call `execute`.
+    #[default]
+    Call,
+    /// Only see whether the code comes to its end when it is loaded, and exports a function `execute`. The result is null.
+    Check,
+}
+
 #[derive(Debug, Clone)]
 pub struct Invocation {
+    pub task: Task,
     /// The tenant. A worker process never serves two.
     pub owner_id: Uuid,
     pub script: Arc<Script>,

@@ -23,7 +23,7 @@ mod world;
 
 pub use breadcrumb::Isolation;
 pub use error::SandboxError;
-pub use invocation::{ConsoleLevel, ConsoleLine, Invocation, Outcome, RequestContext, Script};
+pub use invocation::{ConsoleLevel, ConsoleLine, Invocation, Outcome, RequestContext, Script, Task};
 pub use options::{SandboxOptions, WorkerCommand};
 pub use report::{Protection, ProtectionState, Report};
 pub use sandbox::Sandbox;

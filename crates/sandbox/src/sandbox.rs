@@ -135,6 +135,7 @@ fn start_payload(invocation: &Invocation, has_script: bool) -> Result<Bytes, End
         return Err(Ending::TooMuchInput(MAX_INPUT_BYTES));
     }
     let start = CallStart {
+        task: invocation.task,
         file_name: invocation.script.file_name.clone(),
         javascript: (!has_script).then(|| invocation.script.javascript.clone()),
         input,

@@ -32,7 +32,13 @@ impl RestExecutor {
 
 #[async_trait]
 impl Executor for RestExecutor {
-    async fn load(&self, definition: &ToolDefinition, _tool_id: Uuid, _tool_version: i64) -> Result<(), ToolFailure> {
+    async fn load(
+        &self,
+        definition: &ToolDefinition,
+        _owner_id: Uuid,
+        _tool_id: Uuid,
+        _tool_version: i64,
+    ) -> Result<(), ToolFailure> {
         read(definition).map(|_| ())
     }
 

@@ -59,7 +59,7 @@ impl Service {
 
 async fn load(implementation: Value) -> Result<(), ToolFailure> {
     let executor = RestExecutor::new(Arc::new(Network::new().gate()));
-    executor.load(&native(implementation, &["KEY"]), Uuid::new_v4(), 1).await
+    executor.load(&native(implementation, &["KEY"]), Uuid::new_v4(), Uuid::new_v4(), 1).await
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use breadcrumb::{Isolation, Limits};
 use sandbox::{
     ApiCall, BodyStream, FetchRequest, FetchResponse, Invocation, OpError, Outcome, RequestContext, Sandbox,
-    SandboxOptions, Script, WorkerCommand, World,
+    SandboxOptions, Script, Task, WorkerCommand, World,
 };
 use serde_json::Value;
 use tokio::runtime::Runtime;
@@ -44,6 +44,7 @@ pub fn script(javascript: &str) -> Arc<Script> {
 
 pub fn invocation(javascript: &str, input: Value) -> Invocation {
     Invocation {
+        task: Task::Call,
         owner_id: Uuid::from_u128(1),
         script: script(javascript),
         input,

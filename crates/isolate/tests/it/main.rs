@@ -7,6 +7,7 @@ mod fetch;
 mod fixture;
 mod isolation;
 mod limits;
+mod loading;
 mod platform;
 mod processes;
 mod results;

@@ -74,7 +74,7 @@ impl Fake {
 
 #[async_trait]
 impl Executor for Fake {
-    async fn load(&self, _: &ToolDefinition, _: Uuid, _: i64) -> Result<(), ToolFailure> {
+    async fn load(&self, _: &ToolDefinition, _: Uuid, _: Uuid, _: i64) -> Result<(), ToolFailure> {
         Ok(())
     }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::{FetchRequest, OpError};
+use crate::{FetchRequest, OpError, Task};
 
 /// What a worker process is started for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,6 +58,7 @@ pub enum ProtectionState {
 /// Everything a call needs. `Input` is borrowed JSON on the parent's side, raw JSON text on the worker's.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CallStart {
+    pub task: Task,
     pub file_name: String,
     /// Left out when the worker kept the tool's isolate from the call before.
     #[serde(default, skip_serializing_if = "Option::is_none")]

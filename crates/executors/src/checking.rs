@@ -1,0 +1,98 @@
+//! Whether a tool's code can be loaded: the types are gone, but only the engine knows what else may be wrong with it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use breadcrumb::{ErrorCode, Isolation, Limits, ToolFailure};
+use sandbox::{
+    ApiCall, BodyStream, FetchRequest, FetchResponse, Invocation, OpError, RequestContext, Sandbox, Script, Task, World,
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// What a tool's code may take before `execute` is called, in milliseconds, however much its calls may take.
+const MAX_LOAD_MS: u64 = 5_000;
+/// How long to wait for a worker. When all are busy, a version is offered without this check.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Evaluates the code once, away from the world, and does not call `execute`.
+pub async fn check(
+    sandbox: &Sandbox,
+    owner_id: Uuid,
+    script: Arc<Script>,
+    mut limits: Limits,
+) -> Result<(), ToolFailure> {
+    limits.timeout_ms = limits.timeout_ms.min(MAX_LOAD_MS);
+    let invocation = Invocation {
+        task: Task::Check,
+        owner_id,
+        script: script.clone(),
+        input: Value::Null,
+        request: RequestContext::default(),
+        secrets: BTreeMap::new(),
+        limits,
+        isolation: Isolation::Call,
+    };
+    let checked = sandbox.run(invocation, Arc::new(NoWorld), CancellationToken::new());
+    let failure = match tokio::time::timeout(PATIENCE, checked).await.map(|outcome| outcome.result) {
+        Ok(Ok(_)) => return Ok(()),
+        Ok(Err(failure)) if !is_of_the_machine(&failure) => failure,
+        unchecked => {
+            let reason = unchecked.ok().and_then(Result::err).map(|failure| failure.message);
+            tracing::warn!(
+                file = script.file_name,
+                ?reason,
+                "a tool's code is offered unchecked: no worker was to be had"
+            );
+            return Ok(());
+        }
+    };
+    Err(told(failure, &script, limits.timeout_ms))
+}
+
+/// The failure says nothing about the code: another try may end well.
+fn is_of_the_machine(failure: &ToolFailure) -> bool {
+    match failure.code {
+        ErrorCode::Cancelled => true,
+        ErrorCode::ExecutionFailed => failure.is_retryable,
+        _ => false,
+    }
+}
+
+fn told(mut failure: ToolFailure, script: &Script, timeout_ms: u64) -> ToolFailure {
+    if failure.code == ErrorCode::Timeout {
+        failure.message = format!("the code outside of execute did not end within {timeout_ms} ms");
+    }
+    let mut error = json!({"field": "code.source", "message": failure.message});
+    let stack = failure.details.as_ref().and_then(|details| details.get("stack")?.as_str());
+    if let (Some((line, column)), Some(error)) =
+        (stack.and_then(|stack| place(stack, &script.file_name)), error.as_object_mut())
+    {
+        error.insert("line".into(), line.into());
+        error.insert("column".into(), column.into());
+    }
+    let message = format!("{} cannot be loaded: {}", script.file_name, failure.message);
+    ToolFailure::new(failure.code, message).with_details(json!({"errors": [error]}))
+}
+
+/// The first `<file>:line:column` in a stack.
+fn place(stack: &str, file_name: &str) -> Option<(u64, u64)> {
+    let mut parts = stack.split_once(&format!("{file_name}:"))?.1.split(|c: char| !c.is_ascii_digit());
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+struct NoWorld;
+
+#[async_trait]
+impl World for NoWorld {
+    async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
+        Err(OpError::new("PermissionDenied", "fetch works only in execute, not while the code is loaded"))
+    }
+
+    async fn api(&self, _call: ApiCall) -> Result<Value, OpError> {
+        Err(OpError::new("PermissionDenied", "context.api works only in execute"))
+    }
+}
