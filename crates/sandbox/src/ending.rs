@@ -42,6 +42,10 @@ impl Ending {
             }
             Self::Cancelled => failure(ErrorCode::Cancelled, "the call was cancelled".into()),
             Self::WorkerDied(Some(death)) if death.is_out_of_memory() => Err(out_of_memory(limits)),
+            Self::WorkerDied(Some(death)) if death.is_killed() => {
+                Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool's worker process was killed")
+                    .retryable(true))
+            }
             Self::WorkerDied(death) => {
                 let how = death.map_or_else(String::new, |death| format!(" ({})", death.status));
                 failure(ErrorCode::ExecutionFailed, format!("the tool's worker process died{how}"))
@@ -69,8 +73,10 @@ fn out_of_memory(limits: &Limits) -> ToolFailure {
 fn failed_call(failed: Failed, script: &Script) -> ToolFailure {
     let mut failure = ToolFailure::new(failed.code, stack::mapped(&failed.message, script));
     failure.details = failed.details.map(|mut details| {
-        if let Some(Value::String(text)) = details.get_mut("stack") {
-            *text = stack::mapped(text, script);
+        for (name, value) in details.as_object_mut().into_iter().flatten() {
+            if let Value::String(text) = value {
+                *text = if name == "stack" { stack::mapped(text, script) } else { stack::storable(text) };
+            }
         }
         details
     });

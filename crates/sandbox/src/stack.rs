@@ -10,14 +10,21 @@ const SCHEME: &str = "tool:///";
 /// Scripts of the worker itself.
 const OWN: [&str; 2] = ["ext:", "sandbox:"];
 
-/// The text with the tool's positions as its author knows them, and without the worker's own frames.
+/// The text with the tool's positions as its author knows them, without the worker's own frames, and without the one
+/// character that records cannot hold.
 pub fn mapped(text: &str, script: &Script) -> String {
+    let text = &storable(text);
     if !text.contains(SCHEME) && !text.contains("    at ") {
         return text.to_owned();
     }
     let lines: Vec<Cow<'_, str>> =
         text.lines().filter(|line| !is_own_frame(line)).map(|line| map_line(line, script)).collect();
     lines.join("\n")
+}
+
+/// The text with U+FFFD for U+0000.
+pub fn storable(text: &str) -> String {
+    text.replace('\0', "\u{FFFD}")
 }
 
 fn is_own_frame(line: &str) -> bool {

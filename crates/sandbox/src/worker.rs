@@ -144,10 +144,15 @@ pub struct Death {
 }
 
 impl Death {
-    /// The engine and the allocator abort when memory ends, and the kernel kills.
+    /// Somebody else killed it.
+    pub fn is_killed(&self) -> bool {
+        self.status.signal() == Some(nix::libc::SIGKILL)
+    }
+
+    /// The engine and the allocator abort when memory ends.
     pub fn is_out_of_memory(&self) -> bool {
-        use nix::libc::{SIGABRT, SIGILL, SIGKILL, SIGTRAP};
-        self.status.signal().is_some_and(|signal| [SIGABRT, SIGTRAP, SIGILL, SIGKILL].contains(&signal))
+        use nix::libc::{SIGABRT, SIGILL, SIGTRAP};
+        self.status.signal().is_some_and(|signal| [SIGABRT, SIGTRAP, SIGILL].contains(&signal))
             || self.words.contains("out of memory")
     }
 }

@@ -3,10 +3,16 @@ import { primordials } from "ext:core/mod.js";
 import { op_sandbox_api } from "ext:core/ops";
 import { opError } from "ext:sandbox/op_error.js";
 
-const { JSONParse, JSONStringify, NumberIsSafeInteger, ObjectFreeze, ObjectKeys, TypeError } = primordials;
+const { JSONParse, JSONStringify, NumberIsSafeInteger, ObjectFreeze, ObjectKeys, StringPrototypeIsWellFormed, TypeError } = primordials;
 
 async function call(method, parameters) {
-  const answer = JSONParse(await op_sandbox_api(JSONStringify({ method, ...parameters })));
+  const json = JSONStringify({ method, ...parameters }, (key, value) => {
+    if (!StringPrototypeIsWellFormed(key) || (typeof value === "string" && !StringPrototypeIsWellFormed(value))) {
+      throw new TypeError(`${method}: ${JSONStringify(key)}: the text has half a character (a lone surrogate)`);
+    }
+    return value;
+  });
+  const answer = JSONParse(await op_sandbox_api(json));
   if (answer.err !== undefined) throw opError(answer.err);
   return answer.ok;
 }

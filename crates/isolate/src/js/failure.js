@@ -3,13 +3,14 @@ import { primordials } from "ext:core/mod.js";
 import { inspectArgs } from "ext:sandbox/console.js";
 import { opErrorName } from "ext:sandbox/op_error.js";
 
-const { String, StringPrototypeSlice } = primordials;
+const { String, StringPrototypeSlice, StringPrototypeToWellFormed } = primordials;
 
 const MAX_MESSAGE = 10_000;
 const MAX_STACK = 20_000;
 
+/** Not too long, and without the halves of characters that no message can carry. */
 function bounded(text, most) {
-  return text.length > most ? `${StringPrototypeSlice(text, 0, most)}...` : text;
+  return StringPrototypeToWellFormed(text.length > most ? `${StringPrototypeSlice(text, 0, most)}...` : text);
 }
 
 function read(value, key) {

@@ -1,5 +1,5 @@
 // Errors that stand for an op which the parent did not do.
-import { primordials } from "ext:core/mod.js";
+import { core, primordials } from "ext:core/mod.js";
 
 const { Error, ObjectDefineProperty, SafeWeakMap, TypeError, WeakMapPrototypeGet, WeakMapPrototypeSet } = primordials;
 
@@ -21,6 +21,12 @@ function opError({ name, message }) {
 /** The name that the parent gave, when `error` is one of these, whatever the tool did to it. */
 function opErrorName(error) {
   return typeof error === "object" && error !== null ? WeakMapPrototypeGet(refused, error) : undefined;
+}
+
+// What breaks a body off comes as an error of the engine's host, by its name.
+const NAMES = ["PermissionDenied", "NotFound", "InvalidArguments", "VersionConflict", "ResourceExhausted", "Unavailable"];
+for (let i = 0; i < NAMES.length; i++) {
+  core.registerErrorBuilder(NAMES[i], (message) => opError({ name: NAMES[i], message }));
 }
 
 export { opError, opErrorName };

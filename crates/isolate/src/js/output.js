@@ -8,11 +8,15 @@ const {
   ArrayPrototype,
   ArrayPrototypePop,
   ArrayPrototypePush,
+  BooleanPrototype,
+  DatePrototype,
   ErrorPrototype,
   JSONStringify,
   MapPrototype,
   NumberIsFinite,
+  NumberPrototype,
   ObjectGetPrototypeOf,
+  ObjectKeys,
   ObjectPrototype,
   ObjectPrototypeIsPrototypeOf,
   PromisePrototype,
@@ -20,6 +24,9 @@ const {
   RegExpPrototypeExec,
   SafeRegExp,
   SetPrototype,
+  StringPrototype,
+  StringPrototypeIncludes,
+  StringPrototypeIsWellFormed,
   WeakMapPrototype,
   WeakSetPrototype,
 } = primordials;
@@ -34,6 +41,10 @@ const NO_JSON = [
   [RegExpPrototype, "a RegExp", "its source"],
   [ArrayBufferPrototype, "an ArrayBuffer", "base64 text"],
 ];
+/** Objects that JSON turns into what they hold. */
+const BOXED = [NumberPrototype, StringPrototype, BooleanPrototype];
+/** Objects and arrays around a value. The record around the result adds some, and its readers take 127. */
+const MAX_DEPTH = 100;
 const IDENTIFIER = new SafeRegExp(/^[A-Za-z_$][\w$]*$/);
 
 /** A result that JSON cannot carry. */
@@ -55,8 +66,24 @@ function pathTo(keys, key) {
   return path;
 }
 
+function badText(text) {
+  if (!StringPrototypeIsWellFormed(text)) return "half a character (a lone surrogate) is no JSON; use text.toWellFormed()";
+  return StringPrototypeIncludes(text, "\0") ? "the character U+0000 cannot be kept in a record; leave it out" : null;
+}
+
+/** An object of which JSON would leave nothing. */
+function isHollow(value) {
+  if (ArrayIsArray(value) || ObjectKeys(value).length > 0 || typeof value.toJSON === "function") return false;
+  for (let i = 0; i < BOXED.length; i++) {
+    if (ObjectPrototypeIsPrototypeOf(BOXED[i], value)) return false;
+  }
+  return true;
+}
+
 function refusal(value, inArray, isTop) {
   switch (typeof value) {
+    case "string":
+      return badText(value);
     case "undefined":
       if (isTop) return "execute returned undefined; return null when there is no result";
       return inArray ? "undefined in an array is no JSON; use null" : null;
@@ -76,7 +103,8 @@ function refusal(value, inArray, isTop) {
         const { 0: kind, 1: name, 2: instead } = NO_JSON[i];
         if (ObjectPrototypeIsPrototypeOf(kind, value)) return `${name} is no JSON; return ${instead}`;
       }
-      return ArrayBufferIsView(value) ? "bytes are no JSON; return an array of numbers or base64 text" : null;
+      if (ArrayBufferIsView(value)) return "bytes are no JSON; return an array of numbers or base64 text";
+      return isHollow(value) ? "an object of a class, without members of its own, is no JSON; return a plain object" : null;
     }
     default:
       return null;
@@ -96,9 +124,15 @@ function stringify(result) {
     const isTop = holders.length === 0;
     const inArray = !isTop && ArrayIsArray(this);
     const step = inArray ? +key : key;
-    const why = refusal(value, inArray, isTop);
+    let why = typeof step === "string" ? badText(step) : null;
+    why ??= refusal(value, inArray, isTop);
+    // By now toJSON has made null of it.
+    if (value === null && ObjectPrototypeIsPrototypeOf(DatePrototype, this[key])) why = "an invalid Date is no JSON";
     if (why !== null) throw new Invalid(why, pathTo(keys, step));
     if (typeof value === "object" && value !== null) {
+      if (holders.length >= MAX_DEPTH) {
+        throw new Invalid(`nested too deeply: at most ${MAX_DEPTH} objects and arrays in each other`, pathTo(keys, step));
+      }
       for (let i = 0; i < holders.length; i++) {
         if (holders[i] === value) throw new Invalid("a cycle is no JSON", pathTo(keys, step));
       }

@@ -34,7 +34,7 @@ impl AnswerBody {
         if incoming.rest.is_empty() {
             match incoming.receiver.recv().await {
                 None => return Ok(BufView::empty()),
-                Some(Err(error)) => return Err(JsErrorBox::type_error(error.message)),
+                Some(Err(error)) => return Err(JsErrorBox::new(error.name, error.message)),
                 Some(Ok(piece)) => {
                     // What was read may be followed by as much again.
                     let _ = self.link.send_frame(&Frame::credit(self.call, self.op, piece.len()));

@@ -55,6 +55,21 @@ fn whatever_is_thrown_is_told() {
 }
 
 #[test]
+fn text_that_no_record_holds_is_mended_in_messages() {
+    for odd in ["\\u0000", "\\ud800"] {
+        let outcome = execute(&format!("console.log('a{odd}b'); return 1"), Value::Null);
+        assert_eq!((outcome.result.unwrap(), outcome.console[0].message.as_str()), (json!(1), "a\u{FFFD}b"));
+        let failure = failure(&format!("const e = new Error('a{odd}b'); e.name = 'N{odd}'; throw e"));
+        assert_eq!((failure.code, failure.message.as_str()), (ErrorCode::ExecutionFailed, "N\u{FFFD}: a\u{FFFD}b"));
+        let details = failure.details.unwrap();
+        assert_eq!(details["name"], "N\u{FFFD}");
+        assert!(!details.to_string().contains("\\u0000"), "{details}");
+    }
+    let refused = failure("await context.api.createBreadcrumb({ title: 'a\\ud800b' })");
+    assert!(refused.message.starts_with("TypeError: createBreadcrumb: \"title\""), "{refused}");
+}
+
+#[test]
 fn hostile_errors_do_no_harm() {
     let hostile = [
         "throw { get message() { throw new Error('inner') }, get stack() { throw 1 } }",

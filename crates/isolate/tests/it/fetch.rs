@@ -82,6 +82,10 @@ impl World for Net {
                 let pieces = [Ok(Bytes::from("part")), Err(OpError::new("TypeError", "the line went dead"))];
                 Ok(answer(200, futures::stream::iter(pieces).boxed()))
             }
+            "/endless" => {
+                let pieces = [Ok(Bytes::from("part")), Err(OpError::new("ResourceExhausted", "more than 10 bytes"))];
+                Ok(answer(200, futures::stream::iter(pieces).boxed()))
+            }
             "/hang" => {
                 let _guard = LetGo(self.let_go.clone());
                 std::future::pending().await
@@ -114,6 +118,18 @@ fn run_with(net: Arc<Net>, body: &str) -> Result<Value, breadcrumb::ToolFailure>
 
 fn run(body: &str) -> Result<Value, breadcrumb::ToolFailure> {
     run_with(Arc::default(), body)
+}
+
+#[test]
+fn a_body_past_its_limit_exhausts_the_tools_resources() {
+    for body in [
+        "return await (await fetch('https://h/endless')).text()",
+        "const all = []; for await (const piece of (await fetch('https://h/endless')).body) all.push(piece.length)",
+    ] {
+        let failure = run(body).unwrap_err();
+        assert_eq!(failure.code, ErrorCode::ResourceExhausted, "{body}: {failure}");
+        assert!(failure.message.contains("more than 10 bytes"), "{failure}");
+    }
 }
 
 #[test]

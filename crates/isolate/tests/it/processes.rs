@@ -65,6 +65,19 @@ async fn waiting(sandbox: &Sandbox, gate: &Arc<Gate>, call: Invocation) -> Resul
 
 #[test]
 fn a_worker_killed_in_the_middle_ends_only_its_call() {
+    let failure = killed_by(nix::sys::signal::Signal::SIGTERM);
+    assert_eq!(failure.code, ErrorCode::ExecutionFailed);
+    assert!(failure.message.contains("died"), "{failure}");
+}
+
+#[test]
+fn a_worker_that_somebody_killed_did_not_run_out_of_memory() {
+    let failure = killed_by(nix::sys::signal::Signal::SIGKILL);
+    assert_eq!((failure.code, failure.is_retryable), (ErrorCode::ExecutionFailed, true));
+    assert!(failure.message.contains("was killed"), "{failure}");
+}
+
+fn killed_by(signal: nix::sys::signal::Signal) -> breadcrumb::ToolFailure {
     block_on(async {
         let before = workers();
         let sandbox = start(small).await;
@@ -73,18 +86,16 @@ fn a_worker_killed_in_the_middle_ends_only_its_call() {
             gate.reached.notified().await;
             let mine: Vec<u32> = workers().difference(&before).copied().collect();
             for pid in mine {
-                let _ =
-                    nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), nix::sys::signal::Signal::SIGTERM);
+                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), signal);
             }
         };
         let (result, ()) = tokio::join!(waiting(&sandbox, &gate, invocation(&function(WAITS), Value::Null)), kill);
         let failure = result.unwrap_err();
-        assert_eq!(failure.code, ErrorCode::ExecutionFailed);
-        assert!(failure.message.contains("died"), "{failure}");
         let next = run_in(&sandbox, invocation(&function("return 'next'"), Value::Null)).await;
         assert_eq!(next.result.unwrap(), "next");
         sandbox.close().await;
-    });
+        failure
+    })
 }
 
 #[test]
