@@ -114,9 +114,12 @@ fn public_address(address: IpAddr) -> Result<(), String> {
     }
 }
 
-/// Outside of every special-purpose block.
+/// Outside of every special-purpose block. Whatever the egress gate refuses to dial must be refused here too, so that
+/// an author learns of it early.
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
+    // The address at which Azure serves machines their own agent; it stands in a public block.
+    let is_metadata = address == Ipv4Addr::new(168, 63, 129, 16);
     let special = matches!(
         (a, b, c),
         (0 | 10 | 127 | 224.., ..)
@@ -130,20 +133,18 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
             | (198, 51, 100)
             | (203, 0, 113)
     );
-    !special
+    !special && !is_metadata
 }
 
-/// Global unicast, and not a tunnel to an IPv4 address that is not public.
+/// Global unicast, and neither a tunnel nor another spelling of an IPv4 address that is not public.
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let s = address.segments();
     let v4 = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match s {
-        // IPv4-mapped, the translation prefix, and 6to4 carry an IPv4 address.
-        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
-            is_public_v4(v4(high, low))
-        }
-        // Teredo and the documentation blocks are no place to go.
-        [0x2001, 0..=0x01ff | 0x0db8, ..] => false,
+        // IPv4-mapped, and the translation prefix, carry an IPv4 address.
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => is_public_v4(v4(high, low)),
+        // Teredo, 6to4 and the documentation blocks are no place to go.
+        [0x2001, 0..=0x01ff | 0x0db8, ..] | [0x2002, ..] => false,
         [first, ..] => (0x2000..=0x3ffe).contains(&first),
     }
 }
