@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use breadcrumb::{Implementation, ToolDefinition};
+use breadcrumb::{Implementation, Limits, ToolDefinition};
 
 use crate::{Author, Finding, Report, code, examples, permissions};
 
@@ -20,10 +20,7 @@ pub fn tool_as(definition: &ToolDefinition, author: Author) -> Report {
     }
     permissions::check(&definition.permissions, author, &mut report);
     examples::check(definition, &mut report);
-    if let Err(violations) = definition.limits.check() {
-        let found = violations.0.into_iter();
-        report.errors.extend(found.map(|found| Finding::new("limits", found.field, found.message)));
-    }
+    check_limits(&definition.limits, &mut report);
     check_secrets(&definition.required_secrets, &mut report);
     check_bootstrap(definition, &mut report);
     report
@@ -34,6 +31,21 @@ fn check_description(definition: &ToolDefinition, report: &mut Report) {
         let message = "must say what the tool does: agents choose tools by it";
         let finding = Finding::new("description", "description", message);
         if definition.is_code() { report.error(finding) } else { report.warning(finding) }
+    }
+}
+
+fn check_limits(limits: &Limits, report: &mut Report) {
+    if let Err(violations) = limits.check() {
+        let found = violations.0.into_iter();
+        report.errors.extend(found.map(|found| Finding::new("limits", found.field, found.message)));
+    }
+    if limits.cpu_percent < 100 {
+        let message = format!(
+            "is {}, but no executor enforces a share of the processor yet: a call may use a whole one; timeout_ms is \
+             what ends it",
+            limits.cpu_percent
+        );
+        report.warning(Finding::new("cpu-percent", "limits.cpu_percent", message));
     }
 }
 

@@ -112,6 +112,25 @@ fn the_operators_own_tools_are_warned_where_others_are_refused() {
 }
 
 #[test]
+fn a_share_of_the_processor_is_told_to_be_no_promise_yet() {
+    let report = tool(&definition(json!({ "limits": { "cpu_percent": 50 } })));
+    assert_eq!((short(&report.errors), short(&report.warnings)), (vec![], vec![("cpu-percent", "limits.cpu_percent")]));
+    let report = tool(&definition(json!({ "limits": { "cpu_percent": 100 } })));
+    assert_eq!((report.errors, report.warnings), (vec![], vec![]));
+}
+
+#[test]
+fn code_that_no_engine_loads_is_told_with_its_place() {
+    let execute = "export async function execute() { return {}; }\n";
+    for line in [execute, "export { nope };", "const re = /(/;", "const re = /[b-a]/u;"] {
+        let code = json!({ "language": "typescript", "source": format!("{execute}{line}") });
+        let report = tool(&definition(json!({ "code": code })));
+        assert_eq!(short(&report.errors), [("syntax", "code.source")], "{line}: {:?}", report.errors);
+        assert!(report.errors[0].line.is_some() && report.errors[0].column.is_some(), "{line}");
+    }
+}
+
+#[test]
 fn a_legacy_tool_names_its_own_fields() {
     let context = json!({
         "name": "old",
