@@ -57,6 +57,8 @@ impl fmt::Display for Finding {
 pub struct Report {
     /// The tool is not offered while there is one.
     pub errors: Vec<Finding>,
+    /// What would be better, or does less than its author may think; the tool is offered all the same. A property
+    /// without a description is a warning. `bootstrap-breadcrumbs/README.md` lists every rule.
     pub warnings: Vec<Finding>,
 }
 
