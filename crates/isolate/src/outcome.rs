@@ -28,6 +28,8 @@ struct Thrown {
     name: String,
     message: String,
     stack: Option<String>,
+    /// The errors that led to this one, nearest first.
+    cause: Option<String>,
     /// The name of the parent's refusal, when the tool let it through.
     op: Option<String>,
 }
@@ -72,6 +74,7 @@ pub fn from_engine(error: &CoreError) -> CallResult {
             name: js.name.clone().unwrap_or_else(|| "Error".into()),
             message: js.message.clone().unwrap_or_else(|| js.exception_message.clone()),
             stack: with_place(js),
+            cause: None,
             op: None,
         }),
         _ => failed(ErrorCode::ExecutionFailed, error.to_string()),
@@ -104,8 +107,9 @@ fn from_thrown(thrown: Thrown) -> CallResult {
         name => format!("{name}: {}", thrown.message),
     };
     let mut details = json!({ "name": thrown.name });
-    if let (Some(stack), Some(details)) = (thrown.stack, details.as_object_mut()) {
-        details.insert("stack".into(), stack.into());
+    if let Some(details) = details.as_object_mut() {
+        details.extend(thrown.stack.map(|stack| ("stack".into(), stack.into())));
+        details.extend(thrown.cause.map(|cause| ("cause".into(), cause.into())));
     }
     CallResult::Failed(Failed { code, message, details: Some(details) })
 }

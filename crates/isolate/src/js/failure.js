@@ -7,6 +7,7 @@ const { String, StringPrototypeSlice, StringPrototypeToWellFormed } = primordial
 
 const MAX_MESSAGE = 10_000;
 const MAX_STACK = 20_000;
+const MAX_CAUSES = 5;
 
 /** Not too long, and without the halves of characters that no message can carry. */
 function bounded(text, most) {
@@ -15,6 +16,7 @@ function bounded(text, most) {
 
 function read(value, key) {
   try {
+    if (value === null || value === undefined) return undefined;
     const found = value[key];
     return typeof found === "string" ? found : undefined;
   } catch {
@@ -30,7 +32,28 @@ function shown(value) {
   }
 }
 
-/** `{name, message, stack, op}`: texts, the last two perhaps undefined. */
+function causeOf(value) {
+  try {
+    return (typeof value === "object" || typeof value === "function") && value !== null ? value.cause : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** The errors that led to this one, nearest first, as one text; undefined without any. */
+function causes(thrown) {
+  let text;
+  let cause = causeOf(thrown);
+  for (let i = 0; i < MAX_CAUSES && cause !== undefined; i++) {
+    const message = read(cause, "message");
+    const one = message === undefined ? shown(cause) : `${read(cause, "name") ?? "object"}: ${message}`;
+    text = text === undefined ? one : `${text}; caused by ${one}`;
+    cause = causeOf(cause);
+  }
+  return text === undefined ? undefined : bounded(text, MAX_MESSAGE);
+}
+
+/** `{name, message, stack, cause, op}`: texts, the last three perhaps undefined. */
 function describe(thrown) {
   const isObject = (typeof thrown === "object" || typeof thrown === "function") && thrown !== null;
   if (!isObject) {
@@ -42,6 +65,7 @@ function describe(thrown) {
     name: bounded(read(thrown, "name") ?? "object", 200),
     message: bounded(message ?? shown(thrown), MAX_MESSAGE),
     stack: stack === undefined ? undefined : bounded(stack, MAX_STACK),
+    cause: causes(thrown),
     op: opErrorName(thrown),
   };
 }

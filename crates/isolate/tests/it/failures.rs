@@ -70,6 +70,18 @@ fn text_that_no_record_holds_is_mended_in_messages() {
 }
 
 #[test]
+fn what_led_to_an_error_is_told_with_it() {
+    let failure = failure(
+        "const first = new RangeError('first'); throw new Error('last', { cause: new Error('middle', { cause: first }) })",
+    );
+    assert_eq!(failure.details.unwrap()["cause"], "Error: middle; caused by RangeError: first");
+    assert_eq!(
+        execute("const e = new Error('round'); e.cause = e; throw e", Value::Null).result.unwrap_err().message,
+        "round"
+    );
+}
+
+#[test]
 fn hostile_errors_do_no_harm() {
     let hostile = [
         "throw { get message() { throw new Error('inner') }, get stack() { throw 1 } }",
