@@ -110,9 +110,9 @@ fn a_kind_of_ttl_that_is_not_enforced_is_refused() {
 #[test]
 fn changes_replace_what_they_name_and_leave_the_rest() {
     let changes = BreadcrumbChanges { context: Some(object(json!({"b": 2}))), ..BreadcrumbChanges::default() };
-    let changed = changes.applied_to(&stored()).unwrap();
-    assert_eq!(changed.context, object(json!({"b": 2})));
-    assert_eq!((changed.title.as_str(), changed.tags.as_slice()), ("A note", &["note".to_owned()][..]));
+    let record = changes.applied_to(&stored()).unwrap();
+    assert_eq!(record.context, object(json!({"b": 2})));
+    assert_eq!((record.title.as_str(), record.tags.as_slice()), ("A note", &["note".to_owned()][..]));
 }
 
 #[test]
