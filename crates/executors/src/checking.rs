@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 /// What a tool's code may take before `execute` is called, in milliseconds, however much its calls may take.
 const MAX_LOAD_MS: u64 = 5_000;
+const MIN_LOAD_MS: u64 = 1_000;
 /// How long to wait for a worker. When all are busy, a version is offered without this check.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -25,7 +26,8 @@ pub async fn check(
     script: Arc<Script>,
     mut limits: Limits,
 ) -> Result<(), ToolFailure> {
-    limits.timeout_ms = limits.timeout_ms.min(MAX_LOAD_MS);
+    // A tool that is quick in a call may be made of much code: its own limit is not for loading.
+    limits.timeout_ms = limits.timeout_ms.clamp(MIN_LOAD_MS, MAX_LOAD_MS);
     let invocation = Invocation {
         task: Task::Check,
         owner_id,

@@ -1,4 +1,4 @@
-//! The default tenant, and the agents that the program itself acts as.
+//! The tenant, and the agents that the program itself acts as.
 
 use breadcrumb::{AgentInfo, Identity, NewAgent, Role, StoreError, Tenancy};
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 /// The tenant that a fresh installation has.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// Who acts in the default tenant.
+/// Who acts in a tenant for the program itself.
 #[derive(Debug, Clone)]
 pub struct Agents {
     /// The person at the terminal: the token in the data folder is theirs.
@@ -18,8 +18,9 @@ pub struct Agents {
 }
 
 impl Agents {
-    pub async fn ensure(tenancy: &dyn Tenancy) -> Result<Self, StoreError> {
-        let tenant = tenancy.ensure_tenant(DEFAULT_TENANT).await?;
+    /// The agents of this tenant, all made where they are not there yet.
+    pub async fn ensure(tenancy: &dyn Tenancy, tenant: &str) -> Result<Self, StoreError> {
+        let tenant = tenancy.ensure_tenant(tenant).await?;
         let agent = |name, roles: &'static [Role]| ensure(tenancy, tenant.id, name, roles);
         Ok(Self {
             first: agent("first", &Role::ALL).await?,

@@ -8,6 +8,7 @@ use postgres::{DataLock, Postgres, PostgresOptions};
 use sqlx::{Connection, PgConnection};
 use store::{SecretsKey, Store, StoreOptions};
 
+use super::agents::DEFAULT_TENANT;
 use crate::progress::Progress;
 
 #[derive(Debug, Clone, Args)]
@@ -20,6 +21,10 @@ pub struct DatabaseOptions {
     #[arg(long, env = "RCRT_DATABASE_CONNECTIONS", default_value_t = 20, value_name = "N",
         value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub database_connections: u32,
+
+    /// The tenant whose agents this process makes and acts as; made if it is not there
+    #[arg(long, env = "RCRT_TENANT", default_value = DEFAULT_TENANT, value_name = "NAME")]
+    pub tenant: String,
 }
 
 /// The role that row-level security holds for.

@@ -26,7 +26,7 @@ pub struct System {
 }
 
 impl System {
-    /// The database, the store, and the agents of the default tenant.
+    /// The database, the store, and the agents of the tenant.
     pub async fn open_store(
         &mut self,
         folder: DataFolder,
@@ -42,7 +42,7 @@ impl System {
         };
         used.write(&data)?;
         self.postgres = Some(used);
-        let agents = Agents::ensure(&*database.store).await.context("the default tenant cannot be set up")?;
+        let agents = Agents::ensure(&*database.store, &options.tenant).await.context("the tenant cannot be set up")?;
         self.agents = Some(agents);
         Ok(())
     }

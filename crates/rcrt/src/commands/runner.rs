@@ -57,7 +57,8 @@ impl Runner {
                 let keys = Keys::load(&config.data)?;
                 let store = assembly::open_store(url.clone(), keys.secrets, &self.database, &progress).await?;
                 parts.store = Some(store.clone());
-                let agents = Agents::ensure(&*store).await.context("the default tenant cannot be set up")?;
+                let agents =
+                    Agents::ensure(&*store, &self.database.tenant).await.context("the tenant cannot be set up")?;
                 progress.done();
                 seeder = Some(agents.seeder.agent_id);
                 store.acting_as(agents.runner)

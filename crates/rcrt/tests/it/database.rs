@@ -35,6 +35,27 @@ async fn up_works_on_another_postgres_and_doctor_names_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn two_tenants_of_one_database_do_not_see_each_other() {
+    let database = TestDatabase::empty().await;
+    let folder = TempDir::new().unwrap();
+    let up = |tenant: &str| {
+        let arguments = ["up", "--listen", "127.0.0.1:0", "--database-url", &database.admin_url, "--tenant", tenant];
+        Running::start(&folder.path().join(tenant), &arguments)
+    };
+    let (ours, theirs) = (up("ours"), up("theirs"));
+    let made = ours.json(&["crumb", "create", r#"{"title": "Ours", "tags": ["note"]}"#]);
+    let id = made["id"].as_str().unwrap();
+    ours.run(&["crumb", "get", id]).ends_with(0);
+    theirs.run(&["crumb", "get", id]).ends_with(3);
+    assert_eq!(theirs.json(&["crumb", "list", "--tag", "note"]), serde_json::json!([]));
+    theirs.run(&["call", "echo", r#"{"message": "hi"}"#]).ends_with(0);
+    for up in [ours, theirs] {
+        let (status, stderr) = up.stop();
+        assert_eq!(status.code(), Some(0), "{stderr}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn doctor_misses_pgvector() {
     let database = TestDatabase::empty().await;
     let mut connection = PgConnection::connect(&database.admin_url).await.unwrap();
