@@ -11,6 +11,8 @@ use crate::{MAX_RECORD_BYTES, Selector, Violations};
 
 /// Rows of a list when the caller names no limit.
 pub const DEFAULT_PAGE: u32 = 100;
+/// The most tags of one record.
+pub const MAX_TAGS: usize = 100;
 /// The most rows one list call returns.
 pub const MAX_PAGE: u32 = 1000;
 
@@ -253,10 +255,19 @@ impl NewBreadcrumb {
         }
     }
 
-    /// SHA-256 of the canonical request body, in hex: tells whether a repeated `Idempotency-Key` means the same.
+    /// SHA-256 of the canonical request body, in hex: tells whether a repeated `Idempotency-Key` means the same. Where a
+    /// request stands in its caller's trace does not count: a repetition is another step there.
     pub fn fingerprint(&self) -> String {
-        let text = serde_json::to_vec(self).unwrap_or_default();
-        hex(&Sha256::digest(text))
+        let is_traced = self.schema_name.as_deref() == Some(crate::schema_names::TOOL_REQUEST)
+            && self.context.contains_key("traceparent");
+        let text = if is_traced {
+            let mut untraced = self.clone();
+            untraced.context.shift_remove("traceparent");
+            serde_json::to_vec(&untraced)
+        } else {
+            serde_json::to_vec(self)
+        };
+        hex(&Sha256::digest(text.unwrap_or_default()))
     }
 }
 
@@ -400,8 +411,8 @@ pub struct TextSearch {
 }
 
 fn check_tags(found: &mut Violations, tags: &[String]) {
-    if tags.len() > 100 {
-        found.add("tags", format!("has {} entries; at most 100 are allowed", tags.len()));
+    if tags.len() > MAX_TAGS {
+        found.add("tags", format!("has {} entries; at most {MAX_TAGS} are allowed", tags.len()));
     }
     for (index, tag) in tags.iter().enumerate() {
         found.text(&format!("tags[{index}]"), tag, 200);

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::Breadcrumb;
+use crate::{Breadcrumb, Profiles};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -68,7 +68,16 @@ pub struct Claim {
     /// Which attempt this would be, from 1.
     pub attempt: u32,
     pub request: Breadcrumb,
+    /// Of whoever wrote the request, and of the calls that led to it, as they stood when it was written.
+    #[serde(default)]
+    pub profiles: Profiles,
+    /// Milliseconds until the request's deadline, at the moment of the claim and by the database's clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_left_ms: Option<u64>,
     pub queued_at: DateTime<Utc>,
+    /// Since when this attempt could have been claimed: a retry waits for its time.
+    #[serde(default)]
+    pub ready_at: Option<DateTime<Utc>>,
 }
 
 /// What a heartbeat learns about one lease.

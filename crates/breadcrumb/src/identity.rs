@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Breadcrumbs, StoreError};
+use crate::{Breadcrumbs, Profile, StoreError};
 
 /// What an agent may do. Roles add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -54,6 +54,7 @@ pub struct Identity {
     pub owner_id: Uuid,
     pub agent_id: Uuid,
     pub roles: Vec<Role>,
+    pub profile: Profile,
 }
 
 impl Identity {
@@ -75,6 +76,9 @@ pub struct AgentInfo {
     pub owner_id: Uuid,
     pub name: String,
     pub roles: Vec<Role>,
+    /// Which tools are kept from it; as it was made, for good.
+    #[serde(default)]
+    pub profile: Profile,
     pub created_at: DateTime<Utc>,
 }
 
@@ -84,6 +88,9 @@ pub struct NewAgent {
     /// Unique in its tenant; 1 to 200 characters.
     pub name: String,
     pub roles: Vec<Role>,
+    /// `main` when absent.
+    #[serde(default)]
+    pub profile: Profile,
 }
 
 /// A new agent with its key. The key is shown this once; the store keeps only a hash.

@@ -4,39 +4,60 @@
 //! This crate does no I/O. It deliberately does not know Postgres, HTTP, V8, or who is listening: the store and the
 //! HTTP client implement [`Breadcrumbs`], the server and the runner only ever see the trait.
 
+mod annotations;
 mod breadcrumb;
 mod call;
+pub mod catalog;
 mod check;
 mod event;
+mod host;
 mod identity;
-mod limits;
+pub mod limits;
+mod nearest;
 mod permissions;
+pub mod profile;
+mod public_address;
 mod secret;
+mod secret_lack;
 mod selector;
 mod store;
 mod tool_definition;
 mod tool_request;
 mod tool_response;
+mod tool_source;
+mod traceparent;
 
+pub use annotations::Annotations;
 pub use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Created,
-    DEFAULT_PAGE, MAX_PAGE, NewBreadcrumb, Sensitivity, TextSearch, TtlType, Visibility,
+    DEFAULT_PAGE, MAX_PAGE, MAX_TAGS, NewBreadcrumb, Sensitivity, TextSearch, TtlType, Visibility,
 };
 pub use call::{Call, CallState, Claim, ClaimRequest, HeldLease, Lease, LeaseStatus, Release};
+pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
 pub use check::{MAX_RECORD_BYTES, Violation, Violations};
 pub use event::{Event, EventKind, EventNumber, EventStream};
+pub use host::{Host, HostEntry, HostError, is_web_port};
 pub use identity::{AgentInfo, Identity, NewAgent, NewAgentKey, Role, Tenancy, TenantInfo};
-pub use limits::{Limits, MAX_TIMEOUT_MS};
+pub use limits::{Bound, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_TIMEOUT_MS};
+pub use nearest::nearest_names;
 pub use permissions::{Grant, NetPermission, Permissions};
-pub use secret::{NewSecret, SecretInfo};
+pub use profile::{Profile, Profiles};
+pub use public_address::{Purpose, reached_address, special_purpose};
+pub use secret::{
+    GrantedTool, MAX_SECRET_BYTES, MAX_SECRET_HOSTS, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo,
+    check_opaque_length, is_secret_name, secret_hosts,
+};
+pub use secret_lack::SecretLack;
 pub use selector::{ContextMatch, ContextPath, MatchOp, Selector};
 pub use store::{Breadcrumbs, StoreError};
 pub use tool_definition::{
     Bootstrap, BootstrapMode, Example, Implementation, Isolation, Language, NativeImplementation, ToolCode,
     ToolDefinition,
 };
-pub use tool_request::ToolRequest;
+pub use tool_request::{MAX_DEADLINE_MS, RESULT_CHARS, ToolRequest};
 pub use tool_response::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse};
+pub use tool_source::ToolSource;
+pub use traceparent::{NoTraceparent, Traceparent};
 
 /// The schema names that the runtime itself reads or writes.
 pub mod schema_names {
@@ -50,4 +71,16 @@ pub mod schema_names {
     pub const TOOL_LEGACY: &str = "tool.v1";
     /// What a runner found wrong with a tool definition, for its author.
     pub const TOOL_ERROR: &str = "tool.error.v1";
+    /// The tools that are offered, as runners keep it.
+    pub const TOOL_CATALOG: &str = "tool.catalog.v1";
+    /// How far a running call is.
+    pub const TOOL_PROGRESS: &str = "tool.progress.v1";
+    /// How a family of tools is used, for agents.
+    pub const TOOL_GUIDE: &str = "tool.guide.v1";
+    /// One entry of a working memory.
+    pub const MEMORY_ENTRY: &str = "memory.entry.v1";
+    /// A task that runs by the clock.
+    pub const SCHEDULE: &str = "schedule.v1";
+    /// One fire of such a task.
+    pub const SCHEDULE_FIRED: &str = "schedule.fired.v1";
 }

@@ -7,23 +7,32 @@ use crate::Violations;
 
 /// The longest `timeout_ms` a tool may ask for: 15 minutes.
 pub const MAX_TIMEOUT_MS: u64 = 900_000;
+/// Processor time of one attempt in milliseconds, where the tool names none.
+pub const DEFAULT_CPU_MS: u64 = 10_000;
+/// Records that one call may create, change and delete, all together.
+pub const MAX_BREADCRUMBS_WRITTEN: u64 = 100;
+/// Bytes of JSON that one call may write into records, all together: 8 MiB.
+pub const MAX_BYTES_WRITTEN: u64 = 8 * 1024 * 1024;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Wall time of one attempt in milliseconds, 1 to 900,000. Default 30,000.
     pub timeout_ms: u64,
-    /// Heap of the call in MiB, 8 to 1,024. Default 128.
+    /// Memory of the call in MiB: heap, buffers, WebAssembly and strings together, 8 to 1,024. Default 128.
     pub memory_mb: u64,
-    /// Share of one processor in percent, 1 to 100. Default 100.
+    /// Share of one processor in percent, 1 to 100. Default 100. A tool that wants more is slowed down.
     pub cpu_percent: u64,
+    /// Processor time of one attempt in milliseconds, 1 to 900,000. Default 10,000. A tool that uses more is ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_ms: Option<u64>,
     /// How often a request may be tried in all, 1 to 10. Default 1: never run twice.
     pub max_attempts: u32,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { timeout_ms: 30_000, memory_mb: 128, cpu_percent: 100, max_attempts: 1 }
+        Self { timeout_ms: 30_000, memory_mb: 128, cpu_percent: 100, cpu_ms: None, max_attempts: 1 }
     }
 }
 
@@ -38,6 +47,7 @@ impl Limits {
         within("timeout_ms", self.timeout_ms, 1, MAX_TIMEOUT_MS);
         within("memory_mb", self.memory_mb, 8, 1024);
         within("cpu_percent", self.cpu_percent, 1, 100);
+        within("cpu_ms", self.cpu_ms(), 1, MAX_TIMEOUT_MS);
         within("max_attempts", u64::from(self.max_attempts), 1, 10);
         found.into_result()
     }
@@ -45,4 +55,32 @@ impl Limits {
     pub fn timeout(&self) -> std::time::Duration {
         std::time::Duration::from_millis(self.timeout_ms)
     }
+
+    /// The processor time that one attempt may use, in milliseconds.
+    pub fn cpu_ms(&self) -> u64 {
+        self.cpu_ms.unwrap_or(DEFAULT_CPU_MS)
+    }
+}
+
+/// A bound on a call, by the name under which its failure tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    TimeoutMs,
+    CpuMs,
+    MemoryMb,
+    InputBytes,
+    OutputBytes,
+    ConsoleBytes,
+    OpsInFlight,
+    BreadcrumbsWritten,
+    BytesWritten,
+}
+
+/// The bound that a call ran into. It stands in the failure's details as `{"limit": "memory_mb", "allowed": 128}`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LimitReached {
+    pub limit: Bound,
+    /// In the unit of the limit's name.
+    pub allowed: u64,
 }

@@ -1,21 +1,63 @@
-//! Secrets, as they are named; values leave the store only through an audited decryption.
+//! Secrets, as they are named, bound to hosts and granted to tools; values leave the store only through an audited
+//! decryption.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::Violations;
+use crate::{HostEntry, Violations};
+
+/// The fewest bytes of a value that tools may not read. Such a value is taken out of everything that comes back to a
+/// tool by exact match, and a shorter one stands in too much by chance.
+pub const MIN_OPAQUE_BYTES: usize = 8;
+/// The most bytes of a value.
+pub const MAX_SECRET_BYTES: usize = 65_536;
+/// The most hosts that one secret may be bound to.
+pub const MAX_SECRET_HOSTS: usize = 50;
 
 /// A secret without its value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct SecretInfo {
     pub id: Uuid,
     pub name: String,
-    /// Starts at 1 and grows with each rotation.
+    /// Starts at 1 and grows with each new value.
     pub version: i64,
+    /// Where the value may go, as `host`, `host:port` or `*.host`. To no host: to none.
+    pub hosts: Vec<String>,
+    /// Whether the code of a tool gets the value itself, and not only a handle for it.
+    pub readable: bool,
+    /// Who may use it, the oldest grant first.
+    pub tools: Vec<GrantedTool>,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
+}
+
+/// A tool that was given a secret. The grant belongs to the tool's record, and ends with it: another record that
+/// takes the name gets nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct GrantedTool {
+    /// The tool's record.
+    pub tool_id: Uuid,
+    /// The name that the record has now.
+    pub tool: String,
+    /// The record's version at the grant. An older one that runs in its place gets nothing: from the grant on only
+    /// curators change the record, so no code uses the secret that a curator has not given it to.
+    pub tool_version: i64,
+    pub granted_at: DateTime<Utc>,
+    /// The agent that gave it.
+    pub granted_by: Uuid,
+}
+
+impl SecretInfo {
+    pub fn is_granted_to(&self, tool_id: Uuid) -> bool {
+        self.grant_of(tool_id).is_some()
+    }
+
+    /// The grant that this tool's record has, if any.
+    pub fn grant_of(&self, tool_id: Uuid) -> Option<&GrantedTool> {
+        self.tools.iter().find(|granted| granted.tool_id == tool_id)
+    }
 }
 
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -23,35 +65,133 @@ pub struct SecretInfo {
 pub struct NewSecret {
     /// A letter or `_`, then letters, digits and `_`; at most 200 characters; unique in its tenant.
     pub name: String,
-    /// 1 to 65,536 bytes.
+    /// 1 to 65,536 bytes; at least 8 where tools may not read it.
     pub value: String,
+    /// Where the value may go: `api.example.com`, `api.example.com:8443`, `*.example.com`; at most 50.
+    #[serde(default)]
+    pub hosts: Vec<String>,
+    /// Whether the code of a tool gets the value itself. Default: no, it gets a handle.
+    #[serde(default)]
+    pub readable: bool,
+}
+
+/// What is to be different about a secret; the rest stays. Its grants stay in any case.
+#[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SecretChanges {
+    /// A new value in place of the old one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+    /// In place of all hosts that it is bound to; `[]` binds it to none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hosts: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub readable: Option<bool>,
 }
 
 impl NewSecret {
+    /// Bound to no host, and not readable.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
+        Self { name: name.into(), value: value.into(), hosts: Vec::new(), readable: false }
+    }
+
     pub fn check(&self) -> Result<(), Violations> {
         let mut found = Violations::default();
-        let mut characters = self.name.chars();
-        let starts_well = characters.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
-        if !starts_well || !characters.all(|c| c.is_ascii_alphanumeric() || c == '_') || self.name.len() > 200 {
+        if !is_secret_name(&self.name) {
             found.add("name", "must be a letter or _, then letters, digits and _, at most 200 in all");
         }
-        if let Err(more) = Self::check_value(&self.value) {
+        check_value(&self.value, self.readable, &mut found);
+        if let Err(more) = secret_hosts(&self.hosts) {
             found.0.extend(more.0);
         }
         found.into_result()
     }
+}
 
-    pub fn check_value(value: &str) -> Result<(), Violations> {
-        if (1..=65_536).contains(&value.len()) {
-            Ok(())
-        } else {
-            Err(Violations::one("value", "must have 1 to 65536 bytes"))
+impl SecretChanges {
+    /// A new value, and nothing else.
+    pub fn value(value: impl Into<String>) -> Self {
+        Self { value: Some(value.into()), ..Self::default() }
+    }
+
+    /// What can be told without the secret. Whether a value is long enough depends on whether tools may read it then,
+    /// which only the store knows.
+    pub fn check(&self) -> Result<(), Violations> {
+        let mut found = Violations::default();
+        if self == &Self::default() {
+            found.add("", "must have at least one of value, hosts and readable");
+        }
+        if let Some(value) = &self.value {
+            // Unless it is said otherwise, it may be readable: the store judges.
+            check_value(value, self.readable.unwrap_or(true), &mut found);
+        }
+        if let Some(Err(more)) = self.hosts.as_deref().map(secret_hosts) {
+            found.0.extend(more.0);
+        }
+        found.into_result()
+    }
+}
+
+/// A letter or `_`, then letters, digits and `_`; at most 200 characters.
+pub fn is_secret_name(name: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    name.len() <= 200 && name.chars().all(is_word) && name.starts_with(|c: char| !c.is_ascii_digit())
+}
+
+/// Refuses a value that is too short to be kept from tools.
+pub fn check_opaque_length(bytes: usize, field: &str) -> Result<(), Violations> {
+    if bytes >= MIN_OPAQUE_BYTES {
+        return Ok(());
+    }
+    let message = format!(
+        "has {bytes} bytes; a value that tools may not read needs at least {MIN_OPAQUE_BYTES}: take a longer one, or \
+         make it readable"
+    );
+    Err(Violations::one(field, message))
+}
+
+fn check_value(value: &str, readable: bool, found: &mut Violations) {
+    if !(1..=MAX_SECRET_BYTES).contains(&value.len()) {
+        found.add("value", "must have 1 to 65536 bytes");
+    } else if !readable && let Err(more) = check_opaque_length(value.len(), "value") {
+        found.0.extend(more.0);
+    }
+}
+
+/// The hosts that a secret is bound to, each in its one spelling and once, or what is wrong with which.
+pub fn secret_hosts(hosts: &[String]) -> Result<Vec<String>, Violations> {
+    if hosts.len() > MAX_SECRET_HOSTS {
+        let message = format!("has {} entries; at most {MAX_SECRET_HOSTS} are allowed", hosts.len());
+        return Err(Violations::one("hosts", message));
+    }
+    let mut found = Violations::default();
+    let mut read: Vec<String> = Vec::with_capacity(hosts.len());
+    for (index, host) in hosts.iter().enumerate() {
+        match HostEntry::parse(host).map(|entry| entry.to_string()) {
+            Ok(host) if read.contains(&host) => {}
+            Ok(host) => read.push(host),
+            Err(error) => found.add(format!("hosts[{index}]"), error.problem),
         }
     }
+    found.into_result().map(|()| read)
 }
 
 impl std::fmt::Debug for NewSecret {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("NewSecret").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("NewSecret")
+            .field("name", &self.name)
+            .field("hosts", &self.hosts)
+            .field("readable", &self.readable)
+            .finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for SecretChanges {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SecretChanges")
+            .field("value", &self.value.as_ref().map(|_| "…"))
+            .field("hosts", &self.hosts)
+            .field("readable", &self.readable)
+            .finish()
     }
 }

@@ -5,8 +5,8 @@ use uuid::Uuid;
 
 use crate::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Call, Claim, ClaimRequest,
-    Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretInfo, TextSearch,
-    Violations,
+    Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo,
+    TextSearch, Violations,
 };
 
 /// Why the store did not do what was asked. Nothing was changed.
@@ -76,6 +76,7 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError>;
 
     /// Deletes the record; with a version, only if it is at that one. A request that waits or runs is cancelled too.
+    /// [`StoreError::Forbidden`] where only a curator may change the record.
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError>;
 
     /// Newest change first.
@@ -123,14 +124,25 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     /// [`StoreError::Invalid`] on `name` when the tenant has a secret of that name.
     async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError>;
 
-    /// By name.
+    /// By name, each with its grants.
     async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError>;
 
-    /// Puts a new value in place of the old one.
-    async fn rotate_secret(&self, id: Uuid, value: String) -> Result<SecretInfo, StoreError>;
+    /// Changes what is named: the value, the hosts, whether tools may read it. The grants stay.
+    async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError>;
 
     async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError>;
 
-    /// The value. Who asked, when and why is written to the audit log in the same transaction.
-    async fn decrypt_secret(&self, id: Uuid, reason: &str) -> Result<String, StoreError>;
+    /// Lets a tool's record use the secret, for as long as that record exists. The same grant again changes nothing.
+    /// [`StoreError::NotFound`] when one of the two is not there, [`StoreError::Invalid`] on `tool_id` when the record
+    /// is no tool. From then on only a curator may change or delete the record: who writes a tool's code says what
+    /// becomes of the secret.
+    async fn grant_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError>;
+
+    /// Ends a grant: for every decryption from now on. [`StoreError::NotFound`] when there is none.
+    async fn revoke_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError>;
+
+    /// The value. Who asked, when, why and for which tool's record is written to the audit log in the same
+    /// transaction, in which the grant is looked at too: without one [`StoreError::Forbidden`]. Only a curator may ask
+    /// for no tool.
+    async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError>;
 }

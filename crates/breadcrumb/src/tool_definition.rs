@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::{Limits, Permissions, Selector, Violations, schema_names};
+use crate::{Annotations, Limits, Permissions, Selector, ToolSource, Violations, schema_names};
 
 /// A tool that can be offered, whatever runs it.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,9 +20,10 @@ pub struct ToolDefinition {
     pub output_schema: Value,
     pub permissions: Permissions,
     pub limits: Limits,
-    /// Names of the secrets that the tool may read.
+    /// Names of the secrets that the tool needs. It gets those that are granted to its record.
     pub required_secrets: Vec<String>,
     pub examples: Vec<Example>,
+    pub annotations: Annotations,
     /// Records that make the tool run when they appear.
     pub subscriptions: Vec<Selector>,
     pub ui_schema: Option<Value>,
@@ -34,6 +35,22 @@ pub struct ToolDefinition {
 pub enum Implementation {
     Code(ToolCode),
     Native(NativeImplementation),
+}
+
+impl Implementation {
+    pub fn source(&self) -> ToolSource {
+        match self {
+            Self::Code(_) => ToolSource::Sandbox,
+            Self::Native(native) => match native.kind.as_str() {
+                "http" | "rest" => ToolSource::Rest,
+                "mcp" => {
+                    let server = native.settings.get("server").and_then(Value::as_str).unwrap_or("unnamed");
+                    ToolSource::Mcp(server.to_owned())
+                }
+                _ => ToolSource::Native,
+            },
+        }
+    }
 }
 
 /// What a sandbox runs.
@@ -133,6 +150,7 @@ const CODE_FIELDS: &[&str] = &[
     "limits",
     "required_secrets",
     "examples",
+    "annotations",
     "subscriptions",
     "ui_schema",
     "isolation",
@@ -192,6 +210,7 @@ impl ToolDefinition {
             limits,
             required_secrets: fields.part("required_secrets").unwrap_or_default(),
             examples: fields.part("examples").unwrap_or_default(),
+            annotations: fields.part("annotations").unwrap_or_default(),
             subscriptions,
             ui_schema: fields.value("ui_schema"),
             bootstrap: fields.part("bootstrap"),
@@ -224,6 +243,7 @@ impl ToolDefinition {
             limits,
             required_secrets: fields.part("required_secrets").unwrap_or_default(),
             examples: part.examples,
+            annotations: fields.part("annotations").unwrap_or_default(),
             subscriptions: Vec::new(),
             ui_schema: fields.value("ui_schema"),
             bootstrap: None,

@@ -21,7 +21,22 @@ pub struct ToolRequest {
     pub agent_id: Option<Uuid>,
     /// The event that made a subscribed tool run, as the runner put it there.
     pub trigger_event: Option<Value>,
+    /// The conversation that the request belongs to (`session`): large results go to its working memory.
+    pub session: Option<String>,
+    /// The model that will read the answer (`model`): it decides how long a result may be.
+    pub model: Option<String>,
+    /// How many characters of a result the caller takes at once (`max_result_chars`).
+    pub max_result_chars: Option<u64>,
+    /// Milliseconds from the writing of the request within which it is answered, else `Timeout` (`deadline_ms`).
+    pub deadline_ms: Option<u64>,
+    /// The caller's place in a distributed trace (`traceparent`, W3C Trace Context).
+    pub traceparent: Option<String>,
 }
+
+/// The longest `deadline_ms`: one day.
+pub const MAX_DEADLINE_MS: u64 = 24 * 60 * 60 * 1000;
+/// The bounds of `max_result_chars`.
+pub const RESULT_CHARS: std::ops::RangeInclusive<u64> = 1_000..=4_000_000;
 
 impl ToolRequest {
     /// What is wrong with a request's context, or `Ok`.
@@ -38,6 +53,23 @@ impl ToolRequest {
             Some(Value::String(id)) => found.text("context.requestId", id, 180),
             Some(_) => found.add("context.requestId", "must be a string"),
         }
+        for (key, most) in [("session", 150), ("model", 200), ("traceparent", 200)] {
+            match context.get(key) {
+                None | Some(Value::Null) => {}
+                Some(Value::String(text)) => found.text(&format!("context.{key}"), text, most),
+                Some(_) => found.add(format!("context.{key}"), "must be a string"),
+            }
+        }
+        for (key, bounds) in [("deadline_ms", 1..=MAX_DEADLINE_MS), ("max_result_chars", RESULT_CHARS)] {
+            match context.get(key) {
+                None | Some(Value::Null) => {}
+                Some(number) if number.as_u64().is_some_and(|number| bounds.contains(&number)) => {}
+                Some(_) => {
+                    let (least, most) = bounds.into_inner();
+                    found.add(format!("context.{key}"), format!("must be a whole number from {least} to {most}"));
+                }
+            }
+        }
         found.into_result()
     }
 
@@ -52,6 +84,11 @@ impl ToolRequest {
             workspace: record.workspace().map(str::to_owned),
             agent_id: record.created_by,
             trigger_event: record.context.get("trigger_event").cloned(),
+            session: text("session"),
+            model: text("model"),
+            max_result_chars: record.context.get("max_result_chars").and_then(Value::as_u64),
+            deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
+            traceparent: text("traceparent"),
         })
     }
 

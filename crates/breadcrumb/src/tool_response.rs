@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
 use crate::{NewBreadcrumb, ToolRequest, schema_names::TOOL_RESPONSE};
@@ -85,6 +85,13 @@ impl ToolFailure {
     pub fn retryable(mut self, is_retryable: bool) -> Self {
         self.is_retryable = is_retryable;
         self
+    }
+
+    /// The answer for a request that was not done by its deadline, `deadline_ms` milliseconds after it was written.
+    /// `when` goes on with the sentence: "before the tool ran", "while the tool ran".
+    pub fn deadline_passed(deadline_ms: u64, when: &str) -> Self {
+        Self::new(ErrorCode::Timeout, format!("the request's deadline (deadline_ms: {deadline_ms}) passed {when}"))
+            .with_details(json!({"limit": "deadline_ms", "allowed": deadline_ms}))
     }
 
     /// The answer for a call whose runner died while it ran.

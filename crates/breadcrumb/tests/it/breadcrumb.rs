@@ -134,3 +134,15 @@ fn a_fingerprint_tells_bodies_apart() {
     assert_eq!(new("A").fingerprint(), new("A").fingerprint());
     assert_ne!(new("A").fingerprint(), new("B").fingerprint());
 }
+
+#[test]
+fn a_place_in_a_trace_makes_no_other_request() {
+    let request = |place: Option<&str>| {
+        let mut record = breadcrumb::ToolRequest::record("echo", json!({}), None, None);
+        record.context.extend(place.map(|place| ("traceparent".to_owned(), json!(place))));
+        record
+    };
+    assert_eq!(request(None).fingerprint(), request(Some("one")).fingerprint());
+    let note = |place: &str| NewBreadcrumb { schema_name: Some("note.v1".into()), ..request(Some(place)) };
+    assert_ne!(note("one").fingerprint(), note("two").fingerprint());
+}

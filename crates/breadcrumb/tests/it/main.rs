@@ -2,12 +2,20 @@
 #![allow(clippy::unwrap_used)]
 
 mod breadcrumb;
+mod catalog;
 mod event;
+mod host;
+mod nearest;
 mod permissions;
+mod profile;
+mod public_address;
+mod secret;
 mod selector;
 mod tool_definition;
 mod tool_request;
 mod tool_response;
+mod tool_source;
+mod traceparent;
 
 use serde_json::{Map, Value};
 

@@ -14,6 +14,11 @@ fn request() -> ToolRequest {
         workspace: Some("workspace:w".into()),
         agent_id: None,
         trigger_event: None,
+        session: None,
+        model: None,
+        max_result_chars: None,
+        deadline_ms: None,
+        traceparent: None,
     }
 }
 

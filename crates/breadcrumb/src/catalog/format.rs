@@ -1,0 +1,177 @@
+//! The catalog in the forms that models' interfaces take.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+
+use super::{Catalog, Registration};
+use crate::breadcrumb::hex;
+
+/// How a list of tools is written.
+///
+/// - `rcrt`: `{"tools": [registration…], "waiting": [{name, source, tool_id, waits_for}…]}`.
+/// - `openai`: `[{"type": "function", "function": {name, description, parameters}}…]`.
+/// - `anthropic`: `[{name, description, input_schema}…]`.
+/// - `mcp`: the result of `tools/list`, `{"tools": [{name, title?, description, inputSchema, annotations}…]}`.
+///
+/// Only `rcrt` says everything. The others take a name and an object's schema, so that
+/// - a name that they refuse is given as another ([`ToolFormat::name`]), which can be called as well;
+/// - a schema that does not say that the input is an object is narrowed to objects, and a tool whose input never is an
+///   object (its `type` is `string`, say) is left out;
+/// - for OpenAI and Anthropic, which refuse `oneOf`, `anyOf`, `allOf`, `not`, `enum` and `const` at the top of a
+///   schema, those are left out there: the runner holds the input to the whole schema all the same;
+/// - for OpenAI, a description ends after 1024 characters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolFormat {
+    #[default]
+    Rcrt,
+    OpenAi,
+    Anthropic,
+    Mcp,
+}
+
+/// The longest name that OpenAI and Anthropic take.
+const MAX_NAME: usize = 64;
+/// The longest description that OpenAI takes, in characters.
+const MAX_OPENAI_DESCRIPTION: usize = 1024;
+
+impl ToolFormat {
+    pub const ALL: [Self; 4] = [Self::Rcrt, Self::OpenAi, Self::Anthropic, Self::Mcp];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rcrt => "rcrt",
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+            Self::Mcp => "mcp",
+        }
+    }
+
+    /// The tool's name in this format. OpenAI and Anthropic take 1 to 64 letters, digits, `_` and `-`. Another name
+    /// becomes its first 55 characters with `_` for each one that is refused, then `_`, then the first 8 hexadecimal
+    /// digits of the name's SHA-256: `weather.now` is `weather_now_` and 8 digits. So the new name depends on nothing
+    /// but the name, and `weather_now` stays another tool's.
+    pub fn name(self, tool: &str) -> String {
+        let is_taken = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        match self {
+            Self::OpenAi | Self::Anthropic if tool.len() > MAX_NAME || !tool.chars().all(is_taken) => {
+                let start: String = tool.chars().take(55).map(|c| if is_taken(c) { c } else { '_' }).collect();
+                let mut digits = hex(&Sha256::digest(tool.as_bytes()));
+                digits.truncate(8);
+                format!("{start}_{digits}")
+            }
+            _ => tool.to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Display for ToolFormat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl std::str::FromStr for ToolFormat {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|format| format.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is no format; the formats are rcrt, openai, anthropic, mcp"))
+    }
+}
+
+impl Registration {
+    /// The tool as this format has it; `None` where the format cannot say what its input is.
+    pub fn in_format(&self, format: ToolFormat) -> Option<Value> {
+        let name = format.name(&self.name);
+        Some(match format {
+            ToolFormat::Rcrt => json!(self),
+            ToolFormat::OpenAi => json!({
+                "type": "function",
+                "function": {
+                    "name": name,
+                    "description": shortened(&self.description),
+                    "parameters": flat(object_schema(&self.parameters)?),
+                },
+            }),
+            ToolFormat::Anthropic => json!({
+                "name": name,
+                "description": self.description,
+                "input_schema": flat(object_schema(&self.parameters)?),
+            }),
+            ToolFormat::Mcp => {
+                let mut tool = Map::new();
+                tool.insert("name".into(), name.into());
+                if let Some(title) = &self.annotations.title {
+                    tool.insert("title".into(), title.as_str().into());
+                }
+                tool.insert("description".into(), self.description.as_str().into());
+                tool.insert("inputSchema".into(), Value::Object(object_schema(&self.parameters)?));
+                tool.insert("annotations".into(), self.hints());
+                Value::Object(tool)
+            }
+        })
+    }
+
+    fn hints(&self) -> Value {
+        let annotations = &self.annotations;
+        json!({
+            "readOnlyHint": annotations.read_only,
+            "destructiveHint": annotations.destructive,
+            "idempotentHint": annotations.idempotent,
+            "openWorldHint": annotations.open_world,
+        })
+    }
+}
+
+pub(super) fn catalog(catalog: &Catalog, format: ToolFormat) -> Value {
+    let tools = || catalog.tools.iter().filter_map(|tool| tool.in_format(format)).collect::<Vec<Value>>();
+    match format {
+        ToolFormat::Rcrt => json!(catalog),
+        ToolFormat::OpenAi | ToolFormat::Anthropic => Value::Array(tools()),
+        ToolFormat::Mcp => json!({"tools": tools()}),
+    }
+}
+
+/// The schema as one of objects; `None` where it admits none.
+fn object_schema(schema: &Value) -> Option<Map<String, Value>> {
+    let mut schema = match schema {
+        Value::Object(schema) => schema.clone(),
+        Value::Bool(true) => Map::new(),
+        _ => return None,
+    };
+    let admits_objects = match schema.get("type") {
+        None => true,
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        Some(_) => false,
+    };
+    if !admits_objects {
+        return None;
+    }
+    schema.insert("type".into(), "object".into());
+    if !schema.contains_key("properties") {
+        schema.insert("properties".into(), json!({}));
+    }
+    Some(schema)
+}
+
+fn flat(mut schema: Map<String, Value>) -> Value {
+    for refused in ["oneOf", "anyOf", "allOf", "not", "enum", "const"] {
+        schema.remove(refused);
+    }
+    Value::Object(schema)
+}
+
+fn shortened(description: &str) -> String {
+    if description.chars().count() <= MAX_OPENAI_DESCRIPTION {
+        return description.to_owned();
+    }
+    let mut short: String = description.chars().take(MAX_OPENAI_DESCRIPTION - 1).collect();
+    short.push('…');
+    short
+}
