@@ -3,9 +3,11 @@
 //!
 //! It knows no store, no network and no file system: what it judges is given to it, and nothing is ever fetched.
 
+mod builtin;
 mod code;
 mod examples;
 mod finding;
+pub mod guide;
 mod host;
 mod permissions;
 mod schema;

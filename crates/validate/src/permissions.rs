@@ -1,21 +1,22 @@
 //! What a tool may ask to be allowed.
 
-use breadcrumb::{Grant, Permissions};
+use breadcrumb::{Grant, ToolDefinition};
 
+use crate::builtin::is_builtin;
 use crate::host;
 use crate::{Author, Finding, Report};
 
 /// Hosts that one tool of a user may name.
 const MAX_DOMAINS: usize = 5;
 
-pub(crate) fn check(permissions: &Permissions, author: Author, report: &mut Report) {
-    check_net(&permissions.net, author, report);
+pub(crate) fn check(definition: &ToolDefinition, author: Author, report: &mut Report) {
+    let permissions = &definition.permissions;
+    check_net(definition, author, report);
     let asked = [
         ("read", permissions.read.is_granted(), "files: keep data in breadcrumbs, through context.api"),
         ("write", permissions.write.is_granted(), "files: keep data in breadcrumbs, through context.api"),
         ("run", permissions.run.is_granted(), "other programs: write the work in the tool, or call a service by fetch"),
         ("ffi", permissions.ffi.is_granted(), "native libraries: write the work in the tool"),
-        ("hrtime", permissions.hrtime, "high-resolution time: performance.now() is there for all"),
     ];
     for (name, is_granted, instead) in asked {
         if is_granted {
@@ -30,15 +31,26 @@ pub(crate) fn check(permissions: &Permissions, author: Author, report: &mut Repo
             }
         }
     }
+    if permissions.hrtime {
+        let message =
+            "opens clocks finer than a millisecond, with which code can spy on its neighbours; set it to false";
+        let finding = Finding::new("forbidden-permission", "permissions.hrtime", message);
+        match author {
+            Author::User => report.error(finding),
+            Author::System => report.warning(finding),
+        }
+    }
     if permissions.env.is_granted() {
         let message = "gives nothing: a sandbox has no environment; name what the tool needs in required_secrets";
         report.warning(Finding::new("env-permission", "permissions.env", message));
     }
 }
 
-fn check_net(net: &Grant, author: Author, report: &mut Report) {
-    match net {
+fn check_net(definition: &ToolDefinition, author: Author, report: &mut Report) {
+    match &definition.permissions.net {
         Grant::None => {}
+        // What the program itself does with it is not for a record to say.
+        Grant::All if is_builtin(definition) => {}
         Grant::All => {
             let message = "opens every public host: list the hosts that the tool needs";
             report.warning(Finding::new("net-open", "permissions.net", message));

@@ -6,6 +6,8 @@ use std::fmt;
 use breadcrumb::{NewBreadcrumb, ToolDefinition, Violation, Violations, schema_names};
 use serde_json::{Map, Value};
 
+use crate::guide;
+
 /// A file that was read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seed {
@@ -52,6 +54,11 @@ pub fn read(path: &str, json: &str, source: Option<&str>) -> Result<Seed, SeedEr
         found.add("schema_name", "is required in a seed: it tells what the record is, and finds it again");
     }
     if let Err(more) = record.check() {
+        found.0.extend(more.0);
+    }
+    if record.schema_name.as_deref() == Some(schema_names::TOOL_GUIDE)
+        && let Err(more) = guide::check(&record)
+    {
         found.0.extend(more.0);
     }
     let tool = match definition(&record) {

@@ -2,9 +2,12 @@
 
 use std::collections::HashSet;
 
-use breadcrumb::{Implementation, Limits, ToolDefinition};
+use breadcrumb::{Implementation, Limits, ToolDefinition, is_secret_name};
 
-use crate::{Author, Finding, Report, code, examples, permissions};
+use crate::{Author, Finding, Report, builtin, code, examples, permissions};
+
+/// Secrets that one tool may need: each is read for each call.
+const MAX_SECRETS: usize = 50;
 
 /// Everything that is wrong with a user's tool, and what could be better.
 pub fn tool(definition: &ToolDefinition) -> Report {
@@ -18,7 +21,8 @@ pub fn tool_as(definition: &ToolDefinition, author: Author) -> Report {
     if let Implementation::Code(tool_code) = &definition.implementation {
         code::check(tool_code, &mut report);
     }
-    permissions::check(&definition.permissions, author, &mut report);
+    builtin::check(definition, &mut report);
+    permissions::check(definition, author, &mut report);
     examples::check(definition, &mut report);
     check_limits(&definition.limits, &mut report);
     check_secrets(&definition.required_secrets, &mut report);
@@ -39,14 +43,6 @@ fn check_limits(limits: &Limits, report: &mut Report) {
         let found = violations.0.into_iter();
         report.errors.extend(found.map(|found| Finding::new("limits", found.field, found.message)));
     }
-    if limits.cpu_percent < 100 {
-        let message = format!(
-            "is {}, but no executor enforces a share of the processor yet: a call may use a whole one; timeout_ms is \
-             what ends it",
-            limits.cpu_percent
-        );
-        report.warning(Finding::new("cpu-percent", "limits.cpu_percent", message));
-    }
 }
 
 fn check_secrets(names: &[String], report: &mut Report) {
@@ -54,12 +50,13 @@ fn check_secrets(names: &[String], report: &mut Report) {
     for (index, name) in names.iter().enumerate() {
         let field = format!("required_secrets[{index}]");
         let shown: String = name.chars().take(80).collect();
-        let first_is_good = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-        let rest_is_good = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
-        if !first_is_good || !rest_is_good || name.len() > 128 {
-            let message = format!(
-                "{shown:?} must start with a letter or _ and have only letters, digits, _, - and ., at most 128"
-            );
+        if index == MAX_SECRETS {
+            let message = format!("{} names are too many: at most {MAX_SECRETS}", names.len());
+            report.error(Finding::new("secret-name", "required_secrets", message));
+            return;
+        }
+        if !is_secret_name(name) {
+            let message = format!("{shown:?} must be a letter or _, then letters, digits and _, at most 200 in all");
             report.error(Finding::new("secret-name", field, message));
         } else if !seen.insert(name) {
             report.error(Finding::new("secret-name", field, format!("{shown:?} is named twice: name it once")));

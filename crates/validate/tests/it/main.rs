@@ -2,17 +2,23 @@
 
 mod any_input;
 mod permissions;
+mod profiles;
 mod schema;
 mod seeds;
 mod template;
 mod tool;
 
-use breadcrumb::ToolDefinition;
+use breadcrumb::{ToolDefinition, Violations};
 use serde_json::{Value, json};
 use validate::Finding;
 
 /// A tool that nothing is wrong with, with `changes` put over the top level of its context.
 fn definition(changes: Value) -> ToolDefinition {
+    read(changes).unwrap()
+}
+
+/// The same, for changes that may make it no definition at all.
+fn read(changes: Value) -> Result<ToolDefinition, Violations> {
     let mut context = json!({
         "name": "adder",
         "description": "Adds two numbers.",
@@ -38,7 +44,7 @@ fn definition(changes: Value) -> ToolDefinition {
     });
     let Value::Object(changes) = changes else { panic!("changes are an object") };
     context.as_object_mut().unwrap().extend(changes);
-    ToolDefinition::read("tool.code.v1", context.as_object().unwrap(), None, None).unwrap()
+    ToolDefinition::read("tool.code.v1", context.as_object().unwrap(), None, None)
 }
 
 /// `(rule, field)` of each finding.

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use breadcrumb::{ErrorCode, ToolFailure, ToolRequest, ToolResponse};
+use breadcrumb::{ErrorCode, ToolFailure, ToolRequest, ToolResponse, ToolSource};
 use serde_json::{Map, Value, json};
+use validate::guide::Guide;
 use validate::seed::{self, Seed};
 use validate::template::{TOOL_TEMPLATE, Template};
 use validate::{Author, Schema, tool_as};
@@ -14,9 +15,34 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bootstrap-breadcrumbs")
 }
 
-fn seeds() -> Vec<Seed> {
+const FOLDERS: &[&str] = &["schemas", "tools-self-contained", "tools", "tools-native", "guides", "templates", "system"];
+
+/// The tools of the program itself, by the family that has them.
+const NATIVE: &[(&str, &[&str])] = &[
+    ("files", &["append_file", "read_file", "write_file"]),
+    ("processes", &["bash", "execute_python_script"]),
+    ("web", &["web_browse", "web_fetch", "web_search"]),
+    ("schedule", &["cancel_scheduled_task", "list_scheduled_tasks", "schedule_task"]),
+    (
+        "memory",
+        &[
+            "delete_from_working_memory",
+            "get_from_working_memory",
+            "list_working_memory",
+            "save_to_working_memory",
+            "search_working_memory",
+            "result_jsonpath",
+            "result_search",
+            "result_slice",
+            "get_tool_guide",
+            "list_tool_guides",
+        ],
+    ),
+];
+
+pub fn seeds() -> Vec<Seed> {
     let mut found = Vec::new();
-    for folder in ["schemas", "tools-self-contained", "tools", "templates", "system"] {
+    for folder in FOLDERS {
         for entry in fs::read_dir(root().join(folder)).unwrap() {
             let path = entry.unwrap().path();
             if path.extension().is_some_and(|extension| extension == "json") {
@@ -47,24 +73,119 @@ fn shipped_schemas() -> BTreeMap<String, Schema> {
 fn everything_that_is_promised_is_there() {
     let mut tools: Vec<String> = seeds().into_iter().filter_map(|seed| Some(seed.tool?.name)).collect();
     tools.sort();
-    assert_eq!(
-        tools,
-        [
-            "breadcrumb-create",
-            "breadcrumb-search",
-            "calculator",
-            "echo",
-            "json-transform",
-            "public-holidays",
-            "random",
-            "timer"
-        ]
-    );
+    let mut promised = vec![
+        "breadcrumb-create",
+        "breadcrumb-search",
+        "calculator",
+        "echo",
+        "json-transform",
+        "public-holidays",
+        "random",
+        "timer",
+    ];
+    promised.extend(NATIVE.iter().flat_map(|(_, tools)| *tools));
+    promised.sort_unstable();
+    assert_eq!(tools, promised);
     let names: Vec<String> = shipped_schemas().into_keys().collect();
     assert_eq!(
         names,
-        ["tool.code.v1", "tool.error.v1", "tool.request.v1", "tool.response.v1", TOOL_TEMPLATE, "tool.v1"]
+        [
+            "memory.entry.v1",
+            "schedule.fired.v1",
+            "schedule.v1",
+            "tool.catalog.v1",
+            "tool.code.v1",
+            "tool.error.v1",
+            "tool.guide.v1",
+            "tool.progress.v1",
+            "tool.request.v1",
+            "tool.response.v1",
+            TOOL_TEMPLATE,
+            "tool.v1"
+        ]
     );
+}
+
+#[test]
+fn every_folder_is_looked_into() {
+    let mut there: Vec<String> = fs::read_dir(root())
+        .unwrap()
+        .filter_map(|entry| Some(entry.unwrap()).filter(|entry| entry.path().is_dir()))
+        .map(|entry| entry.file_name().to_string_lossy().into_owned())
+        .collect();
+    there.sort();
+    let mut known: Vec<&str> = FOLDERS.to_vec();
+    known.sort_unstable();
+    assert_eq!(there, known);
+}
+
+#[test]
+fn native_tools_say_what_they_do_to_the_world() {
+    for seed in seeds() {
+        let Some(name) = seed.path.strip_prefix("tools-native/") else { continue };
+        let tool = seed.tool.unwrap_or_else(|| panic!("{} is no tool", seed.path));
+        assert_eq!(name, format!("{}.json", tool.name), "a file is named after its tool");
+        assert_eq!(tool.implementation.source(), ToolSource::Native, "{name}");
+        for field in ["annotations", "limits"] {
+            assert!(seed.record.context.contains_key(field), "{name} says nothing of {field}");
+        }
+        for hint in ["read_only", "destructive", "idempotent", "open_world"] {
+            assert!(seed.record.context["annotations"].get(hint).is_some(), "{name} leaves {hint} open");
+        }
+        assert!(!(tool.annotations.read_only && tool.annotations.destructive), "{name} cannot be both");
+        assert_eq!(tool.input_schema["additionalProperties"], json!(false), "{name}");
+        assert!(!tool.examples.is_empty(), "{name} has no example");
+        assert!(seed.record.tags.iter().any(|tag| tag == "workspace:tools"), "{name}");
+    }
+}
+
+#[test]
+fn every_native_tool_has_its_familys_guide_and_guides_name_tools_that_are_there() {
+    let (mut about, mut names) = (BTreeMap::new(), Vec::new());
+    let tools: Vec<String> = seeds().into_iter().filter_map(|seed| Some(seed.tool?.name)).collect();
+    for seed in seeds().into_iter().filter(|seed| seed.path.starts_with("guides/")) {
+        let guide: Guide = serde_json::from_value(Value::Object(seed.record.context)).unwrap();
+        assert_eq!(seed.path, format!("guides/{}.json", guide.name));
+        assert!(seed.record.tags.iter().any(|tag| tag == "workspace:tools"), "{}", seed.path);
+        for tool in guide.tools {
+            assert!(tools.contains(&tool), "{} tells of {tool}, which is not there", seed.path);
+            assert!(guide.content.contains(&tool), "{} names {tool} and says nothing of it", seed.path);
+            about.insert(tool, guide.name.clone());
+        }
+        names.push(guide.name);
+    }
+    for (family, tools) in NATIVE {
+        assert!(names.iter().any(|name| name == family), "there is no guide for {family}");
+        for tool in *tools {
+            assert!(about.contains_key(*tool), "no guide tells of {tool}");
+        }
+    }
+}
+
+#[test]
+fn a_broken_guide_is_told_by_field() {
+    let read = |context: Value, tags: Value| {
+        let record = json!({ "schema_name": "tool.guide.v1", "title": "T", "tags": tags, "context": context });
+        seed::read("g.json", &record.to_string(), None)
+    };
+    let good = json!({ "name": "x", "title": "X", "summary": "S.", "tools": ["echo"], "content": "Call `echo`." });
+    let tags = json!(["tool:guide", "guide:x"]);
+    assert!(read(good.clone(), tags.clone()).is_ok());
+    let untagged = read(good.clone(), json!(["tool:guide"])).unwrap_err().to_string();
+    assert!(untagged.contains("tags") && untagged.contains("guide:x"), "{untagged}");
+    for (field, value, says) in [
+        ("content", json!(" "), "context.content"),
+        ("content", json!("x".repeat(200_001)), "context.content"),
+        ("summary", json!("x".repeat(501)), "context.summary"),
+        ("tools", json!(vec!["a"; 101]), "context.tools"),
+        ("tools", json!("echo"), "tool.guide.v1"),
+        ("colour", json!("red"), "colour"),
+    ] {
+        let mut context = good.clone();
+        context[field] = value;
+        let told = read(context, tags.clone()).unwrap_err().to_string();
+        assert!(told.contains(says), "{told}");
+    }
 }
 
 #[test]
@@ -116,6 +237,11 @@ fn the_records_of_the_runtime_keep_to_the_shipped_schemas() {
         workspace: None,
         agent_id: None,
         trigger_event: None,
+        session: None,
+        model: None,
+        max_result_chars: None,
+        deadline_ms: None,
+        traceparent: None,
     };
     let mut results = vec![Ok(json!({ "echo": 1 })), Ok(Value::Null)];
     results.extend(ErrorCode::ALL.map(|code| Err(ToolFailure::new(code, "why").with_details(json!([1])))));

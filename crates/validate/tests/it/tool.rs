@@ -1,9 +1,10 @@
 //! All findings of a definition at once, errors and warnings apart.
 
-use serde_json::json;
+use breadcrumb::{ToolDefinition, Violations};
+use serde_json::{Value, json};
 use validate::{Author, tool, tool_as};
 
-use crate::{definition, short};
+use crate::{definition, read, short};
 
 #[test]
 fn a_good_tool_has_no_findings() {
@@ -112,11 +113,18 @@ fn the_operators_own_tools_are_warned_where_others_are_refused() {
 }
 
 #[test]
-fn a_share_of_the_processor_is_told_to_be_no_promise_yet() {
-    let report = tool(&definition(json!({ "limits": { "cpu_percent": 50 } })));
-    assert_eq!((short(&report.errors), short(&report.warnings)), (vec![], vec![("cpu-percent", "limits.cpu_percent")]));
-    let report = tool(&definition(json!({ "limits": { "cpu_percent": 100 } })));
-    assert_eq!((report.errors, report.warnings), (vec![], vec![]));
+fn limits_are_within_what_a_runner_keeps() {
+    let limits = |limits| match read(json!({ "limits": limits })) {
+        Ok(definition) => {
+            let report = tool(&definition);
+            assert_eq!((short(&report.warnings), short(&report.errors)), (vec![], vec![]));
+            Vec::new()
+        }
+        Err(Violations(found)) => found.into_iter().map(|violation| violation.field).collect(),
+    };
+    assert_eq!(limits(json!({ "cpu_percent": 50, "cpu_ms": 900_000 })), Vec::<String>::new());
+    assert_eq!(limits(json!({ "cpu_percent": 0, "cpu_ms": 0 })), ["limits.cpu_percent", "limits.cpu_ms"]);
+    assert_eq!(limits(json!({ "cpu_percent": 101, "cpu_ms": 900_001 })), ["limits.cpu_percent", "limits.cpu_ms"]);
 }
 
 #[test]
@@ -148,4 +156,41 @@ fn a_legacy_tool_names_its_own_fields() {
             ("example-required", "definition.examples")
         ]
     );
+}
+
+#[test]
+fn a_secret_that_could_not_exist_or_one_too_many_is_refused() {
+    let of = |names: Vec<String>| tool(&definition(json!({"required_secrets": names})));
+    for bad in ["API-KEY", "api.key", "9TH", "", &"x".repeat(201)] {
+        assert_eq!(short(&of(vec![bad.to_owned()]).errors), [("secret-name", "required_secrets[0]")], "{bad:?}");
+    }
+    let named = |count: usize| (0..count).map(|n| format!("S{n}")).collect();
+    assert!(of(named(50)).errors.is_empty());
+    assert_eq!(short(&of(named(51)).errors), [("secret-name", "required_secrets")]);
+}
+
+#[test]
+fn a_builtin_tool_keeps_its_name_and_may_reach_every_host() {
+    let builtin = |implementation: Value| {
+        let context = json!({
+            "name": "web_fetch",
+            "description": "Fetches.",
+            "definition": {
+                "inputSchema": { "type": "object", "properties": {} },
+                "outputSchema": { "type": "string" },
+                "examples": [{ "description": "One", "input": {} }]
+            },
+            "implementation": implementation,
+            "permissions": { "net": true }
+        });
+        tool(&ToolDefinition::read("tool.v1", context.as_object().unwrap(), None, None).unwrap())
+    };
+    let report = builtin(json!({ "type": "builtin", "tool": "web_fetch" }));
+    assert_eq!((report.errors, report.warnings), (vec![], vec![]));
+    for named in [json!({ "type": "builtin", "tool": "bash" }), json!({ "type": "builtin" })] {
+        assert_eq!(short(&builtin(named).errors), [("builtin-name", "implementation.tool")]);
+    }
+    // Where a record says what is fetched, every host is worth a warning still.
+    let report = builtin(json!({ "type": "http", "url": "https://example.com/" }));
+    assert_eq!(short(&report.warnings), [("net-open", "permissions.net")]);
 }
