@@ -4,12 +4,12 @@ use aws_lc_rs::constant_time::verify_slices_are_equal;
 use aws_lc_rs::rand;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use breadcrumb::{AgentInfo, NewAgent, NewAgentKey, Role, StoreError, Violations};
+use breadcrumb::{AgentInfo, NewAgent, NewAgentKey, Profile, Role, StoreError, Violations};
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::audit;
+use crate::audit::{self, Line};
 use crate::failure::{Done, Failure};
 use crate::transaction::TenantTransaction;
 
@@ -19,6 +19,7 @@ struct AgentRow {
     owner_id: Uuid,
     name: String,
     roles: Vec<String>,
+    profile: String,
     key_hash: Vec<u8>,
     created_at: DateTime<Utc>,
 }
@@ -31,6 +32,8 @@ impl From<AgentRow> for AgentInfo {
             name: row.name,
             // A role that a newer version wrote gives nothing here.
             roles: row.roles.iter().filter_map(|role| role.parse().ok()).collect(),
+            // One that a newer version wrote must not open anything here.
+            profile: row.profile.parse().unwrap_or(Profile::Subagent),
             created_at: row.created_at,
         }
     }
@@ -56,14 +59,15 @@ pub(crate) async fn create(mut tx: TenantTransaction, agent: NewAgent) -> Done<N
     roles.dedup();
     let owner_id = tx.owner_id;
     let row: AgentRow = sqlx::query_as(
-        "INSERT INTO agents (id, owner_id, name, roles, key_hash) VALUES ($1, $2, $3, $4, $5)
-         RETURNING id, owner_id, name, roles, key_hash, created_at",
+        "INSERT INTO agents (id, owner_id, name, roles, key_hash, profile) VALUES ($1, $2, $3, $4, $5, $6)
+         RETURNING id, owner_id, name, roles, profile, key_hash, created_at",
     )
     .bind(Uuid::now_v7())
     .bind(owner_id)
     .bind(&agent.name)
     .bind(roles.iter().map(|role: &Role| role.as_str()).collect::<Vec<_>>())
     .bind(&hash(&agent_key)[..])
+    .bind(agent.profile.as_str())
     .fetch_one(tx.connection())
     .await
     .map_err(|error| {
@@ -76,14 +80,14 @@ pub(crate) async fn create(mut tx: TenantTransaction, agent: NewAgent) -> Done<N
             failure
         }
     })?;
-    audit::write(&mut tx, None, "agent.created", row.id, &row.name, None).await?;
+    audit::write(&mut tx, Line::by_operator("agent.created").on(row.id, &row.name)).await?;
     tx.commit().await?;
     Ok(NewAgentKey { agent: row.into(), agent_key })
 }
 
 pub(crate) async fn list(tx: &mut TenantTransaction) -> Done<Vec<AgentInfo>> {
     let rows: Vec<AgentRow> = sqlx::query_as(
-        "SELECT id, owner_id, name, roles, key_hash, created_at FROM agents WHERE deleted_at IS NULL ORDER BY name",
+        "SELECT id, owner_id, name, roles, profile, key_hash, created_at FROM agents WHERE deleted_at IS NULL ORDER BY name",
     )
     .fetch_all(tx.connection())
     .await?;
@@ -97,13 +101,13 @@ pub(crate) async fn delete(mut tx: TenantTransaction, id: Uuid) -> Done<()> {
             .fetch_optional(tx.connection())
             .await?;
     let name = name.ok_or(StoreError::NotFound { what: "agent", id })?;
-    audit::write(&mut tx, None, "agent.deleted", id, &name, None).await?;
+    audit::write(&mut tx, Line::by_operator("agent.deleted").on(id, &name)).await?;
     tx.commit().await
 }
 
 async fn row(tx: &mut TenantTransaction, id: Uuid) -> Done<Option<AgentRow>> {
     Ok(sqlx::query_as(
-        "SELECT id, owner_id, name, roles, key_hash, created_at FROM agents WHERE id = $1 AND deleted_at IS NULL",
+        "SELECT id, owner_id, name, roles, profile, key_hash, created_at FROM agents WHERE id = $1 AND deleted_at IS NULL",
     )
     .bind(id)
     .fetch_optional(tx.connection())

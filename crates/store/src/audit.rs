@@ -19,28 +19,58 @@ pub struct AuditEntry {
     /// The id of what it was done to.
     pub subject: Uuid,
     pub subject_name: String,
-    /// Why, in the words of who did it.
+    /// Why, in the words of who did it; of `secret.bound` where to.
     pub reason: Option<String>,
+    /// The tool's record that it was done for, or that was given or lost what `subject` is.
+    pub tool_id: Option<Uuid>,
 }
 
-pub(crate) async fn write(
-    tx: &mut TenantTransaction,
+/// What is to be written.
+#[derive(Clone, Copy)]
+pub(crate) struct Line<'l> {
     agent: Option<Uuid>,
     action: &'static str,
     subject: Uuid,
-    subject_name: &str,
-    reason: Option<&str>,
-) -> Done<()> {
+    subject_name: &'l str,
+    reason: Option<&'l str>,
+    tool: Option<Uuid>,
+}
+
+impl<'l> Line<'l> {
+    pub(crate) fn by(agent: Uuid, action: &'static str) -> Self {
+        Self { agent: Some(agent), ..Self::by_operator(action) }
+    }
+
+    pub(crate) fn by_operator(action: &'static str) -> Self {
+        Self { agent: None, action, subject: Uuid::nil(), subject_name: "", reason: None, tool: None }
+    }
+
+    pub(crate) fn on(self, subject: Uuid, subject_name: &'l str) -> Self {
+        Self { subject, subject_name, ..self }
+    }
+
+    pub(crate) fn because(self, reason: &'l str) -> Self {
+        Self { reason: Some(reason), ..self }
+    }
+
+    pub(crate) fn for_tool(self, tool: Uuid) -> Self {
+        Self { tool: Some(tool), ..self }
+    }
+}
+
+pub(crate) async fn write(tx: &mut TenantTransaction, line: Line<'_>) -> Done<()> {
     let owner_id = tx.owner_id;
     sqlx::query(
-        "INSERT INTO audit (owner_id, agent_id, action, subject, subject_name, reason) VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO audit (owner_id, agent_id, action, subject, subject_name, reason, tool_id)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
     .bind(owner_id)
-    .bind(agent)
-    .bind(action)
-    .bind(subject)
-    .bind(subject_name)
-    .bind(reason)
+    .bind(line.agent)
+    .bind(line.action)
+    .bind(line.subject)
+    .bind(line.subject_name)
+    .bind(line.reason)
+    .bind(line.tool)
     .execute(tx.connection())
     .await?;
     Ok(())
@@ -51,7 +81,7 @@ impl Store {
     pub async fn audit_log(&self, owner_id: Uuid, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
         let mut tx = TenantTransaction::begin(&self.inner, owner_id).await?;
         sqlx::query_as(
-            "SELECT at, agent_id, action, subject, subject_name, reason FROM audit ORDER BY id DESC LIMIT $1",
+            "SELECT at, agent_id, action, subject, subject_name, reason, tool_id FROM audit ORDER BY id DESC LIMIT $1",
         )
         .bind(i64::from(limit))
         .fetch_all(tx.connection())

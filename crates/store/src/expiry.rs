@@ -23,7 +23,7 @@ pub(crate) async fn expire(mut tx: TenantTransaction) -> Done<usize> {
         let reason = ToolFailure::new(ErrorCode::Timeout, "the request's time to live ended before it ran");
         calls::abandon(&mut tx, *id, reason).await?;
         // Nothing happens when another server was faster.
-        records::remove(&mut tx, *id).await?;
+        records::remove(&mut tx, None, *id).await?;
     }
     if !ended.is_empty() {
         tx.commit().await?;

@@ -1,4 +1,4 @@
-//! What has to happen without anybody asking: lost runners, ended records, forgotten events.
+//! What has to happen without anybody asking: lost runners, requests past their deadline, ended records, forgotten events.
 //!
 //! Several servers may do it side by side: each piece of work locks what it takes care of.
 
@@ -24,6 +24,12 @@ impl Store {
     /// it by itself every second.
     pub async fn rescue(&self) -> Result<usize, StoreError> {
         Ok(rescue(&self.inner).await?)
+    }
+
+    /// Answers every request that waits past its deadline, in all tenants. Gives how many there were. The store does it
+    /// by itself every second.
+    pub async fn answer_late(&self) -> Result<usize, StoreError> {
+        Ok(answer_late(&self.inner).await?)
     }
 
     /// Takes out every record whose time has ended, in all tenants. Gives how many there were. The store does it by
@@ -52,6 +58,7 @@ pub(crate) async fn run(store: Arc<Inner>) {
         }
         let sweep = async {
             rescue(&store).await?;
+            answer_late(&store).await?;
             expire(&store).await?;
             if pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
                 prune(&store).await?;
@@ -80,6 +87,19 @@ async fn rescue(store: &Arc<Inner>) -> Done<usize> {
     for tenant in tenants(store, "SELECT tenants_with_ended_leases()").await? {
         loop {
             match calls::rescue(TenantTransaction::begin(store, tenant).await?).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    Ok(count)
+}
+
+async fn answer_late(store: &Arc<Inner>) -> Done<usize> {
+    let mut count = 0;
+    for tenant in tenants(store, "SELECT tenants_with_passed_deadlines()").await? {
+        loop {
+            match calls::answer_late(TenantTransaction::begin(store, tenant).await?).await? {
                 0 => break,
                 some => count += some,
             }

@@ -9,6 +9,7 @@
 
 mod agents;
 mod audit;
+mod author;
 mod calls;
 mod events;
 mod expiry;

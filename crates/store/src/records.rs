@@ -6,39 +6,43 @@ use breadcrumb::{
 use chrono::Utc;
 use uuid::Uuid;
 
+use crate::author::Author;
 use crate::calls;
 use crate::failure::Done;
 use crate::idempotency::{self, Standing};
 use crate::row::{RecordRow, record_columns, sensitivity_text, ttl_type_text, visibility_text};
 use crate::search;
+use crate::secrets;
 use crate::transaction::TenantTransaction;
 
 pub(crate) async fn create(
     mut tx: TenantTransaction,
-    agent: Uuid,
+    author: Author,
     record: &NewBreadcrumb,
     idempotency_key: Option<&str>,
 ) -> Done<Created> {
+    author.refuse_what_runners_keep(record.schema_name.as_deref())?;
     let id = Uuid::now_v7();
     if let Some(key) = idempotency_key
-        && let Standing::Answered(id) = idempotency::take(&mut tx, agent, key, &record.fingerprint(), id).await?
+        && let Standing::Answered(id) = idempotency::take(&mut tx, author.agent, key, &record.fingerprint(), id).await?
     {
         return Ok(Created { id, version: 1, replayed: true });
     }
-    insert(&mut tx, id, record, Some(agent)).await?;
+    let call = calls::Queued::of(id, record, author.profile);
+    insert(&mut tx, id, record, Some(author.agent), call.as_ref()).await?;
     tx.commit().await?;
     Ok(Created { id, version: 1, replayed: false })
 }
 
-/// Writes a record that was checked before. A `tool.request.v1` is queued with it.
+/// Writes a record that was checked before, and the call that it asks for with it.
 pub(crate) async fn insert(
     tx: &mut TenantTransaction,
     id: Uuid,
     record: &NewBreadcrumb,
     agent: Option<Uuid>,
+    call: Option<&calls::Queued<'_>>,
 ) -> Done<()> {
     let (checksum, size_bytes) = Breadcrumb::measure(&record.context);
-    let call = calls::Queued::of(id, record);
     let (owner_id, event) = (tx.owner_id, tx.next_event());
     sqlx::query(
         "WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at),
@@ -54,8 +58,10 @@ pub(crate) async fn insert(
         tag AS (
             INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT DISTINCT $2, t, $1 FROM unnest($7) t),
         call AS (
-            INSERT INTO calls (request, owner_id, tool, request_id, workspace, agent_id)
-            SELECT $1, $2, $20, $21, $22, $17 WHERE $20 IS NOT NULL)
+            INSERT INTO calls (request, owner_id, tool, request_id, workspace, agent_id, queued_at, profiles,
+                deadline_at)
+            SELECT $1, $2, $20, $21, $22, $17, at, $24::text[], at + $25::float8 * interval '1 millisecond'
+            FROM moment WHERE $20 IS NOT NULL)
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
         SELECT $2, event_number($23), 'breadcrumb.created', $1, 1, at, $13 FROM moment",
     )
@@ -78,10 +84,12 @@ pub(crate) async fn insert(
     .bind(agent)
     .bind(search::label_words(record))
     .bind(search::context_words(&record.context))
-    .bind(call.as_ref().map(|call| call.tool))
-    .bind(call.as_ref().map(|call| call.request_id.as_str()))
-    .bind(call.as_ref().and_then(|call| call.workspace))
+    .bind(call.map(|call| call.tool))
+    .bind(call.map(|call| call.request_id.as_str()))
+    .bind(call.and_then(|call| call.workspace))
     .bind(event)
+    .bind(call.map(|call| call.profiles.as_slice()).unwrap_or_default())
+    .bind(call.and_then(|call| call.deadline_ms).map(|deadline_ms| deadline_ms as f64))
     .execute(tx.connection())
     .await?;
     Ok(())
@@ -106,7 +114,7 @@ pub(crate) async fn get(tx: &mut TenantTransaction, id: Uuid) -> Done<Breadcrumb
 
 pub(crate) async fn update(
     mut tx: TenantTransaction,
-    agent: Uuid,
+    author: Author,
     id: Uuid,
     version: i64,
     changes: &BreadcrumbChanges,
@@ -114,28 +122,39 @@ pub(crate) async fn update(
     tx.lock(id).await?;
     let record = get(&mut tx, id).await?;
     refuse_response(record.schema_name.as_deref())?;
+    author.refuse_what_runners_keep(record.schema_name.as_deref())?;
     expect_version(&record, Some(version))?;
-    let next = changes.applied_to(&record)?;
+    if !author.is_curator {
+        secrets::refuse_change_by_others(&mut tx, id).await?;
+    }
+    let mut next = changes.applied_to(&record)?;
+    author.mark(&mut next.tags, &record.tags)?;
     refuse_response(next.schema_name.as_deref())?;
+    author.refuse_what_runners_keep(next.schema_name.as_deref())?;
     keep_the_question(&record, &next)?;
-    let written = write_version(&mut tx, &record, &next, agent).await?;
+    let written = write_version(&mut tx, &record, &next, author.agent).await?;
     tx.commit().await?;
     Ok(written)
 }
 
-pub(crate) async fn delete(mut tx: TenantTransaction, is_curator: bool, id: Uuid, version: Option<i64>) -> Done<()> {
+pub(crate) async fn delete(mut tx: TenantTransaction, author: Author, id: Uuid, version: Option<i64>) -> Done<()> {
     tx.lock(id).await?;
     let record = get(&mut tx, id).await?;
-    if !is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
+    author.refuse_what_runners_keep(record.schema_name.as_deref())?;
+    if !author.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
         let why = format!("only a curator may delete a {}", schema_names::TOOL_RESPONSE);
         return Err(StoreError::Forbidden(why).into());
     }
     expect_version(&record, version)?;
+    if !author.is_curator {
+        // The name would be free for a tool of the deleter's own, in the place of one that a curator trusts.
+        secrets::refuse_change_by_others(&mut tx, id).await?;
+    }
     if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
         let reason = ToolFailure::new(breadcrumb::ErrorCode::Cancelled, "the request was deleted before it ran");
         calls::abandon(&mut tx, id, reason).await?;
     }
-    remove(&mut tx, id).await?;
+    remove(&mut tx, Some(author.agent), id).await?;
     tx.commit().await?;
     Ok(())
 }
@@ -204,8 +223,9 @@ pub(crate) async fn write_version(
 }
 
 /// Takes out a record that is locked. Its last version stays among the versions until its events are forgotten: the
-/// event of the deletion tells it.
-pub(crate) async fn remove(tx: &mut TenantTransaction, id: Uuid) -> Done<()> {
+/// event of the deletion tells it. `agent`: who does it, `None` when its time ended.
+pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: Uuid) -> Done<()> {
+    secrets::end_with_record(tx, agent, id).await?;
     let event = tx.next_event();
     sqlx::query(
         "WITH gone AS (DELETE FROM breadcrumbs WHERE id = $1 RETURNING *),
@@ -251,7 +271,17 @@ fn keep_the_question(old: &Breadcrumb, new: &NewBreadcrumb) -> Done<()> {
         return Ok(());
     }
     let mut found = Violations::default();
-    for field in ["tool", "input", "requestId", "trigger_event"] {
+    for field in [
+        "tool",
+        "input",
+        "requestId",
+        "trigger_event",
+        "session",
+        "model",
+        "max_result_chars",
+        "deadline_ms",
+        "traceparent",
+    ] {
         if old.context.get(field) != new.context.get(field) {
             found.add(format!("context.{field}"), "of a request cannot be changed; create a new request");
         }

@@ -7,10 +7,11 @@ use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
     ClaimRequest, Created, EventNumber, EventStream, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release,
-    Role, SecretInfo, StoreError, TextSearch, Violations,
+    SecretChanges, SecretInfo, StoreError, TextSearch, Violations,
 };
 use uuid::Uuid;
 
+use crate::author::Author;
 use crate::failure::{Done, retrying};
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
@@ -19,14 +20,12 @@ use crate::{calls, events, history, idempotency, listing, records, search, secre
 pub(crate) struct TenantStore {
     store: Arc<Inner>,
     owner_id: Uuid,
-    agent_id: Uuid,
-    is_curator: bool,
+    author: Author,
 }
 
 impl TenantStore {
     pub(crate) fn new(store: Arc<Inner>, identity: &Identity) -> Self {
-        let is_curator = identity.has(Role::Curator);
-        Self { store, owner_id: identity.owner_id, agent_id: identity.agent_id, is_curator }
+        Self { store, owner_id: identity.owner_id, author: Author::of(identity) }
     }
 
     async fn begin(&self) -> Done<TenantTransaction> {
@@ -40,13 +39,14 @@ impl TenantStore {
 
 #[async_trait]
 impl Breadcrumbs for TenantStore {
-    async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
+    async fn create(&self, mut record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
         record.check()?;
+        self.author.mark(&mut record.tags, &[])?;
         records::refuse_response(record.schema_name.as_deref())?;
         if let Some(key) = idempotency_key {
             idempotency::check(key)?;
         }
-        retrying!(async { records::create(self.begin().await?, self.agent_id, &record, idempotency_key).await })
+        retrying!(async { records::create(self.begin().await?, self.author, &record, idempotency_key).await })
     }
 
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
@@ -58,11 +58,14 @@ impl Breadcrumbs for TenantStore {
     }
 
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
-        retrying!(async { records::update(self.begin().await?, self.agent_id, id, version, &changes).await })
+        retrying!(async {
+            let tx = self.begin().await?;
+            records::update(tx, self.author, id, version, &changes).await
+        })
     }
 
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
-        retrying!(async { records::delete(self.begin().await?, self.is_curator, id, version).await })
+        retrying!(async { records::delete(self.begin().await?, self.author, id, version).await })
     }
 
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
@@ -107,7 +110,7 @@ impl Breadcrumbs for TenantStore {
 
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
         calls::complete::check(&response)?;
-        retrying!(async { calls::complete::complete(self.begin().await?, self.agent_id, lease, &response).await })
+        retrying!(async { calls::complete::complete(self.begin().await?, self.author.agent, lease, &response).await })
     }
 
     async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {
@@ -119,29 +122,45 @@ impl Breadcrumbs for TenantStore {
     }
 
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
-        retrying!(async { calls::cancel(self.begin().await?, self.agent_id, request).await })
+        retrying!(async { calls::cancel(self.begin().await?, self.author.agent, request).await })
     }
 
     async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
         secret.check()?;
-        Ok(secrets::create(self.begin().await?, self.agent_id, &self.store.envelope, &secret).await?)
+        let hosts = breadcrumb::secret_hosts(&secret.hosts)?;
+        Ok(secrets::create(self.begin().await?, self.author.agent, &self.store.envelope, &secret, &hosts).await?)
     }
 
     async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
         Ok(secrets::list(&mut self.begin().await?).await?)
     }
 
-    async fn rotate_secret(&self, id: Uuid, value: String) -> Result<SecretInfo, StoreError> {
-        NewSecret::check_value(&value)?;
-        Ok(secrets::rotate(self.begin().await?, self.agent_id, &self.store.envelope, id, &value).await?)
+    async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError> {
+        changes.check()?;
+        let hosts = changes.hosts.as_deref().map(breadcrumb::secret_hosts).transpose()?;
+        let (tx, envelope) = (self.begin().await?, &self.store.envelope);
+        Ok(secrets::update(tx, self.author.agent, envelope, id, &changes, hosts.as_deref()).await?)
     }
 
     async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError> {
-        Ok(secrets::delete(self.begin().await?, self.agent_id, id).await?)
+        Ok(secrets::delete(self.begin().await?, self.author.agent, id).await?)
     }
 
-    async fn decrypt_secret(&self, id: Uuid, reason: &str) -> Result<String, StoreError> {
+    async fn grant_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
+        retrying!(async { secrets::grant(self.begin().await?, self.author.agent, id, tool_id).await })
+    }
+
+    async fn revoke_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
+        Ok(secrets::revoke(self.begin().await?, self.author.agent, id, tool_id).await?)
+    }
+
+    async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError> {
         secrets::check_reason(reason)?;
-        Ok(secrets::decrypt(self.begin().await?, self.agent_id, &self.store.envelope, id, reason).await?)
+        if for_tool.is_none() && !self.author.is_curator {
+            let why = "only a curator may decrypt a secret for no tool: name the tool's record that it is for";
+            return Err(StoreError::Forbidden(why.into()));
+        }
+        let (tx, envelope) = (self.begin().await?, &self.store.envelope);
+        Ok(secrets::open(tx, self.author.agent, envelope, id, reason, for_tool).await?)
     }
 }

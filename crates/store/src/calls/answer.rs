@@ -18,7 +18,7 @@ pub(super) async fn answer(tx: &mut TenantTransaction, call: &CallRow, failure: 
     metadata.insert("answered_by".into(), json!("store"));
     let response = ToolResponse::new(&request, Err(failure), 0, metadata, Utc::now()).record(&request);
     let id = Uuid::now_v7();
-    records::insert(tx, id, &response, None).await?;
+    records::insert(tx, id, &response, None, None).await?;
     sqlx::query(
         "UPDATE calls SET state = 'finished', response = $2, finished_at = clock_timestamp(), runner_id = NULL,
             lease_until = NULL

@@ -37,7 +37,7 @@ pub(crate) async fn complete(
     if finished.rows_affected() == 0 {
         return Err(StoreError::LeaseLost { request: lease.request }.into());
     }
-    records::insert(&mut tx, id, response, Some(agent)).await?;
+    records::insert(&mut tx, id, response, Some(agent), None).await?;
     tx.commit().await?;
     Ok(id)
 }

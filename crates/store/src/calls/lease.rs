@@ -6,6 +6,7 @@ use breadcrumb::{CallState, ErrorCode, HeldLease, Lease, LeaseStatus, Release, S
 use uuid::Uuid;
 
 use super::answer::answer;
+use super::late::NOT_RUN;
 use super::queued::{CallRow, call_columns};
 use crate::failure::Done;
 use crate::transaction::TenantTransaction;
@@ -90,6 +91,9 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
     };
     if call.cancel_requested {
         let failure = ToolFailure::new(ErrorCode::Cancelled, "the request was cancelled before it ran again");
+        answer(&mut tx, &call, failure).await?;
+    } else if call.is_late_in(after_ms) {
+        let failure = call.too_late(if call.attempt > 0 { "before the tool could be tried again" } else { NOT_RUN });
         answer(&mut tx, &call, failure).await?;
     } else {
         requeue(&mut tx, lease.request, after_ms).await?;

@@ -5,6 +5,7 @@ mod answer;
 mod cancel;
 mod claim;
 pub(crate) mod complete;
+mod late;
 mod lease;
 mod queued;
 mod rescue;
@@ -13,6 +14,7 @@ pub(crate) use self::answer::abandon;
 pub(crate) use self::cancel::cancel;
 pub(crate) use self::claim::claim;
 
+pub(crate) use self::late::answer_late;
 pub(crate) use self::lease::{heartbeat, release, start};
 pub(crate) use self::queued::{Queued, find};
 pub(crate) use self::rescue::rescue;

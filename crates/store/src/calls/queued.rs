@@ -1,6 +1,8 @@
 //! What the queue keeps of a request, and where a request stands.
 
-use breadcrumb::{Call, CallState, NewBreadcrumb, StoreError, ToolRequest, schema_names};
+use breadcrumb::{
+    Call, CallState, NewBreadcrumb, Profile, Profiles, StoreError, ToolFailure, ToolRequest, schema_names,
+};
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
@@ -13,19 +15,26 @@ pub(crate) struct Queued<'r> {
     pub(crate) tool: &'r str,
     pub(crate) request_id: String,
     pub(crate) workspace: Option<&'r str>,
+    /// The writer's, and those that the record's tags name.
+    pub(crate) profiles: Vec<&'static str>,
+    pub(crate) deadline_ms: Option<u64>,
 }
 
 impl<'r> Queued<'r> {
-    /// `None` when the record is no request.
-    pub(crate) fn of(id: Uuid, record: &'r NewBreadcrumb) -> Option<Self> {
+    /// `None` when the record is no request. `profile`: its writer's.
+    pub(crate) fn of(id: Uuid, record: &'r NewBreadcrumb, profile: Profile) -> Option<Self> {
         if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
             return None;
         }
         let text = |key: &str| record.context.get(key).and_then(Value::as_str);
+        let mut profiles = Profiles::of(profile);
+        profiles.add_tags(&record.tags);
         Some(Self {
             tool: text("tool").unwrap_or_default(),
             request_id: text("requestId").map_or_else(|| id.to_string(), str::to_owned),
             workspace: record.tags.iter().map(String::as_str).find(|tag| tag.starts_with("workspace:")),
+            profiles: profiles.iter().map(Profile::as_str).collect(),
+            deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
         })
     }
 }
@@ -33,7 +42,8 @@ impl<'r> Queued<'r> {
 macro_rules! call_columns {
     () => {
         "request, tool, request_id, workspace, agent_id, state, attempt, max_attempts, cancel_requested, response, \
-         queued_at"
+         queued_at, (extract(epoch FROM deadline_at - queued_at) * 1000)::bigint AS deadline_ms, \
+         (extract(epoch FROM deadline_at - clock_timestamp()) * 1000)::float8 AS left_ms"
     };
 }
 pub(super) use call_columns;
@@ -51,9 +61,21 @@ pub(super) struct CallRow {
     pub(super) cancel_requested: bool,
     response: Option<Uuid>,
     queued_at: DateTime<Utc>,
+    deadline_ms: Option<i64>,
+    left_ms: Option<f64>,
 }
 
 impl CallRow {
+    /// Whether the request's deadline will have passed this many milliseconds from now.
+    pub(super) fn is_late_in(&self, ms: u64) -> bool {
+        self.left_ms.is_some_and(|left| left <= ms as f64)
+    }
+
+    /// The answer for a request that was not done by its deadline. `when`: such as "before the tool ran".
+    pub(super) fn too_late(&self, when: &str) -> ToolFailure {
+        ToolFailure::deadline_passed(self.deadline_ms.unwrap_or_default().unsigned_abs(), when)
+    }
+
     pub(super) fn state(&self) -> CallState {
         match self.state.as_str() {
             "queued" => CallState::Queued,
@@ -74,6 +96,11 @@ impl CallRow {
             workspace: self.workspace.clone(),
             agent_id: self.agent_id,
             trigger_event: None,
+            session: None,
+            model: None,
+            max_result_chars: None,
+            deadline_ms: None,
+            traceparent: None,
         }
     }
 }

@@ -30,6 +30,8 @@ pub(crate) async fn rescue(mut tx: TenantTransaction) -> Done<usize> {
         } else if call.cancel_requested {
             let failure = ToolFailure::new(ErrorCode::Cancelled, "the request was cancelled, and its runner was lost");
             answer(&mut tx, call, failure).await?;
+        } else if call.is_late_in(0) {
+            answer(&mut tx, call, call.too_late("after its runner was lost")).await?;
         } else {
             requeue(&mut tx, call.request, 0).await?;
         }

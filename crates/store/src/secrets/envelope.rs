@@ -11,6 +11,9 @@ use uuid::Uuid;
 
 use crate::SecretsKey;
 
+/// How many bytes sealing adds to a value: the nonce and the tag.
+pub(crate) const OVERHEAD: usize = NONCE_LEN + 16;
+
 pub(crate) struct Envelope {
     key: SecretsKey,
     key_id: String,

@@ -104,6 +104,76 @@ async fn a_request_whose_time_ends_in_the_queue_is_answered_timeout() {
     harness.close().await;
 }
 
+/// Makes the deadline of every request pass.
+async fn pass_every_deadline(harness: &StoreHarness) {
+    sqlx::query("UPDATE calls SET deadline_at = now() - interval '1 second'")
+        .execute(&mut harness.admin().await)
+        .await
+        .unwrap();
+}
+
+fn assert_too_late(answers: &[ToolResponse], when: &str) {
+    assert_eq!(answers.len(), 1);
+    assert_eq!((answers[0].error_code, answers[0].is_retryable), (Some(ErrorCode::Timeout), Some(true)));
+    let error = answers[0].error.as_deref().unwrap();
+    assert!(error.contains("deadline") && error.ends_with(when), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_waiting_request_past_its_deadline_is_not_claimed_and_is_answered() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let id = agent.create(request(), None).await.unwrap().id;
+    pass_every_deadline(&harness).await;
+    let free = agent.create(request(), None).await.unwrap().id;
+    let claims = agent.claim(&claim_of(5)).await.unwrap();
+    assert_eq!(claims.iter().map(|claim| claim.request.id).collect::<Vec<_>>(), [free]);
+    harness.store.answer_late().await.unwrap();
+    assert_too_late(&responses(&agent, id).await, "before the tool ran");
+    assert_eq!(agent.call(id).await.unwrap().state, CallState::Finished);
+    assert!(responses(&agent, free).await.is_empty());
+    assert_eq!(harness.store.answer_late().await.unwrap(), 0);
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_running_call_past_its_deadline_is_its_runners() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let id = agent.create(request(), None).await.unwrap().id;
+    let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
+    agent.start(claim.lease, 1).await.unwrap();
+    pass_every_deadline(&harness).await;
+    assert_eq!(harness.store.answer_late().await.unwrap(), 0);
+    agent.complete(claim.lease, answer_to(&claim, json!("late"))).await.unwrap();
+    assert_eq!(responses(&agent, id).await[0].output, Some(json!("late")));
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_comes_back_past_its_deadline_is_answered_and_not_queued() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    // Given back unstarted; given back for a retry; lost while claimed; lost while a retry was left.
+    let mut ids = Vec::new();
+    for _ in 0..4 {
+        ids.push(agent.create(request(), None).await.unwrap().id);
+    }
+    let claims = agent.claim(&claim_of(4)).await.unwrap();
+    agent.start(claims[1].lease, 2).await.unwrap();
+    agent.start(claims[3].lease, 2).await.unwrap();
+    pass_every_deadline(&harness).await;
+    agent.release(claims[0].lease, Release::Unstarted).await.unwrap();
+    agent.release(claims[1].lease, Release::Retry { after_ms: 0 }).await.unwrap();
+    end_every_lease(&harness).await;
+    harness.store.rescue().await.unwrap();
+    let ends = ["before the tool ran", "could be tried again", "its runner was lost", "its runner was lost"];
+    for (id, end) in ids.iter().zip(ends) {
+        assert_too_late(&responses(&agent, *id).await, end);
+    }
+    harness.close().await;
+}
+
 /// Every sequence of steps ends with exactly one response, and nobody without the lease has a say.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_happens_there_is_one_response() {
@@ -116,7 +186,7 @@ async fn whatever_happens_there_is_one_response() {
     let mut runner = TestRunner::new(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() });
     tokio::task::block_in_place(|| {
         runner
-            .run(&proptest::collection::vec(0..9_u8, 0..14), |steps| {
+            .run(&proptest::collection::vec(0..10_u8, 0..14), |steps| {
                 handle.block_on(async {
                     let id = agent.create(request(), None).await.unwrap().id;
                     let mut claims = Vec::new();
@@ -137,6 +207,10 @@ async fn whatever_happens_there_is_one_response() {
                                 drop(agent.complete(oldest.lease, answer_to(oldest, json!(1))).await);
                             }
                             (7, _) => drop(agent.cancel(id).await.unwrap()),
+                            (9, _) => {
+                                pass_every_deadline(&harness).await;
+                                harness.store.answer_late().await.unwrap();
+                            }
                             (8, _) if is_there => {
                                 agent.delete(id, None).await.unwrap();
                                 is_there = false;
@@ -148,6 +222,7 @@ async fn whatever_happens_there_is_one_response() {
                     while agent.call(id).await.unwrap().state != CallState::Finished {
                         end_every_lease(&harness).await;
                         harness.store.rescue().await.unwrap();
+                        harness.store.answer_late().await.unwrap();
                         if let Some(claim) = agent.claim(&claim_of(1)).await.unwrap().pop() {
                             agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap();
                         }

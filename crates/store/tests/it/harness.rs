@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use breadcrumb::{Breadcrumbs, Identity, NewAgent, Role, Tenancy};
+use breadcrumb::{Breadcrumbs, Identity, NewAgent, Profile, Role, Tenancy};
 use conformance::{Agent, Harness};
 use sqlx::{Connection, PgConnection};
 use store::{SecretsKey, Store, StoreOptions};
@@ -47,10 +47,10 @@ impl Harness for StoreHarness {
         self.store.ensure_tenant(&format!("tenant {}", Uuid::new_v4())).await.unwrap().id
     }
 
-    async fn agent_with(&self, tenant: Uuid, roles: &[Role]) -> Agent {
-        let agent = NewAgent { name: format!("agent {}", Uuid::new_v4()), roles: roles.to_vec() };
+    async fn agent_of(&self, tenant: Uuid, roles: &[Role], profile: Profile) -> Agent {
+        let agent = NewAgent { name: format!("agent {}", Uuid::new_v4()), roles: roles.to_vec(), profile };
         let made = self.store.create_agent(tenant, agent).await.unwrap().agent;
-        let identity = Identity { owner_id: tenant, agent_id: made.id, roles: made.roles };
+        let identity = Identity { owner_id: tenant, agent_id: made.id, roles: made.roles, profile: made.profile };
         let store: Arc<dyn Breadcrumbs> = self.store.acting_as(identity.clone());
         Agent { identity, store }
     }

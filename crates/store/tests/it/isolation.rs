@@ -1,6 +1,6 @@
 //! Row-level security, seen from under the store.
 
-use breadcrumb::NewSecret;
+use breadcrumb::{NewBreadcrumb, NewSecret, schema_names};
 use conformance::Harness;
 use conformance::harness::{claim_of, note, request};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -8,13 +8,14 @@ use uuid::Uuid;
 
 use crate::harness::StoreHarness;
 
-const TABLES: [&str; 9] = [
+const TABLES: [&str; 10] = [
     "breadcrumbs",
     "breadcrumb_tags",
     "breadcrumb_versions",
     "events",
     "calls",
     "secrets",
+    "secret_grants",
     "agents",
     "audit",
     "idempotency_keys",
@@ -25,7 +26,10 @@ async fn fill(harness: &StoreHarness) -> Uuid {
     let id = agent.create(request(), Some("key")).await.unwrap().id;
     agent.claim(&claim_of(1)).await.unwrap();
     agent.cancel(id).await.unwrap();
-    agent.create_secret(NewSecret { name: "KEY".into(), value: "value".into() }).await.unwrap();
+    let secret = agent.create_secret(NewSecret::new("KEY", "a long value")).await.unwrap().id;
+    let tool = NewBreadcrumb { schema_name: Some(schema_names::TOOL_CODE.into()), ..note("a tool") };
+    let tool = agent.create(tool, None).await.unwrap().id;
+    agent.grant_secret(secret, tool).await.unwrap();
     agent.identity.owner_id
 }
 
@@ -81,6 +85,7 @@ async fn the_role_can_do_nothing_that_it_need_not() {
         "SELECT * FROM tenants",
         "UPDATE audit SET reason = 'nothing happened'",
         "DELETE FROM audit",
+        "UPDATE secret_grants SET tool_id = tool_id",
         "DELETE FROM agents",
         "TRUNCATE breadcrumbs",
         "ALTER TABLE breadcrumbs DISABLE ROW LEVEL SECURITY",

@@ -8,6 +8,7 @@ mod failure;
 mod harness;
 mod isolation;
 mod opening;
+mod secrets;
 mod selecting;
 mod tenancy;
 

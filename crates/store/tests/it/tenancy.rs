@@ -1,6 +1,6 @@
 //! Tenants, agents and their keys; secrets at rest; the audit log.
 
-use breadcrumb::{NewAgent, NewSecret, Role, StoreError, Tenancy};
+use breadcrumb::{NewAgent, NewSecret, Role, SecretChanges, StoreError, Tenancy};
 use conformance::Harness;
 use conformance::harness::{assert_not_found, fields};
 use uuid::Uuid;
@@ -8,7 +8,11 @@ use uuid::Uuid;
 use crate::harness::StoreHarness;
 
 fn agent(name: &str) -> NewAgent {
-    NewAgent { name: name.into(), roles: vec![Role::Runner, Role::Emitter, Role::Runner] }
+    NewAgent {
+        name: name.into(),
+        roles: vec![Role::Runner, Role::Emitter, Role::Runner],
+        profile: breadcrumb::Profile::Scheduled,
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -73,12 +77,12 @@ async fn every_decryption_is_on_record_and_no_value_at_rest() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let owner_id = agent.identity.owner_id;
-    let secret = NewSecret { name: "API_KEY".into(), value: "hunter2hunter2".into() };
+    let secret = NewSecret::new("API_KEY", "hunter2hunter2");
     let id = agent.create_secret(secret).await.unwrap().id;
-    agent.decrypt_secret(id, "tool weather").await.unwrap();
-    agent.rotate_secret(id, "correct horse".into()).await.unwrap();
+    agent.decrypt_secret(id, "tool weather", None).await.unwrap();
+    agent.update_secret(id, SecretChanges::value("correct horse")).await.unwrap();
     agent.delete_secret(id).await.unwrap();
-    agent.decrypt_secret(id, "too late").await.unwrap_err();
+    agent.decrypt_secret(id, "too late", None).await.unwrap_err();
 
     let log = harness.store.audit_log(owner_id, 10).await.unwrap();
     let lines: Vec<_> = log
@@ -103,9 +107,9 @@ async fn every_decryption_is_on_record_and_no_value_at_rest() {
 async fn a_sealed_value_cannot_be_moved_to_another_secret() {
     let harness = StoreHarness::start().await;
     let (agent, thief) = (harness.alone().await, harness.alone().await);
-    let make = |value: &str| NewSecret { name: "KEY".into(), value: value.into() };
+    let make = |value: &str| NewSecret::new("KEY", value);
     let id = agent.create_secret(make("hunter2hunter2")).await.unwrap().id;
-    let own = thief.create_secret(make("nothing")).await.unwrap().id;
+    let own = thief.create_secret(make("nothing at all")).await.unwrap().id;
     let mut admin = harness.admin().await;
     let plain: i64 =
         sqlx::query_scalar("SELECT count(*) FROM secrets WHERE position('hunter2'::bytea IN sealed_value) > 0")
@@ -122,7 +126,7 @@ async fn a_sealed_value_cannot_be_moved_to_another_secret() {
     .execute(&mut admin)
     .await
     .unwrap();
-    let stolen = thief.decrypt_secret(own, "theft").await;
+    let stolen = thief.decrypt_secret(own, "theft", None).await;
     assert!(matches!(stolen, Err(StoreError::Internal(_))), "{stolen:?}");
     harness.close().await;
 }
