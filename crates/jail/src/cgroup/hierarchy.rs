@@ -1,0 +1,267 @@
+//! One hierarchy in which this sandbox has a folder, with the worker's groups below.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::CgroupPlace;
+use super::files::{Files, with_path};
+use super::find::{Controller, Place, Version};
+use super::runner::Maker;
+
+/// What all workers together count against everything else on a processor: half an ordinary process. They yield to
+/// the runner and the database.
+const WEIGHT: f64 = 0.5;
+/// What a worker may be given at most, in bytes, until its first call says how much it is.
+pub(super) const MEMORY_AT_FIRST: u64 = 2 * 1024 * 1024 * 1024;
+/// Threads and processes of one worker: the engine's own, and room for a machine with many processors.
+const PROCESSES: u32 = 64;
+
+pub struct Hierarchy {
+    version: Version,
+    controllers: Vec<Controller>,
+    folder: PathBuf,
+}
+
+impl Hierarchy {
+    /// Makes the sandbox's folder, and proves with a group that its bounds can be set.
+    pub fn open(place: &Place, controllers: &[Controller], name: &str, me: Maker) -> Result<Self, String> {
+        let (outer, controllers) = match place.version {
+            Version::V1 => (place.folder.clone(), controllers.to_vec()),
+            Version::V2 => delegated(&place.folder, controllers, me)?,
+        };
+        let folder = outer.join(name);
+        fs::create_dir(&folder).map_err(|error| not_ours(&error, &folder))?;
+        let hierarchy = Self { version: place.version, controllers, folder };
+        let opened = hierarchy.prepare().and_then(|()| {
+            let trial = hierarchy.group("trial")?;
+            fs::remove_dir(&trial.folder).map_err(|error| with_path(&error, &trial.folder))
+        });
+        match opened {
+            Ok(()) => Ok(hierarchy),
+            Err(error) => {
+                hierarchy.remove();
+                Err(not_ours(&error, &hierarchy.folder))
+            }
+        }
+    }
+
+    /// Where this sandbox's folder is.
+    pub fn place(&self) -> CgroupPlace {
+        CgroupPlace {
+            version: match self.version {
+                Version::V1 => 1,
+                Version::V2 => 2,
+            },
+            controllers: self.controllers.iter().map(|controller| controller.name()).collect(),
+            folder: self.folder.parent().unwrap_or(&self.folder).to_owned(),
+        }
+    }
+
+    pub fn has(&self, controller: Controller) -> bool {
+        self.controllers.contains(&controller)
+    }
+
+    fn prepare(&self) -> io::Result<()> {
+        let own = Files { version: self.version, folder: self.folder.clone() };
+        if self.has(Controller::Cpu) {
+            let processors = std::thread::available_parallelism().map_or(1.0, |n| n.get() as f64);
+            own.set_cpu_weight(WEIGHT * processors)?;
+        }
+        if self.version == Version::V2 {
+            own.write("cgroup.subtree_control", &enabling(&self.controllers))?;
+        }
+        Ok(())
+    }
+
+    /// Makes a group with every bound set.
+    pub fn group(&self, name: &str) -> io::Result<Files> {
+        let files = Files { version: self.version, folder: self.folder.join(name) };
+        fs::create_dir(&files.folder).map_err(|error| with_path(&error, &files.folder))?;
+        let bounded = self.bound(&files);
+        if bounded.is_err() {
+            let _ = fs::remove_dir(&files.folder);
+        }
+        bounded.map(|()| files)
+    }
+
+    fn bound(&self, files: &Files) -> io::Result<()> {
+        for controller in &self.controllers {
+            match controller {
+                Controller::Memory => {
+                    files.forbid_swap()?;
+                    files.set_memory(MEMORY_AT_FIRST)?;
+                }
+                Controller::Cpu => files.set_cpu_percent(100)?,
+                Controller::Processes => files.set_processes(PROCESSES)?,
+            }
+        }
+        Ok(())
+    }
+
+    pub fn remove(&self) {
+        if let Err(error) = fs::remove_dir(&self.folder)
+            && error.kind() != io::ErrorKind::NotFound
+        {
+            tracing::debug!(folder = %self.folder.display(), %error, "a control group is left for a later runner to sweep");
+        }
+    }
+}
+
+/// In version 2 a group has either processes or groups with controllers. So this process moves into a group of its own
+/// below, if nobody else is in the one where it stands.
+fn delegated(here: &Path, wanted: &[Controller], me: Maker) -> Result<(PathBuf, Vec<Controller>), String> {
+    let home = me.home_name();
+    // An earlier sandbox of this process moved already.
+    let outer = match here.file_name() {
+        Some(name) if name == home.as_str() => here.parent().unwrap_or(here),
+        _ => here,
+    };
+    let files = Files { version: Version::V2, folder: outer.to_owned() };
+    let offered = files.controllers().map_err(|error| not_ours(&error, outer))?;
+    let controllers: Vec<Controller> =
+        wanted.iter().copied().filter(|wanted| offered.iter().any(|offered| offered == wanted.name())).collect();
+    if controllers.is_empty() {
+        return Err(format!("the group {} is given no controllers", outer.display()));
+    }
+    let is_enabled = files
+        .controllers_below()
+        .is_ok_and(|below| controllers.iter().all(|controller| below.iter().any(|below| below == controller.name())));
+    if !is_enabled && files.write("cgroup.subtree_control", &enabling(&controllers)).is_err() {
+        let processes = files.processes().map_err(|error| not_ours(&error, outer))?;
+        if !processes.iter().all(|process| is_ours(*process)) {
+            return Err(format!(
+                "the group {} holds other processes as well; start this program in one of its own (systemd: \
+                 Delegate=yes)",
+                outer.display()
+            ));
+        }
+        let home = Files { version: Version::V2, folder: outer.join(home) };
+        fs::create_dir(&home.folder).map_err(|error| not_ours(&error, &home.folder))?;
+        let moved = processes.iter().try_for_each(|process| home.admit(*process));
+        moved.map_err(|error| not_ours(&error, &home.folder))?;
+        files.write("cgroup.subtree_control", &enabling(&controllers)).map_err(|error| not_ours(&error, outer))?;
+    }
+    Ok((outer.to_owned(), controllers))
+}
+
+fn enabling(controllers: &[Controller]) -> String {
+    controllers.iter().map(|controller| format!("+{}", controller.name())).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a process is this one or descends from it.
+fn is_ours(process: u32) -> bool {
+    let me = std::process::id();
+    let mut at = Some(process);
+    while let Some(process) = at {
+        if process == me {
+            return true;
+        }
+        at = parent(process).filter(|parent| *parent > 0);
+    }
+    false
+}
+
+fn parent(process: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+fn not_ours(error: &io::Error, path: &Path) -> String {
+    let told = error.to_string();
+    let path = path.display().to_string();
+    let told = if told.contains(&path) { told } else { format!("{path}: {told}") };
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            format!("this process may not make control groups here: {told}")
+        }
+        _ => told,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("rcrt-hierarchy-{}-{name}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        folder
+    }
+
+    fn v2(name: &str, controllers: &str, below: &str, processes: &str) -> (PathBuf, Maker) {
+        let folder = folder(name);
+        fs::write(folder.join("cgroup.controllers"), controllers).unwrap();
+        fs::write(folder.join("cgroup.subtree_control"), below).unwrap();
+        fs::write(folder.join("cgroup.procs"), processes).unwrap();
+        (folder, Maker::this_process().unwrap())
+    }
+
+    #[test]
+    fn version_2_uses_what_is_enabled_and_enables_what_is_not() {
+        let (folder, me) = v2("enabled", "cpu memory pids\n", "cpu memory pids\n", "1\n");
+        let found = delegated(&folder, &Controller::ALL, me).unwrap();
+        assert_eq!(found, (folder.clone(), Controller::ALL.to_vec()));
+        fs::remove_dir_all(folder).unwrap();
+
+        let (folder, me) = v2("part", "cpuset cpu io\n", "\n", "");
+        let found = delegated(&folder, &Controller::ALL, me).unwrap();
+        assert_eq!(found, (folder.clone(), vec![Controller::Cpu]));
+        assert_eq!(fs::read_to_string(folder.join("cgroup.subtree_control")).unwrap(), "+cpu");
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn version_2_without_controllers_or_with_strangers_says_so() {
+        let (folder, me) = v2("none", "cpuset\n", "", "");
+        let reason = delegated(&folder, &Controller::ALL, me).unwrap_err();
+        assert!(reason.contains("no controllers"), "{reason}");
+        fs::remove_dir_all(folder).unwrap();
+
+        // A file that cannot be written stands for the kernel's refusal while processes are there.
+        let (folder, me) = v2("strangers", "memory\n", "", &format!("1\n{}\n", std::process::id()));
+        fs::remove_file(folder.join("cgroup.subtree_control")).unwrap();
+        fs::create_dir(folder.join("cgroup.subtree_control")).unwrap();
+        let reason = delegated(&folder, &Controller::ALL, me).unwrap_err();
+        assert!(reason.contains("Delegate=yes"), "{reason}");
+        assert!(!folder.join(me.home_name()).exists());
+        // With only this process there it moves.
+        fs::write(folder.join("cgroup.procs"), std::process::id().to_string()).unwrap();
+        let _ = delegated(&folder, &Controller::ALL, me).unwrap_err();
+        let moved = fs::read_to_string(folder.join(me.home_name()).join("cgroup.procs")).unwrap();
+        assert_eq!(moved, std::process::id().to_string());
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_second_sandbox_of_a_process_that_moved_stays_beside_it() {
+        let (folder, me) = v2("second", "memory\n", "memory\n", "");
+        let home = folder.join(me.home_name());
+        fs::create_dir(&home).unwrap();
+        assert_eq!(delegated(&home, &Controller::ALL, me).unwrap().0, folder);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_group_has_every_bound_from_the_start() {
+        let folder = folder("bounds");
+        let place = Place { version: Version::V1, folder: folder.clone() };
+        let hierarchy = Hierarchy { version: Version::V1, controllers: Controller::ALL.to_vec(), folder: place.folder };
+        hierarchy.prepare().unwrap();
+        let files = hierarchy.group("w1").unwrap();
+        for (file, value) in
+            [("pids.max", "64"), ("cpu.cfs_quota_us", "100000"), ("memory.limit_in_bytes", "2147483648")]
+        {
+            assert_eq!(fs::read_to_string(files.folder.join(file)).unwrap(), value, "{file}");
+        }
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn an_ordinary_user_is_told_what_is_missing() {
+        let error = io::Error::from(io::ErrorKind::PermissionDenied);
+        let reason = not_ours(&error, Path::new("/sys/fs/cgroup/x"));
+        assert!(reason.starts_with("this process may not make control groups here: /sys/fs/cgroup/x"), "{reason}");
+        assert!(is_ours(std::process::id()) && !is_ours(1));
+    }
+}

@@ -1,0 +1,163 @@
+//! One control group for each process that is started for a call, with all that it starts, where this machine lets us
+//! have them: version 2 or 1, found where this process is. Everything here blocks for moments, as the kernel's files do.
+
+mod files;
+mod find;
+mod group;
+mod hierarchy;
+mod runner;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+pub use find::Controller;
+pub use group::Group;
+
+use serde::Serialize;
+
+use hierarchy::Hierarchy;
+use runner::Maker;
+
+/// How long [`Cgroups::close`] waits for groups whose processes are still on their way out.
+const LEAVING: Duration = Duration::from_secs(2);
+const LEAVING_AT_ONCE: Duration = Duration::from_millis(100);
+const AGAIN: Duration = Duration::from_millis(2);
+
+/// A control group of this machine below which each process of a call gets one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CgroupPlace {
+    /// 1 or 2.
+    pub version: u8,
+    /// `memory`, `cpu`, `pids`.
+    pub controllers: Vec<&'static str>,
+    pub folder: PathBuf,
+}
+
+/// The folder of this maker in each hierarchy, with a group for each process below.
+pub struct Cgroups {
+    hierarchies: Vec<Hierarchy>,
+    leaving: Arc<Leaving>,
+}
+
+/// Groups that could not be removed yet.
+#[derive(Default)]
+struct Leaving(Mutex<Vec<PathBuf>>);
+
+impl Leaving {
+    /// Removes the group now, or later when something of it is still on its way out.
+    fn add(&self, folder: PathBuf) {
+        if let Err(error) = std::fs::remove_dir(&folder)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(folder);
+        }
+    }
+
+    /// Tries those again; true when none is left.
+    fn retry(&self) -> bool {
+        let mut folders = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        folders.retain(|folder| std::fs::remove_dir(folder).is_err() && folder.exists());
+        folders.is_empty()
+    }
+}
+
+/// Of each controller: that it is in use, or why not.
+pub type Findings = BTreeMap<Controller, Result<(), String>>;
+
+impl Cgroups {
+    /// No groups, because they are not wanted.
+    pub fn none() -> (Self, Findings) {
+        let reason = || Err("switched off".to_owned());
+        let findings = Controller::ALL.into_iter().map(|controller| (controller, reason())).collect();
+        (Self { hierarchies: Vec::new(), leaving: Arc::default() }, findings)
+    }
+
+    /// Makes this sandbox's folders wherever that is allowed, after those of dead runners were removed. What cannot be
+    /// had stands in the findings.
+    pub fn open() -> (Self, Findings) {
+        let read = |path: &str| std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
+        let known = read("/proc/self/cgroup").and_then(|groups| Ok((groups, read("/proc/self/mountinfo")?)));
+        let known = known.and_then(|known| Ok((known, Maker::this_process().map_err(|error| error.to_string())?)));
+        match known {
+            Ok(((groups, mounts), me)) => Self::open_at(find::places(&groups, &mounts), me),
+            Err(reason) => {
+                let findings =
+                    Controller::ALL.into_iter().map(|controller| (controller, Err(reason.clone()))).collect();
+                (Self { hierarchies: Vec::new(), leaving: Arc::default() }, findings)
+            }
+        }
+    }
+
+    fn open_at(places: BTreeMap<Controller, Result<find::Place, String>>, me: Maker) -> (Self, Findings) {
+        let mut findings = Findings::new();
+        let mut wanted: Vec<(find::Place, Vec<Controller>)> = Vec::new();
+        for (controller, place) in places {
+            match place {
+                // Controllers that are mounted together share their groups.
+                Ok(place) => match wanted.iter_mut().find(|(other, _)| *other == place) {
+                    Some((_, controllers)) => controllers.push(controller),
+                    None => wanted.push((place, vec![controller])),
+                },
+                Err(reason) => {
+                    findings.insert(controller, Err(reason));
+                }
+            }
+        }
+        let name = me.new_name();
+        let mut hierarchies = Vec::new();
+        for (place, controllers) in wanted {
+            runner::sweep(&place.folder, me);
+            let found = Hierarchy::open(&place, &controllers, &name, me);
+            for controller in controllers {
+                let finding = match &found {
+                    Ok(hierarchy) if hierarchy.has(controller) => Ok(()),
+                    Ok(_) => Err(format!("the group {} has no such controller", place.folder.display())),
+                    Err(reason) => Err(reason.clone()),
+                };
+                findings.insert(controller, finding);
+            }
+            hierarchies.extend(found);
+        }
+        (Self { hierarchies, leaving: Arc::default() }, findings)
+    }
+
+    /// Where this sandbox makes its groups.
+    pub fn places(&self) -> Vec<CgroupPlace> {
+        self.hierarchies.iter().map(Hierarchy::place).collect()
+    }
+
+    /// Makes a group and puts the process into it.
+    pub fn admit(&self, process: u32) -> std::io::Result<Group> {
+        self.leaving.retry();
+        Group::make(&self.hierarchies, process, self.leaving.clone())
+    }
+
+    /// Removes groups whose processes were still on their way out.
+    pub fn tidy(&self) {
+        self.leaving.retry();
+    }
+
+    /// Removes this sandbox's folders, as soon as what ran in them is gone.
+    pub fn close(&self) {
+        self.remove_within(LEAVING);
+    }
+
+    fn remove_within(&self, most: Duration) {
+        let until = Instant::now() + most;
+        while !self.leaving.retry() && Instant::now() < until {
+            std::thread::sleep(AGAIN);
+        }
+        for hierarchy in &self.hierarchies {
+            hierarchy.remove();
+        }
+    }
+}
+
+impl Drop for Cgroups {
+    fn drop(&mut self) {
+        // Killed processes are gone in a moment; what takes longer is swept by a later runner.
+        self.remove_within(LEAVING_AT_ONCE);
+    }
+}

@@ -1,0 +1,180 @@
+//! System calls that no ordinary program needs, and by which kernels were broken into, or walls got around. Everything
+//! else is let through: what a program is, nobody knows beforehand.
+
+use nix::libc;
+
+use crate::walls::Outcome;
+use crate::walls::seccomp::rules::{Argument, Rules, always, when};
+use crate::walls::seccomp::{SeccompAction, install, refuse_other_numbers};
+
+/// Refused, as they are to anybody without rights.
+const REFUSED: &[i64] = &[
+    // Namespaces and mounts.
+    libc::SYS_unshare,
+    libc::SYS_setns,
+    libc::SYS_mount,
+    libc::SYS_umount2,
+    libc::SYS_pivot_root,
+    libc::SYS_chroot,
+    libc::SYS_open_tree,
+    libc::SYS_move_mount,
+    libc::SYS_fsopen,
+    libc::SYS_fsconfig,
+    libc::SYS_fsmount,
+    libc::SYS_fspick,
+    libc::SYS_mount_setattr,
+    libc::SYS_name_to_handle_at,
+    libc::SYS_open_by_handle_at,
+    // Other processes' insides.
+    libc::SYS_ptrace,
+    libc::SYS_process_vm_readv,
+    libc::SYS_process_vm_writev,
+    libc::SYS_process_madvise,
+    libc::SYS_pidfd_getfd,
+    libc::SYS_kcmp,
+    // Keys, which belong to users and not to namespaces.
+    libc::SYS_add_key,
+    libc::SYS_request_key,
+    libc::SYS_keyctl,
+    // Memory that nobody counts.
+    libc::SYS_shmget,
+    libc::SYS_shmat,
+    libc::SYS_msgget,
+    libc::SYS_semget,
+    libc::SYS_memfd_secret,
+    // Parts of the kernel that were broken into before.
+    libc::SYS_bpf,
+    libc::SYS_perf_event_open,
+    libc::SYS_userfaultfd,
+    libc::SYS_fanotify_init,
+    libc::SYS_lookup_dcookie,
+    libc::SYS_nfsservctl,
+    libc::SYS_quotactl,
+    libc::SYS_quotactl_fd,
+    libc::SYS_move_pages,
+    libc::SYS_migrate_pages,
+    libc::SYS_vmsplice,
+    // The machine itself.
+    libc::SYS_kexec_load,
+    libc::SYS_kexec_file_load,
+    libc::SYS_init_module,
+    libc::SYS_finit_module,
+    libc::SYS_delete_module,
+    libc::SYS_reboot,
+    libc::SYS_swapon,
+    libc::SYS_swapoff,
+    libc::SYS_acct,
+    libc::SYS_syslog,
+    libc::SYS_vhangup,
+    libc::SYS_sethostname,
+    libc::SYS_setdomainname,
+    libc::SYS_settimeofday,
+    libc::SYS_clock_settime,
+];
+
+/// Calls that only this architecture has.
+#[cfg(target_arch = "x86_64")]
+const REFUSED_HERE: &[i64] =
+    &[libc::SYS_iopl, libc::SYS_ioperm, libc::SYS_modify_ldt, libc::SYS_uselib, libc::SYS_ustat, libc::SYS_sysfs];
+#[cfg(not(target_arch = "x86_64"))]
+const REFUSED_HERE: &[i64] = &[];
+
+/// As on an older kernel, on which libraries do the same in another way: no filter sees the arguments of these.
+const UNKNOWN: &[i64] = &[
+    libc::SYS_clone3,
+    libc::SYS_openat2,
+    libc::SYS_io_uring_setup,
+    libc::SYS_io_uring_enter,
+    libc::SYS_io_uring_register,
+];
+
+/// New namespaces by way of a new process.
+const NAMESPACES: [libc::c_int; 8] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    // Of time; no library names it.
+    0x80,
+];
+
+/// Writing into a terminal as if somebody typed, and what else is done to terminals from outside.
+const TERMINALS: [u32; 3] = [0x5412, 0x541C, 0x5423];
+
+/// Networks that have namespaces, and by which ordinary programs speak.
+const NETWORKS: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK];
+
+/// The bits by which a program runs as its owner, or its group: a file in the working folder belongs to the caller's user.
+const SET_ID: [u32; 2] = [0o4000, 0o2000];
+
+/// `is_counted` says whether a control group counts the memory of files that exist in memory alone.
+pub fn apply(is_counted: bool) -> Outcome {
+    refuse_other_numbers()?;
+    let refused = SeccompAction::Errno(libc::EPERM.unsigned_abs());
+    install(refusals(is_counted)?, refused, SeccompAction::Allow)?;
+    let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
+    install(always(UNKNOWN), unknown, SeccompAction::Allow)?;
+    let no_such_network = SeccompAction::Errno(libc::EAFNOSUPPORT.unsigned_abs());
+    install(networks()?, no_such_network, SeccompAction::Allow)
+}
+
+fn refusals(is_counted: bool) -> Result<Rules, String> {
+    let mut rules = always(REFUSED);
+    rules.extend(always(REFUSED_HERE));
+    if !is_counted {
+        rules.extend(always(&[libc::SYS_memfd_create]));
+    }
+    for flag in NAMESPACES.map(libc::c_int::cast_unsigned) {
+        when(&mut rules, libc::SYS_clone, &[Argument::HasOf(0, flag, flag)])?;
+    }
+    for request in TERMINALS {
+        when(&mut rules, libc::SYS_ioctl, &[Argument::Is(1, request)])?;
+    }
+    // Another personality than Linux's own, but for asking which it is.
+    when(&mut rules, libc::SYS_personality, &[Argument::IsNot(0, 0), Argument::IsNot(0, u32::MAX)])?;
+    for bit in SET_ID {
+        let bit_in = |argument| Argument::HasOf(argument, bit, bit);
+        when(&mut rules, libc::SYS_fchmod, &[bit_in(1)])?;
+        when(&mut rules, libc::SYS_fchmodat, &[bit_in(2)])?;
+        when(&mut rules, SYS_FCHMODAT2, &[bit_in(2)])?;
+        when(&mut rules, libc::SYS_mknodat, &[bit_in(2)])?;
+        let creates = Argument::HasOf(2, libc::O_CREAT.cast_unsigned(), libc::O_CREAT.cast_unsigned());
+        when(&mut rules, libc::SYS_openat, &[creates, bit_in(3)])?;
+        older_names(&mut rules, bit)?;
+    }
+    Ok(rules)
+}
+
+/// The number that all architectures share.
+const SYS_FCHMODAT2: i64 = 452;
+
+#[cfg(target_arch = "x86_64")]
+fn older_names(rules: &mut Rules, bit: u32) -> Outcome {
+    let bit_in = |argument| Argument::HasOf(argument, bit, bit);
+    when(rules, libc::SYS_chmod, &[bit_in(1)])?;
+    when(rules, libc::SYS_mknod, &[bit_in(1)])?;
+    when(rules, libc::SYS_creat, &[bit_in(1)])?;
+    let creates = Argument::HasOf(1, libc::O_CREAT.cast_unsigned(), libc::O_CREAT.cast_unsigned());
+    when(rules, libc::SYS_open, &[creates, bit_in(2)])
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+fn older_names(_rules: &mut Rules, _bit: u32) -> Outcome {
+    Ok(())
+}
+
+/// Sockets of every other kind: some, as those to the host of a virtual machine, know no namespaces.
+fn networks() -> Result<Rules, String> {
+    let mut rules = Rules::new();
+    let others = NETWORKS.map(|network| Argument::IsNot(0, network.cast_unsigned()));
+    let routes = libc::NETLINK_ROUTE.cast_unsigned();
+    for call in [libc::SYS_socket, libc::SYS_socketpair] {
+        when(&mut rules, call, &others)?;
+        let netlink = Argument::Is(0, libc::AF_NETLINK.cast_unsigned());
+        when(&mut rules, call, &[netlink, Argument::IsNot(2, routes)])?;
+    }
+    Ok(rules)
+}

@@ -1,0 +1,123 @@
+//! The helper: what it does between its start by exec and the start of the program. The walls go up in an order in which
+//! none stands in the way of the next, and each of them must stand.
+
+mod alone;
+mod files;
+mod filter;
+mod first;
+mod identity;
+mod keeping;
+mod loopback;
+mod mounts;
+mod place;
+mod usage;
+mod watching;
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::process::ExitCode;
+
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
+use serde::Deserialize;
+
+use super::Order;
+use super::jail::Counted;
+use super::told::Told;
+use crate::walls::{core_dumps, descriptors, keeper, no_new_privileges, parent_death, priority};
+use identity::Identity;
+use place::Place;
+
+/// The most bytes of an order.
+const LONGEST: u32 = 16 * 1024 * 1024;
+
+#[derive(Deserialize)]
+struct Plan {
+    order: Order,
+    counted: Counted,
+}
+
+/// Does everything that a helper does; `socket` is the number of the descriptor that ties it to its caller.
+pub fn run(socket: i32) -> ExitCode {
+    // In a session of its own: Ctrl-C at the caller's terminal is for the caller.
+    let _ = nix::unistd::setsid();
+    // SAFETY: the caller hands over this descriptor by exec, and nothing else in this process knows its number.
+    #[allow(unsafe_code)]
+    let mut socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(socket) });
+    let told = match prepare(&mut socket) {
+        // This is the first process of the jail; the keeper does not come back from there.
+        Ok(ready) => first::run(&ready, &mut socket),
+        Err(reason) => Told::Refused(reason),
+    };
+    let _ = tell(&mut socket, &told);
+    keeper::leave(0)
+}
+
+/// What the first process of the jail knows when all walls stand.
+struct Ready {
+    order: Order,
+    counted: Counted,
+}
+
+fn tell(socket: &mut UnixStream, told: &Told) -> io::Result<()> {
+    let mut line = serde_json::to_vec(told)?;
+    line.push(b'\n');
+    socket.write_all(&line)
+}
+
+/// Returns in the first process of the jail, or, with the reason, in whichever found a wall missing.
+fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
+    let named = |wall: &'static str| move |reason: String| format!("{wall}: {reason}");
+    descriptors::close_from(super::SOCKET_FD + 1).map_err(named("no inherited descriptors"))?;
+    fcntl(&*socket, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).map_err(|error| format!("its socket: {error}"))?;
+    let Plan { order, counted } = read_plan(socket).map_err(|error| format!("its order: {error}"))?;
+    // What a program in a jail uses is the first to go; where that is refused it goes when its turn comes.
+    let _ = priority::go_first();
+    let _ = priority::apply();
+    no_new_privileges::apply().map_err(named("no new privileges"))?;
+    // Taken while this machine's files are in sight.
+    let processes = File::open("/proc").map_err(|error| format!("/proc: {error}"))?;
+    let identity = Identity::choose();
+    // The superuser's folders are taken with rights that go with the namespaces; an ordinary user gets such by them.
+    let (identity, taken) = identity.take_with_its_rights(&order.view, counted.processes)?;
+    identity.may_be_bounded(counted.processes)?;
+    let network = alone::unshare(identity, order.network)?;
+    let binds = match taken {
+        Some(binds) => binds,
+        None => mounts::Binds::take(&order.view, identity).map_err(named("files"))?,
+    };
+    let death = keeper::fork(|_| true, |child| keeping::keep(child, super::SOCKET_FD))
+        .map_err(|error| format!("process namespace: {error}"))?;
+    death.map_err(named("the end with the keeper"))?;
+    if network {
+        loopback::up().map_err(named("network namespace"))?;
+    }
+    let place = Place::build(&order, &binds)?;
+    place.enter().map_err(named("files"))?;
+    identity.become_it(&processes).map_err(named("ordinary user"))?;
+    drop(processes);
+    // A change of user resets both.
+    parent_death::apply().map_err(named("the end with the keeper"))?;
+    alone::limit(&order.bounds).map_err(named("resource limits"))?;
+    crate::walls::capabilities::drop_all().map_err(named("no capabilities"))?;
+    core_dumps::apply().map_err(named("no core dumps"))?;
+    // Not every kernel has it, and nothing relies on it alone: the files are not there at all.
+    if let Err(reason) = files::restrict(&order.view) {
+        tracing::debug!(reason, "a jail without Landlock");
+    }
+    filter::apply(counted.memory).map_err(named("seccomp"))?;
+    Ok(Ready { order, counted })
+}
+
+fn read_plan(socket: &mut UnixStream) -> io::Result<Plan> {
+    let mut length = [0; 4];
+    socket.read_exact(&mut length)?;
+    let length = u32::from_le_bytes(length);
+    if length > LONGEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "it is too long"));
+    }
+    let mut plan = vec![0; usize::try_from(length).map_err(io::Error::other)?];
+    socket.read_exact(&mut plan)?;
+    Ok(serde_json::from_slice(&plan)?)
+}

@@ -1,0 +1,103 @@
+//! The caller's side: whether this machine gives the walls, and programs behind them.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tokio_util::task::TaskTracker;
+
+use super::running::Running;
+use super::{Bounds, Finished, How, JailError, Order, View};
+use crate::cgroup::{Cgroups, Controller};
+
+/// The program that calls [`jailed_command`](super::jailed_command), and what it is given to do so.
+#[derive(Debug, Clone)]
+pub struct Helper {
+    pub program: PathBuf,
+    pub arguments: Vec<OsString>,
+}
+
+/// Runs programs behind walls. Any number side by side.
+pub struct Jail {
+    helper: Helper,
+    cgroups: Arc<Cgroups>,
+    counted: Counted,
+    /// Each helper until it has ended.
+    ends: TaskTracker,
+    refusal: Option<String>,
+}
+
+/// What control groups hold here; the rest is held by limits of processes, and by looking.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Counted {
+    pub memory: bool,
+    pub cpu: bool,
+    pub processes: bool,
+}
+
+impl Jail {
+    /// Finds out whether the walls stand here, by running a program behind them. One that is refused runs nothing.
+    pub async fn open(helper: Helper) -> Self {
+        let opened = tokio::task::spawn_blocking(Cgroups::open).await;
+        let (cgroups, findings) = opened.unwrap_or_else(|_| Cgroups::none());
+        let has = |controller| findings.get(&controller).is_some_and(Result::is_ok);
+        let counted = Counted {
+            memory: has(Controller::Memory),
+            cpu: has(Controller::Cpu),
+            processes: has(Controller::Processes),
+        };
+        Self::with(helper, cgroups, counted).await
+    }
+
+    /// The same where no control groups are to be used.
+    pub async fn open_without_groups(helper: Helper) -> Self {
+        Self::with(helper, Cgroups::none().0, Counted::default()).await
+    }
+
+    async fn with(helper: Helper, cgroups: Cgroups, counted: Counted) -> Self {
+        let cgroups = Arc::new(cgroups);
+        let mut jail = Self { helper, cgroups, counted, ends: TaskTracker::new(), refusal: None };
+        jail.refusal = jail.trial().await.err();
+        jail
+    }
+
+    async fn trial(&self) -> Result<(), String> {
+        let view = View::of_programs(false);
+        let program = view.program("true").map_err(|error| error.to_string())?;
+        let order = Order {
+            program,
+            arguments: Vec::new(),
+            environment: [].into(),
+            folder: "/".into(),
+            view,
+            network: false,
+            bounds: Bounds::default(),
+        };
+        match self.run(&order).await {
+            Ok(Finished { how: How::Exited(0), .. }) => Ok(()),
+            Ok(finished) => Err(format!("a program that does nothing ended so: {:?}", finished.how)),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Why nothing can be run here; `None` when programs can be run.
+    pub fn refusal(&self) -> Option<&str> {
+        self.refusal.as_deref()
+    }
+
+    /// Runs a program to its end, or to the first of its bounds. When the future is dropped the program is ended, and
+    /// everything that it started.
+    pub async fn run(&self, order: &Order) -> Result<Finished, JailError> {
+        if let Some(reason) = &self.refusal {
+            return Err(JailError::Refused(reason.clone()));
+        }
+        Running::start(&self.helper, &self.cgroups, self.counted, order, &self.ends).await?.finish(order).await
+    }
+
+    /// Returns when nothing is left of the programs whose calls ended.
+    pub async fn ended(&self) {
+        self.ends.close();
+        self.ends.wait().await;
+        self.ends.reopen();
+    }
+}

@@ -1,0 +1,263 @@
+//! One program that runs, as its caller has it.
+
+use std::io;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use command_fds::{CommandFdExt, FdMapping};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWriteExt, BufReader, Lines};
+use tokio::net::UnixStream;
+use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::process::{Child, ChildStderr, ChildStdout, Command};
+use tokio::runtime::Handle;
+use tokio::time::{Instant, sleep_until, timeout, timeout_at};
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+
+use super::jail::Counted;
+use super::told::Told;
+use super::{Bounds, Captured, Helper, How, JailError, Order, SOCKET_FD};
+use crate::cgroup::{Cgroups, Group};
+
+/// How long a helper that was told to end may take before it is killed itself: long, for what it must wait for is the
+/// end of every process of the jail.
+const LEAVING: Duration = Duration::from_secs(20);
+/// Bytes that are read at once.
+const PIECE: usize = 64 * 1024;
+/// Processes that stand around the program: the keeper and the first process.
+const AROUND: u32 = 2;
+
+/// A program that has ended, and everything that it started with it.
+#[derive(Debug)]
+pub struct Finished {
+    pub how: How,
+    pub stdout: Captured,
+    pub stderr: Captured,
+    /// Wall time from the start of the helper to the end of the last process.
+    pub took: Duration,
+}
+
+/// A helper with its program. When it is dropped, both end.
+pub struct Running {
+    started: Instant,
+    stdout: Option<ChildStdout>,
+    stderr: Option<ChildStderr>,
+    hold: Hold,
+}
+
+/// What keeps a helper going: the socket. Without it the helper ends the program and everything in the jail.
+struct Hold {
+    /// Until it is dropped.
+    parts: Option<(Child, Option<Group>)>,
+    socket: Option<(Lines<BufReader<OwnedReadHalf>>, OwnedWriteHalf)>,
+    ends: TaskTracker,
+    _counted: TaskTrackerToken,
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.socket = None;
+        let Some((child, group)) = self.parts.take().filter(|(child, _)| child.id().is_some()) else { return };
+        // Without a runtime the helper is killed, and what it holds with it.
+        let Ok(runtime) = Handle::try_current() else { return };
+        self.ends.spawn_on(
+            async move {
+                let _ = end_of(child).await;
+                drop(group);
+            },
+            &runtime,
+        );
+    }
+}
+
+/// The helper ends when everything in the jail has.
+async fn end_of(mut child: Child) -> io::Result<std::process::ExitStatus> {
+    match timeout(LEAVING, child.wait()).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            tracing::error!("a jail does not end; its helper is killed");
+            child.start_kill()?;
+            child.wait().await
+        }
+    }
+}
+
+#[derive(serde::Serialize)]
+struct Plan<'a> {
+    order: &'a Order,
+    counted: Counted,
+}
+
+impl Running {
+    pub async fn start(
+        helper: &Helper,
+        cgroups: &Arc<Cgroups>,
+        counted: Counted,
+        order: &Order,
+        ends: &TaskTracker,
+    ) -> Result<Self, JailError> {
+        let started = Instant::now();
+        let (ours, theirs) = StdUnixStream::pair().map_err(JailError::Start)?;
+        ours.set_nonblocking(true).map_err(JailError::Start)?;
+        let ours = UnixStream::from_std(ours).map_err(JailError::Start)?;
+        let mut child = spawn(helper, theirs).map_err(JailError::Start)?;
+        let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
+        let (reads, writes) = ours.into_split();
+        let mut hold = Hold {
+            parts: Some((child, None)),
+            socket: Some((BufReader::new(reads).lines(), writes)),
+            ends: ends.clone(),
+            _counted: ends.token(),
+        };
+        hold.admit(cgroups, order.bounds).await.map_err(JailError::Start)?;
+        let plan = serde_json::to_vec(&Plan { order, counted }).map_err(|error| JailError::Start(error.into()))?;
+        if let Some((_, socket)) = &mut hold.socket {
+            let sent = timeout_at(started + order.bounds.time, send(socket, &plan)).await;
+            // A helper that does not listen says why, or its end does.
+            if !matches!(sent, Ok(Ok(()))) {
+                tracing::debug!("a jail's helper did not take its order");
+            }
+        }
+        Ok(Self { started, stdout, stderr, hold })
+    }
+
+    /// Reads what the program writes until it has ended, or ends it at a bound; then waits for the end of everything.
+    pub async fn finish(mut self, order: &Order) -> Result<Finished, JailError> {
+        let bounds = order.bounds;
+        let mut stdout = Stream::new(self.stdout.take(), bounds.output);
+        let mut stderr = Stream::new(self.stderr.take(), bounds.output);
+        let mut how = None;
+        let until = self.started + bounds.time;
+        let mut last_words = None;
+        while self.hold.socket.is_some() || stdout.is_open() || stderr.is_open() {
+            tokio::select! {
+                line = next(&mut self.hold.socket) => match line {
+                    Some(Told::Started) => {}
+                    Some(Told::Ended(told)) => how = how.or(Some(told)),
+                    Some(other) => last_words = Some(other),
+                    None => self.hold.socket = None,
+                },
+                read = stdout.read() => read,
+                read = stderr.read() => read,
+                () = sleep_until(until), if how.is_none() => {
+                    how = Some(How::OutOfTime);
+                    self.hold.socket = None;
+                }
+            }
+            if how.is_none() && stdout.total + stderr.total > bounds.flood {
+                how = Some(How::TooMuchOutput);
+                self.hold.socket = None;
+            }
+        }
+        let ended = self.hold.wait().await.map_err(|error| JailError::Broken(error.to_string()))?;
+        match last_words {
+            Some(Told::Refused(reason)) => return Err(JailError::Refused(reason)),
+            Some(Told::NoProgram(reason)) => return Err(JailError::Program(reason)),
+            _ => {}
+        }
+        let how = match how {
+            Some(How::Exited(_) | How::Signalled(_)) | None if ended.is_out_of_memory => How::OutOfMemory,
+            Some(how) => how,
+            None => return Err(JailError::Broken(ended.status)),
+        };
+        let took = self.started.elapsed();
+        Ok(Finished { how, stdout: stdout.captured, stderr: stderr.captured, took })
+    }
+}
+
+struct End {
+    status: String,
+    is_out_of_memory: bool,
+}
+
+impl Hold {
+    /// Puts the helper, and so whatever it starts, under its bounds before it is told what to start.
+    async fn admit(&mut self, cgroups: &Arc<Cgroups>, bounds: Bounds) -> io::Result<()> {
+        let Some((child, group)) = &mut self.parts else { return Ok(()) };
+        let id = child.id().ok_or_else(|| io::Error::other("it ended at once"))?;
+        let cgroups = cgroups.clone();
+        let admitted = move || -> io::Result<Group> {
+            let group = cgroups.admit(id)?;
+            group.set_processes(bounds.processes + AROUND)?;
+            group.set_cpu_percent(bounds.cpu_percent)?;
+            group.lower_memory(bounds.memory)?;
+            group.raise_memory(bounds.memory)?;
+            Ok(group)
+        };
+        let admitted = tokio::task::spawn_blocking(admitted).await.map_err(io::Error::other)?;
+        *group = Some(admitted?);
+        Ok(())
+    }
+
+    async fn wait(&mut self) -> io::Result<End> {
+        self.socket = None;
+        let Some((child, group)) = &mut self.parts else { return Err(io::ErrorKind::NotFound.into()) };
+        let status = match timeout(LEAVING, child.wait()).await {
+            Ok(ended) => ended?,
+            Err(_) => return Err(io::Error::other("it does not end")),
+        };
+        let is_out_of_memory = group.as_ref().is_some_and(Group::was_killed_for_memory);
+        Ok(End { status: status.to_string(), is_out_of_memory })
+    }
+}
+
+/// The next line of the helper; `None` when there is none to come. Waits for ever where nobody is listened to.
+async fn next(socket: &mut Option<(Lines<BufReader<OwnedReadHalf>>, OwnedWriteHalf)>) -> Option<Told> {
+    match socket {
+        Some((lines, _)) => serde_json::from_str(&lines.next_line().await.ok()??).ok(),
+        None => std::future::pending().await,
+    }
+}
+
+async fn send(socket: &mut OwnedWriteHalf, plan: &[u8]) -> io::Result<()> {
+    let length = u32::try_from(plan.len()).map_err(io::Error::other)?;
+    socket.write_all(&length.to_le_bytes()).await?;
+    socket.write_all(plan).await
+}
+
+fn spawn(helper: &Helper, socket: StdUnixStream) -> io::Result<Child> {
+    let mut process = Command::new(&helper.program);
+    process
+        .args(&helper.arguments)
+        .env_clear()
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .fd_mappings(vec![FdMapping { parent_fd: socket.into(), child_fd: SOCKET_FD }])
+        .map_err(io::Error::other)?;
+    process.spawn()
+}
+
+/// One of the program's streams until it ends.
+struct Stream<S> {
+    from: Option<S>,
+    buffer: Vec<u8>,
+    captured: Captured,
+    total: u64,
+}
+
+impl<S: AsyncRead + Unpin> Stream<S> {
+    fn new(from: Option<S>, most: usize) -> Self {
+        Self { from, buffer: vec![0; PIECE], captured: Captured::at_most(most), total: 0 }
+    }
+
+    fn is_open(&self) -> bool {
+        self.from.is_some()
+    }
+
+    /// Waits for ever when it has ended.
+    async fn read(&mut self) {
+        let Some(from) = &mut self.from else { return std::future::pending().await };
+        match from.read(&mut self.buffer).await {
+            Ok(length) if length > 0 => {
+                self.total += length as u64;
+                self.captured.add(&self.buffer[..length]);
+            }
+            _ => self.from = None,
+        }
+    }
+}

@@ -1,0 +1,58 @@
+//! Nothing is left of the machine's files: the root becomes an empty file system that cannot be written to, and what
+//! was there before is unmounted from this namespace.
+
+use std::fs;
+use std::path::Path;
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+use nix::unistd::{chdir, chroot, pivot_root};
+
+use super::namespaces::Namespaces;
+
+/// Folders that are there on every system, one of which the empty file system is mounted on for a moment.
+const PLACES: [&str; 5] = ["/tmp", "/proc", "/dev", "/sys", "/run"];
+/// One page and one inode, the root itself.
+const NOTHING: &str = "size=4k,nr_inodes=1,mode=555";
+
+pub fn apply(namespaces: &Namespaces) -> Result<(), String> {
+    // Without one these would be the machine's own mounts.
+    namespaces.mount.as_ref().map_err(|_| "it takes a mount namespace".to_owned())?;
+    replace().map_err(|error| format!("the kernel refuses it: {error}"))?;
+    let left = fs::read_dir("/").map_err(|error| format!("it cannot be looked at: {error}"))?.count();
+    if left == 0 { Ok(()) } else { Err(format!("{left} files are left in it")) }
+}
+
+fn replace() -> nix::Result<()> {
+    keep_to_this_namespace()?;
+    let flags = MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    let mut mounted = Err(nix::Error::ENOENT);
+    for place in PLACES.map(Path::new) {
+        mounted = mount(Some("tmpfs"), place, Some("tmpfs"), flags, Some(NOTHING)).map(|()| place);
+        if mounted.is_ok() {
+            break;
+        }
+    }
+    leave_for(mounted?)
+}
+
+/// What happens here to mounts does not happen anywhere else. It takes a mount namespace of one's own.
+pub fn keep_to_this_namespace() -> nix::Result<()> {
+    let none: Option<&str> = None;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
+}
+
+/// Makes `place`, a mount, the root of this namespace, and unmounts everything else from it.
+pub fn leave_for(place: &Path) -> nix::Result<()> {
+    let none: Option<&str> = None;
+    chdir(place)?;
+    // The old root comes to lie on the new one and is taken off from there. A root that is the kernel's very first
+    // file system cannot be moved away; without capabilities there is no way back from a changed root either.
+    match pivot_root(".", ".") {
+        Ok(()) => umount2(".", MntFlags::MNT_DETACH)?,
+        Err(_) => {
+            mount(Some("."), "/", none, MsFlags::MS_MOVE, none)?;
+            chroot(".")?;
+        }
+    }
+    chdir("/")
+}

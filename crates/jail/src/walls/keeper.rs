@@ -1,0 +1,95 @@
+//! The keeper: a process that stays outside of a new process namespace while its child, forked into it, is the first
+//! process there. When the keeper dies, so does the child, and with it everything in the namespace.
+
+use std::io::{self, Read, Write};
+use std::os::unix::net::UnixStream;
+
+use nix::libc;
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork as fork_process};
+
+use super::{Outcome, parent_death};
+
+/// What a shell adds to the number of the signal that ended a process.
+const SIGNALLED: i32 = 128;
+
+/// Returns in the child alone. The calling process becomes the keeper: it calls `announce` with its child's id, lets
+/// the child go on if that gave true and kills it otherwise, and ends with the code that `keep` gives. The inner result tells
+/// whether the child dies with its keeper. Works only in a process with one thread.
+pub fn fork(announce: impl FnOnce(Pid) -> bool, keep: impl FnOnce(Pid) -> i32) -> io::Result<Outcome> {
+    let (mut ours, mut theirs) = UnixStream::pair()?;
+    // SAFETY: this process has one thread, so the child finds no lock that somebody else held.
+    #[allow(unsafe_code)]
+    let forked = unsafe { fork_process() }?;
+    match forked {
+        ForkResult::Parent { child } => {
+            drop(theirs);
+            if !(ours.read_exact(&mut [0]).is_ok() && announce(child) && ours.write_all(&[0]).is_ok()) {
+                let _ = kill(child, Signal::SIGKILL);
+            }
+            drop(ours);
+            leave(keep(child))
+        }
+        ForkResult::Child => {
+            drop(ours);
+            let death = parent_death::apply();
+            die_of_aborts()?;
+            // Whether the keeper still lives cannot be seen from in here, but it answers only if it does, and only after
+            // its death would be noticed.
+            theirs.write_all(&[0])?;
+            theirs.read_exact(&mut [0])?;
+            Ok(death)
+        }
+    }
+}
+
+/// The first process of a namespace is an init: a signal that it sends to itself does nothing unless it is handled.
+fn die_of_aborts() -> nix::Result<()> {
+    let action = SigAction::new(SigHandler::Handler(die), SaFlags::empty(), SigSet::empty());
+    // SAFETY: the handler calls one async-signal-safe function, which does not return.
+    #[allow(unsafe_code)]
+    unsafe { sigaction(Signal::SIGABRT, &action) }.map(drop)
+}
+
+extern "C" fn die(signal: libc::c_int) {
+    leave(SIGNALLED + signal)
+}
+
+/// Waits for the child and ends as it ended, so that whoever waits for the keeper learns it.
+pub fn mirror(child: Pid) -> ! {
+    loop {
+        match waitpid(child, None) {
+            Ok(WaitStatus::Exited(_, code)) => end_like(code),
+            Ok(WaitStatus::Signaled(_, signal, _)) => die_by(signal),
+            Ok(_) | Err(nix::Error::EINTR) => {}
+            Err(_) => leave(1),
+        }
+    }
+}
+
+fn end_like(code: i32) -> ! {
+    match Signal::try_from(code - SIGNALLED) {
+        Ok(signal) => die_by(signal),
+        Err(_) => leave(code),
+    }
+}
+
+fn die_by(signal: Signal) -> ! {
+    let action = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: the default action runs no code of this process.
+    #[allow(unsafe_code)]
+    let _ = unsafe { sigaction(signal, &action) };
+    let _ = kill(Pid::this(), signal);
+    // A signal that ends nobody.
+    leave(SIGNALLED + signal as i32)
+}
+
+/// Ends the process at once: nothing that it inherited is flushed or cleaned up twice.
+pub fn leave(code: i32) -> ! {
+    // SAFETY: ends the process at once and touches no memory of ours.
+    #[allow(unsafe_code)]
+    unsafe {
+        libc::_exit(code)
+    }
+}

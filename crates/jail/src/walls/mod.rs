@@ -1,0 +1,18 @@
+//! The walls as Linux has them. Each reports why it does not stand where a kernel refuses it. Most of them hold for the
+//! process or the thread that puts them up and for what it starts later, so they go up while there is one thread.
+
+pub mod capabilities;
+pub mod core_dumps;
+pub mod descriptors;
+pub mod empty_root;
+pub mod keeper;
+pub mod landlock;
+pub mod namespaces;
+pub mod no_new_privileges;
+pub mod ordinary_user;
+pub mod parent_death;
+pub mod priority;
+pub mod seccomp;
+
+/// The reason why a wall does not stand, for an operator.
+pub type Outcome = Result<(), String>;

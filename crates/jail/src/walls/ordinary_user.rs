@@ -1,0 +1,32 @@
+//! The superuser's worker becomes nobody: without capabilities the superuser still owns the machine's files, and is
+//! not held by the limit on processes.
+
+use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
+use rustix::thread::CapabilitySet;
+
+use super::capabilities;
+
+/// The user and the group that own nothing, by old custom.
+const NOBODY: u32 = 65534;
+/// What the parent, who has what this process has, needs to kill and to limit a process of another user.
+const PARENT: CapabilitySet = CapabilitySet::KILL.union(CapabilitySet::SYS_RESOURCE);
+const CHANGE: CapabilitySet = CapabilitySet::SETUID.union(CapabilitySet::SETGID);
+
+pub fn apply() -> Result<(), String> {
+    if !Uid::effective().is_root() {
+        return Ok(());
+    }
+    let missing = PARENT.union(CHANGE).difference(capabilities::held());
+    if !missing.is_empty() {
+        let names: Vec<&str> = missing.iter_names().map(|(name, _)| name).collect();
+        return Err(format!(
+            "a superuser who may not limit another user's processes: it lacks CAP_{}",
+            names.join(", CAP_")
+        ));
+    }
+    let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+    setgroups(&[])
+        .and_then(|()| setresgid(group, group, group))
+        .and_then(|()| setresuid(user, user, user))
+        .map_err(|error| format!("the kernel refuses it: {error}"))
+}
