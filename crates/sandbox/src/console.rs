@@ -1,4 +1,4 @@
-//! The console lines of one call, bounded once more on this side.
+//! The console lines of one call, whose bound holds on this side as well.
 
 use crate::protocol::{MAX_CONSOLE_BYTES, MAX_CONSOLE_LINES};
 use crate::{ConsoleLine, Script, stack};
@@ -11,13 +11,15 @@ pub struct Console {
 }
 
 impl Console {
-    pub fn add(&mut self, mut line: ConsoleLine, script: &Script) {
+    /// Takes a line. The worker keeps to the bound itself and says when lines are left out; one that does not is none
+    /// of ours.
+    pub fn add(&mut self, mut line: ConsoleLine, script: &Script) -> Result<(), String> {
         self.bytes = self.bytes.saturating_add(line.message.len());
         if self.truncated || self.lines.len() >= MAX_CONSOLE_LINES || self.bytes > MAX_CONSOLE_BYTES {
-            self.truncated = true;
-            return;
+            return Err("more console lines than a call may write".into());
         }
         line.message = stack::mapped(&line.message, script);
         self.lines.push(line);
+        Ok(())
     }
 }

@@ -1,28 +1,54 @@
 //! How a call ended, as one reason, and what its caller is told.
 
-use breadcrumb::{ErrorCode, Limits, ToolFailure};
-use serde_json::Value;
+use breadcrumb::{Bound, ErrorCode, LimitReached, Limits, ToolFailure};
+use serde_json::{Map, Value, json};
 
-use crate::protocol::{CallResult, Failed};
+use crate::protocol::{CallResult, Failed, MAX_INPUT_BYTES, MAX_OUTPUT_BYTES};
 use crate::worker::Death;
 use crate::{SandboxError, Script, stack};
+
+/// What a call may say of its failure, in bytes: more than an honest worker sends.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+const MAX_DETAILS_BYTES: usize = 512 * 1024;
 
 /// The one reason why a call ended: whichever came first.
 #[derive(Debug)]
 pub enum Ending {
-    /// The worker answered.
+    /// The worker answered within all bounds.
     Finished(CallResult),
-    Deadline,
+    Timeout,
+    CpuBudget,
+    /// The engine said so, the kernel killed for it, or the process aborted for want of it.
+    Memory,
+    /// The result has so many bytes of JSON.
+    OutputSize(u64),
     Cancelled,
     WorkerDied(Option<Death>),
-    /// The worker said what no worker says.
+    /// The worker did what no worker does.
     Breach(String),
     /// There was no worker to be had.
     NoWorker(SandboxError),
-    TooMuchInput(usize),
+    /// Input and context have so many bytes of JSON.
+    InputSize(u64),
 }
 
 impl Ending {
+    /// For the log, which learns nothing of the call's data.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Finished(_) => "finished",
+            Self::Timeout => "timeout",
+            Self::CpuBudget => "cpu budget",
+            Self::Memory => "memory",
+            Self::OutputSize(_) => "output size",
+            Self::Cancelled => "cancelled",
+            Self::WorkerDied(_) => "worker died",
+            Self::Breach(_) => "breach",
+            Self::NoWorker(_) => "no worker",
+            Self::InputSize(_) => "input size",
+        }
+    }
+
     pub fn result(self, script: &Script, limits: &Limits) -> Result<Value, ToolFailure> {
         let failure = |code, message: String| Err(ToolFailure::new(code, message));
         match self {
@@ -33,15 +59,31 @@ impl Ending {
                 )
             }),
             Self::Finished(CallResult::Failed(failed)) => Err(failed_call(failed, script)),
-            Self::Finished(CallResult::OutOfMemory) => Err(out_of_memory(limits)),
+            Self::Finished(CallResult::OutOfMemory) | Self::Memory => Err(exhausted(
+                Bound::MemoryMb,
+                limits.memory_mb,
+                format!("the tool ran out of memory; its limit is {} MiB (limits.memory_mb)", limits.memory_mb),
+            )),
+            Self::Finished(CallResult::TooMuchOutput(bytes)) | Self::OutputSize(bytes) => Err(exhausted(
+                Bound::OutputBytes,
+                MAX_OUTPUT_BYTES as u64,
+                format!("the result has {bytes} bytes of JSON; the most is {MAX_OUTPUT_BYTES}"),
+            )),
             Self::Finished(CallResult::Terminated) => {
                 failure(ErrorCode::ExecutionFailed, "the call was ended for no reason".into())
             }
-            Self::Deadline => {
-                failure(ErrorCode::Timeout, format!("the tool did not end within {} ms", limits.timeout_ms))
-            }
+            Self::Timeout => Err(reached(
+                ErrorCode::Timeout,
+                Bound::TimeoutMs,
+                limits.timeout_ms,
+                format!("the tool did not end within {} ms", limits.timeout_ms),
+            )),
+            Self::CpuBudget => Err(exhausted(
+                Bound::CpuMs,
+                limits.cpu_ms(),
+                format!("the tool used up its {} ms of processor time (limits.cpu_ms)", limits.cpu_ms()),
+            )),
             Self::Cancelled => failure(ErrorCode::Cancelled, "the call was cancelled".into()),
-            Self::WorkerDied(Some(death)) if death.is_out_of_memory() => Err(out_of_memory(limits)),
             Self::WorkerDied(Some(death)) if death.is_killed() => {
                 Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool's worker process was killed")
                     .retryable(true))
@@ -56,23 +98,32 @@ impl Ending {
             Self::NoWorker(error) => {
                 Err(ToolFailure::new(ErrorCode::ExecutionFailed, format!("no worker process: {error}")).retryable(true))
             }
-            Self::TooMuchInput(most) => {
-                failure(ErrorCode::ResourceExhausted, format!("input and context exceed {most} bytes of JSON"))
-            }
+            Self::InputSize(bytes) => Err(exhausted(
+                Bound::InputBytes,
+                MAX_INPUT_BYTES as u64,
+                format!("input and context have {bytes} bytes of JSON; the most is {MAX_INPUT_BYTES}"),
+            )),
         }
     }
 }
 
-fn out_of_memory(limits: &Limits) -> ToolFailure {
-    ToolFailure::new(
-        ErrorCode::ResourceExhausted,
-        format!("the tool ran out of memory; its limit is {} MiB (limits.memory_mb)", limits.memory_mb),
-    )
+fn exhausted(limit: Bound, allowed: u64, message: String) -> ToolFailure {
+    reached(ErrorCode::ResourceExhausted, limit, allowed, message)
+}
+
+fn reached(code: ErrorCode, limit: Bound, allowed: u64, message: String) -> ToolFailure {
+    ToolFailure::new(code, message).with_details(json!(LimitReached { limit, allowed }))
 }
 
 fn failed_call(failed: Failed, script: &Script) -> ToolFailure {
-    let mut failure = ToolFailure::new(failed.code, stack::mapped(&failed.message, script));
-    failure.details = failed.details.map(|mut details| {
+    let mut message = failed.message;
+    if message.len() > MAX_MESSAGE_BYTES {
+        message.truncate(message.floor_char_boundary(MAX_MESSAGE_BYTES));
+        message.push_str("...");
+    }
+    let mut failure = ToolFailure::new(failed.code, stack::mapped(&message, script));
+    let details = failed.details.filter(|details| details.to_string().len() <= MAX_DETAILS_BYTES);
+    failure.details = details.map(|mut details| {
         for (name, value) in details.as_object_mut().into_iter().flatten() {
             if let Value::String(text) = value {
                 *text = if name == "stack" { stack::mapped(text, script) } else { stack::storable(text) };
@@ -80,5 +131,11 @@ fn failed_call(failed: Failed, script: &Script) -> ToolFailure {
         }
         details
     });
+    if let Some(reached) = failed.reached {
+        let details = failure.details.get_or_insert_with(|| Value::Object(Map::new()));
+        if let (Some(details), Value::Object(reached)) = (details.as_object_mut(), json!(reached)) {
+            details.extend(reached);
+        }
+    }
     failure
 }

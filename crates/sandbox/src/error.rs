@@ -16,6 +16,23 @@ pub enum SandboxError {
     Protocol(String),
     #[error("memory for the start-up snapshot: {0}")]
     Snapshot(std::io::Error),
+    #[error("{}", unprotected(missing))]
+    Unprotected {
+        /// The name of each required protection that does not stand, and why.
+        missing: Vec<(String, String)>,
+    },
+    #[error("the limits of a worker cannot be set: {0}")]
+    Limits(String),
     #[error("the sandbox is closed")]
     Closed,
+}
+
+fn unprotected(missing: &[(String, String)]) -> String {
+    let list: Vec<String> = missing.iter().map(|(name, reason)| format!("{name} ({reason})")).collect();
+    format!(
+        "tools are not run here, because this machine does not give the protection that they call for: {}. Let the \
+         kernel or the container give what is missing (`rcrt doctor` shows all of it), or accept the risk by name, \
+         with `--sandbox minimal`",
+        list.join("; ")
+    )
 }

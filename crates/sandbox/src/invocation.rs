@@ -43,6 +43,8 @@ pub struct Invocation {
     pub secrets: BTreeMap<String, String>,
     pub limits: Limits,
     pub isolation: Isolation,
+    /// Clocks finer than a millisecond: the tool's `permissions.hrtime`.
+    pub hrtime: bool,
 }
 
 /// `context.request` as the tool sees it.

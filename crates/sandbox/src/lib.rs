@@ -4,13 +4,19 @@
 //! It knows no store, no HTTP and no engine: what a tool may do to the world is an op that a [`World`] performs, and
 //! the engine lives in the `isolate` crate, in the worker.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
 mod console;
 mod ending;
 mod error;
 mod invocation;
+pub mod level;
+mod limits;
 mod ops;
 mod options;
 mod pool;
+mod process;
+mod progress;
 pub mod protocol;
 mod report;
 mod sandbox;
@@ -24,7 +30,8 @@ mod world;
 pub use breadcrumb::Isolation;
 pub use error::SandboxError;
 pub use invocation::{ConsoleLevel, ConsoleLine, Invocation, Outcome, RequestContext, Script, Task};
-pub use options::{SandboxOptions, WorkerCommand};
-pub use report::{Protection, ProtectionState, Report};
+pub use level::Level;
+pub use options::{CgroupUse, SandboxOptions, WorkerCommand};
+pub use report::{CgroupPlace, Protection, ProtectionState, Report};
 pub use sandbox::Sandbox;
 pub use world::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError, Redirect, World};

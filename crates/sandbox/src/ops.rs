@@ -11,12 +11,15 @@ use tokio::sync::{Notify, mpsc};
 
 use crate::protocol::{
     ApiReply, BODY_WINDOW_BYTES, BodyEnd, FetchHead, FetchReply, FetchStart, Frame, Kind, MAX_CHUNK_BYTES,
-    MAX_OPS_IN_FLIGHT, decode, encode,
+    MAX_INPUT_BYTES, MAX_OPS_IN_FLIGHT, decode, encode,
 };
 use crate::{ApiCall, BodyStream, OpError, World};
 
 /// An op's end and the next op's start may cross on the socket.
 const MOST: usize = 2 * MAX_OPS_IN_FLIGHT;
+
+/// Bytes of what ops were asked with, of all that run together. Each is read into memory several times its size.
+const MAX_ASKED_BYTES: usize = 2 * MAX_INPUT_BYTES;
 
 /// What the worker did that no worker does.
 type Breach = String;
@@ -27,9 +30,12 @@ pub struct Ops {
     out: mpsc::Sender<Frame>,
     running: FuturesUnordered<BoxFuture<'static, u32>>,
     known: HashMap<u32, Op>,
+    /// Bytes of what the known ones were asked with.
+    asked: usize,
 }
 
 struct Op {
+    asked: usize,
     abort: AbortHandle,
     upload: Option<Upload>,
     credit: Arc<Credit>,
@@ -76,14 +82,14 @@ impl Credit {
 
 impl Ops {
     pub fn new(world: Arc<dyn World>, call: u32, out: mpsc::Sender<Frame>) -> Self {
-        Self { world, call, out, running: FuturesUnordered::new(), known: HashMap::new() }
+        Self { world, call, out, running: FuturesUnordered::new(), known: HashMap::new(), asked: 0 }
     }
 
     /// Waits for the next op that ends; for ever when there is none.
     pub async fn progress(&mut self) {
         match self.running.next().await {
             Some(op) => {
-                self.known.remove(&op);
+                self.forget(op);
             }
             None => std::future::pending().await,
         }
@@ -104,7 +110,7 @@ impl Ops {
                 Ok(())
             }
             Kind::Abort => {
-                if let Some(op) = self.known.remove(&frame.op) {
+                if let Some(op) = self.forget(frame.op) {
                     op.abort.abort();
                 }
                 Ok(())
@@ -113,9 +119,29 @@ impl Ops {
         }
     }
 
+    fn forget(&mut self, op: u32) -> Option<Op> {
+        let op = self.known.remove(&op)?;
+        self.asked = self.asked.saturating_sub(op.asked);
+        Some(op)
+    }
+
+    /// Whether an op that asks with so many bytes fits beside the others.
+    fn fits(&self, frame: &Frame) -> Result<(), OpError> {
+        if self.asked.saturating_add(frame.payload.len()) <= MAX_ASKED_BYTES {
+            return Ok(());
+        }
+        let message = format!("operations with more than {MAX_ASKED_BYTES} bytes of arguments at the same time");
+        Err(OpError::new("ResourceExhausted", message))
+    }
+
     fn api(&mut self, frame: &Frame) -> Result<(), Breach> {
-        let call: ApiCall =
-            decode(&frame.payload).map_err(|error| format!("an API call that cannot be read: {error}"))?;
+        if frame.payload.len() > MAX_INPUT_BYTES {
+            return Err("an API call that is too long".into());
+        }
+        if let Err(refusal) = self.fits(frame) {
+            return self.refuse(Kind::ApiReply, frame.op, ApiReply::Err(refusal));
+        }
+        let call: ApiCall = decode(&frame.payload).map_err(|_| "an API call that cannot be read")?;
         let (world, out, id, op) = (self.world.clone(), self.out.clone(), self.call, frame.op);
         let work = async move {
             let reply = match world.api(call).await {
@@ -124,12 +150,24 @@ impl Ops {
             };
             send(&out, Kind::ApiReply, id, op, &reply).await;
         };
-        self.start(op, work, None, Arc::default())
+        self.start(op, frame.payload.len(), work, None, Arc::default())
+    }
+
+    fn refuse<T: serde::Serialize + Send + Sync + 'static>(
+        &mut self,
+        kind: Kind,
+        op: u32,
+        reply: T,
+    ) -> Result<(), Breach> {
+        let (out, id) = (self.out.clone(), self.call);
+        self.start(op, 0, async move { send(&out, kind, id, op, &reply).await }, None, Arc::default())
     }
 
     fn fetch(&mut self, frame: &Frame) -> Result<(), Breach> {
-        let start: FetchStart =
-            decode(&frame.payload).map_err(|error| format!("a request that cannot be read: {error}"))?;
+        if let Err(refusal) = self.fits(frame) {
+            return self.refuse(Kind::FetchReply, frame.op, FetchReply::Err(refusal));
+        }
+        let start: FetchStart = decode(&frame.payload).map_err(|_| "a request that cannot be read")?;
         let (world, out, id, op) = (self.world.clone(), self.out.clone(), self.call, frame.op);
         let (upload, body) = if start.has_body {
             let (upload, body) = upload(out.clone(), id, op);
@@ -156,12 +194,13 @@ impl Ops {
                 }
             }
         };
-        self.start(op, work, upload, credit)
+        self.start(op, frame.payload.len(), work, upload, credit)
     }
 
     fn start(
         &mut self,
         op: u32,
+        asked: usize,
         work: impl Future<Output = ()> + Send + 'static,
         upload: Option<Upload>,
         credit: Arc<Credit>,
@@ -170,9 +209,10 @@ impl Ops {
             return Err(format!("more than {MAX_OPS_IN_FLIGHT} operations at the same time"));
         }
         let (abort, registration) = AbortHandle::new_pair();
-        if self.known.insert(op, Op { abort, upload, credit }).is_some() {
+        if self.known.insert(op, Op { asked, abort, upload, credit }).is_some() {
             return Err(format!("operation {op} twice"));
         }
+        self.asked += asked;
         let work = Abortable::new(work, registration);
         self.running.push(Box::pin(async move {
             let _ = work.await;
@@ -197,8 +237,7 @@ impl Ops {
     }
 
     fn body_end(&mut self, frame: &Frame) -> Result<(), Breach> {
-        let end: BodyEnd =
-            decode(&frame.payload).map_err(|error| format!("a body's end that cannot be read: {error}"))?;
+        let end: BodyEnd = decode(&frame.payload).map_err(|_| "a body's end that cannot be read")?;
         if let Some(upload) = self.known.get_mut(&frame.op).and_then(|op| op.upload.take())
             && let Some(error) = end.error
         {

@@ -1,6 +1,6 @@
 //! The worker processes: some stand ready for anybody, the others belong to one tenant each until they end.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use breadcrumb::{Isolation, Limits};
@@ -8,12 +8,18 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::protocol::{Hello, Mode};
+use crate::limits::{self, Cgroups, Findings, Standing};
+use crate::protocol::{Hello, Mode, Protection, ProtectionState};
 use crate::snapshot::Snapshot;
 use crate::spawner::Spawner;
-use crate::worker::Worker;
-use crate::{SandboxError, SandboxOptions, Script};
+use crate::worker::{REAP, Worker};
+use crate::{Level, SandboxError, SandboxOptions, Script, level};
 
+/// How often idle workers are looked at.
+const SHORTEST_ROUND: Duration = Duration::from_millis(100);
+const LONGEST_ROUND: Duration = Duration::from_secs(5);
+/// Processor time that a worker without a call may use: it makes the next isolate ready.
+const IDLE_CPU: Duration = Duration::from_secs(2);
 /// After a worker could not be started, the next try waits this long.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
@@ -21,6 +27,15 @@ pub struct Pool {
     options: SandboxOptions,
     spawner: Spawner,
     snapshot: Option<Snapshot>,
+    cgroups: Arc<Cgroups>,
+    /// Which control groups there are, and why not.
+    findings: Findings,
+    /// What the first worker reported.
+    protections: OnceLock<Vec<Protection>>,
+    /// Said once: a later worker has other protections than the first.
+    told: Once,
+    /// The bounds of the first worker. One that cannot have the same does not run tools.
+    standing: OnceLock<Standing>,
     /// One permit for each call that runs; those who wait are served in order.
     permits: Arc<Semaphore>,
     state: Mutex<State>,
@@ -41,6 +56,28 @@ struct Idle {
     /// Whose isolate the worker kept.
     kept: Option<Arc<Script>>,
     since: Instant,
+    /// Its processor time then.
+    cpu_time: Option<Duration>,
+}
+
+impl Idle {
+    /// Nothing of a tool runs between calls, and nothing of the last one stays.
+    fn is_well(&mut self) -> bool {
+        let spent = self.worker.bounds.cpu_time().zip(self.cpu_time).map(|(now, then)| now.saturating_sub(then));
+        if spent.is_some_and(|spent| spent > IDLE_CPU) {
+            tracing::warn!(
+                process = self.worker.process_id(),
+                ?spent,
+                "a sandbox worker without a call keeps busy: ended"
+            );
+            return false;
+        }
+        if self.kept.is_none() && self.worker.bounds.is_swollen() {
+            tracing::debug!(process = self.worker.process_id(), "a sandbox worker holds on to memory: ended");
+            return false;
+        }
+        self.worker.is_alive()
+    }
 }
 
 /// A worker for one call. Dropped instead of given back, it takes its process with it.
@@ -53,12 +90,22 @@ pub struct Lease {
 }
 
 impl Pool {
-    pub fn new(options: SandboxOptions, spawner: Spawner, snapshot: Option<Snapshot>) -> Self {
+    pub fn new(
+        options: SandboxOptions,
+        spawner: Spawner,
+        snapshot: Option<Snapshot>,
+        (cgroups, findings): (Arc<Cgroups>, Findings),
+    ) -> Self {
         Self {
             permits: Arc::new(Semaphore::new(options.max_workers.max(1))),
             options,
             spawner,
             snapshot,
+            cgroups,
+            findings,
+            protections: OnceLock::new(),
+            told: Once::new(),
+            standing: OnceLock::new(),
             state: Mutex::default(),
             spare_taken: Notify::new(),
             closed: CancellationToken::new(),
@@ -69,14 +116,40 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a worker and waits until it is ready.
+    /// Starts a worker and waits until it is ready, and behind the walls that the level requires: a kernel may refuse
+    /// to one process what it gave to another. Its greeting is told with all protections, the parent's too.
     pub async fn start_worker(&self) -> Result<(Worker, Hello), SandboxError> {
         let snapshot = self.snapshot.as_ref().map(Snapshot::share).transpose()?;
         let memory_mb = Limits::default().memory_mb;
         let mut worker = Worker::spawn(&self.spawner, Mode::Serve, snapshot, memory_mb).await?;
-        let hello = worker.hello().await?;
+        let mut hello = worker.hello().await?;
+        let standing = worker.bounds.measure();
+        if *self.standing.get_or_init(|| standing.clone()) != standing {
+            return Err(SandboxError::Limits(standing.to_string()));
+        }
+        hello.protections.extend(limits::protections(self.findings.clone(), &standing));
+        self.compare(&hello.protections);
+        let missing = level::missing(&hello.protections);
+        if self.options.level == Level::Strict && !missing.is_empty() {
+            return Err(SandboxError::Unprotected { missing });
+        }
         tracing::debug!(process = worker.process_id(), "a sandbox worker is ready");
         Ok((worker, hello))
+    }
+
+    /// Tells the operator, once, that the report of the start is true no more.
+    fn compare(&self, protections: &[Protection]) {
+        let first = self.protections.get_or_init(|| protections.to_vec());
+        let lost = lost(first, protections);
+        if !lost.is_empty() {
+            self.told.call_once(|| {
+                tracing::error!(
+                    ?lost,
+                    level = %self.options.level,
+                    "a sandbox worker lacks protections that the first one had: the kernel refuses them now"
+                );
+            });
+        }
     }
 
     pub fn add_spare(&self, worker: Worker) {
@@ -92,7 +165,7 @@ impl Pool {
                 return Ok(Lease { worker, has_script, owner, _permit: permit });
             }
         }
-        let (worker, _) = self.start_worker().await?;
+        let (worker, ..) = self.start_worker().await?;
         Ok(Lease { worker, has_script: false, owner, _permit: permit })
     }
 
@@ -133,13 +206,14 @@ impl Pool {
         if self.closed.is_cancelled() || lease.worker.is_worn_out() {
             return;
         }
-        let idle = Idle { worker: lease.worker, owner: lease.owner, kept, since: Instant::now() };
+        let cpu_time = lease.worker.bounds.cpu_time();
+        let idle = Idle { worker: lease.worker, owner: lease.owner, kept, since: Instant::now(), cpu_time };
         self.state().idle.push(idle);
     }
 
     /// Keeps spares in stock and ends what was idle for too long, until the pool is closed.
     pub async fn tend(&self) {
-        let mut rounds = tokio::time::interval((self.options.idle / 4).max(Duration::from_millis(100)));
+        let mut rounds = tokio::time::interval((self.options.idle / 4).clamp(SHORTEST_ROUND, LONGEST_ROUND));
         loop {
             tokio::select! {
                 () = self.closed.cancelled() => return,
@@ -152,7 +226,7 @@ impl Pool {
                     started = self.start_worker() => started,
                 };
                 match started {
-                    Ok((worker, _)) => self.add_spare(worker),
+                    Ok((worker, ..)) => self.add_spare(worker),
                     Err(error) => {
                         tracing::warn!(%error, "a spare sandbox worker could not be started");
                         tokio::select! {
@@ -168,11 +242,14 @@ impl Pool {
     fn retire(&self) {
         let mut state = self.state();
         let idle = self.options.idle;
-        state.idle.retain_mut(|worker| worker.since.elapsed() < idle && worker.worker.is_alive());
+        state.idle.retain_mut(|worker| worker.since.elapsed() < idle && worker.is_well());
         state.spares.retain_mut(Worker::is_alive);
+        drop(state);
+        self.cgroups.tidy();
     }
 
-    /// Ends every worker that has nothing to do; those at work end with their calls.
+    /// Ends every worker that has nothing to do; those at work end with their calls. What tends the pool goes on until
+    /// it sees that, and `ended` tells when its last worker has ended as well.
     pub async fn close(&self) {
         self.closed.cancel();
         self.permits.close();
@@ -180,4 +257,24 @@ impl Pool {
         let workers = state.spares.into_iter().chain(state.idle.into_iter().map(|idle| idle.worker));
         futures::future::join_all(workers.map(Worker::kill)).await;
     }
+
+    /// Waits for the ends of all processes, those of calls that are being ended too, and clears up.
+    pub async fn ended(&self) {
+        self.spawner.ends.close();
+        let _ = tokio::time::timeout(REAP, self.spawner.ends.wait()).await;
+        let cgroups = self.cgroups.clone();
+        let _ = tokio::task::spawn_blocking(move || cgroups.close()).await;
+    }
+}
+
+/// The names of those that stood and do not stand now, with the reason.
+fn lost(first: &[Protection], now: &[Protection]) -> Vec<String> {
+    let stood = first.iter().filter(|wall| wall.state == ProtectionState::Applied);
+    stood
+        .filter_map(|wall| match now.iter().find(|other| other.name == wall.name).map(|other| &other.state) {
+            Some(ProtectionState::Applied) => None,
+            Some(ProtectionState::Unavailable(reason)) => Some(format!("{}: {reason}", wall.name)),
+            None => Some(format!("{}: not reported", wall.name)),
+        })
+        .collect()
 }

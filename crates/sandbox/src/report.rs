@@ -2,7 +2,10 @@
 
 use serde::Serialize;
 
+use crate::Level;
+
 pub use crate::protocol::{Protection, ProtectionState};
+pub use jail::cgroup::CgroupPlace;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
@@ -11,6 +14,19 @@ pub struct Report {
     pub engine_version: String,
     /// Fresh isolates come from a start-up snapshot.
     pub has_snapshot: bool,
-    /// As the first worker told them; every worker of this machine has the same.
+    /// What the operator insists on.
+    pub level: Level,
+    /// Limits that the engine does not keep by itself: the process keeps them.
+    pub left_to_process: Vec<String>,
+    /// As the first worker told them. Each later one is judged by its own, and one that lacks some of these is logged.
     pub protections: Vec<Protection>,
+    /// The control groups in which the workers' own are made; none where there are none to be had.
+    pub cgroups: Vec<CgroupPlace>,
+}
+
+impl Report {
+    /// What [`Level::Strict`] calls for and this machine does not give: its name, and why.
+    pub fn missing(&self) -> Vec<(String, String)> {
+        crate::level::missing(&self.protections)
+    }
 }

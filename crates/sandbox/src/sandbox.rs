@@ -11,12 +11,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::console::Console;
 use crate::ending::Ending;
+use crate::limits::Cgroups;
 use crate::pool::Pool;
 use crate::protocol::{CallStart, MAX_INPUT_BYTES, encode};
 use crate::snapshot::Snapshot;
 use crate::spawner::Spawner;
 use crate::supervise::{After, Watch, supervise};
-use crate::{Invocation, Isolation, Outcome, Report, SandboxError, SandboxOptions, World};
+use crate::worker::Death;
+use crate::{CgroupUse, Invocation, Isolation, Outcome, Report, SandboxError, SandboxOptions, World};
 
 pub struct Sandbox {
     pool: Arc<Pool>,
@@ -28,17 +30,35 @@ pub struct Sandbox {
 impl Sandbox {
     /// Makes the start-up snapshot, starts the first worker and hears from it what protects this machine.
     pub async fn start(options: SandboxOptions) -> Result<Self, SandboxError> {
-        let spawner = Spawner::start(options.worker.clone())?;
+        let (cgroups, findings) = match options.cgroups {
+            CgroupUse::WhereTheyAre => {
+                tokio::task::spawn_blocking(Cgroups::open).await.map_err(|_| SandboxError::Closed)?
+            }
+            CgroupUse::None => Cgroups::none(),
+        };
+        let cgroups = Arc::new(cgroups);
+        let places = cgroups.places();
+        let spawner = Spawner::start(options.worker.clone(), cgroups.clone())?;
         let snapshot = Snapshot::make(&spawner).await?;
         let has_snapshot = snapshot.is_some();
-        let pool = Arc::new(Pool::new(options.clone(), spawner, snapshot));
-        let (worker, hello) = pool.start_worker().await?;
+        let pool = Arc::new(Pool::new(options.clone(), spawner, snapshot, (cgroups, findings)));
+        let (worker, hello) = match pool.start_worker().await {
+            Ok(started) => started,
+            Err(error) => {
+                pool.close().await;
+                pool.ended().await;
+                return Err(error);
+            }
+        };
         pool.add_spare(worker);
         let report = Report {
             engine: hello.engine,
             engine_version: hello.engine_version,
             has_snapshot,
+            level: options.level,
+            left_to_process: hello.left_to_process,
             protections: hello.protections,
+            cgroups: places,
         };
         let tended = pool.clone();
         let tending = tokio::spawn(async move { tended.tend().await });
@@ -81,13 +101,18 @@ impl Sandbox {
                 return ending;
             }
         };
+        if let Err(error) = lease.worker.bounds.admit(&invocation.limits) {
+            let died = lease.worker.kill().await;
+            tracing::warn!(%error, ?died, "a sandbox worker is killed, because its limits cannot be set");
+            return Ending::NoWorker(SandboxError::Limits(error.to_string()));
+        }
         let watch = Watch {
             script: &invocation.script,
             has_script: lease.has_script,
             world,
             cancelled,
             closed: &self.pool.closed,
-            timeout: invocation.limits.timeout(),
+            limits: &invocation.limits,
             grace: self.options.grace,
         };
         let (ending, after) = supervise(&mut lease.worker, start, watch, console).await;
@@ -100,9 +125,17 @@ impl Sandbox {
                 self.pool.give_back(lease, None);
                 ending
             }
-            (Ending::WorkerDied(_), After::Unusable) => Ending::WorkerDied(lease.worker.death().await),
+            (Ending::WorkerDied(_), After::Unusable) => {
+                let ending = ended(lease.worker.death().await);
+                tracing::warn!(reason = ending.name(), process = lease.worker.process_id(), "a sandbox worker died");
+                ending
+            }
             (ending, After::Unusable) => {
-                tracing::warn!(reason = ?ending, process = lease.worker.process_id(), "a sandbox worker is killed");
+                tracing::warn!(
+                    reason = ending.name(),
+                    process = lease.worker.process_id(),
+                    "a sandbox worker is killed"
+                );
                 lease.worker.kill().await;
                 ending
             }
@@ -116,6 +149,7 @@ impl Sandbox {
         if let Some(tending) = tending {
             let _ = tending.await;
         }
+        self.pool.ended().await;
     }
 }
 
@@ -131,8 +165,9 @@ fn start_payload(invocation: &Invocation, has_script: bool) -> Result<Bytes, End
     let input = to_raw_value(&invocation.input).map_err(unreadable)?;
     let context = json!({ "request": invocation.request, "secrets": invocation.secrets });
     let context = to_raw_value(&context).map_err(unreadable)?;
-    if input.get().len() + context.get().len() > MAX_INPUT_BYTES {
-        return Err(Ending::TooMuchInput(MAX_INPUT_BYTES));
+    let bytes = input.get().len() + context.get().len();
+    if bytes > MAX_INPUT_BYTES {
+        return Err(Ending::InputSize(bytes as u64));
     }
     let start = CallStart {
         task: invocation.task,
@@ -142,6 +177,16 @@ fn start_payload(invocation: &Invocation, has_script: bool) -> Result<Bytes, End
         context,
         memory_mb: invocation.limits.memory_mb,
         keep: invocation.isolation == Isolation::Tool,
+        hrtime: invocation.hrtime,
     };
     encode(&start).map_err(unreadable)
+}
+
+/// What a process's own end says about its call.
+fn ended(death: Option<Death>) -> Ending {
+    match death {
+        Some(death) if death.is_out_of_memory() => Ending::Memory,
+        Some(death) if death.is_forbidden_call() => Ending::Breach("it made a forbidden system call".into()),
+        death => Ending::WorkerDied(death),
+    }
 }

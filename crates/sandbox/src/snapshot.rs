@@ -1,11 +1,10 @@
-//! The start-up snapshot: made once by a worker of its own, kept in sealed memory, handed to every worker.
+//! The start-up snapshot: made once by a worker of its own, kept where nobody can change it, handed to every worker.
 
-use std::fs::File;
-use std::io::{Seek, Write};
-use std::os::fd::{AsFd, OwnedFd};
+#[cfg_attr(not(target_os = "linux"), path = "snapshot/file.rs")]
+#[cfg_attr(target_os = "linux", path = "snapshot/memory.rs")]
+mod keeping;
 
-use nix::fcntl::{FcntlArg, SealFlag, fcntl};
-use nix::sys::memfd::{MFdFlags, memfd_create};
+use std::os::fd::OwnedFd;
 
 use crate::SandboxError;
 use crate::protocol::{Kind, Mode, decode};
@@ -15,12 +14,19 @@ use crate::worker::Worker;
 /// More than any snapshot of the web platform, in bytes.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
-pub struct Snapshot(File);
+pub struct Snapshot(keeping::Kept);
 
 impl Snapshot {
     /// `None` when the engine has no snapshots.
     pub async fn make(spawner: &Spawner) -> Result<Option<Self>, SandboxError> {
         let mut worker = Worker::spawn(spawner, Mode::Snapshot, None, 0).await?;
+        let made = Self::receive(&mut worker).await;
+        // Nothing of it is left when the first worker starts.
+        worker.kill().await;
+        made
+    }
+
+    async fn receive(worker: &mut Worker) -> Result<Option<Self>, SandboxError> {
         let mut bytes = Vec::new();
         loop {
             let frame = worker.next_while_starting().await?;
@@ -33,7 +39,7 @@ impl Snapshot {
                         tracing::info!(%reason, "workers start without a snapshot");
                         return Ok(None);
                     }
-                    return seal(&bytes).map(Self).map(Some).map_err(SandboxError::Snapshot);
+                    return keeping::Kept::new(&bytes).map(Self).map(Some).map_err(SandboxError::Snapshot);
                 }
                 other => return Err(SandboxError::Protocol(format!("{other:?} instead of a snapshot"))),
             }
@@ -42,17 +48,6 @@ impl Snapshot {
 
     /// A descriptor of its own for one worker, at the beginning of the bytes.
     pub fn share(&self) -> Result<OwnedFd, SandboxError> {
-        // A descriptor from `dup` shares the place in the file; one that is opened anew does not.
-        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&self.0));
-        File::open(path).map(OwnedFd::from).map_err(SandboxError::Snapshot)
+        self.0.open().map_err(SandboxError::Snapshot)
     }
-}
-
-fn seal(bytes: &[u8]) -> std::io::Result<File> {
-    let mut file = File::from(memfd_create("rcrt-snapshot", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
-    file.write_all(bytes)?;
-    file.rewind()?;
-    let seals = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
-    fcntl(file.as_fd(), FcntlArg::F_ADD_SEALS(seals))?;
-    Ok(file)
 }

@@ -3,6 +3,7 @@
 
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
@@ -10,7 +11,11 @@ use command_fds::{CommandFdExt, FdMapping};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::limits::{Cgroups, Group};
+use crate::process::Process;
 use crate::protocol::{SNAPSHOT_FD, SOCKET_FD};
 use crate::{SandboxError, WorkerCommand};
 
@@ -20,35 +25,42 @@ const LINE: usize = 64;
 struct Order {
     socket: OwnedFd,
     snapshot: Option<OwnedFd>,
-    started: oneshot::Sender<std::io::Result<Child>>,
+    started: oneshot::Sender<std::io::Result<(Process, Group)>>,
+    /// Whoever waits for all processes waits for those that are still to be started.
+    _counted: TaskTrackerToken,
 }
 
 pub struct Spawner {
     command: WorkerCommand,
     orders: Option<SyncSender<Order>>,
     thread: Option<JoinHandle<()>>,
+    /// Every process until it has ended.
+    pub ends: TaskTracker,
 }
 
 impl Spawner {
     /// Must be called within an asynchronous runtime, which watches the processes' ends.
-    pub fn start(command: WorkerCommand) -> Result<Self, SandboxError> {
+    pub fn start(command: WorkerCommand, cgroups: Arc<Cgroups>) -> Result<Self, SandboxError> {
         let (orders, line) = sync_channel(LINE);
         let runtime = Handle::current();
         let program = command.clone();
+        let ends = TaskTracker::new();
+        let of_thread = ends.clone();
         let thread = Builder::new()
             .name("sandbox-spawner".into())
             .spawn(move || {
                 let _entered = runtime.enter();
-                serve(&program, &line);
+                serve(&program, &cgroups, &line, &of_thread);
             })
             .map_err(|source| SandboxError::Start { program: command.program.clone(), source })?;
-        Ok(Self { command, orders: Some(orders), thread: Some(thread) })
+        Ok(Self { command, orders: Some(orders), thread: Some(thread), ends })
     }
 
-    /// Starts one process with `socket` as its only tie, and the snapshot to read if there is one.
-    pub async fn spawn(&self, socket: OwnedFd, snapshot: Option<OwnedFd>) -> Result<Child, SandboxError> {
+    /// Starts one process with `socket` as its only tie, and the snapshot to read if there is one. It stands in its
+    /// control groups, and so does whatever it starts.
+    pub async fn spawn(&self, socket: OwnedFd, snapshot: Option<OwnedFd>) -> Result<(Process, Group), SandboxError> {
         let (started, wait) = oneshot::channel();
-        let order = Order { socket, snapshot, started };
+        let order = Order { socket, snapshot, started, _counted: self.ends.token() };
         let orders = self.orders.as_ref().ok_or(SandboxError::Closed)?;
         orders.try_send(order).map_err(|_| SandboxError::Closed)?;
         wait.await
@@ -67,10 +79,15 @@ impl Drop for Spawner {
     }
 }
 
-fn serve(command: &WorkerCommand, line: &Receiver<Order>) {
+fn serve(command: &WorkerCommand, cgroups: &Cgroups, line: &Receiver<Order>, ends: &TaskTracker) {
     while let Ok(order) = line.recv() {
-        let started = spawn(command, order.socket, order.snapshot);
-        // Nobody waits any more: the dropped child is killed.
+        let started = spawn(command, order.socket, order.snapshot).and_then(|child| {
+            let process = Process::new(child, ends.clone());
+            let id = process.id().ok_or_else(|| std::io::Error::other("it ended at once"))?;
+            let group = cgroups.admit(id)?;
+            Ok((process, group))
+        });
+        // Where nobody waits any more, the process is dropped, and so killed.
         let _ = order.started.send(started);
     }
 }

@@ -1,25 +1,30 @@
 //! One call on one worker, from its first frame to its one ending.
 
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use breadcrumb::Limits;
 use futures::{SinkExt, StreamExt};
 use tokio::net::unix::OwnedWriteHalf;
 use tokio::sync::mpsc;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_util::codec::FramedWrite;
 use tokio_util::sync::CancellationToken;
 
 use crate::console::Console;
 use crate::ending::Ending;
+use crate::limits::{Look, Meter};
 use crate::ops::Ops;
-use crate::protocol::{CallDone, Frame, FrameCodec, FrameError, Kind, decode};
+use crate::progress::Heard;
+use crate::protocol::{CallDone, CallResult, Frame, FrameCodec, FrameError, Kind, MAX_OUTPUT_BYTES, decode};
 use crate::worker::Worker;
 use crate::{ConsoleLine, Script, World};
 
 /// How long the worker may take to make an isolate, before the tool's own time begins.
 const START: Duration = Duration::from_secs(30);
+/// Frames of earlier calls that may still arrive.
+const MAX_LATE: usize = 10_000;
 /// Frames on their way to the worker.
 const OUTBOX: usize = 16;
 
@@ -31,7 +36,7 @@ pub struct Watch<'a> {
     pub cancelled: &'a CancellationToken,
     /// The sandbox is being closed.
     pub closed: &'a CancellationToken,
-    pub timeout: Duration,
+    pub limits: &'a Limits,
     pub grace: Duration,
 }
 
@@ -50,6 +55,8 @@ pub enum After {
 #[derive(Clone, Copy)]
 enum Told {
     Deadline,
+    CpuBudget,
+    Memory,
     Cancelled,
 }
 
@@ -64,14 +71,26 @@ pub async fn supervise(
     let stop = CancellationToken::new();
     let (out, queue) = mpsc::channel(OUTBOX);
     let mut ops = Ops::new(watch.world.clone(), call, out);
+    let mut heard = Heard::begin();
     let mut writer = pin!(write(&mut worker.sink, Frame::new(Kind::Call, call, 0, start), queue, &stop));
     let mut is_writing = true;
     let mut deadline = pin!(sleep_until(Instant::now() + START));
     let mut grace = pin!(sleep_until(Instant::now()));
+    let mut look = pin!(sleep_until(Instant::now()));
+    let mut meter = None;
     let mut told = None;
     let mut is_started = false;
+    let mut late = 0;
 
     let done = loop {
+        let reason = async {
+            tokio::select! {
+                biased;
+                () = either(watch.cancelled, watch.closed) => Told::Cancelled,
+                () = &mut deadline => Told::Deadline,
+                why = spent(&mut meter, look.as_mut()) => why,
+            }
+        };
         tokio::select! {
             frame = worker.frames.next() => {
                 let frame = match frame {
@@ -81,22 +100,33 @@ pub async fn supervise(
                 };
                 // What an earlier call let go of may arrive late.
                 if frame.call != call {
+                    late += 1;
+                    if late > MAX_LATE {
+                        break Err(Some("it keeps talking of other calls".into()));
+                    }
                     continue;
                 }
                 match frame.kind {
                     Kind::Done => match decode::<CallDone>(&frame.payload) {
                         Ok(done) => break Ok(done),
-                        Err(error) => break Err(Some(format!("a result that cannot be read: {error}"))),
+                        Err(_) => break Err(Some("a result that cannot be read".into())),
                     },
                     Kind::Console => match decode::<ConsoleLine>(&frame.payload) {
-                        Ok(line) => console.add(line, watch.script),
-                        Err(error) => break Err(Some(format!("a console line that cannot be read: {error}"))),
+                        Ok(line) => if let Err(breach) = console.add(line, watch.script) {
+                            break Err(Some(breach));
+                        },
+                        Err(_) => break Err(Some("a console line that cannot be read".into())),
                     },
                     Kind::Started if !is_started => {
                         is_started = true;
-                        deadline.as_mut().reset(Instant::now() + watch.timeout);
+                        deadline.as_mut().reset(Instant::now() + watch.limits.timeout());
+                        meter = worker.bounds.begin(watch.limits);
+                        look.as_mut().reset(Instant::now());
                     }
                     Kind::ConsoleFull => console.truncated = true,
+                    Kind::Progress => if let Err(breach) = heard.take(&frame.payload, &*watch.world) {
+                        break Err(Some(breach));
+                    },
                     _ => if let Err(breach) = ops.take(frame) {
                         break Err(Some(breach));
                     },
@@ -109,36 +139,59 @@ pub async fn supervise(
                     break Err(None);
                 }
             }
-            () = either(watch.cancelled, watch.closed), if told.is_none() => {
-                told = Some(Told::Cancelled);
+            why = reason, if told.is_none() => {
+                told = Some(why);
+                if matches!(why, Told::Memory) {
+                    // Whoever gets there is past the engine's own limits, and would go on.
+                    worker.bounds.kill();
+                    break Err(None);
+                }
                 stop.cancel();
-                grace.as_mut().reset(Instant::now() + watch.grace);
-            }
-            () = &mut deadline, if told.is_none() => {
-                told = Some(Told::Deadline);
-                stop.cancel();
+                // To end, the call needs the processor.
+                meter = None;
+                worker.bounds.let_go();
                 grace.as_mut().reset(Instant::now() + watch.grace);
             }
             () = &mut grace, if told.is_some() => break Err(None),
         }
     };
 
+    drop(meter);
     // Without ops nobody writes any more; what is half written must be finished before the next call.
     drop(ops);
     let is_whole = !is_writing || matches!(timeout(watch.grace, &mut writer).await, Ok(Ok(())));
     let after = match &done {
+        Ok(done) if done.spent => After::Unusable,
         Ok(done) if is_whole && done.kept => After::Kept,
         Ok(_) if is_whole => After::Fresh,
         _ => After::Unusable,
     };
     let ending = match (told, done) {
-        (Some(Told::Deadline), _) => Ending::Deadline,
+        (Some(Told::Deadline), _) => Ending::Timeout,
+        (Some(Told::CpuBudget), _) => Ending::CpuBudget,
+        (Some(Told::Memory), _) => Ending::Memory,
         (Some(Told::Cancelled), _) => Ending::Cancelled,
+        (None, Ok(CallDone { result: CallResult::Ok(json), .. })) if json.get().len() > MAX_OUTPUT_BYTES => {
+            Ending::OutputSize(json.get().len() as u64)
+        }
         (None, Ok(done)) => Ending::Finished(done.result),
         (None, Err(Some(breach))) => Ending::Breach(breach),
         (None, Err(None)) => Ending::WorkerDied(None),
     };
     (ending, after)
+}
+
+/// Returns when the meter says that the call's processor time or memory is used up.
+async fn spent(meter: &mut Option<Meter<'_>>, mut look: Pin<&mut Sleep>) -> Told {
+    let Some(meter) = meter else { return std::future::pending().await };
+    loop {
+        look.as_mut().await;
+        match meter.look() {
+            Look::Spent => return Told::CpuBudget,
+            Look::Swollen => return Told::Memory,
+            Look::Again(wait) => look.as_mut().reset(Instant::now() + wait),
+        }
+    }
 }
 
 async fn either(one: &CancellationToken, other: &CancellationToken) {

@@ -9,11 +9,12 @@ use futures::{SinkExt, StreamExt};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::process::Child;
 use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, FramedWrite};
 
 use crate::SandboxError;
+use crate::limits::Bounds;
+use crate::process::Process;
 use crate::protocol::{Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, decode, encode};
 use crate::spawner::Spawner;
 
@@ -22,16 +23,19 @@ const START: Duration = Duration::from_secs(30);
 /// How long a process may take to end by itself after its socket closed.
 const OWN_END: Duration = Duration::from_millis(500);
 /// How long to wait for a killed process's end, which the kernel brings about.
-const REAP: Duration = Duration::from_secs(5);
+pub const REAP: Duration = Duration::from_secs(5);
 /// Bytes of a dead worker's standard error that are looked at.
 const LAST_WORDS: u64 = 2000;
 
 pub struct Worker {
-    child: Child,
+    process: Process,
     pub frames: FramedRead<OwnedReadHalf, FrameCodec>,
     pub sink: FramedWrite<OwnedWriteHalf, FrameCodec>,
     /// The number of the last call.
     calls: u32,
+    /// Around the process that runs tool code: the child's own child where there is a process namespace, else the
+    /// child.
+    pub bounds: Bounds,
     /// Fresh isolates that the process is still good for.
     isolates: u32,
 }
@@ -48,21 +52,31 @@ impl Worker {
         ours.set_nonblocking(true).map_err(SandboxError::Snapshot)?;
         let (read, write) = UnixStream::from_std(ours).map_err(SandboxError::Snapshot)?.into_split();
         let has_snapshot = snapshot.is_some();
-        let child = spawner.spawn(theirs.into(), snapshot).await?;
+        let (process, group) = spawner.spawn(theirs.into(), snapshot).await?;
         let mut worker = Self {
-            child,
+            process,
             frames: FramedRead::new(read, FrameCodec),
             sink: FramedWrite::new(write, FrameCodec),
             calls: 0,
+            bounds: Bounds::new(group),
             isolates: 0,
         };
         let begin = Begin { protocol: PROTOCOL_VERSION, mode, has_snapshot, memory_mb };
         let begin = encode(&begin).map_err(|error| SandboxError::Protocol(error.to_string()))?;
         let sent = worker.sink.send(Frame::new(Kind::Begin, 0, 0, begin)).await;
-        match sent {
-            Ok(()) => Ok(worker),
-            Err(_) => Err(SandboxError::Died(worker.last_words().await)),
+        if sent.is_err() {
+            return Err(SandboxError::Died(worker.last_words().await));
         }
+        let frame = worker.next_while_starting().await?;
+        let named = match frame.kind {
+            Kind::Process => frame.named_process(),
+            _ => None,
+        };
+        let named = named.ok_or_else(|| SandboxError::Protocol(format!("{:?} instead of the process", frame.kind)))?;
+        if let Some(child) = worker.process.id() {
+            worker.bounds.take_hold(named, child);
+        }
+        Ok(worker)
     }
 
     /// The next frame while the worker gets ready.
@@ -102,34 +116,37 @@ impl Worker {
     }
 
     pub fn is_alive(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+        self.process.is_alive()
     }
 
     pub fn process_id(&self) -> Option<u32> {
-        self.child.id()
+        self.process.id()
     }
 
     /// Kills the process and waits for its end. `None` when its end cannot be seen.
     pub async fn kill(mut self) -> Option<Death> {
-        let _ = self.child.start_kill();
+        self.bounds.kill();
+        self.process.start_kill();
         self.death().await
     }
 
     /// The end of a process whose socket closed. One that closed its socket and lives on is killed.
     pub async fn death(&mut self) -> Option<Death> {
-        let status = match timeout(OWN_END, self.child.wait()).await {
+        let status = match timeout(OWN_END, self.process.wait()).await {
             Ok(ended) => ended.ok()?,
             Err(_) => {
-                let _ = self.child.start_kill();
-                timeout(REAP, self.child.wait()).await.ok()?.ok()?
+                self.bounds.kill();
+                self.process.start_kill();
+                timeout(REAP, self.process.wait()).await.ok()?.ok()?
             }
         };
-        Some(Death { status, words: self.last_words().await })
+        let is_memory_kill = self.bounds.was_killed_for_memory();
+        Some(Death { status, is_memory_kill, words: self.last_words().await })
     }
 
     /// What the process wrote before it died, on one line.
     async fn last_words(&mut self) -> String {
-        let Some(stderr) = self.child.stderr.take() else { return String::new() };
+        let Some(stderr) = self.process.take_stderr() else { return String::new() };
         let mut words = Vec::new();
         let _ = timeout(REAP, stderr.take(LAST_WORDS).read_to_end(&mut words)).await;
         String::from_utf8_lossy(&words).split_whitespace().collect::<Vec<_>>().join(" ")
@@ -140,6 +157,8 @@ impl Worker {
 #[derive(Debug)]
 pub struct Death {
     pub status: ExitStatus,
+    /// The kernel did it, for the memory of the process's control group.
+    pub is_memory_kill: bool,
     pub words: String,
 }
 
@@ -149,10 +168,16 @@ impl Death {
         self.status.signal() == Some(nix::libc::SIGKILL)
     }
 
-    /// The engine and the allocator abort when memory ends.
+    /// The kernel killed it for a system call that its filter forbids.
+    pub fn is_forbidden_call(&self) -> bool {
+        self.status.signal() == Some(nix::libc::SIGSYS)
+    }
+
+    /// The kernel kills for it; the engine and the allocator abort when memory ends.
     pub fn is_out_of_memory(&self) -> bool {
         use nix::libc::{SIGABRT, SIGILL, SIGTRAP};
-        self.status.signal().is_some_and(|signal| [SIGABRT, SIGTRAP, SIGILL].contains(&signal))
+        self.is_memory_kill
+            || self.status.signal().is_some_and(|signal| [SIGABRT, SIGTRAP, SIGILL].contains(&signal))
             || self.words.contains("out of memory")
     }
 }

@@ -1,6 +1,7 @@
 //! What a tool can do to the world, as ops that the runner performs after checking the tool's permissions.
 
 use async_trait::async_trait;
+use breadcrumb::LimitReached;
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
@@ -18,6 +19,10 @@ pub trait World: Send + Sync + 'static {
 
     /// Performs one method of `context.api`.
     async fn api(&self, call: ApiCall) -> Result<Value, OpError>;
+
+    /// Hears how far the call is: a fraction from 0 to 1, where the tool can say, and a message, perhaps empty. Must not
+    /// wait. By default nobody listens.
+    fn progress(&self, _fraction: Option<f64>, _message: &str) {}
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,10 +78,18 @@ pub struct OpError {
     /// throws for a network error), `ResourceExhausted`, `Unavailable`.
     pub name: String,
     pub message: String,
+    /// The bound on the call that was reached, if it was one.
+    #[serde(default)]
+    pub reached: Option<LimitReached>,
 }
 
 impl OpError {
     pub fn new(name: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { name: name.into(), message: message.into() }
+        Self { name: name.into(), message: message.into(), reached: None }
+    }
+
+    /// `ResourceExhausted`, for a bound on the call. A tool that lets it through fails with the bound in its details.
+    pub fn exhausted(reached: LimitReached, message: impl Into<String>) -> Self {
+        Self { reached: Some(reached), ..Self::new("ResourceExhausted", message) }
     }
 }

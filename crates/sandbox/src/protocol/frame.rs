@@ -50,10 +50,14 @@ pub enum Kind {
     SnapshotEnd = 17,
     /// Worker: an isolate is there and the call begins; its time counts from here.
     Started = 18,
+    /// Worker: the first frame; the process that runs tool code, as the parent sees it (`u32`).
+    Process = 19,
+    /// Worker: how far the call is (JSON `ProgressWord`).
+    Progress = 20,
 }
 
 impl Kind {
-    const ALL: [Self; 18] = [
+    const ALL: [Self; 20] = [
         Self::Begin,
         Self::Hello,
         Self::Call,
@@ -72,6 +76,8 @@ impl Kind {
         Self::Snapshot,
         Self::SnapshotEnd,
         Self::Started,
+        Self::Process,
+        Self::Progress,
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {
@@ -97,6 +103,16 @@ impl Frame {
     pub fn credit(call: u32, op: u32, bytes: usize) -> Self {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         Self::new(Kind::Credit, call, op, bytes.to_le_bytes().to_vec())
+    }
+
+    pub fn process(pid: u32) -> Self {
+        Self::new(Kind::Process, 0, 0, pid.to_le_bytes().to_vec())
+    }
+
+    /// The process that is named; `None` when the payload names none.
+    pub fn named_process(&self) -> Option<u32> {
+        let pid = u32::from_le_bytes(self.payload.as_ref().try_into().ok()?);
+        (pid > 0 && i32::try_from(pid).is_ok()).then_some(pid)
     }
 
     /// The bytes that a credit grants; `None` when the payload is no credit.

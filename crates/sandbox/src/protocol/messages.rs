@@ -1,6 +1,6 @@
 //! The JSON payloads.
 
-use breadcrumb::ErrorCode;
+use breadcrumb::{ErrorCode, LimitReached};
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -37,6 +37,10 @@ pub struct Hello {
     pub engine_version: String,
     /// Fresh isolates that this process is good for; then another takes its place.
     pub isolates: u32,
+    /// Limits that this engine does not keep by itself: the process keeps them, and a call that reaches one may cost
+    /// the process.
+    #[serde(default)]
+    pub left_to_process: Vec<String>,
     pub protections: Vec<Protection>,
 }
 
@@ -69,12 +73,17 @@ pub struct CallStart {
     pub memory_mb: u64,
     /// Keep the isolate for the next call of the same script.
     pub keep: bool,
+    /// Clocks finer than a millisecond.
+    pub hrtime: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub struct CallDone {
     /// The isolate was kept and waits for a call of the same script.
     pub kept: bool,
+    /// Work of the call goes on beside the isolate and cannot be ended: the process is good for no further call.
+    #[serde(default)]
+    pub spent: bool,
     pub result: CallResult,
 }
 
@@ -87,6 +96,8 @@ pub enum CallResult {
     /// Ended on the parent's word.
     Terminated,
     OutOfMemory,
+    /// The result has so many bytes of JSON, more than [`MAX_OUTPUT_BYTES`](super::MAX_OUTPUT_BYTES).
+    TooMuchOutput(u64),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -95,6 +106,18 @@ pub struct Failed {
     pub message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
+    /// The bound on the call that was reached, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reached: Option<LimitReached>,
+}
+
+/// What a tool tells of how far it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProgressWord {
+    /// From 0 to 1; `None` where the tool cannot say.
+    pub fraction: Option<f64>,
+    /// At most [`MAX_PROGRESS_BYTES`](super::MAX_PROGRESS_BYTES).
+    pub message: String,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -1,17 +1,19 @@
 //! What parent and worker say to each other over the one socket: length-prefixed frames, each with the call and the
 //! op it belongs to. The `isolate` crate speaks the other side; nobody else needs this module.
 
+use std::time::Duration;
+
 mod frame;
 mod messages;
 
 pub use frame::{Frame, FrameCodec, FrameError, HEADER_BYTES, Kind, MAX_PAYLOAD_BYTES, read_frame, write_frame};
 pub use messages::{
     ApiReply, Begin, BodyEnd, CallDone, CallResult, CallStart, Failed, FetchHead, FetchReply, FetchStart, Hello, Mode,
-    Protection, ProtectionState, decode, encode,
+    ProgressWord, Protection, ProtectionState, decode, encode,
 };
 
 /// Both sides must be of one build; the number catches a worker program of another version.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 4;
 /// The file descriptor on which a worker finds its socket.
 pub const SOCKET_FD: i32 = 3;
 /// The file descriptor on which a worker finds the start-up snapshot, when there is one.
@@ -30,3 +32,8 @@ pub const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 pub const MAX_CONSOLE_LINES: usize = 1000;
 /// Bytes of all console lines of a call together.
 pub const MAX_CONSOLE_BYTES: usize = 64 * 1024;
+/// Bytes of one message of `context.progress`.
+pub const MAX_PROGRESS_BYTES: usize = 2000;
+/// The least time between two words of a call about its progress. What a tool says more often is left out, the newest
+/// word last.
+pub const PROGRESS_INTERVAL: Duration = Duration::from_millis(50);

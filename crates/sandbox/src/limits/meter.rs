@@ -1,0 +1,100 @@
+//! The processor time of one call: counted on the process's own clock, held to a share, ended past a budget. With it,
+//! where no group counts memory, a look at how much there is.
+
+use std::time::{Duration, Instant};
+
+use super::process::Process;
+use super::share::{Share, Turn};
+
+/// The shortest time between two looks at the clock.
+const SHORTEST: Duration = Duration::from_millis(5);
+/// When to look again at a process whose clock cannot be read: it ended, and its socket says so.
+const LATER: Duration = Duration::from_mins(1);
+/// The longest time between two looks at a process whose memory nobody else counts.
+const MEMORY: Duration = Duration::from_millis(10);
+
+pub struct Meter<'a> {
+    process: &'a Process,
+    /// Kept by stopping the process, where no group does it.
+    share: Option<Share>,
+    budget: Duration,
+    /// No group bounds the memory.
+    watches_memory: bool,
+    processors: u32,
+    /// On the process's clock.
+    from: Duration,
+    looked: Duration,
+    at: Instant,
+}
+
+/// What a look at the clock tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Look {
+    /// The budget is used up.
+    Spent,
+    /// The process holds more memory than the call may have.
+    Swollen,
+    /// Look again after this long.
+    Again(Duration),
+}
+
+impl<'a> Meter<'a> {
+    /// Counts from now on. `percent` is the share that is to be kept here.
+    pub fn start(process: &'a Process, budget: Duration, percent: Option<u64>, watches_memory: bool) -> Self {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let from = process.cpu_time().unwrap_or_default();
+        Self {
+            process,
+            share: percent.map(|percent| Share::new(percent, processors)),
+            budget,
+            watches_memory,
+            processors: processors as u32,
+            from,
+            looked: from,
+            at: Instant::now(),
+        }
+    }
+
+    pub fn look(&mut self) -> Look {
+        let Some(now) = self.process.cpu_time() else { return Look::Again(LATER) };
+        let left = (self.from + self.budget).saturating_sub(now);
+        if left.is_zero() {
+            self.let_go();
+            return Look::Spent;
+        }
+        if self.watches_memory && self.process.is_past_its_ceiling() {
+            return Look::Swollen;
+        }
+        // No process can use it up sooner than with every processor.
+        let mut wait = (left / self.processors).max(SHORTEST);
+        if self.watches_memory {
+            wait = wait.min(MEMORY);
+        }
+        let Some(share) = &mut self.share else { return Look::Again(wait) };
+        let passed = std::mem::replace(&mut self.at, Instant::now()).elapsed();
+        let used = now.saturating_sub(std::mem::replace(&mut self.looked, now));
+        let (turn, again) = share.after(passed, used);
+        let done = match turn {
+            Turn::Stop => self.process.stop(),
+            Turn::Resume => self.process.resume(),
+            Turn::Leave => Ok(()),
+        };
+        if done.is_err() {
+            return Look::Again(LATER);
+        }
+        Look::Again(again.min(wait))
+    }
+
+    /// From here on the process runs freely: to end its call, it needs the processor.
+    pub fn let_go(&mut self) {
+        if self.share.take().is_some_and(|share| share.is_stopped()) {
+            let _ = self.process.resume();
+        }
+    }
+}
+
+impl Drop for Meter<'_> {
+    fn drop(&mut self) {
+        self.let_go();
+    }
+}

@@ -1,0 +1,202 @@
+//! The process that runs tool code, seen from outside: its clock, its ceiling, stopped and continued. Held by a
+//! descriptor, so that a process that takes its number later is never meant.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::time::Duration;
+
+use nix::time::{ClockId, clock_getcpuclockid};
+use rustix::process::{Pid, PidfdFlags, Resource, Rlimit, Signal, getrlimit, pidfd_open, pidfd_send_signal, prlimit};
+
+pub struct Process {
+    pid: Pid,
+    descriptor: OwnedFd,
+    clock: ClockId,
+    /// Writable private memory before the first call, in bytes, as RLIMIT_DATA counts it.
+    at_rest: Result<u64, String>,
+    /// Opened once, as it is read often while a call runs.
+    status: Option<File>,
+    /// What the ceiling was set to last, in bytes.
+    ceiling: Option<u64>,
+    /// What no ceiling may exceed, in bytes: workers inherit it from this program.
+    hard: Option<u64>,
+}
+
+impl Process {
+    /// Takes hold of the process; `child` is the one that this program started, which is the process itself or its
+    /// parent.
+    pub fn open(process: u32, child: u32) -> io::Result<Self> {
+        let pid = i32::try_from(process).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
+        let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
+        if process != child && parent(process)? != child {
+            return Err(io::Error::other(format!("process {process} is none of {child}")));
+        }
+        let clock = clock_getcpuclockid(nix::unistd::Pid::from_raw(pid.as_raw_nonzero().get()))?;
+        let hard = getrlimit(Resource::Data).maximum;
+        Ok(Self { pid, descriptor, clock, at_rest: Err("not measured".into()), status: None, ceiling: None, hard })
+    }
+
+    /// Takes what the process has now for what it needs itself.
+    pub fn measure(&mut self) {
+        self.at_rest = self.data_bytes();
+        self.status = File::open(format!("/proc/{}/status", self.pid)).ok();
+        // Tables and what became unwritable count there, and not as data.
+        if let (Ok(at_rest), Some(held)) = (&mut self.at_rest, held_bytes(self.status.as_ref())) {
+            *at_rest = (*at_rest).max(held);
+        }
+    }
+
+    /// Whether it holds more memory than its ceiling allows, in kinds that the kernel does not count against that: pages
+    /// that cannot be written any more, and the tables of pages.
+    pub fn is_past_its_ceiling(&self) -> bool {
+        self.ceiling.is_some_and(|ceiling| held_bytes(self.status.as_ref()).is_some_and(|held| held > ceiling))
+    }
+
+    /// Whether the ceiling can be set, or why not.
+    pub fn ceiling(&self) -> Result<(), String> {
+        self.at_rest.as_ref().map(|_| ()).map_err(Clone::clone)
+    }
+
+    /// Whether its processor time can be read, or why not.
+    pub fn has_clock(&self) -> Result<(), String> {
+        self.clock.now().map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    /// From now on the process may grow by this many bytes beyond what it had before its first call, and not more.
+    pub fn set_ceiling(&mut self, bytes: u64) -> io::Result<()> {
+        let Ok(at_rest) = &self.at_rest else { return Ok(()) };
+        let soft = at_rest + bytes;
+        if self.ceiling == Some(soft) {
+            return Ok(());
+        }
+        // The hard limit stays: it could not be raised again.
+        let current = Some(self.hard.map_or(soft, |hard| soft.min(hard)));
+        prlimit(Some(self.pid), Resource::Data, Rlimit { current, maximum: self.hard })?;
+        self.ceiling = Some(soft);
+        Ok(())
+    }
+
+    /// Whether it has this many bytes more than before its first call.
+    pub fn has_grown_by(&self, bytes: u64) -> bool {
+        let grown = self.at_rest.as_ref().ok().and_then(|at_rest| Some((at_rest, self.data_bytes().ok()?)));
+        grown.is_some_and(|(at_rest, now)| now > at_rest + bytes)
+    }
+
+    /// Processor time of all its threads since it started; `None` when it ended.
+    pub fn cpu_time(&self) -> Option<Duration> {
+        self.clock.now().ok().map(Duration::from)
+    }
+
+    pub fn stop(&self) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.descriptor, Signal::STOP)?)
+    }
+
+    pub fn resume(&self) -> io::Result<()> {
+        Ok(pidfd_send_signal(&self.descriptor, Signal::CONT)?)
+    }
+
+    /// Also one that is stopped.
+    pub fn kill(&self) {
+        let _ = pidfd_send_signal(&self.descriptor, Signal::KILL);
+    }
+
+    fn data_bytes(&self) -> Result<u64, String> {
+        let path = format!("/proc/{}/statm", self.pid);
+        let text = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
+        let pages: Option<u64> = text.split_ascii_whitespace().nth(5).and_then(|pages| pages.parse().ok());
+        let pages = pages.ok_or_else(|| format!("{path} cannot be read: {text}"))?;
+        Ok(pages * rustix::param::page_size() as u64)
+    }
+}
+
+/// Private memory that is there or swapped out, and the tables that lead to it.
+fn held_bytes(status: Option<&File>) -> Option<u64> {
+    let mut text = [0; 4096];
+    let length = status?.read_at(&mut text, 0).ok()?;
+    let text = String::from_utf8_lossy(text.get(..length)?);
+    let kib = |name: &str| -> Option<u64> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
+        line.split_ascii_whitespace().next()?.parse().ok()
+    };
+    Some((kib("RssAnon")? + kib("VmPTE")? + kib("VmSwap").unwrap_or(0)) * 1024)
+}
+
+fn parent(process: u32) -> io::Result<u32> {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
+    let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_ascii_whitespace().nth(1)?.parse().ok());
+    parent.ok_or_else(|| io::Error::other("a process without a parent"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Child, Command};
+
+    fn shell(script: &str) -> (Child, Process) {
+        let child = Command::new("/bin/sh").args(["-c", script]).spawn().unwrap();
+        let process = Process::open(child.id(), child.id()).unwrap();
+        (child, process)
+    }
+
+    fn state(child: &Child) -> String {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", child.id())).unwrap();
+        stat.rsplit_once(") ").unwrap().1[..1].to_owned()
+    }
+
+    #[test]
+    fn a_process_is_stopped_and_continued_and_its_clock_stands_still_meanwhile() {
+        let (mut child, process) = shell("while :; do :; done");
+        while process.cpu_time().unwrap() < Duration::from_millis(20) {
+            std::thread::yield_now();
+        }
+        process.stop().unwrap();
+        while state(&child) != "T" {
+            std::thread::yield_now();
+        }
+        let stopped = process.cpu_time().unwrap();
+        assert_eq!(process.cpu_time().unwrap(), stopped);
+        process.resume().unwrap();
+        while process.cpu_time().unwrap() == stopped {
+            std::thread::yield_now();
+        }
+        process.stop().unwrap();
+        process.kill();
+        child.wait().unwrap();
+        assert_eq!(process.cpu_time(), None);
+        assert!(process.stop().is_err());
+    }
+
+    #[test]
+    fn the_ceiling_is_set_from_outside_and_can_be_raised_again() {
+        let (mut child, mut process) = shell("read line");
+        assert!(process.ceiling().is_err());
+        process.measure();
+        process.ceiling().unwrap();
+        let limit = || {
+            let limits = fs::read_to_string(format!("/proc/{}/limits", child.id())).unwrap();
+            let line = limits.lines().find(|line| line.starts_with("Max data size")).unwrap().to_owned();
+            line.split_ascii_whitespace().nth(3).unwrap().parse::<u64>().unwrap()
+        };
+        process.set_ceiling(8 << 20).unwrap();
+        let low = limit();
+        assert!((8 << 20..10 << 20).contains(&low), "{low}");
+        process.set_ceiling(64 << 20).unwrap();
+        assert_eq!(limit() - low, 56 << 20);
+        assert!(process.has_grown_by(0) || !process.has_grown_by(1));
+        process.kill();
+        child.wait().unwrap();
+        assert!(process.set_ceiling(1 << 20).is_err());
+    }
+
+    #[test]
+    fn a_process_of_somebody_else_is_not_taken() {
+        let (mut child, process) = shell("read line");
+        let other = Process::open(child.id(), 1).err().expect("not the child of 1");
+        assert!(other.to_string().contains("is none of 1"), "{other}");
+        assert!(Process::open(0, 1).is_err());
+        process.kill();
+        child.wait().unwrap();
+    }
+}

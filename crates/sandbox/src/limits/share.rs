@@ -1,0 +1,107 @@
+//! A share of one processor, kept by stopping a process that used more and continuing it when its share has come up
+//! with it. The arithmetic alone: time goes in, what to do comes out.
+
+use std::time::Duration;
+
+/// The share is measured over about this long.
+const PERIOD: Duration = Duration::from_millis(100);
+/// The shortest time between two looks at a process.
+const SHORTEST: Duration = Duration::from_millis(2);
+
+/// An account in processor time that fills with the share of the time that passes, and empties with what is used.
+#[derive(Debug)]
+pub struct Share {
+    /// 0 to 1.
+    rate: f64,
+    /// Threads can use so many seconds in one.
+    processors: f64,
+    /// Seconds; below zero when more was used than there was.
+    credit: f64,
+    is_stopped: bool,
+}
+
+/// What is to be done with the process now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    Stop,
+    Resume,
+    Leave,
+}
+
+impl Share {
+    pub fn new(percent: u64, processors: usize) -> Self {
+        let rate = percent as f64 / 100.0;
+        Self { rate, processors: processors.max(1) as f64, credit: rate * PERIOD.as_secs_f64(), is_stopped: false }
+    }
+
+    /// Tells what to do after `passed`, in which the process used `used`, and when to look again.
+    pub fn after(&mut self, passed: Duration, used: Duration) -> (Turn, Duration) {
+        let full = self.rate * PERIOD.as_secs_f64();
+        self.credit = (self.credit + passed.as_secs_f64() * self.rate - used.as_secs_f64()).min(full);
+        let turn = match self.is_stopped {
+            false if self.credit <= 0.0 => Turn::Stop,
+            true if self.credit >= full / 2.0 => Turn::Resume,
+            _ => Turn::Leave,
+        };
+        self.is_stopped = match turn {
+            Turn::Stop => true,
+            Turn::Resume => false,
+            Turn::Leave => self.is_stopped,
+        };
+        let wait = if self.is_stopped { (full / 2.0 - self.credit) / self.rate } else { self.credit / self.processors };
+        (turn, Duration::from_secs_f64(wait.max(SHORTEST.as_secs_f64())))
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// A process that takes all it can get, on any number of threads, gets its share in the long run; also when
+        /// looks come late.
+        #[test]
+        fn a_burner_gets_its_share(percent in 1u64..=100, threads in 1usize..=8, late in proptest::collection::vec(0u64..30, 50)) {
+            let mut share = Share::new(percent, threads);
+            let (mut used, mut passed, mut wait) = (Duration::ZERO, Duration::ZERO, SHORTEST);
+            let mut late = late.iter().cycle();
+            while passed < Duration::from_mins(10) {
+                let slept = wait + Duration::from_millis(*late.next().unwrap());
+                let burnt = if share.is_stopped() { Duration::ZERO } else { slept * threads as u32 };
+                used += burnt;
+                passed += slept;
+                wait = share.after(slept, burnt).1;
+            }
+            let got = used.as_secs_f64() / passed.as_secs_f64() * 100.0;
+            // A last turn may still be open.
+            prop_assert!(got <= percent as f64 + 1.0 && got >= percent as f64 * 0.9 - 1.0, "{got} of {percent}");
+        }
+
+        /// One that takes less than its share is never stopped.
+        #[test]
+        fn a_modest_process_is_left_alone(percent in 1u64..=100, steps in proptest::collection::vec(1u64..1000, 1..200)) {
+            let mut share = Share::new(percent, 4);
+            for step in steps {
+                let passed = Duration::from_millis(step);
+                let used = passed.mul_f64(percent as f64 / 100.0 * 0.99).min(PERIOD.mul_f64(percent as f64 / 100.0 * 0.9));
+                prop_assert_eq!(share.after(passed, used).0, Turn::Leave);
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_that_waited_has_saved_no_more_than_a_period() {
+        let mut share = Share::new(20, 1);
+        let (turn, wait) = share.after(Duration::from_hours(1), Duration::ZERO);
+        assert_eq!((turn, wait), (Turn::Leave, Duration::from_millis(20)));
+        let (turn, wait) = share.after(Duration::from_millis(25), Duration::from_millis(25));
+        assert_eq!(turn, Turn::Leave);
+        assert!(wait <= Duration::from_millis(2), "{wait:?}");
+        assert_eq!(share.after(Duration::from_millis(5), Duration::from_millis(5)).0, Turn::Stop);
+    }
+}

@@ -1,0 +1,29 @@
+//! The snapshot in a file of its own, where there is no memory to seal: read-only, and gone with the sandbox.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::PathBuf;
+
+use uuid::Uuid;
+
+pub struct Kept(PathBuf);
+
+impl Kept {
+    pub fn new(bytes: &[u8]) -> io::Result<Self> {
+        let kept = Self(std::env::temp_dir().join(format!("rcrt-snapshot-{}", Uuid::new_v4())));
+        OpenOptions::new().write(true).create_new(true).mode(0o400).open(&kept.0)?.write_all(bytes)?;
+        Ok(kept)
+    }
+
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        fs::File::open(&self.0).map(OwnedFd::from)
+    }
+}
+
+impl Drop for Kept {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}

@@ -1,0 +1,26 @@
+//! The snapshot in memory that is sealed: nobody can change it, also not who reads it.
+
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+pub struct Kept(File);
+
+impl Kept {
+    pub fn new(bytes: &[u8]) -> io::Result<Self> {
+        let mut file = File::from(memfd_create("rcrt-snapshot", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
+        file.write_all(bytes)?;
+        file.rewind()?;
+        let seals = SealFlag::F_SEAL_WRITE | SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_SEAL;
+        fcntl(file.as_fd(), FcntlArg::F_ADD_SEALS(seals))?;
+        Ok(Self(file))
+    }
+
+    /// A descriptor from `dup` would share the place in the file; one that is opened anew does not.
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        File::open(format!("/proc/self/fd/{}", self.0.as_raw_fd())).map(OwnedFd::from)
+    }
+}
