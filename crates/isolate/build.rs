@@ -1,5 +1,8 @@
 //! Finds the JavaScript of Deno's web platform in the sources of its crates and puts it into the binary: their own
 //! extension tables only name files of the machine that built them.
+//!
+//! On the way the scripts become strict code, so that a tool's function does not find what calls it through `caller`,
+//! `arguments` or a stack frame; and the symbols under which their objects keep their inner state become hidden keys.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -9,19 +12,59 @@ use std::{env, fs};
 
 const CRATES: [&str; 4] = ["deno_webidl", "deno_web", "deno_fetch", "deno_crypto"];
 /// ES modules for parts that tools do not get, and the parts of fetch that this crate replaces.
-const LEFT_OUT: [&str; 5] = ["locks.js", "webtransport.js", "22_http_client.js", "26_fetch.js", "27_eventsource.js"];
+const LEFT_OUT: [&str; 9] = [
+    "locks.js",
+    "webtransport.js",
+    "01_broadcast_channel.js",
+    "16_image_data.js",
+    "17_geometry.js",
+    "18_css_stylesheet.js",
+    "22_http_client.js",
+    "26_fetch.js",
+    "27_eventsource.js",
+];
+
+/// Symbols of the scripts that stand on prototypes: those are looked up through them, which hidden keys are not.
+const ON_PROTOTYPES: [&str; 18] = [
+    "AsyncSequence",
+    "_abortSteps",
+    "_body",
+    "_cancelSteps",
+    "_errorSteps",
+    "_iterableHeaders",
+    "_mimeType",
+    "_pullSteps",
+    "_releaseSteps",
+    "_updateUrlSearch",
+    "add",
+    "isConsoleInstance",
+    "kNotSerializable",
+    "kUncloneable",
+    "refMessagePort",
+    "remove",
+    "runAbortSteps",
+    "signalAbort",
+];
+/// Symbols that Node's layer would share, which is not there.
+const REGISTERED: [&str; 2] = ["_controllerErrorFunction", "_isClosedPromise"];
+/// Symbols that stay, by file, where another file has one of that name that does not.
+const ON_PROTOTYPES_OF: [(&str, &str); 2] = [("23_request.js", "_headers"), ("23_request.js", "_signal")];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=../../Cargo.lock");
     let metadata = cargo_metadata()?;
+    let out = PathBuf::from(variable("OUT_DIR")?);
     let mut table = String::new();
     for name in CRATES {
         writeln!(table, "pub const {}: &[ExtensionFileSource] = &[", name.to_uppercase())?;
         for script in scripts(&crate_root(&metadata, name)?)? {
             let file = script.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let specifier = format!("ext:{name}/{file}");
-            let path = script.to_str().ok_or_else(|| format!("{} is no UTF-8", script.display()))?;
+            let strict = out.join(format!("{name}-{file}"));
+            // On the first line, so that positions in stacks stay what they are.
+            fs::write(&strict, format!("\"use strict\";{}", hide_keys(&file, &fs::read_to_string(&script)?)))?;
+            let path = strict.to_str().ok_or_else(|| format!("{} is no UTF-8", strict.display()))?;
             writeln!(
                 table,
                 "    ExtensionFileSource::loaded_from_memory_during_snapshot({specifier:?}, ascii_str_include!({path:?})),"
@@ -29,7 +72,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         table.push_str("];\n");
     }
-    fs::write(PathBuf::from(variable("OUT_DIR")?).join("web_platform.rs"), table)?;
+    fs::write(out.join("web_platform.rs"), table)?;
     Ok(())
 }
 
@@ -65,6 +108,25 @@ fn crate_root(metadata: &str, name: &str) -> Result<PathBuf, String> {
         .and_then(|path| Path::new(path).parent())
         .map(Path::to_owned)
         .ok_or_else(|| format!("cargo metadata names no package {name}"))
+}
+
+/// `const key = Symbol("…")` becomes `const key = __bootstrap.internals.hidden("…")`.
+fn hide_keys(file: &str, script: &str) -> String {
+    let mut hidden = String::with_capacity(script.len());
+    for line in script.split_inclusive('\n') {
+        hidden.push_str(&hidden_key(file, line).unwrap_or_else(|| line.to_owned()));
+    }
+    hidden
+}
+
+fn hidden_key(file: &str, line: &str) -> Option<String> {
+    let (key, rest) = line.strip_prefix("const ")?.split_once(" = Symbol")?;
+    let description = match rest.strip_prefix("For(") {
+        Some(description) => REGISTERED.contains(&key).then_some(description)?,
+        None => rest.strip_prefix('(')?,
+    };
+    let stays = ON_PROTOTYPES.contains(&key) || ON_PROTOTYPES_OF.contains(&(file, key));
+    (!stays).then(|| format!("const {key} = __bootstrap.internals.hidden({description}"))
 }
 
 fn scripts(root: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {

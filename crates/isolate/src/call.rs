@@ -1,5 +1,7 @@
 //! One call: evaluate the tool's module unless it was kept, call `execute`, bring home its result.
 
+use std::task::Poll;
+
 use breadcrumb::ErrorCode;
 use deno_core::error::CoreError;
 use deno_core::{ModuleSpecifier, PollEventLoopOptions, v8};
@@ -21,7 +23,7 @@ pub async fn run(isolate: &mut Isolate, start: CallStart) -> CallResult {
                     "the tool exports no function execute; write: export async function execute(input, context)",
                 );
             }
-            Err(error) => return from_engine(&error),
+            Err(error) => return from_engine(&error, start.memory_mb),
         }
     }
     let Some(execute) = isolate.execute.clone() else {
@@ -30,10 +32,23 @@ pub async fn run(isolate: &mut Isolate, start: CallStart) -> CallResult {
     if start.task == Task::Check {
         return CallResult::Ok(RawValue::NULL.to_owned());
     }
-    match invoke(isolate, execute, start.input.get(), start.context.get()).await {
-        Ok(text) => from_invoke(text),
-        Err(error) => from_engine(&error),
+    let result = match invoke(isolate, execute, start.input.get(), start.context.get()).await {
+        Ok(text) => from_invoke(text, start.memory_mb),
+        Err(error) => from_engine(&error, start.memory_mb),
+    };
+    if start.keep {
+        settle(isolate).await;
     }
+    result
+}
+
+/// Lets what is ready to go on do so now, in the call that began it; what then still waits is seen to be waiting.
+async fn settle(isolate: &mut Isolate) {
+    let _ = std::future::poll_fn(|context| {
+        let polled = isolate.runtime.poll_event_loop(context, PollEventLoopOptions::default());
+        Poll::Ready(polled.is_ready())
+    })
+    .await;
 }
 
 /// Evaluates the module; gives its `execute` when that is a function.

@@ -2,13 +2,16 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 
+use deno_core::stats::RuntimeActivityStatsFilter;
 use deno_core::{JsRuntime, RuntimeOptions, v8};
 
 use crate::extensions::{self, Scripts};
 use crate::link::Link;
 use crate::loader::NoImports;
-use crate::ops::{Console, Fetches};
+use crate::memory::Account;
+use crate::ops::{Clock, Console, Fetches, Progress, Timers};
 use crate::serve::Stop;
 
 const MIB: usize = 1024 * 1024;
@@ -27,6 +30,8 @@ pub struct Isolate {
     made_for: u64,
     /// Heap of the running call, in bytes.
     heap_limit: Rc<Cell<usize>>,
+    /// What the running call may hold of memory, and holds. The engine points at it, so it goes after the engine.
+    pub account: Arc<Account>,
 }
 
 impl Isolate {
@@ -34,11 +39,13 @@ impl Isolate {
     pub fn new(startup: Option<&'static [u8]>, memory_mb: u64, link: &Link, stop: &Stop) -> Result<Self, String> {
         let scripts = if startup.is_some() { Scripts::InSnapshot } else { Scripts::Included };
         let limit = memory_mb as usize * MIB + OWN_HEAP;
+        let account = Account::new(stop.clone());
+        let parameters = account.apply(v8::CreateParams::default().heap_limits(0, limit).allow_atomics_wait(false));
         let mut runtime = JsRuntime::try_new(RuntimeOptions {
             extensions: extensions::all(scripts),
             startup_snapshot: startup,
             module_loader: Some(Rc::new(NoImports)),
-            create_params: Some(v8::CreateParams::default().heap_limits(0, limit)),
+            create_params: Some(parameters),
             ..RuntimeOptions::default()
         })
         .map_err(|error| error.to_string())?;
@@ -48,6 +55,9 @@ impl Isolate {
             state.put(link.clone());
             state.put(Console::new());
             state.put(Fetches::default());
+            state.put(Progress::default());
+            state.put(Clock::new());
+            state.put(Timers::default());
         }
         let heap_limit = Rc::new(Cell::new(limit));
         let watched = heap_limit.clone();
@@ -67,15 +77,16 @@ impl Isolate {
             runtime.execute_script("sandbox:start", "globalThis.__sandbox()").map_err(|error| error.to_string())?;
         let invoke = {
             deno_core::scope!(scope, &mut runtime);
-            let context = scope.get_current_context();
-            // No eval and no Function from text, whatever the validators saw.
-            context.set_allow_generation_from_strings(false);
+            // No eval and no Function from text, whatever the validators saw. QuickJS would only put others in their
+            // place, which the start script did better.
+            #[cfg(not(feature = "quickjs"))]
+            scope.get_current_context().set_allow_generation_from_strings(false);
             let local = v8::Local::new(scope, start);
             let function: v8::Local<'_, v8::Function> =
                 local.try_into().map_err(|_| "the start script gives no function".to_owned())?;
             v8::Global::new(scope, function)
         };
-        Ok(Self { runtime, invoke, execute: None, made_for: memory_mb, heap_limit })
+        Ok(Self { runtime, invoke, execute: None, made_for: memory_mb, heap_limit, account })
     }
 
     /// Whether a call with this much memory can run here.
@@ -84,13 +95,26 @@ impl Isolate {
         memory_mb == self.made_for || (memory_mb > self.made_for && cfg!(not(feature = "quickjs")))
     }
 
-    /// Gets ready for a call with this much heap.
-    pub fn admit(&mut self, memory_mb: u64) {
+    /// Nothing of the call that ended can still act: no timer is set and no operation is under way.
+    pub fn is_quiet(&self) -> bool {
+        let state = self.runtime.op_state();
+        if !state.borrow().borrow::<Timers>().is_empty() {
+            return false;
+        }
+        let filter = RuntimeActivityStatsFilter::default().with_ops();
+        self.runtime.runtime_activity_stats_factory().capture(&filter).dump().active.is_empty()
+    }
+
+    /// Gets ready for a call with this much memory; `hrtime` gives it clocks finer than a millisecond.
+    pub fn admit(&mut self, memory_mb: u64, hrtime: bool) {
         self.heap_limit.set(memory_mb as usize * MIB);
+        self.account.allow(memory_mb as usize * MIB);
         self.runtime.v8_isolate().cancel_terminate_execution();
         let state = self.runtime.op_state();
         let mut state = state.borrow_mut();
         state.put(Console::new());
         state.put(Fetches::default());
+        state.put(Progress::default());
+        state.borrow::<Clock>().set_fine(hrtime);
     }
 }

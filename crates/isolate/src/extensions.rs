@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use deno_core::{Extension, ExtensionFileSource, OpDecl, ascii_str_include};
+use deno_core::{Extension, ExtensionFileSource, ascii_str_include};
 use deno_web::{BlobStore, InMemoryBroadcastChannel};
 
 use crate::ops;
@@ -16,6 +16,8 @@ const HTTP_CLIENT: &[ExtensionFileSource] = &[ExtensionFileSource::loaded_from_m
 )];
 
 const OWN: &[ExtensionFileSource] = &[
+    ExtensionFileSource::new("ext:sandbox/hidden.js", ascii_str_include!("js/hidden.js")),
+    ExtensionFileSource::new("ext:sandbox/running.js", ascii_str_include!("js/running.js")),
     ExtensionFileSource::new("ext:sandbox/console.js", ascii_str_include!("js/console.js")),
     ExtensionFileSource::new("ext:sandbox/op_error.js", ascii_str_include!("js/op_error.js")),
     ExtensionFileSource::new("ext:sandbox/fetch.js", ascii_str_include!("js/fetch.js")),
@@ -23,25 +25,10 @@ const OWN: &[ExtensionFileSource] = &[
     ExtensionFileSource::new("ext:sandbox/context.js", ascii_str_include!("js/context.js")),
     ExtensionFileSource::new("ext:sandbox/output.js", ascii_str_include!("js/output.js")),
     ExtensionFileSource::new("ext:sandbox/failure.js", ascii_str_include!("js/failure.js")),
+    ExtensionFileSource::new("ext:sandbox/transfers.js", ascii_str_include!("js/transfers.js")),
+    ExtensionFileSource::new("ext:sandbox/webassembly.js", ascii_str_include!("js/webassembly.js")),
+    ExtensionFileSource::new("ext:sandbox/lockdown.js", ascii_str_include!("js/lockdown.js")),
     ExtensionFileSource::new("ext:sandbox/main.js", ascii_str_include!("js/main.js")),
-];
-
-/// Ops of the engine's core that would print, end the process, load code or look at the host.
-const TAKEN_AWAY: [&str; 14] = [
-    "op_print",
-    "op_panic",
-    "op_resources",
-    "op_is_terminal",
-    "op_import_sync",
-    "op_import_sync_with_source",
-    "op_compile_function",
-    "op_eval_context",
-    "op_op_names",
-    "op_memory_usage",
-    "op_leak_tracing_enable",
-    "op_leak_tracing_submit",
-    "op_leak_tracing_get_all",
-    "op_leak_tracing_get",
 ];
 
 /// Whether the scripts come along: they do unless a snapshot already holds what they made.
@@ -72,7 +59,7 @@ pub fn all(scripts: Scripts) -> Vec<Extension> {
         esm_files: Cow::Borrowed(OWN),
         esm_entry_point: Some("ext:sandbox/main.js"),
         ops: Cow::Owned(ops::declarations()),
-        middleware_fn: Some(Box::new(take_away)),
+        middleware_fn: Some(Box::new(move |op| ops::admitted(op, scripts))),
         ..Extension::default()
     };
     let mut extensions = vec![webidl, web, fetch, crypto, own];
@@ -84,8 +71,4 @@ pub fn all(scripts: Scripts) -> Vec<Extension> {
         }
     }
     extensions
-}
-
-fn take_away(op: OpDecl) -> OpDecl {
-    if TAKEN_AWAY.contains(&op.name) { op.disable() } else { op }
 }

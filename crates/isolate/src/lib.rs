@@ -10,22 +10,22 @@ mod extensions;
 mod jail;
 mod link;
 mod loader;
+mod memory;
 mod ops;
 mod outcome;
 mod serve;
 mod snapshot;
 
 use std::fs::File;
-use std::io::Read;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 
-use sandbox::protocol::{Begin, FrameError, Kind, Mode, PROTOCOL_VERSION, SNAPSHOT_FD, decode, read_frame};
+use sandbox::protocol::{Begin, FrameError, Kind, Mode, PROTOCOL_VERSION, Protection, SNAPSHOT_FD, decode, read_frame};
 
 /// Why a worker process ends with a failure. Told to the parent on standard error.
 #[derive(Debug, thiserror::Error)]
-enum WorkerError {
+pub enum WorkerError {
     #[error("socket: {0}")]
     Socket(#[from] FrameError),
     #[error("the parent speaks protocol {0}, this worker {PROTOCOL_VERSION}")]
@@ -38,6 +38,10 @@ enum WorkerError {
     Snapshot(std::io::Error),
     #[error("engine: {0}")]
     Engine(String),
+    #[error("the parent is gone")]
+    Orphan,
+    #[error("the process within the jail: {0}")]
+    Keeper(std::io::Error),
     #[error("threads: {0}")]
     Threads(std::io::Error),
 }
@@ -45,7 +49,7 @@ enum WorkerError {
 /// The whole life of a worker. Call it before any thread and any asynchronous runtime exists, in a process that was
 /// started by exec with its socket on `fd`.
 pub fn worker_main(fd: i32) -> ExitCode {
-    match run(fd) {
+    match enter(fd).and_then(Jailed::work) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             #[allow(clippy::print_stderr)]
@@ -57,7 +61,17 @@ pub fn worker_main(fd: i32) -> ExitCode {
     }
 }
 
-fn run(fd: i32) -> Result<(), WorkerError> {
+/// A process within the jail that has done nothing yet.
+pub struct Jailed {
+    pub socket: UnixStream,
+    pub begin: Begin,
+    pub protections: Vec<Protection>,
+    startup: Option<&'static [u8]>,
+    memory: jail::OwnMemory,
+}
+
+/// Hears from the parent what this process is for and locks it up. As [`worker_main`], but for the work.
+pub fn enter(fd: i32) -> Result<Jailed, WorkerError> {
     // SAFETY: the parent hands over this descriptor by exec, and nothing else in this process knows its number.
     #[allow(unsafe_code)]
     let mut socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
@@ -69,22 +83,56 @@ fn run(fd: i32) -> Result<(), WorkerError> {
     if begin.protocol != PROTOCOL_VERSION {
         return Err(WorkerError::Protocol(begin.protocol));
     }
-    let first_foreign = if begin.has_snapshot { SNAPSHOT_FD + 1 } else { fd + 1 };
-    let (protections, ceiling) = jail::enter(first_foreign);
-    let startup = if begin.has_snapshot { Some(read_snapshot()?) } else { None };
-    match begin.mode {
-        Mode::Snapshot => snapshot::make_and_send(socket),
-        Mode::Serve => serve::serve(socket, startup, &begin, protections, ceiling),
+    let startup = if begin.has_snapshot { Some(map_snapshot()?) } else { None };
+    let (protections, memory) = jail::enter(&mut socket, fd + 1)?;
+    Ok(Jailed { socket, begin, protections, startup, memory })
+}
+
+/// Call it when every thread is there that the process needs, and before any tool code: no further one starts.
+pub fn seal(protections: &mut [Protection]) {
+    jail::seal(protections);
+}
+
+impl Jailed {
+    /// Starts the engine and does what the parent wants of it.
+    fn work(self) -> Result<(), WorkerError> {
+        #[cfg(feature = "quickjs")]
+        keep_no_bytecode();
+        match self.begin.mode {
+            Mode::Snapshot => snapshot::make_and_send(self.socket),
+            Mode::Serve => serve::serve(self.socket, self.startup, &self.begin, self.protections, self.memory),
+        }
     }
 }
 
-/// Takes the snapshot from its descriptor and closes that, so that the socket is the only one left.
-fn read_snapshot() -> Result<&'static [u8], WorkerError> {
+/// The layer around QuickJS keeps compiled scripts in a folder for temporary files, under names that others can guess.
+/// Where there is no wall before the files, it must neither write nor, above all, read there.
+#[cfg(feature = "quickjs")]
+fn keep_no_bytecode() {
+    // SAFETY: this process still has one thread.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::env::set_var("V82JSC_NO_BC_CACHE", "1");
+    }
+}
+
+/// The bytes of the snapshot, which every worker shares with its parent. Closes the descriptor, so that the socket is the
+/// only one left.
+fn map_snapshot() -> Result<&'static [u8], WorkerError> {
+    use nix::libc;
     // SAFETY: the parent announced the descriptor in `Begin`; nothing else in this process knows its number.
     #[allow(unsafe_code)]
-    let mut file = File::from(unsafe { OwnedFd::from_raw_fd(SNAPSHOT_FD) });
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(WorkerError::Snapshot)?;
-    // The engine reads from it as long as the process lives.
-    Ok(Box::leak(bytes.into_boxed_slice()))
+    let file = File::from(unsafe { OwnedFd::from_raw_fd(SNAPSHOT_FD) });
+    let length = usize::try_from(file.metadata().map_err(WorkerError::Snapshot)?.len()).unwrap_or(usize::MAX);
+    // SAFETY: a new private mapping that is only read, of a file that the parent sealed against every change; it is
+    // never unmapped, because the engine reads from it as long as the process lives.
+    #[allow(unsafe_code)]
+    let bytes = unsafe {
+        let start = libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ, libc::MAP_PRIVATE, file.as_raw_fd(), 0);
+        if start == libc::MAP_FAILED {
+            return Err(WorkerError::Snapshot(std::io::Error::last_os_error()));
+        }
+        std::slice::from_raw_parts(start.cast::<u8>(), length)
+    };
+    Ok(bytes)
 }

@@ -1,6 +1,6 @@
 //! How a call's end becomes the one message to the parent.
 
-use breadcrumb::ErrorCode;
+use breadcrumb::{Bound, ErrorCode, LimitReached};
 use deno_core::error::{CoreError, CoreErrorKind, JsError};
 use sandbox::protocol::{CallResult, Failed, MAX_OUTPUT_BYTES};
 use serde::Deserialize;
@@ -32,15 +32,14 @@ struct Thrown {
     cause: Option<String>,
     /// The name of the parent's refusal, when the tool let it through.
     op: Option<String>,
+    /// The bound on the call for which the parent refused.
+    reached: Option<LimitReached>,
 }
 
-/// Reads the text that `invoke` gave.
-pub fn from_invoke(mut text: String) -> CallResult {
+/// Reads the text that `invoke` gave in a call with so many MiB.
+pub fn from_invoke(mut text: String, memory_mb: u64) -> CallResult {
     if text.len() > MAX_OUTPUT_BYTES {
-        return failed(
-            ErrorCode::ResourceExhausted,
-            format!("the result has {} bytes of JSON; the most is {MAX_OUTPUT_BYTES}", text.len() - 1),
-        );
+        return CallResult::TooMuchOutput(text.len() as u64 - 1);
     }
     if text.starts_with('+') {
         text.remove(0);
@@ -56,27 +55,32 @@ pub fn from_invoke(mut text: String) -> CallResult {
                 code: ErrorCode::InvalidOutput,
                 message: format!("{at}{message}"),
                 details: path.map(|path| json!({ "path": path })),
+                reached: None,
             })
         }
-        Ok(Told::Thrown(thrown)) => from_thrown(thrown),
+        Ok(Told::Thrown(thrown)) => from_thrown(thrown, memory_mb),
         Err(error) => failed(ErrorCode::ExecutionFailed, format!("the engine's answer cannot be read: {error}")),
     }
 }
 
 /// Errors of the engine: compiling, importing, evaluating the module, running dry.
-pub fn from_engine(error: &CoreError) -> CallResult {
+pub fn from_engine(error: &CoreError, memory_mb: u64) -> CallResult {
     match error.as_kind() {
         CoreErrorKind::PendingPromiseResolution => failed(ErrorCode::ExecutionFailed, NEVER_SETTLES),
         CoreErrorKind::Js(js) if js.exception_message.contains(STUCK_MODULE) => {
             failed(ErrorCode::ExecutionFailed, MODULE_NEVER_SETTLES)
         }
-        CoreErrorKind::Js(js) => from_thrown(Thrown {
-            name: js.name.clone().unwrap_or_else(|| "Error".into()),
-            message: js.message.clone().unwrap_or_else(|| js.exception_message.clone()),
-            stack: with_place(js),
-            cause: None,
-            op: None,
-        }),
+        CoreErrorKind::Js(js) => {
+            let thrown = Thrown {
+                name: js.name.clone().unwrap_or_else(|| "Error".into()),
+                message: js.message.clone().unwrap_or_else(|| js.exception_message.clone()),
+                stack: with_place(js),
+                cause: None,
+                op: None,
+                reached: None,
+            };
+            from_thrown(thrown, memory_mb)
+        }
         _ => failed(ErrorCode::ExecutionFailed, error.to_string()),
     }
 }
@@ -95,11 +99,15 @@ fn with_place(js: &JsError) -> Option<String> {
     }
 }
 
-fn from_thrown(thrown: Thrown) -> CallResult {
+fn from_thrown(mut thrown: Thrown, memory_mb: u64) -> CallResult {
+    let is_out_of_memory = is_out_of_memory(&thrown);
+    if is_out_of_memory && thrown.reached.is_none() {
+        thrown.reached = Some(LimitReached { limit: Bound::MemoryMb, allowed: memory_mb });
+    }
     let code = match thrown.op.as_deref() {
         Some("PermissionDenied") => ErrorCode::PermissionDenied,
         Some("ResourceExhausted") => ErrorCode::ResourceExhausted,
-        _ if is_out_of_memory(&thrown) => ErrorCode::ResourceExhausted,
+        _ if is_out_of_memory => ErrorCode::ResourceExhausted,
         _ => ErrorCode::ExecutionFailed,
     };
     let message = match thrown.name.as_str() {
@@ -111,10 +119,10 @@ fn from_thrown(thrown: Thrown) -> CallResult {
         details.extend(thrown.stack.map(|stack| ("stack".into(), stack.into())));
         details.extend(thrown.cause.map(|cause| ("cause".into(), cause.into())));
     }
-    CallResult::Failed(Failed { code, message, details: Some(details) })
+    CallResult::Failed(Failed { code, message, details: Some(details), reached: thrown.reached })
 }
 
-/// What the engines throw when the process's ceiling refuses memory for buffers.
+/// What the engines throw when a buffer is refused because it does not fit.
 fn is_out_of_memory(thrown: &Thrown) -> bool {
     let words: &[&str] = match thrown.name.as_str() {
         "RangeError" => &["Array buffer allocation failed", "could not allocate memory", "Out of memory"],
@@ -126,5 +134,5 @@ fn is_out_of_memory(thrown: &Thrown) -> bool {
 }
 
 pub fn failed(code: ErrorCode, message: impl Into<String>) -> CallResult {
-    CallResult::Failed(Failed { code, message: message.into(), details: None })
+    CallResult::Failed(Failed { code, message: message.into(), details: None, reached: None })
 }

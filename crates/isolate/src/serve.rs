@@ -1,8 +1,9 @@
 //! The worker's two threads: one reads the socket and can end what runs, the other owns the isolate and runs calls.
 
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use breadcrumb::ErrorCode;
 use deno_core::{JsRuntime, v8};
@@ -10,13 +11,15 @@ use sandbox::protocol::{
     Begin, CallDone, CallResult, CallStart, Frame, Hello, Kind, PROTOCOL_VERSION, Protection, decode, encode,
     read_frame,
 };
+use tokio::runtime::Runtime;
 use tokio::sync::{Notify, mpsc};
 
 use crate::WorkerError;
 use crate::call;
 use crate::engine::Isolate;
-use crate::jail::MemoryCeiling;
+use crate::jail::{self, OwnMemory};
 use crate::link::Link;
+use crate::memory::Meter;
 use crate::outcome::failed;
 
 /// Stack of the isolate's thread, in bytes; the engine keeps to about one of them and throws a RangeError beyond.
@@ -24,8 +27,21 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 /// Isolates that one process makes. QuickJS keeps something of each, and after about a hundred makes no more; V8's
 /// processes are renewed for good measure.
 const ISOLATES: u32 = if cfg!(feature = "quickjs") { 30 } else { 10_000 };
+/// Exit status of a process that panicked.
+const PANICKED: i32 = 101;
+/// What the engine does not keep by itself: an end has to wait for long built-in functions, which the parent does not;
+/// and QuickJS counts its own memory, but not that of the layer through which it is spoken to.
+const LEFT_TO_PROCESS: &[&str] = if cfg!(feature = "quickjs") {
+    &["timeout_ms and cpu_ms, within long built-in functions", "memory_mb, of the layer around the engine"]
+} else {
+    &["timeout_ms and cpu_ms, within long built-in functions"]
+};
 /// Threads for what Deno's crypto does aside.
 const SIDE_THREADS: usize = 2;
+/// How long they may take to come to rest when a call is over.
+const REST: Duration = Duration::from_millis(50);
+/// They are not started again: the jail is sealed.
+const FOR_EVER: Duration = Duration::from_hours(24 * 365 * 100);
 
 /// Why the running call is to end, set by whoever knows first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,16 +115,17 @@ pub fn serve(
     startup: Option<&'static [u8]>,
     begin: &Begin,
     protections: Vec<Protection>,
-    ceiling: MemoryCeiling,
+    memory: OwnMemory,
 ) -> Result<(), WorkerError> {
+    end_when_it_panics();
     // The engine's platform before any thread of ours.
     JsRuntime::init_platform(None);
     let link = Link::new(socket.try_clone().map_err(|error| WorkerError::Socket(error.into()))?);
     let stop = Stop::default();
     // The parent sends one call at a time; one more may stand in line while an isolate is being made.
     let (calls, waiting) = mpsc::channel(2);
-    let host =
-        Host { link: link.clone(), stop: stop.clone(), startup, memory_mb: begin.memory_mb, ceiling, protections };
+    let meter = Meter::start(&Arc::new(memory)).map_err(WorkerError::Threads)?;
+    let host = Host { link: link.clone(), stop: stop.clone(), startup, memory_mb: begin.memory_mb, protections, meter };
     let runs = thread::Builder::new()
         .name("isolate".into())
         .stack_size(STACK_BYTES)
@@ -118,6 +135,19 @@ pub fn serve(
     // The socket is closed: whatever runs is for nobody. No waiting, no unwinding of the engine.
     let _ = runs;
     exit(&read)
+}
+
+/// A panic below the engine could not unwind through it: the abort would look like memory that ran out.
+fn end_when_it_panics() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        print(panic);
+        // SAFETY: ends the process at once, whatever state it is in.
+        #[allow(unsafe_code)]
+        unsafe {
+            nix::libc::_exit(PANICKED)
+        }
+    }));
 }
 
 fn exit(result: &Result<(), WorkerError>) -> ! {
@@ -163,8 +193,8 @@ struct Host {
     startup: Option<&'static [u8]>,
     /// Heap of the call before, in MiB: the next is likely to want the same.
     memory_mb: u64,
-    ceiling: MemoryCeiling,
     protections: Vec<Protection>,
+    meter: Meter,
 }
 
 impl Host {
@@ -172,13 +202,16 @@ impl Host {
         let tokio = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .max_blocking_threads(SIDE_THREADS)
+            .thread_keep_alive(FOR_EVER)
             .build()
             .map_err(WorkerError::Threads)?;
+        start_side_threads(&tokio);
         tokio.block_on(self.serve(waiting))
     }
 
     async fn serve(&mut self, mut waiting: mpsc::Receiver<(u32, CallStart)>) -> Result<(), WorkerError> {
         let mut ready = Some(self.isolate().map_err(WorkerError::Engine)?);
+        jail::seal(&mut self.protections);
         self.hello()?;
         while let Some((call, start)) = waiting.recv().await {
             let isolate = match ready.take() {
@@ -195,7 +228,7 @@ impl Host {
                 Ok(isolate) => self.call(isolate, call, start).await?,
                 Err(error) => {
                     let message = format!("no isolate can be made with {} MiB: {error}", self.memory_mb);
-                    self.done(call, false, failed(ErrorCode::ResourceExhausted, message))?;
+                    self.done(call, false, false, failed(ErrorCode::ResourceExhausted, message))?;
                     None
                 }
             };
@@ -213,10 +246,10 @@ impl Host {
 
     /// Runs the call and answers it; gives back the isolate if it is to be kept.
     async fn call(&self, mut isolate: Isolate, call: u32, start: CallStart) -> Result<Option<Isolate>, WorkerError> {
-        self.ceiling.set(start.memory_mb);
-        isolate.admit(start.memory_mb);
+        isolate.admit(start.memory_mb, start.hrtime);
         self.link.begin(call);
         self.stop.begin(call, isolate.runtime.v8_isolate().thread_safe_handle());
+        self.meter.begin(isolate.runtime.v8_isolate(), isolate.account.clone());
         self.link.send(Kind::Started, 0, Vec::new())?;
         let keep = start.keep;
         let ended = tokio::select! {
@@ -224,20 +257,24 @@ impl Host {
             () = self.stop.wanted() => None,
             result = call::run(&mut isolate, start) => Some(result),
         };
+        // Before anything else is waited for: an answer that comes meanwhile would only look as if nothing waited for it.
+        let is_quiet = isolate.is_quiet();
+        self.meter.end();
         let reason = self.stop.end();
         let result = match (reason, ended) {
             (Some(Reason::OutOfMemory), _) => CallResult::OutOfMemory,
             (Some(Reason::Told), _) | (None, None) => CallResult::Terminated,
             (None, Some(result)) => result,
         };
-        let kept = keep && matches!(result, CallResult::Ok(_)) && isolate.execute.is_some();
+        let spent = !side_threads_rest().await;
+        let kept = keep && is_quiet && !spent && matches!(result, CallResult::Ok(_)) && isolate.execute.is_some();
         self.link.end();
-        self.done(call, kept, result)?;
+        self.done(call, kept, spent, result)?;
         Ok(kept.then_some(isolate))
     }
 
-    fn done(&self, call: u32, kept: bool, result: CallResult) -> Result<(), WorkerError> {
-        let done = encode(&CallDone { kept, result })?;
+    fn done(&self, call: u32, kept: bool, spent: bool, result: CallResult) -> Result<(), WorkerError> {
+        let done = encode(&CallDone { kept, spent, result })?;
         Ok(self.link.send_frame(&Frame::new(Kind::Done, call, 0, done))?)
     }
 
@@ -247,9 +284,38 @@ impl Host {
             engine: if cfg!(feature = "quickjs") { "QuickJS" } else { "V8" }.into(),
             engine_version: v8::VERSION_STRING.into(),
             isolates: ISOLATES,
+            left_to_process: LEFT_TO_PROCESS.iter().map(|&limit| limit.into()).collect(),
             protections: std::mem::take(&mut self.protections),
         })?;
         self.link.send_frame(&Frame::new(Kind::Hello, 0, 0, hello))?;
         Ok(())
     }
+}
+
+/// Each is held until all are there, so that none does the work of two.
+fn start_side_threads(tokio: &Runtime) {
+    let all = Arc::new(Barrier::new(SIDE_THREADS + 1));
+    for _ in 0..SIDE_THREADS {
+        let all = all.clone();
+        tokio.spawn_blocking(move || all.wait());
+    }
+    all.wait();
+}
+
+/// Whether no call's work is left on the threads beside the isolate's: nothing ends it there, and the next call would
+/// pay for it and wait behind it.
+async fn side_threads_rest() -> bool {
+    let all = Arc::new(Barrier::new(SIDE_THREADS));
+    let rests: Vec<_> = (0..SIDE_THREADS)
+        .map(|_| {
+            let all = all.clone();
+            tokio::task::spawn_blocking(move || all.wait())
+        })
+        .collect();
+    let rest = async {
+        for rest in rests {
+            let _ = rest.await;
+        }
+    };
+    tokio::time::timeout(REST, rest).await.is_ok()
 }

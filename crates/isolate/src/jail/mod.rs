@@ -1,36 +1,41 @@
 //! The walls around the worker, one file each. They go up at the start of the process, before the engine and before
-//! any thread. A wall that this kernel does not offer is reported, not hidden: `rcrt doctor` shows the list.
+//! any thread. A wall that this kernel does not offer is reported, not hidden: the parent decides whether what stands
+//! is enough, and `rcrt doctor` shows the list.
 
-mod descriptors;
-mod landlock;
-mod limits;
-mod namespaces;
-mod no_new_privileges;
-mod parent_death;
-mod priority;
+#[cfg(not(target_os = "linux"))]
+mod elsewhere;
+#[cfg(target_os = "linux")]
+mod linux;
 
+use std::os::unix::net::UnixStream;
+
+use sandbox::level::names;
 use sandbox::protocol::{Protection, ProtectionState};
 
-pub use limits::MemoryCeiling;
+#[cfg(not(target_os = "linux"))]
+use elsewhere as walls;
+#[cfg(target_os = "linux")]
+use linux as walls;
 
-/// Puts up every wall there is, in an order in which none stands in the way of the next. Descriptors from
-/// `first_foreign` on are not this process's own.
-pub fn enter(first_foreign: i32) -> (Vec<Protection>, MemoryCeiling) {
-    let descriptors = descriptors::close_from(first_foreign);
-    // Opened while files can still be opened.
-    let ceiling = MemoryCeiling::open();
-    let protections = vec![
-        named("no inherited descriptors", descriptors),
-        named("no new privileges", no_new_privileges::apply()),
-        named("namespaces", namespaces::apply()),
-        // After the namespaces: a change of credentials can clear it.
-        named("parent death signal", parent_death::apply()),
-        named("landlock", landlock::apply()),
-        named("resource limits", limits::apply()),
-        named("memory ceiling", ceiling.available()),
-        named("low priority", priority::apply()),
-    ];
-    (protections, ceiling)
+pub use walls::OwnMemory;
+
+use crate::WorkerError;
+
+/// Puts up every wall there is and tells the parent, on `socket`, which process runs tool code. Where there is a
+/// process namespace that is a new process, in which alone this returns; the calling one stays outside as its keeper.
+/// Descriptors from `first_foreign` on are not this process's own.
+pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, OwnMemory), WorkerError> {
+    walls::enter(socket, first_foreign)
+}
+
+/// When every thread is there that this process needs, and before any tool code: no further one starts.
+pub fn seal(protections: &mut [Protection]) {
+    let sealed = walls::seal();
+    let filter = protections.iter_mut().find(|protection| protection.name == names::SECCOMP);
+    // A wall that does not stand at all has a reason of its own.
+    if let (Some(filter @ Protection { state: ProtectionState::Applied, .. }), Err(_)) = (filter, &sealed) {
+        *filter = named(names::SECCOMP, sealed);
+    }
 }
 
 fn named(name: &str, outcome: Result<(), String>) -> Protection {

@@ -1,8 +1,38 @@
 // The tool's console: what it writes becomes lines of the call's metadata.
+import "ext:sandbox/hidden.js";
 import { core, primordials } from "ext:core/mod.js";
-import { op_sandbox_console } from "ext:core/ops";
+import { op_now, op_sandbox_console } from "ext:core/ops";
+import { isOver } from "ext:sandbox/running.js";
 
-const { ObjectDefineProperty, SafeArrayIterator, String, StringPrototypeEndsWith, StringPrototypeSlice } = primordials;
+const {
+  Error,
+  ErrorCaptureStackTrace,
+  MapPrototypeDelete,
+  MapPrototypeGet,
+  MapPrototypeHas,
+  MapPrototypeSet,
+  MathRound,
+  ObjectCreate,
+  ObjectDefineProperty,
+  ObjectKeys,
+  ReflectApply,
+  ReflectDefineProperty,
+  ReflectDeleteProperty,
+  ReflectGetOwnPropertyDescriptor,
+  ReflectGetPrototypeOf,
+  ReflectOwnKeys,
+  SafeArrayIterator,
+  SafeMap,
+  String,
+  StringPrototypeStartsWith,
+  StringPrototypeToWellFormed,
+  SymbolFor,
+  SymbolKeyFor,
+  SymbolToStringTag,
+  TypedArrayPrototypeGetBuffer,
+  Uint32Array,
+  Uint8Array,
+} = primordials;
 const deno = core.loadExtScript("ext:deno_web/01_console.js");
 
 // As in sandbox::ConsoleLevel, by position.
@@ -11,46 +41,234 @@ const LOG = 1;
 const INFO = 2;
 const WARN = 3;
 const ERROR = 4;
-// Deno's printer knows 0 debug, 1 log and info, 2 warn, 3 error.
-const levels = [DEBUG, LOG, WARN, ERROR];
 
-let isInfo = false;
-
-function print(text, level) {
-  if (StringPrototypeEndsWith(text, "\n")) text = StringPrototypeSlice(text, 0, -1);
-  op_sandbox_console(isInfo ? INFO : levels[level] ?? LOG, text);
-}
+const MAX_VIEW_DEPTH = 3;
+const MAX_PROTOTYPES = 10;
 
 deno.setNoColorFns(() => true, () => true);
-const console = new deno.Console(print);
 
-const log = console.info;
-ObjectDefineProperty(console, "info", {
-  __proto__: null,
-  value: function info(...args) {
-    isInfo = true;
-    try {
-      log(...new SafeArrayIterator(args));
-    } finally {
-      isInfo = false;
+/** How the platform shows its own objects: a function for each prototype. */
+const views = new SafeMap();
+const VIEW = SymbolFor("Deno.privateCustomInspect");
+
+/** Takes from a prototype of the platform what is there for its own printer and for Node alone. */
+function adopt(prototype) {
+  const view = ReflectGetOwnPropertyDescriptor(prototype, VIEW)?.value;
+  if (view !== undefined) MapPrototypeSet(views, prototype, view);
+  const keys = ReflectOwnKeys(prototype);
+  for (let i = 0; i < keys.length; i++) {
+    const name = typeof keys[i] === "symbol" ? SymbolKeyFor(keys[i]) : undefined;
+    if (name === undefined || name === "Deno.core.hostObject") continue;
+    if (StringPrototypeStartsWith(name, "Deno.") || StringPrototypeStartsWith(name, "nodejs.")) {
+      ReflectDeleteProperty(prototype, keys[i]);
     }
-  },
-  writable: true,
-  enumerable: true,
-  configurable: true,
-});
+  }
+}
 
-const consoleError = console.error;
+function viewOf(value) {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null) return undefined;
+  let prototype = ReflectGetPrototypeOf(value);
+  for (let i = 0; i < MAX_PROTOTYPES && prototype !== null; i++) {
+    const view = MapPrototypeGet(views, prototype);
+    if (view !== undefined) return view;
+    prototype = ReflectGetPrototypeOf(prototype);
+  }
+  return undefined;
+}
+
+/** A plain object, or a text, that stands for an object of the platform. */
+function viewed(value, view, depth) {
+  let found;
+  const keep = (object) => {
+    found = object;
+    return "";
+  };
+  const text = ReflectApply(view, value, [keep, { __proto__: null }]);
+  // It is no more than a frame around texts of its own.
+  if (text !== "" || typeof found !== "object" || found === null) {
+    return ReflectApply(view, value, [shown, { __proto__: null }]);
+  }
+  const keys = ObjectKeys(found);
+  for (let i = 0; i < keys.length; i++) {
+    const inner = ReflectGetOwnPropertyDescriptor(found, keys[i])?.value;
+    const view = depth < MAX_VIEW_DEPTH ? viewOf(inner) : undefined;
+    if (view === undefined) continue;
+    ReflectDefineProperty(found, keys[i], { __proto__: null, value: viewed(inner, view, depth + 1), enumerable: true });
+  }
+  return found;
+}
+
+/** Adds to an array whatever setters a tool has put where arrays keep their elements. */
+function add(array, value) {
+  const descriptor = { __proto__: null, value, writable: true, enumerable: true, configurable: true };
+  ReflectDefineProperty(array, array.length, descriptor);
+}
+
+function formatted(args, options) {
+  const parts = [];
+  for (let i = 0; i < args.length; i++) {
+    let part = args[i];
+    try {
+      const view = viewOf(part);
+      if (view !== undefined) part = viewed(part, view, 0);
+    } catch {
+      // A tool's own getter or proxy: the printer tells of it in its way.
+    }
+    // Half a character would come back from the printer as several wrong ones on QuickJS.
+    if (typeof part === "string") part = StringPrototypeToWellFormed(part);
+    // A text that stands for the first argument must not be read as a format.
+    if (i === 0 && typeof args[0] !== "string" && typeof part === "string") add(parts, "%s");
+    add(parts, part);
+  }
+  // No hook of a tool gets the printer's inner parts.
+  return deno.inspectArgs(parts, { __proto__: null, ...options, colors: false, customInspect: false });
+}
+
+/** The value as the console writes it. */
+function shown(value) {
+  return formatted([value], undefined);
+}
+
+let groups = 0;
+const counts = new SafeMap();
+const timers = new SafeMap();
+
+function write(level, args) {
+  if (isOver()) return;
+  const text = formatted(args, { __proto__: null, indentLevel: groups });
+  op_sandbox_console(level, StringPrototypeToWellFormed(text));
+}
+
+const time = new Uint32Array(2);
+const timeBytes = new Uint8Array(TypedArrayPrototypeGetBuffer(time));
+
+/** Milliseconds, as coarse as all clocks are. */
+function now() {
+  op_now(timeBytes);
+  return time[0] * 1000 + time[1] / 1e6;
+}
+
+function lapse(label, args) {
+  const begun = MapPrototypeGet(timers, label);
+  if (begun === undefined) return write(WARN, ["%s", `Timer '${label}' does not exist`]);
+  write(INFO, ["%s", `${label}: ${MathRound((now() - begun) * 1000) / 1000}ms`, ...new SafeArrayIterator(args)]);
+}
+
+function group(label) {
+  if (label.length > 0) write(LOG, label);
+  groups += 1;
+}
+
+const methods = {
+  __proto__: null,
+  debug(...args) {
+    write(DEBUG, args);
+  },
+  log(...args) {
+    write(LOG, args);
+  },
+  info(...args) {
+    write(INFO, args);
+  },
+  warn(...args) {
+    write(WARN, args);
+  },
+  error(...args) {
+    write(ERROR, args);
+  },
+  assert(condition = false, ...args) {
+    if (condition) return;
+    if (typeof args[0] === "string") args[0] = `Assertion failed: ${args[0]}`;
+    else args = ["Assertion failed", ...new SafeArrayIterator(args)];
+    write(ERROR, args);
+  },
+  dir(value = undefined, options = undefined) {
+    const asked = typeof options === "object" && options !== null ? options : { __proto__: null };
+    const { depth = 4, showHidden = false } = asked;
+    if (isOver()) return;
+    const text = formatted([value], { __proto__: null, indentLevel: groups, depth, showHidden });
+    op_sandbox_console(LOG, StringPrototypeToWellFormed(text));
+  },
+  dirxml(...args) {
+    write(LOG, args);
+  },
+  table(value = undefined, _columns = undefined) {
+    write(LOG, [value]);
+  },
+  trace(...args) {
+    const error = new Error();
+    ErrorCaptureStackTrace(error, methods.trace);
+    ObjectDefineProperty(error, "name", { __proto__: null, value: "Trace" });
+    ObjectDefineProperty(error, "message", { __proto__: null, value: formatted(args, undefined) });
+    write(LOG, ["%s", String(error.stack)]);
+  },
+  count(label = "default") {
+    label = String(label);
+    const count = (MapPrototypeGet(counts, label) ?? 0) + 1;
+    MapPrototypeSet(counts, label, count);
+    write(INFO, ["%s", `${label}: ${count}`]);
+  },
+  countReset(label = "default") {
+    label = String(label);
+    if (!MapPrototypeDelete(counts, label)) write(WARN, ["%s", `Count for '${label}' does not exist`]);
+  },
+  time(label = "default") {
+    label = String(label);
+    if (MapPrototypeHas(timers, label)) return write(WARN, ["%s", `Timer '${label}' already exists`]);
+    MapPrototypeSet(timers, label, now());
+  },
+  timeLog(label = "default", ...args) {
+    lapse(String(label), args);
+  },
+  timeEnd(label = "default") {
+    label = String(label);
+    lapse(label, []);
+    MapPrototypeDelete(timers, label);
+  },
+  group(...label) {
+    group(label);
+  },
+  groupCollapsed(...label) {
+    group(label);
+  },
+  groupEnd() {
+    if (groups > 0) groups -= 1;
+  },
+  clear() {
+    groups = 0;
+  },
+};
+
+// As the standard has it: the namespace object's prototype is an empty object.
+const console = ObjectCreate({});
+{
+  const names = ObjectKeys(methods);
+  for (let i = 0; i < names.length; i++) {
+    ObjectDefineProperty(console, names[i], {
+      __proto__: null,
+      value: methods[names[i]],
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    });
+  }
+  ObjectDefineProperty(console, SymbolToStringTag, { __proto__: null, value: "console", configurable: true });
+}
 
 /** Tells the author what went wrong where no one awaits it. */
 function report(what, error) {
   try {
-    consoleError(what, error);
+    write(ERROR, [what, error]);
   } catch {
-    op_sandbox_console(ERROR, String(what));
+    op_sandbox_console(ERROR, what);
   }
 }
 
-const inspectArgs = deno.inspectArgs;
+/** A new call begins: nothing of the one before stays in the console itself. */
+function reset() {
+  groups = 0;
+  counts.clear();
+  timers.clear();
+}
 
-export { console, inspectArgs, report };
+export { adopt, console, report, reset, shown };

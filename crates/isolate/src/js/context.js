@@ -1,30 +1,42 @@
-// What `execute` gets as its second argument: `{secrets, api, request}`, frozen.
+// What `execute` gets as its second argument: `{secrets, api, request, progress}`, frozen.
 import { primordials } from "ext:core/mod.js";
-import { op_sandbox_api } from "ext:core/ops";
+import { op_sandbox_api, op_sandbox_progress } from "ext:core/ops";
 import { opError } from "ext:sandbox/op_error.js";
+import { isOver, mustRun } from "ext:sandbox/running.js";
 
-const { JSONParse, JSONStringify, NumberIsSafeInteger, ObjectFreeze, ObjectKeys, StringPrototypeIsWellFormed, TypeError } = primordials;
+const { JSONParse, JSONStringify, NumberIsSafeInteger, ObjectFreeze, ObjectHasOwn, ObjectKeys, StringPrototypeIsWellFormed, StringPrototypeSlice, StringPrototypeToWellFormed, TypeError } = primordials;
 
-async function call(method, parameters) {
-  const json = JSONStringify({ method, ...parameters }, (key, value) => {
+/** JSON text of one argument. */
+function json(method, name, value) {
+  const text = JSONStringify(value, (key, value) => {
     if (!StringPrototypeIsWellFormed(key) || (typeof value === "string" && !StringPrototypeIsWellFormed(value))) {
-      throw new TypeError(`${method}: ${JSONStringify(key)}: the text has half a character (a lone surrogate)`);
+      throw new TypeError(`${method}: ${JSONStringify(key || name)}: the text has half a character (a lone surrogate)`);
     }
     return value;
   });
-  const answer = JSONParse(await op_sandbox_api(json));
-  if (answer.err !== undefined) throw opError(answer.err);
+  if (text === undefined) throw new TypeError(`${method}: ${name} is no JSON`);
+  return text;
+}
+
+/** `parameters` are texts of JSON by name. They are joined as text, so that no `toJSON` of a tool sees the call. */
+async function call(method, parameters) {
+  mustRun();
+  let message = `{"method":"${method}"`;
+  const names = ObjectKeys(parameters);
+  for (let i = 0; i < names.length; i++) message += `,"${names[i]}":${parameters[names[i]]}`;
+  const answer = JSONParse(await op_sandbox_api(`${message}}`));
+  if (ObjectHasOwn(answer, "err")) throw opError(answer.err);
   return answer.ok;
 }
 
 function text(method, name, value) {
   if (typeof value !== "string") throw new TypeError(`${method}: ${name} must be a string`);
-  return value;
+  return json(method, name, value);
 }
 
 function object(method, name, value) {
   if (typeof value !== "object" || value === null) throw new TypeError(`${method}: ${name} must be an object`);
-  return value;
+  return json(method, name, value);
 }
 
 const api = ObjectFreeze({
@@ -40,7 +52,7 @@ const api = ObjectFreeze({
     }
     return await call("updateBreadcrumb", {
       id: text("updateBreadcrumb", "id", id),
-      version,
+      version: `${version}`,
       changes: object("updateBreadcrumb", "changes", changes),
     });
   },
@@ -61,6 +73,23 @@ const api = ObjectFreeze({
   },
 });
 
+const MAX_PROGRESS_MESSAGE = 500;
+
+const { progress } = {
+  /** Tells how far the call is, and waits for nobody: of words that come quickly the newest counts. */
+  progress(fraction = undefined, message = undefined) {
+    if (typeof fraction !== "number" && fraction !== undefined && fraction !== null) {
+      throw new TypeError("progress: fraction must be a number from 0 to 1, or null where it is not known");
+    }
+    if (typeof message !== "string" && message !== undefined && message !== null) {
+      throw new TypeError("progress: message must be a string");
+    }
+    if (isOver()) return;
+    op_sandbox_progress(fraction ?? NaN, StringPrototypeToWellFormed(StringPrototypeSlice(message ?? "", 0, MAX_PROGRESS_MESSAGE)));
+  },
+};
+ObjectFreeze(progress);
+
 function freezeDeep(value) {
   if (typeof value !== "object" || value === null) return value;
   const keys = ObjectKeys(value);
@@ -71,7 +100,7 @@ function freezeDeep(value) {
 /** From the JSON text `{request, secrets}`. */
 function makeContext(json) {
   const { request, secrets } = JSONParse(json);
-  return ObjectFreeze({ secrets: freezeDeep(secrets), api, request: freezeDeep(request) });
+  return ObjectFreeze({ secrets: freezeDeep(secrets), api, request: freezeDeep(request), progress });
 }
 
 export { makeContext };

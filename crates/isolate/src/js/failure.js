@@ -1,7 +1,7 @@
 // What a thrown value says, whatever it is. Getters and proxies of the tool may run here: the deadline covers them.
 import { primordials } from "ext:core/mod.js";
-import { inspectArgs } from "ext:sandbox/console.js";
-import { opErrorName } from "ext:sandbox/op_error.js";
+import { shown as inspected } from "ext:sandbox/console.js";
+import { refusal } from "ext:sandbox/op_error.js";
 
 const { String, StringPrototypeSlice, StringPrototypeToWellFormed } = primordials;
 
@@ -26,7 +26,7 @@ function read(value, key) {
 
 function shown(value) {
   try {
-    return typeof value === "object" || typeof value === "function" ? inspectArgs([value]) : String(value);
+    return typeof value === "object" || typeof value === "function" ? inspected(value) : String(value);
   } catch {
     return "a value that cannot be shown";
   }
@@ -53,20 +53,23 @@ function causes(thrown) {
   return text === undefined ? undefined : bounded(text, MAX_MESSAGE);
 }
 
-/** `{name, message, stack, cause, op}`: texts, the last three perhaps undefined. */
+/** `{name, message, stack, cause, op, reached}`: texts and the reached bound, all but the first two perhaps undefined. */
 function describe(thrown) {
   const isObject = (typeof thrown === "object" || typeof thrown === "function") && thrown !== null;
   if (!isObject) {
-    return { name: thrown === null ? "null" : typeof thrown, message: bounded(shown(thrown), MAX_MESSAGE) };
+    return { __proto__: null, name: thrown === null ? "null" : typeof thrown, message: bounded(shown(thrown), MAX_MESSAGE) };
   }
   const message = read(thrown, "message");
   const stack = read(thrown, "stack");
+  const refused = refusal(thrown);
   return {
+    __proto__: null,
     name: bounded(read(thrown, "name") ?? "object", 200),
     message: bounded(message ?? shown(thrown), MAX_MESSAGE),
     stack: stack === undefined ? undefined : bounded(stack, MAX_STACK),
     cause: causes(thrown),
-    op: opErrorName(thrown),
+    op: refused?.name,
+    reached: refused?.reached,
   };
 }
 

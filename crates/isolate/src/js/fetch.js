@@ -7,17 +7,21 @@ import {
   op_sandbox_fetch_start,
 } from "ext:core/ops";
 import { opError } from "ext:sandbox/op_error.js";
+import { mustRun } from "ext:sandbox/running.js";
 
 const {
-  ArrayPrototypePush,
   JSONParse,
-  JSONStringify,
+  ObjectDefineProperty,
+  ObjectHasOwn,
   ObjectPrototypeIsPrototypeOf,
+  ReflectGetOwnPropertyDescriptor,
   StringPrototypeIndexOf,
   StringPrototypeSlice,
   StringPrototypeStartsWith,
+  StringPrototypeToLowerCase,
   TypedArrayPrototypeGetSymbolToStringTag,
   TypeError,
+  uncurryThis,
 } = primordials;
 const load = core.loadExtScript;
 const abortSignal = load("ext:deno_web/03_abort_signal.js");
@@ -32,6 +36,17 @@ const {
 } = load("ext:deno_web/06_streams.js");
 
 const NO_RESOURCE = -1;
+
+// As the platform has them, whatever a tool makes of its prototypes.
+const getterOf = (prototype, name) => uncurryThis(ReflectGetOwnPropertyDescriptor(prototype, name).get);
+const signalOf = getterOf(Request.prototype, "signal");
+const isAborted = getterOf(abortSignal.AbortSignal.prototype, "aborted");
+const reasonOf = getterOf(abortSignal.AbortSignal.prototype, "reason");
+
+function hasHeader(headers, name) {
+  for (let i = 0; i < headers.length; i++) if (StringPrototypeToLowerCase(headers[i][0]) === name) return true;
+  return false;
+}
 
 /** The request's body as bytes that go out at once, or as a stream that the op reads. */
 function requestBody(inner) {
@@ -66,35 +81,45 @@ async function fetch(input, init = undefined) {
   if (arguments.length === 0) throw new TypeError("Failed to execute 'fetch': 1 argument required");
   const request = new Request(input, init);
   const inner = toInnerRequest(request);
-  const signal = request.signal;
-  if (signal.aborted) throw signal.reason;
+  const signal = signalOf(request);
+  if (isAborted(signal)) throw reasonOf(signal);
   if (inner.blobUrlEntry !== null) return fromBlob(inner);
+  mustRun();
 
   const url = inner.currentUrl();
   if (!StringPrototypeStartsWith(url, "http:") && !StringPrototypeStartsWith(url, "https:")) {
     throw new TypeError(`fetch speaks http and https, not ${url}`);
   }
   const headers = inner.headerList;
-  if (!request.headers.has("accept")) ArrayPrototypePush(headers, ["accept", "*/*"]);
+  if (!hasHeader(headers, "accept")) {
+    // Not by assignment: a tool may have put setters where arrays keep their elements.
+    ObjectDefineProperty(headers, headers.length, {
+      __proto__: null,
+      value: ["accept", "*/*"],
+      writable: true,
+      enumerable: true,
+      configurable: true,
+    });
+  }
 
   const { bytes, rid } = requestBody(inner);
-  const head = { method: inner.method, url: withoutFragment(url), headers, redirect: inner.redirectMode };
-  const started = JSONParse(op_sandbox_fetch_start(JSONStringify(head), bytes, rid));
-  if (started.err !== undefined) throw opError(started.err);
+  const target = withoutFragment(url);
+  const started = JSONParse(op_sandbox_fetch_start(inner.method, target, inner.redirectMode, headers, bytes, rid));
+  if (ObjectHasOwn(started, "err")) throw opError(started.err);
   const op = started.ok;
 
   // Before the answer's head an abort ends the op; after it, the body's stream.
   let body = null;
   let bodyRid = NO_RESOURCE;
   signal[abortSignal.add](() => {
-    if (body !== null) errorReadableStream(body, signal.reason);
+    if (body !== null) errorReadableStream(body, reasonOf(signal));
     if (bodyRid !== NO_RESOURCE) core.tryClose(bodyRid);
     op_sandbox_fetch_abort(op);
   });
 
   const answer = JSONParse(await op_sandbox_fetch_head(op));
-  if (signal.aborted) throw signal.reason;
-  if (answer.err !== undefined) {
+  if (isAborted(signal)) throw reasonOf(signal);
+  if (ObjectHasOwn(answer, "err")) {
     op_sandbox_fetch_abort(op);
     throw opError(answer.err);
   }

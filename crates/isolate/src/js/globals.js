@@ -1,9 +1,23 @@
 // The web platform as globals of the tool.
 import { core, primordials } from "ext:core/mod.js";
-import { console } from "ext:sandbox/console.js";
+import { adopt, console, report } from "ext:sandbox/console.js";
 import { fetch } from "ext:sandbox/fetch.js";
 
-const { ObjectDefineProperties, ObjectKeys, Symbol } = primordials;
+const {
+  ObjectDefineProperties,
+  ObjectDefineProperty,
+  ObjectHasOwn,
+  ObjectKeys,
+  ObjectPrototypeIsPrototypeOf,
+  ReflectApply,
+  ReflectDeleteProperty,
+  ReflectGetOwnPropertyDescriptor,
+  ReflectGetPrototypeOf,
+  SafeArrayIterator,
+  Symbol,
+  SymbolIterator,
+  TypeError,
+} = primordials;
 const load = core.loadExtScript;
 
 function names(module, ...wanted) {
@@ -35,6 +49,32 @@ const formData = load("ext:deno_fetch/21_formdata.js");
 const headers = load("ext:deno_fetch/20_headers.js");
 const request = load("ext:deno_fetch/23_request.js");
 const response = load("ext:deno_fetch/23_response.js");
+
+// Errors of ops are told by the name of their class; those of the platform are DOMExceptions.
+const EXCEPTIONS = [
+  "DataError",
+  "IndexSizeError",
+  "InvalidAccessError",
+  "InvalidCharacterError",
+  "InvalidStateError",
+  "NotSupportedError",
+  "OperationError",
+  "SyntaxError",
+  "TypeMismatchError",
+];
+for (let i = 0; i < EXCEPTIONS.length; i++) {
+  core.registerErrorBuilder(`DOMException${EXCEPTIONS[i]}`, (message) => new exception.DOMException(message, EXCEPTIONS[i]));
+}
+core.registerErrorBuilder("DOMExceptionQuotaExceededError", (message) => new exception.QuotaExceededError(message));
+
+// What a listener throws goes to the console: the global object is no target of events here.
+event.saveGlobalThisReference({
+  __proto__: null,
+  dispatchEvent(uncaught) {
+    report("Uncaught", uncaught.error);
+    return false;
+  },
+});
 
 const interfaces = {
   __proto__: null,
@@ -73,6 +113,85 @@ const functions = {
   fetch,
 };
 
+/** The platform takes code as text here; a tool has none but its own. */
+function onlyFunctions(timer) {
+  const name = timer.name;
+  const only = {
+    [name](callback, timeout = 0, ...args) {
+      if (typeof callback !== "function") throw new TypeError(`${name} takes a function; text is not run as code`);
+      return ReflectApply(timer, this, [callback, timeout, ...new SafeArrayIterator(args)]);
+    },
+  };
+  return only[name];
+}
+functions.setInterval = onlyFunctions(timers.setInterval);
+functions.setTimeout = onlyFunctions(timers.setTimeout);
+
+// What the interfaces have beyond the web platform: doors to Node's layer and to the host.
+const EXTRAS = [
+  [crypto.Crypto, ["create", "registerSymbols"]],
+  [crypto.CryptoKey, ["exportNodeMaterial", "fromCloneData", "importSync"]],
+  [crypto.SubtleCrypto, ["create"]],
+  [event.EventTarget.prototype, ["getParent"]],
+  [event.Event.prototype, ["initialized"]],
+  [ports.MessagePort.prototype, ["ref", "unref", "hasRef"]],
+];
+
+const KEYS_INSIDE = ["privateKey", "publicKey", "sharedKey"];
+
+/** QuickJS marks the objects that something native stands behind; a tool that took the mark would have that swept away. */
+function keepMark(object) {
+  const name = "__qjs_cppgc_wrapped";
+  if (ObjectHasOwn(object, name)) {
+    ObjectDefineProperty(object, name, { __proto__: null, writable: false, configurable: false });
+  }
+}
+
+/** Each key carries its material, for clones and for Node's layer; not even one that may not be exported would keep it. */
+function closeKey(value) {
+  if (typeof value !== "object" || value === null) return;
+  if (ObjectPrototypeIsPrototypeOf(crypto.CryptoKey.prototype, value)) {
+    ReflectDeleteProperty(value, core.hostObjectBrand);
+    ReflectDeleteProperty(value, internals.kKeyObject);
+    keepMark(value);
+    return;
+  }
+  for (let i = 0; i < KEYS_INSIDE.length; i++) {
+    const inner = ReflectGetOwnPropertyDescriptor(value, KEYS_INSIDE[i])?.value;
+    if (ObjectPrototypeIsPrototypeOf(crypto.CryptoKey.prototype, inner)) closeKey(inner);
+  }
+}
+
+/** Gives what the operation gives, in a promise that is not the host's own, which bears its mark. */
+function closeOperation(name) {
+  const subtle = crypto.SubtleCrypto.prototype;
+  const operate = subtle[name];
+  const closed = {
+    async [name](...args) {
+      const made = await ReflectApply(operate, this, args);
+      closeKey(made);
+      return made;
+    },
+  }[name];
+  ObjectDefineProperty(closed, "length", { __proto__: null, value: operate.length });
+  subtle[name] = closed;
+}
+{
+  const names = ObjectKeys(crypto.SubtleCrypto.prototype);
+  for (let i = 0; i < names.length; i++) closeOperation(names[i]);
+}
+{
+  const names = ObjectKeys(interfaces);
+  for (let i = 0; i < names.length; i++) {
+    const prototype = interfaces[names[i]].prototype;
+    if (prototype !== undefined) adopt(prototype);
+  }
+  const lists = [new headers.Headers(), new url.URLSearchParams(), new formData.FormData()];
+  for (let i = 0; i < lists.length; i++) adopt(ReflectGetPrototypeOf(lists[i][SymbolIterator]()));
+}
+// What `closeKey` took cannot be cloned; a clone without any content would be worse than none.
+ports.markNotSerializable(crypto.CryptoKey.prototype);
+
 function descriptors(values, enumerable) {
   const found = { __proto__: null };
   const keys = ObjectKeys(values);
@@ -86,13 +205,26 @@ ObjectDefineProperties(globalThis, descriptors(interfaces, false));
 ObjectDefineProperties(globalThis, descriptors(functions, true));
 ObjectDefineProperties(globalThis, {
   __proto__: null,
-  // Its object cannot stand in a snapshot; it is made when first asked for.
+  // Its object cannot stand in a snapshot.
   crypto: { __proto__: null, get: () => crypto.crypto, enumerable: true, configurable: true },
 });
 
-/** What must be set anew in each isolate that comes from the snapshot. */
+/** What must be done anew in each isolate that comes from the snapshot. */
 function refresh() {
   performance.setTimeOrigin();
+  // Made now: it takes what is stripped here, and cannot stand in a snapshot.
+  keepMark(crypto.crypto);
+  keepMark(crypto.crypto.subtle);
+  for (let i = 0; i < EXTRAS.length; i++) {
+    const { 0: object, 1: names } = EXTRAS[i];
+    for (let j = 0; j < names.length; j++) ReflectDeleteProperty(object, names[j]);
+  }
+  // On QuickJS these lead to other constructors, with all that was stripped here.
+  const { Crypto, CryptoKey, SubtleCrypto } = crypto;
+  const constructors = [Crypto, CryptoKey, SubtleCrypto];
+  for (let i = 0; i < constructors.length; i++) {
+    ObjectDefineProperty(constructors[i].prototype, "constructor", { __proto__: null, value: constructors[i] });
+  }
 }
 
 export { refresh };

@@ -6,8 +6,6 @@ const {
   ArrayBufferPrototype,
   ArrayIsArray,
   ArrayPrototype,
-  ArrayPrototypePop,
-  ArrayPrototypePush,
   BooleanPrototype,
   DatePrototype,
   ErrorPrototype,
@@ -23,6 +21,7 @@ const {
   RegExpPrototype,
   RegExpPrototypeExec,
   SafeRegExp,
+  SafeWeakSet,
   SetPrototype,
   StringPrototype,
   StringPrototypeIncludes,
@@ -47,23 +46,31 @@ const BOXED = [NumberPrototype, StringPrototype, BooleanPrototype];
 const MAX_DEPTH = 100;
 const IDENTIFIER = new SafeRegExp(/^[A-Za-z_$][\w$]*$/);
 
-/** A result that JSON cannot carry. */
-class Invalid {
-  constructor(message, path) {
-    this.message = message;
-    this.path = path;
-  }
+/** Results that JSON cannot carry, thrown as `{message, path}`. */
+const invalid = new SafeWeakSet();
+
+function refuse(message, path) {
+  const error = { __proto__: null, message, path };
+  invalid.add(error);
+  throw error;
 }
 
-function pathTo(keys, key) {
-  let path = "$";
-  for (let i = 0; i <= keys.length; i++) {
-    const step = i < keys.length ? keys[i] : key;
-    if (step === "") continue;
-    if (typeof step === "number") path += `[${step}]`;
-    else path += RegExpPrototypeExec(IDENTIFIER, step) ? `.${step}` : `[${JSONStringify(step)}]`;
-  }
-  return path;
+/** Whether `stringify` threw this, whatever it is. */
+function isInvalid(thrown) {
+  return invalid.has(thrown);
+}
+
+function stepText(step) {
+  if (step === "") return "";
+  if (typeof step === "number") return `[${step}]`;
+  return RegExpPrototypeExec(IDENTIFIER, step) ? `.${step}` : `[${JSONStringify(step)}]`;
+}
+
+/** The way from the result to the member `step` of the innermost object. */
+function pathTo(inner, step) {
+  let path = stepText(step);
+  for (let at = inner; at !== null; at = at.outer) path = stepText(at.step) + path;
+  return `$${path}`;
 }
 
 function badText(text) {
@@ -111,37 +118,34 @@ function refusal(value, inArray, isTop) {
   }
 }
 
-/** JSON text of `result`; throws `Invalid`, or what a getter or toJSON of the tool throws. */
+/** JSON text of `result`; throws what `isInvalid` knows, or what a getter or toJSON of the tool throws. */
 function stringify(result) {
-  // The objects from the top to the one whose members are being visited, and the keys that lead there.
-  const holders = [];
-  const keys = [];
+  // The object whose members are being visited, the step that led to it, and so on outwards. No array: a tool may have
+  // put setters where an array would keep them.
+  let inner = null;
   return JSONStringify(result, function (key, value) {
-    while (holders.length > 0 && holders[holders.length - 1] !== this) {
-      ArrayPrototypePop(holders);
-      ArrayPrototypePop(keys);
-    }
-    const isTop = holders.length === 0;
+    while (inner !== null && inner.object !== this) inner = inner.outer;
+    const isTop = inner === null;
     const inArray = !isTop && ArrayIsArray(this);
     const step = inArray ? +key : key;
     let why = typeof step === "string" ? badText(step) : null;
     why ??= refusal(value, inArray, isTop);
     // By now toJSON has made null of it.
     if (value === null && ObjectPrototypeIsPrototypeOf(DatePrototype, this[key])) why = "an invalid Date is no JSON";
-    if (why !== null) throw new Invalid(why, pathTo(keys, step));
+    if (why !== null) refuse(why, pathTo(inner, step));
     if (typeof value === "object" && value !== null) {
-      if (holders.length >= MAX_DEPTH) {
-        throw new Invalid(`nested too deeply: at most ${MAX_DEPTH} objects and arrays in each other`, pathTo(keys, step));
+      const depth = isTop ? 1 : inner.depth + 1;
+      if (depth > MAX_DEPTH) {
+        refuse(`nested too deeply: at most ${MAX_DEPTH} objects and arrays in each other`, pathTo(inner, step));
       }
-      for (let i = 0; i < holders.length; i++) {
-        if (holders[i] === value) throw new Invalid("a cycle is no JSON", pathTo(keys, step));
+      for (let at = inner; at !== null; at = at.outer) {
+        if (at.object === value) refuse("a cycle is no JSON", pathTo(inner, step));
       }
       // JSON.stringify starts with a holder of its own; the first value's members come under the value itself.
-      ArrayPrototypePush(holders, value);
-      ArrayPrototypePush(keys, step);
+      inner = { __proto__: null, object: value, step, outer: inner, depth };
     }
     return value;
   });
 }
 
-export { Invalid, stringify };
+export { isInvalid, stringify };

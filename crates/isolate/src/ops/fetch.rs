@@ -8,7 +8,7 @@ use bytes::Bytes;
 use deno_core::{AsyncRefCell, CancelHandle, JsBuffer, OpState, op2};
 use deno_error::JsErrorBox;
 use sandbox::protocol::{FetchHead, FetchReply, FetchStart, Kind, decode, encode};
-use sandbox::{FetchRequest, OpError};
+use sandbox::{FetchRequest, OpError, Redirect};
 use tokio::sync::{mpsc, oneshot};
 
 use super::body::{AnswerBody, Incoming, RequestBody};
@@ -32,16 +32,23 @@ struct Exchange {
 #[string]
 pub fn op_sandbox_fetch_start(
     state: &mut OpState,
-    #[string] request: &str,
+    #[string] method: String,
+    #[string] url: String,
+    #[string] redirect: &str,
+    #[serde] headers: Vec<(String, String)>,
     #[buffer] body: Option<JsBuffer>,
     #[smi] rid: i32,
 ) -> String {
-    answer(start(state, request, body, rid))
+    let redirect = match redirect {
+        "follow" => Redirect::Follow,
+        "error" => Redirect::Error,
+        "manual" => Redirect::Manual,
+        other => return answer::<u32>(Err(OpError::new("TypeError", format!("redirect: there is no mode {other:?}")))),
+    };
+    answer(start(state, FetchRequest { method, url, headers, redirect }, body, rid))
 }
 
-fn start(state: &mut OpState, request: &str, body: Option<JsBuffer>, rid: i32) -> Result<u32, OpError> {
-    let request: FetchRequest =
-        decode(request.as_bytes()).map_err(|error| OpError::new("TypeError", error.to_string()))?;
+fn start(state: &mut OpState, request: FetchRequest, body: Option<JsBuffer>, rid: i32) -> Result<u32, OpError> {
     let link = state.borrow::<Link>().clone();
     let source = match u32::try_from(rid) {
         Ok(rid) => Some(state.resource_table.take_any(rid).map_err(|_| gone())?),

@@ -5,15 +5,24 @@
 
 mod api;
 mod body;
+mod clock;
 mod console;
 mod fetch;
+mod hidden;
+mod platform;
+mod progress;
+mod timers;
 
 use deno_core::OpDecl;
 use sandbox::OpError;
 use serde::Serialize;
 
+pub use clock::Clock;
 pub use console::Console;
 pub use fetch::Fetches;
+pub use platform::admitted;
+pub use progress::Progress;
+pub use timers::Timers;
 
 pub fn declarations() -> Vec<OpDecl> {
     vec![
@@ -23,6 +32,8 @@ pub fn declarations() -> Vec<OpDecl> {
         fetch::op_sandbox_fetch_head(),
         fetch::op_sandbox_fetch_body(),
         fetch::op_sandbox_fetch_abort(),
+        hidden::op_sandbox_hidden(),
+        progress::op_sandbox_progress(),
     ]
 }
 

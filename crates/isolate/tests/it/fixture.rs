@@ -10,8 +10,9 @@ use sandbox::{
     ApiCall, BodyStream, FetchRequest, FetchResponse, Invocation, OpError, Outcome, RequestContext, Sandbox,
     SandboxOptions, Script, Task, WorkerCommand, World,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -27,8 +28,13 @@ pub fn shared() -> &'static Sandbox {
     LazyLock::force(&SANDBOX)
 }
 
+/// Names a copy of the worker's program, for a part of a test that runs as somebody who cannot reach the build's own.
+pub const COPIED_WORKER: &str = "RCRT_TEST_WORKER";
+
 pub fn worker() -> WorkerCommand {
-    WorkerCommand { program: PathBuf::from(env!("CARGO_BIN_EXE_sandbox-worker")), args: Vec::new() }
+    let copied = std::env::var_os(COPIED_WORKER).map(PathBuf::from);
+    let program = copied.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_sandbox-worker")));
+    WorkerCommand { program, args: Vec::new() }
 }
 
 /// A sandbox of its own.
@@ -52,6 +58,7 @@ pub fn invocation(javascript: &str, input: Value) -> Invocation {
         secrets: BTreeMap::new(),
         limits: Limits { timeout_ms: 20_000, ..Limits::default() },
         isolation: Isolation::Call,
+        hrtime: false,
     }
 }
 
@@ -85,4 +92,24 @@ pub fn function(body: &str) -> String {
 /// The value that `body` returns.
 pub fn value(body: &str) -> Value {
     execute(body, Value::Null).result.unwrap_or_else(|failure| panic!("{body}: {failure} {:?}", failure.details))
+}
+
+/// A world whose one operation tells that it was reached, and answers when it is told to.
+#[derive(Default)]
+pub struct Gate {
+    pub reached: Notify,
+    pub open: Notify,
+}
+
+#[async_trait]
+impl World for Gate {
+    async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
+        Err(OpError::new("TypeError", "no network"))
+    }
+
+    async fn api(&self, _call: ApiCall) -> Result<Value, OpError> {
+        self.reached.notify_one();
+        self.open.notified().await;
+        Ok(json!("open"))
+    }
 }

@@ -7,6 +7,10 @@ use sandbox::Outcome;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+mod groups;
+mod processor;
+mod watched;
+
 use crate::fixture::{NoWorld, block_on, execute, function, invocation, run_in, shared, value};
 
 fn limited(body: &str, timeout_ms: u64, memory_mb: u64) -> Outcome {
@@ -32,6 +36,7 @@ fn loops_of_all_kinds_time_out() {
         let failure = limited(body, 300, 128).result.expect_err(body);
         assert_eq!(failure.code, ErrorCode::Timeout, "{body}: {failure}");
         assert!(failure.is_retryable && failure.message.contains("300 ms"), "{failure}");
+        assert_eq!(failure.details.unwrap(), json!({ "limit": "timeout_ms", "allowed": 300 }), "{body}");
     }
     assert_eq!(value("return 'alive'"), json!("alive"));
 }
@@ -60,6 +65,7 @@ fn a_heap_bomb_runs_out_of_memory() {
         let failure = limited(body, 60_000, 64).result.expect_err(body);
         assert_eq!(failure.code, ErrorCode::ResourceExhausted, "{body}: {failure}");
         assert!(failure.message.contains("64 MiB"), "{failure}");
+        assert_eq!(failure.details.unwrap(), json!({ "limit": "memory_mb", "allowed": 64 }), "{body}");
     }
     assert_eq!(value("return 'alive'"), json!("alive"));
 }
@@ -122,4 +128,79 @@ fn a_cancelled_call_says_so() {
     cancelled.cancel();
     let outcome = block_on(shared().run(invocation(&function("return 1"), Value::Null), Arc::new(NoWorld), cancelled));
     assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Cancelled);
+}
+
+#[test]
+fn too_large_a_result_names_its_bound() {
+    let failure = execute("return 'x'.repeat(4 << 20)", Value::Null).result.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::ResourceExhausted);
+    assert_eq!(failure.details.unwrap(), json!({ "limit": "output_bytes", "allowed": 4 << 20 }));
+    let failure = execute("return input.length", json!("x".repeat(8 << 20))).result.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::ResourceExhausted);
+    assert_eq!(failure.details.unwrap(), json!({ "limit": "input_bytes", "allowed": 8 << 20 }));
+}
+
+#[test]
+fn too_many_operations_at_once_name_their_bound() {
+    struct Silent;
+
+    #[async_trait::async_trait]
+    impl sandbox::World for Silent {
+        async fn fetch(
+            &self,
+            _request: sandbox::FetchRequest,
+            _body: Option<sandbox::BodyStream>,
+        ) -> Result<sandbox::FetchResponse, sandbox::OpError> {
+            std::future::pending().await
+        }
+
+        async fn api(&self, _call: sandbox::ApiCall) -> Result<Value, sandbox::OpError> {
+            std::future::pending().await
+        }
+    }
+
+    let many =
+        "const all = []; for (let i = 0; i < 65; i++) all.push(context.api.getBreadcrumb('x')); await Promise.all(all)";
+    let call = invocation(&function(many), Value::Null);
+    let failure =
+        block_on(shared().run(call, Arc::new(Silent), CancellationToken::new())).result.expect_err("too many");
+    assert_eq!(failure.code, ErrorCode::ResourceExhausted, "{failure}");
+    let details = failure.details.unwrap();
+    assert_eq!((&details["limit"], &details["allowed"]), (&json!("ops_in_flight"), &json!(64)), "{details}");
+}
+
+#[test]
+fn a_bound_that_the_world_keeps_is_told_and_cannot_be_forged() {
+    struct Full;
+
+    #[async_trait::async_trait]
+    impl sandbox::World for Full {
+        async fn fetch(
+            &self,
+            request: sandbox::FetchRequest,
+            body: Option<sandbox::BodyStream>,
+        ) -> Result<sandbox::FetchResponse, sandbox::OpError> {
+            NoWorld.fetch(request, body).await
+        }
+
+        async fn api(&self, _call: sandbox::ApiCall) -> Result<Value, sandbox::OpError> {
+            let reached = breadcrumb::LimitReached { limit: breadcrumb::Bound::BreadcrumbsWritten, allowed: 100 };
+            Err(sandbox::OpError::exhausted(reached, "100 records were written"))
+        }
+    }
+
+    let failure = |body: &str| {
+        let call = invocation(&function(body), Value::Null);
+        block_on(shared().run(call, Arc::new(Full), CancellationToken::new())).result.unwrap_err()
+    };
+    let told = failure("await context.api.deleteBreadcrumb('x')");
+    let details = told.details.unwrap();
+    assert_eq!(told.code, ErrorCode::ResourceExhausted);
+    assert_eq!((&details["limit"], &details["allowed"]), (&json!("breadcrumbs_written"), &json!(100)), "{details}");
+    let forged = failure(
+        "Object.prototype.reached = { limit: 'memory_mb', allowed: 1 }; Object.prototype.limit = 'cpu_ms';
+         const e = new Error('mine'); e.reached = { limit: 'memory_mb', allowed: 1 }; throw e",
+    );
+    assert_eq!((forged.code, forged.message.as_str()), (ErrorCode::ExecutionFailed, "mine"));
+    assert_eq!(forged.details.unwrap().get("limit"), None);
 }

@@ -2,14 +2,22 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod api;
+mod clocks;
+mod escape;
 mod failures;
 mod fetch;
 mod fixture;
+mod golden;
 mod isolation;
 mod limits;
 mod loading;
+mod memory;
 mod platform;
+mod pollution;
 mod processes;
+mod progress;
 mod results;
+#[cfg(target_os = "linux")]
+mod takeover;
 mod timing;
 mod walls;

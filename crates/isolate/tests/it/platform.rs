@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::value;
+use crate::fixture::{block_on, function, invocation, run_in, start, value};
 
 #[test]
 fn every_interface_is_there() {
@@ -154,4 +154,65 @@ fn what_v8_adds() {
         102, 0, 0, 10, 6, 1, 4, 0, 65, 42, 11]);
         return (await WebAssembly.instantiate(bytes)).instance.exports.f()";
     assert_eq!(value(wasm), json!(42));
+}
+
+#[test]
+fn errors_of_the_platform_have_their_names() {
+    let found = value(
+        "const ways = [() => atob('*'), () => crypto.getRandomValues(new Float32Array(1)), () => crypto.getRandomValues(new Uint8Array(70000)),
+             () => crypto.subtle.digest('no', new Uint8Array(1)), () => crypto.subtle.importKey('raw', new Uint8Array(3), 'AES-GCM', true, ['encrypt']),
+             () => structuredClone(() => {}), () => new URL('no'), () => new TextDecoder('no')];
+         const names = [];
+         for (const way of ways) { try { await way(); names.push('none') } catch (e) { names.push(e.name) } }
+         return names",
+    );
+    assert_eq!(
+        found,
+        json!([
+            "InvalidCharacterError",
+            "TypeMismatchError",
+            "QuotaExceededError",
+            "NotSupportedError",
+            "DataError",
+            "DataCloneError",
+            "TypeError",
+            "RangeError"
+        ])
+    );
+}
+
+#[test]
+fn webassembly_comes_from_a_response() {
+    let found = value(
+        "const bytes = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]);
+         const wasm = (type, status = 200) => new Response(bytes, { status, headers: { 'content-type': type } });
+         const told = [];
+         told.push(await WebAssembly.compileStreaming(wasm('application/wasm')) instanceof WebAssembly.Module);
+         told.push((await WebAssembly.instantiateStreaming(Promise.resolve(wasm('Application/WASM; x=1')))).instance instanceof WebAssembly.Instance);
+         for (const bad of [wasm('text/plain'), wasm('application/wasm', 404), 5, Promise.reject(new RangeError('r'))]) {
+             try { await WebAssembly.compileStreaming(bad); told.push('compiled') } catch (e) { told.push(e.name) }
+         }
+         return told",
+    );
+    assert_eq!(found, json!([true, true, "TypeError", "TypeError", "TypeError", "RangeError"]));
+}
+
+#[test]
+fn webassembly_compiles_in_every_call_of_a_process() {
+    // One worker: each call gets another isolate of the same process.
+    let body = "const bytes = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]);
+        const module = await WebAssembly.compile(bytes);
+        const { instance } = await WebAssembly.instantiate(bytes);
+        const other = await WebAssembly.instantiate(module);
+        const bad = await WebAssembly.compile(new Uint8Array(3)).catch((e) => e instanceof Error);
+        return [instance instanceof WebAssembly.Instance, other instanceof WebAssembly.Instance, bad]";
+    let sandbox = block_on(start(|options| {
+        options.max_workers = 1;
+        options.spares = 0;
+    }));
+    for _ in 0..5 {
+        let call = invocation(&function(body), Value::Null);
+        assert_eq!(block_on(run_in(&sandbox, call)).result.unwrap(), json!([true, true, true]));
+    }
+    block_on(sandbox.close());
 }

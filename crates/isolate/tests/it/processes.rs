@@ -1,60 +1,76 @@
 //! Worker processes: what they are given, how they die, how many there are.
 
-use std::collections::BTreeSet;
-use std::path::Path;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use breadcrumb::ErrorCode;
-use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, Invocation, OpError, Sandbox, SandboxOptions, World};
+use sandbox::level::names;
+use sandbox::{Invocation, ProtectionState, Sandbox, SandboxOptions};
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::io::unix::AsyncFd;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::fixture::{NoWorld, block_on, function, invocation, run_in, start, worker};
+use crate::fixture::{Gate, NoWorld, block_on, function, invocation, run_in, start, worker};
 
-/// Processes of this test's worker program whose parent is this process.
-fn workers() -> BTreeSet<u32> {
-    let program = std::fs::canonicalize(worker().program).unwrap();
-    let me = std::process::id();
-    std::fs::read_dir("/proc")
-        .unwrap()
-        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-        .filter(|pid| parent_of(*pid) == Some(me))
-        .filter(|pid| std::fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == program))
-        .collect()
+/// The worker program under a name of its own, by which its processes are known among those of other tests.
+struct Program(PathBuf);
+
+impl Program {
+    fn new() -> Self {
+        Self::of(&worker().program)
+    }
+
+    fn of(program: &Path) -> Self {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).canonicalize().unwrap().join(Uuid::new_v4().to_string());
+        std::fs::hard_link(program, &path).unwrap();
+        Self(path)
+    }
+
+    /// A sandbox with one worker.
+    async fn start(&self, change: impl FnOnce(&mut SandboxOptions)) -> Sandbox {
+        start(|options| {
+            options.worker.program.clone_from(&self.0);
+            options.max_workers = 1;
+            options.spares = 0;
+            change(options);
+        })
+        .await
+    }
+
+    /// Its processes whose parent is this process.
+    fn workers(&self) -> BTreeSet<u32> {
+        let me = std::process::id();
+        // What a process is called by: all that its own user sees of one that is not dumpable.
+        let own = &self.0.file_name().unwrap().to_str().unwrap()[..15];
+        std::fs::read_dir("/proc")
+            .unwrap()
+            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+            .filter(|pid| parent_of(*pid) == Some(me))
+            .filter(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == own))
+            .collect()
+    }
+
+    fn worker(&self) -> u32 {
+        let workers = self.workers();
+        assert_eq!(workers.len(), 1);
+        workers.into_iter().next().unwrap()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 fn parent_of(pid: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()
-}
-
-fn small(options: &mut SandboxOptions) {
-    options.max_workers = 1;
-    options.spares = 0;
-}
-
-/// Tells when the tool has come to its op, and answers it when told.
-#[derive(Default)]
-struct Gate {
-    reached: Notify,
-    open: Notify,
-}
-
-#[async_trait]
-impl World for Gate {
-    async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
-        Err(OpError::new("TypeError", "no network"))
-    }
-
-    async fn api(&self, _call: ApiCall) -> Result<Value, OpError> {
-        self.reached.notify_one();
-        self.open.notified().await;
-        Ok(json!("open"))
-    }
 }
 
 const WAITS: &str = "return await context.api.getBreadcrumb('x')";
@@ -79,15 +95,12 @@ fn a_worker_that_somebody_killed_did_not_run_out_of_memory() {
 
 fn killed_by(signal: nix::sys::signal::Signal) -> breadcrumb::ToolFailure {
     block_on(async {
-        let before = workers();
-        let sandbox = start(small).await;
+        let program = Program::new();
+        let sandbox = program.start(|_| {}).await;
         let gate = Arc::new(Gate::default());
         let kill = async {
             gate.reached.notified().await;
-            let mine: Vec<u32> = workers().difference(&before).copied().collect();
-            for pid in mine {
-                let _ = nix::sys::signal::kill(nix::unistd::Pid::from_raw(pid as i32), signal);
-            }
+            nix::sys::signal::kill(nix::unistd::Pid::from_raw(program.worker() as i32), signal).unwrap();
         };
         let (result, ()) = tokio::join!(waiting(&sandbox, &gate, invocation(&function(WAITS), Value::Null)), kill);
         let failure = result.unwrap_err();
@@ -98,39 +111,193 @@ fn killed_by(signal: nix::sys::signal::Signal) -> breadcrumb::ToolFailure {
     })
 }
 
-#[test]
-fn a_worker_has_one_socket_no_environment_and_no_files() {
+/// The process that runs tool code: the worker's only child where there is a process namespace, else the worker.
+fn inner(worker: u32) -> u32 {
+    let children = std::fs::read_to_string(format!("/proc/{worker}/task/{worker}/children")).unwrap();
+    children.split_whitespace().next().map_or(worker, |pid| pid.parse().unwrap())
+}
+
+fn status(pid: u32) -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    text.lines().filter_map(|line| line.split_once(":\t")).map(|(name, value)| (name.into(), value.into())).collect()
+}
+
+/// The insides of a process that is not dumpable are for the superuser to see. What native code sees of them from
+/// within is tried in `takeover`.
+fn is_transparent(pid: u32) -> bool {
+    std::fs::read_link(format!("/proc/{pid}/cwd")).is_ok()
+}
+
+/// Runs a call that waits, and looks at its worker from outside meanwhile.
+fn while_it_waits(look: impl FnOnce(&Sandbox, u32)) {
     block_on(async {
-        let before = workers();
-        // What somebody left open, not marked to be closed on exec.
-        let _stray = nix::unistd::dup(std::fs::File::open("/etc/hostname").unwrap()).unwrap();
-        let sandbox = start(small).await;
+        let program = Program::new();
+        let sandbox = program.start(|_| {}).await;
         let gate = Arc::new(Gate::default());
         let look = async {
             gate.reached.notified().await;
-            let pid = *workers().difference(&before).next().unwrap();
-            let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            assert!(environ.is_empty(), "{}", String::from_utf8_lossy(&environ));
-            let mut sockets = 0;
-            for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap() {
-                let link = std::fs::read_link(entry.unwrap().path()).unwrap();
-                let link = link.to_string_lossy().into_owned();
-                let is_own = link.starts_with("anon_inode:") || link == "/dev/null" || link.starts_with("pipe:");
-                if link.starts_with("socket:") {
-                    sockets += 1;
-                } else {
-                    assert!(is_own || link.ends_with("/statm"), "{link}");
-                }
-            }
-            // The socket once for each of its two directions.
-            assert_eq!(sockets, 2);
-            assert_eq!(std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap(), Path::new("/"));
+            look(&sandbox, program.worker());
             gate.open.notify_one();
         };
         let (result, ()) = tokio::join!(waiting(&sandbox, &gate, invocation(&function(WAITS), Value::Null)), look);
         assert_eq!(result.unwrap(), "open");
         sandbox.close().await;
     });
+}
+
+#[test]
+fn a_worker_has_one_socket_no_environment_and_no_files() {
+    // What somebody left open, not marked to be closed on exec.
+    let _stray = nix::unistd::dup(std::fs::File::open("/etc/hostname").unwrap()).unwrap();
+    while_it_waits(|_, worker| {
+        let pid = inner(worker);
+        if !is_transparent(pid) {
+            return;
+        }
+        let environ = std::fs::read(format!("/proc/{pid}/environ")).unwrap();
+        assert!(environ.is_empty(), "{}", String::from_utf8_lossy(&environ));
+        assert_eq!(std::fs::read_link(format!("/proc/{pid}/cwd")).unwrap(), Path::new("/"));
+        assert_eq!(std::fs::read_dir(format!("/proc/{pid}/root")).unwrap().count(), 0);
+        let mut sockets = 0;
+        for entry in std::fs::read_dir(format!("/proc/{pid}/fd")).unwrap() {
+            let link = std::fs::read_link(entry.unwrap().path()).unwrap();
+            let link = link.to_string_lossy().into_owned();
+            let is_own = link == "/dev/null" || link.starts_with("pipe:") || link.ends_with("/statm");
+            if link.starts_with("socket:") {
+                sockets += 1;
+            } else {
+                assert!(is_own, "{link}");
+            }
+        }
+        // The socket once for each of its two directions.
+        assert_eq!(sockets, 2);
+    });
+}
+
+#[test]
+fn the_keeper_holds_nothing_and_is_locked_up_as_well() {
+    while_it_waits(|_, worker| {
+        if inner(worker) == worker {
+            return;
+        }
+        if is_transparent(worker) {
+            assert_eq!(std::fs::read_dir(format!("/proc/{worker}/fd")).unwrap().count(), 0);
+        }
+        let keeper = status(worker);
+        assert_eq!((&*keeper["Seccomp"], &*keeper["NoNewPrivs"], &*keeper["CapEff"]), ("2", "1", "0000000000000000"));
+        assert_eq!(keeper["Threads"], "1");
+    });
+}
+
+#[test]
+fn the_kernel_confirms_what_the_report_says() {
+    while_it_waits(|sandbox, worker| {
+        let report = sandbox.report();
+        let stands = |name: &str| {
+            report.protections.iter().any(|wall| wall.name == name && wall.state == ProtectionState::Applied)
+        };
+        let inner = inner(worker);
+        let found = status(inner);
+        assert_eq!(found["Seccomp"], "2");
+        assert_eq!(found["NoNewPrivs"], "1");
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            assert_eq!(found[set], "0000000000000000", "{set}");
+        }
+        let mine = |kind: &str| std::fs::read_link(format!("/proc/self/ns/{kind}")).unwrap();
+        let theirs = |kind: &str| std::fs::read_link(format!("/proc/{inner}/ns/{kind}")).unwrap();
+        for (name, kind) in [
+            (names::USER_NAMESPACE, "user"),
+            (names::MOUNT_NAMESPACE, "mnt"),
+            (names::PROCESS_NAMESPACE, "pid"),
+            (names::IPC_NAMESPACE, "ipc"),
+            (names::HOST_NAME_NAMESPACE, "uts"),
+            (names::NETWORK_NAMESPACE, "net"),
+            (names::CGROUP_NAMESPACE, "cgroup"),
+        ] {
+            if is_transparent(inner) {
+                assert_eq!(mine(kind) != theirs(kind), stands(name), "{name}");
+            }
+        }
+        assert_eq!(inner != worker, stands(names::PROCESS_NAMESPACE));
+        if stands(names::USER_NAMESPACE) {
+            assert_eq!(found["CapBnd"], "0000000000000000");
+        }
+        if stands(names::ORDINARY_USER) {
+            assert!(!found["Uid"].split('\t').any(|id| id == "0"), "{}", found["Uid"]);
+        }
+        let limits = std::fs::read_to_string(format!("/proc/{inner}/limits")).unwrap();
+        let limit = |name: &str| {
+            let line = limits.lines().find(|line| line.starts_with(name)).unwrap();
+            line[name.len()..].split_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>()
+        };
+        for name in ["Max core file size", "Max file size", "Max locked memory", "Max msgqueue size"] {
+            assert_eq!(limit(name), ["0", "0"], "{name}");
+        }
+        assert_eq!(limit("Max open files"), ["32", "32"]);
+        assert_eq!(limit("Max pending signals"), ["64", "64"]);
+        let stack = limit("Max stack size");
+        assert!(stack.iter().all(|bytes| bytes.parse::<u64>().is_ok_and(|bytes| bytes <= 8 << 20)), "{stack:?}");
+        let goes_first = std::fs::read_to_string(format!("/proc/{inner}/oom_score_adj")).unwrap();
+        assert_eq!(goes_first.trim(), "1000");
+    });
+}
+
+/// Native code that has taken the worker over and does not look at its socket.
+const TAKEOVER: &str = env!("CARGO_BIN_EXE_takeover");
+/// Set by the test below, which starts this program anew as a runner that it can kill.
+const PROGRAM: &str = "RUNNER_TO_BE_KILLED";
+
+#[test]
+#[ignore = "a part of the test below"]
+fn a_runner_that_is_killed() {
+    let Ok(program) = std::env::var(PROGRAM) else { return };
+    let program = std::mem::ManuallyDrop::new(Program(program.into()));
+    block_on(async {
+        let sandbox = program.start(|_| {}).await;
+        let gate = Arc::new(Gate::default());
+        let ready = async {
+            gate.reached.notified().await;
+            let worker = program.worker();
+            std::fs::write(program.0.with_extension("pids"), format!("{worker} {}", inner(worker))).unwrap();
+            let mut line = std::io::stdout().lock();
+            line.write_all(b"\nready\n").unwrap();
+            std::future::pending::<()>().await;
+        };
+        let _ = tokio::join!(waiting(&sandbox, &gate, invocation("", json!("a word, and then no end"))), ready);
+    });
+}
+
+#[test]
+fn no_worker_outlives_a_runner_that_is_killed() {
+    let program = Program::of(Path::new(TAKEOVER));
+    let mut runner = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "processes::a_runner_that_is_killed", "--ignored", "--nocapture"])
+        .env(PROGRAM, &program.0)
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(runner.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap() == "ready"));
+    let pids = std::fs::read_to_string(program.0.with_extension("pids")).unwrap();
+    std::fs::remove_file(program.0.with_extension("pids")).unwrap();
+    let held: Vec<_> = pids.split(' ').map(|pid| hold(pid.parse().unwrap())).collect();
+    runner.kill().unwrap();
+    runner.wait().unwrap();
+    block_on(async {
+        for process in held {
+            // Readable when the process is no more.
+            // SAFETY: the descriptor is owned by what it is handed to, and stays open as long as that.
+            #[allow(unsafe_code)]
+            let process = unsafe { AsyncFd::register(process) }.unwrap();
+            let ended = tokio::time::timeout(Duration::from_secs(20), process.readable()).await;
+            assert!(ended.is_ok(), "{pids}");
+        }
+    });
+}
+
+fn hold(pid: i32) -> OwnedFd {
+    rustix::process::pidfd_open(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::PidfdFlags::empty())
+        .unwrap()
 }
 
 #[test]
@@ -166,7 +333,8 @@ fn twenty_calls_side_by_side() {
 #[test]
 fn calls_wait_in_line_and_a_waiting_one_can_be_cancelled() {
     block_on(async {
-        let sandbox = start(small).await;
+        let program = Program::new();
+        let sandbox = program.start(|_| {}).await;
         let gate = Arc::new(Gate::default());
         let cancel = CancellationToken::new();
         let behind = async {
@@ -187,7 +355,8 @@ fn calls_wait_in_line_and_a_waiting_one_can_be_cancelled() {
 #[test]
 fn a_dropped_call_takes_its_worker_with_it() {
     block_on(async {
-        let sandbox = start(small).await;
+        let program = Program::new();
+        let sandbox = program.start(|_| {}).await;
         let gate = Arc::new(Gate::default());
         {
             let call = waiting(&sandbox, &gate, invocation(&function(WAITS), Value::Null));
@@ -205,12 +374,12 @@ fn a_dropped_call_takes_its_worker_with_it() {
 #[test]
 fn closing_ends_every_worker_and_refuses_new_calls() {
     block_on(async {
-        let before = workers();
-        let sandbox = start(|options| options.spares = 2).await;
+        let program = Program::new();
+        let sandbox = program.start(|options| options.spares = 2).await;
         run_in(&sandbox, invocation(&function("return 1"), Value::Null)).await.result.unwrap();
-        let during: Vec<u32> = workers().difference(&before).copied().collect();
-        assert!(!during.is_empty());
+        assert!(!program.workers().is_empty());
         sandbox.close().await;
+        assert_eq!(program.workers(), BTreeSet::new());
         let outcome = run_in(&sandbox, invocation(&function("return 1"), Value::Null)).await;
         assert!(outcome.result.unwrap_err().is_retryable);
     });
@@ -219,11 +388,8 @@ fn closing_ends_every_worker_and_refuses_new_calls() {
 #[test]
 fn idle_workers_are_ended_and_replaced_when_needed() {
     block_on(async {
-        let sandbox = start(|options| {
-            small(options);
-            options.idle = Duration::from_millis(1);
-        })
-        .await;
+        let program = Program::new();
+        let sandbox = program.start(|options| options.idle = Duration::from_millis(1)).await;
         for n in 0..3 {
             let outcome = run_in(&sandbox, invocation(&function("return input"), json!(n))).await;
             assert_eq!(outcome.result.unwrap(), json!(n));

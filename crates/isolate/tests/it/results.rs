@@ -118,7 +118,7 @@ fn the_context_is_there_and_frozen() {
     call.request.trigger_event = Some(json!({"a": {"b": 0}}));
     let found = block_on(run_in(shared(), call)).result.unwrap();
     assert_eq!(found["refused"], json!([true, true, true, true, true]));
-    assert_eq!(found["keys"], json!(["secrets", "api", "request"]));
+    assert_eq!(found["keys"], json!(["secrets", "api", "request", "progress"]));
     assert_eq!(found["secret"], "v");
     assert_eq!(
         found["request"],
@@ -177,4 +177,37 @@ fn synchronous_and_reexported_functions_count_as_execute() {
     assert_eq!(run("const f = async (n) => n * 2; export { f as execute }").unwrap(), json!(4));
     assert_eq!(run("await Promise.resolve(); export const execute = (n) => n").unwrap(), json!(2));
     drop(script(""));
+}
+
+#[test]
+fn setters_on_arrays_do_not_switch_off_the_guards() {
+    let spoil = "for (let i = 0; i < 120; i++) Object.defineProperty(Array.prototype, i, { configurable: true, set() {}, get: () => undefined });";
+    for (result, told) in [
+        ("let o = 'bottom'; for (let i = 0; i < 3000; i++) o = { o }; return o", "nested too deeply"),
+        ("const o = {}; o.o = { o }; return o", "cycle"),
+        ("return { a: { b: new Map() } }", "a Map"),
+    ] {
+        let failure = execute(&format!("{spoil} {result}"), Value::Null).result.expect_err(result);
+        assert_eq!(failure.code, ErrorCode::InvalidOutput, "{result}: {failure}");
+        assert!(failure.message.contains(told), "{result}: {failure}");
+    }
+    let outcome = execute(&format!("{spoil} console.log('a', 'b', {{ c: 1 }}); return 1"), Value::Null);
+    assert!(outcome.console[0].message.starts_with("a b {"), "{:?}", outcome.console);
+}
+
+#[test]
+fn thrown_proxies_are_told_whatever_their_traps_do() {
+    for body in [
+        "const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); throw proxy",
+        "const { proxy, revoke } = Proxy.revocable(function () {}, {}); revoke(); throw proxy",
+        "const angry = new Proxy({}, { get() { return () => { throw angry } } }); throw new Proxy({}, angry)",
+        "const angry = new Proxy({}, { get() { return () => { throw angry } } }); throw new Proxy(function () {}, angry)",
+    ] {
+        let failure = execute(body, Value::Null).result.expect_err(body);
+        assert_eq!(failure.code, ErrorCode::ExecutionFailed, "{body}: {failure}");
+        assert!(
+            !failure.message.contains("Uncaught") && !failure.message.contains("getPrototypeOf"),
+            "{body}: {failure}"
+        );
+    }
 }

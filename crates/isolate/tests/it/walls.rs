@@ -1,6 +1,9 @@
 //! What tool code finds when it looks for the way out.
 
+use std::collections::BTreeMap;
+
 use sandbox::ProtectionState;
+use sandbox::level::names;
 use serde_json::json;
 
 use crate::fixture::{shared, value};
@@ -41,18 +44,54 @@ fn no_op_is_reachable_from_any_global() {
     assert_eq!(found, json!([]));
 }
 
+pub const OF_THE_WORKER: [&str; 18] = [
+    names::DESCRIPTORS,
+    names::PRIVILEGES,
+    names::CAPABILITIES,
+    names::ORDINARY_USER,
+    names::USER_NAMESPACE,
+    names::MOUNT_NAMESPACE,
+    names::PROCESS_NAMESPACE,
+    names::IPC_NAMESPACE,
+    names::HOST_NAME_NAMESPACE,
+    names::NETWORK_NAMESPACE,
+    names::CGROUP_NAMESPACE,
+    names::EMPTY_ROOT,
+    names::LANDLOCK,
+    names::SECCOMP,
+    names::RESOURCE_LIMITS,
+    names::NO_CORE_DUMPS,
+    names::PARENT_DEATH,
+    names::LOW_PRIORITY,
+];
+
+/// What every Linux of today gives to everybody.
+const WITHOUT_ANY_RIGHTS: [&str; 8] = [
+    names::DESCRIPTORS,
+    names::PRIVILEGES,
+    names::CAPABILITIES,
+    names::SECCOMP,
+    names::RESOURCE_LIMITS,
+    names::NO_CORE_DUMPS,
+    names::PARENT_DEATH,
+    names::LOW_PRIORITY,
+];
+
 #[test]
 fn the_report_names_engine_and_protections() {
     let report = shared().report();
     assert!(["V8", "QuickJS"].contains(&report.engine.as_str()));
     assert!(!report.engine_version.is_empty());
     assert_eq!(report.has_snapshot, report.engine == "V8");
-    let state = |name: &str| report.protections.iter().find(|p| p.name == name).map(|p| p.state.clone());
-    assert_eq!(state("no new privileges"), Some(ProtectionState::Applied));
-    assert_eq!(state("resource limits"), Some(ProtectionState::Applied));
-    assert_eq!(state("memory ceiling"), Some(ProtectionState::Applied));
-    for name in ["namespaces", "landlock", "parent death signal", "low priority"] {
-        assert!(state(name).is_some(), "{name}");
+    let found: BTreeMap<&str, &ProtectionState> =
+        report.protections.iter().map(|protection| (protection.name.as_str(), &protection.state)).collect();
+    assert_eq!(found.len(), report.protections.len(), "a protection is told twice: {:?}", report.protections);
+    assert_eq!(report.missing(), []);
+    for name in OF_THE_WORKER {
+        assert!(found.contains_key(name), "{name}: {found:?}");
+    }
+    for name in WITHOUT_ANY_RIGHTS {
+        assert_eq!(found.get(name), Some(&&ProtectionState::Applied), "{name}");
     }
 }
 

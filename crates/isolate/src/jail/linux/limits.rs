@@ -1,0 +1,41 @@
+//! Resource limits of the process and its threads. The ceiling on its memory is the parent's to set, from outside.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
+
+/// Files, sockets and event queues that the worker itself needs, with a little room.
+const OPEN_FILES: u64 = 32;
+/// Signals to itself that wait; the kernel keeps a record of each.
+const SIGNALS: u64 = 64;
+/// Threads of the engine and of the worker, with a little room, and the keeper.
+const THREADS: u64 = 64;
+
+/// The first thread's stack, in bytes, which the ceiling on memory does not count.
+const STACK: u64 = 8 * 1024 * 1024;
+
+/// The limit on processes counts threads, and those of the user everywhere: it can be set only in a user namespace of
+/// the worker's own.
+pub fn apply(is_alone: bool) -> Result<(), String> {
+    let set = |resource, value| setrlimit(resource, value, value).map_err(|error| format!("{resource:?}: {error}"));
+    set(Resource::RLIMIT_CORE, 0)?;
+    set(Resource::RLIMIT_FSIZE, 0)?;
+    writing_fails().map_err(|error| format!("SIGXFSZ: {error}"))?;
+    set(Resource::RLIMIT_NOFILE, OPEN_FILES)?;
+    set(Resource::RLIMIT_MEMLOCK, 0)?;
+    set(Resource::RLIMIT_MSGQUEUE, 0)?;
+    set(Resource::RLIMIT_SIGPENDING, SIGNALS)?;
+    let (_, most) = getrlimit(Resource::RLIMIT_STACK).map_err(|error| format!("RLIMIT_STACK: {error}"))?;
+    set(Resource::RLIMIT_STACK, STACK.min(most))?;
+    if is_alone {
+        set(Resource::RLIMIT_NPROC, THREADS)?;
+    }
+    Ok(())
+}
+
+/// Where a file can be opened at all, writing to it is an error and not the end of the process.
+fn writing_fails() -> nix::Result<()> {
+    let ignored = SigAction::new(SigHandler::SigIgn, SaFlags::empty(), SigSet::empty());
+    // SAFETY: an ignored signal runs no code of this process.
+    #[allow(unsafe_code)]
+    unsafe { sigaction(Signal::SIGXFSZ, &ignored) }.map(drop)
+}

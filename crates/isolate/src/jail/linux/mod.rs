@@ -1,0 +1,105 @@
+//! The walls as Linux has them, in an order in which none stands in the way of the next.
+
+mod limits;
+mod own_memory;
+mod seccomp;
+
+use std::os::unix::net::UnixStream;
+
+use jail::walls::namespaces::Namespaces;
+use jail::walls::{
+    capabilities, core_dumps, descriptors, empty_root, keeper, landlock, no_new_privileges, ordinary_user,
+    parent_death, priority,
+};
+use nix::unistd::Pid;
+use rustix::thread::CapabilitySet;
+use sandbox::level::names;
+use sandbox::protocol::{Frame, Protection, write_frame};
+
+pub use own_memory::OwnMemory;
+pub use seccomp::seal;
+
+use super::named;
+use crate::WorkerError;
+
+pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, OwnMemory), WorkerError> {
+    let parent = nix::unistd::getppid();
+    let descriptors = descriptors::close_from(first_foreign);
+    // Opened while files can still be opened.
+    let processes = own_memory::processes();
+    let goes_first = priority::go_first();
+    let privileges = no_new_privileges::apply();
+    let (namespaces, root, user) = if capabilities::held().contains(CapabilitySet::SYS_ADMIN) {
+        // With the operator's own rights everything but the user namespace can be had where that is refused.
+        let mut namespaces = Namespaces::default().unshare_others();
+        let root = empty_root::apply(&namespaces);
+        let user = ordinary_user::apply();
+        namespaces.unshare_user();
+        (namespaces, root, user)
+    } else {
+        let mut namespaces = Namespaces::default();
+        namespaces.unshare_user();
+        let namespaces = namespaces.unshare_others();
+        let root = empty_root::apply(&namespaces);
+        (namespaces, root, ordinary_user::apply())
+    };
+    let limits = limits::apply(namespaces.user.is_ok());
+    let priority = priority::apply().and(goes_first);
+    let capabilities = capabilities::drop_all();
+    // After every change of credentials, which resets both.
+    let core_dumps = core_dumps::apply();
+    let death = parent_death::apply();
+    if nix::unistd::getppid() != parent {
+        return Err(WorkerError::Orphan);
+    }
+    let mut death_of_keeper = Ok(());
+    if namespaces.process.is_ok() {
+        let announce = |child: Pid| write_frame(socket, &Frame::process(child.as_raw().unsigned_abs())).is_ok();
+        death_of_keeper = keeper::fork(announce, keep).map_err(WorkerError::Keeper)?;
+    } else {
+        write_frame(socket, &Frame::process(std::process::id()))?;
+    }
+    // Signals to a group of processes reach nobody else. It fails where the process leads a session already.
+    let _ = nix::unistd::setsid();
+    let memory = OwnMemory::open(processes);
+    let landlock = landlock::apply();
+    let seccomp = seccomp::apply();
+    let mut protections = vec![
+        named(names::DESCRIPTORS, descriptors),
+        named(names::PRIVILEGES, privileges),
+        named(names::SECCOMP, seccomp),
+        named(names::EMPTY_ROOT, root),
+        named(names::LANDLOCK, landlock),
+        named(names::CAPABILITIES, capabilities),
+        named(names::ORDINARY_USER, user),
+    ];
+    protections.extend(report(namespaces));
+    protections.extend([
+        named(names::RESOURCE_LIMITS, limits),
+        named(names::NO_CORE_DUMPS, core_dumps),
+        named(names::PARENT_DEATH, death.and(death_of_keeper)),
+        named(names::LOW_PRIORITY, priority),
+    ]);
+    Ok((protections, memory))
+}
+
+/// The parent learns how the worker ended from the end of the process that it started.
+fn keep(child: Pid) -> i32 {
+    // The child's end is now the socket's end, and the end of its standard error.
+    let _ = descriptors::close_from(0);
+    // Without it the keeper is still a process that nobody can talk to.
+    let _ = seccomp::apply_to_keeper();
+    keeper::mirror(child)
+}
+
+fn report(namespaces: Namespaces) -> [Protection; 7] {
+    [
+        named(names::USER_NAMESPACE, namespaces.user),
+        named(names::MOUNT_NAMESPACE, namespaces.mount),
+        named(names::PROCESS_NAMESPACE, namespaces.process),
+        named(names::IPC_NAMESPACE, namespaces.ipc),
+        named(names::HOST_NAME_NAMESPACE, namespaces.host_name),
+        named(names::NETWORK_NAMESPACE, namespaces.network),
+        named(names::CGROUP_NAMESPACE, namespaces.cgroup),
+    ]
+}

@@ -1,0 +1,110 @@
+// What is taken from the global scope, and what is locked in it, before tool code runs.
+import { core, primordials } from "ext:core/mod.js";
+import { closeTransfers } from "ext:sandbox/transfers.js";
+import { closeWebAssembly } from "ext:sandbox/webassembly.js";
+
+const {
+  Error,
+  EvalError,
+  FunctionPrototype,
+  ObjectDefineProperty,
+  ObjectHasOwn,
+  ObjectPrototype,
+  ObjectSetPrototypeOf,
+  Promise,
+  PromisePrototype,
+  Proxy,
+  ReflectDefineProperty,
+  ReflectDeleteProperty,
+  ReflectGetOwnPropertyDescriptor,
+  ReflectGetPrototypeOf,
+  ReflectOwnKeys,
+  StringPrototypeStartsWith,
+  SymbolSpecies,
+} = primordials;
+
+const HIDDEN = [
+  // The host's, beside those whose names begin with two underscores.
+  "Deno",
+  "gc",
+  // Memory that threads could share, and so clocks; another realm, where code comes from text; a clock that is too fine.
+  "SharedArrayBuffer",
+  "Atomics",
+  "ShadowRealm",
+  "Temporal",
+];
+/** Deno calls its ops and waits for them through these: whoever replaced one would be handed the ops themselves, or what
+    they give. */
+const LOCKED = [
+  [FunctionPrototype, ["apply", "bind", "call"]],
+  [Promise, [SymbolSpecies]],
+  [PromisePrototype, ["constructor"]],
+];
+
+function define(object, key, value) {
+  ObjectDefineProperty(object, key, { __proto__: null, value, writable: true, enumerable: false, configurable: true });
+}
+
+/** The host's table of errors would look into `Object.prototype` for what it does not have, and then throw undefined. */
+function closeErrors() {
+  const unknown = "a class of errors that nobody registered";
+  let errors;
+  define(ObjectPrototype, unknown, function () {
+    errors = this;
+    return undefined;
+  });
+  core.buildCustomError(unknown);
+  ReflectDeleteProperty(ObjectPrototype, unknown);
+  const build = (message) => new Error(message);
+  ObjectSetPrototypeOf(errors, new Proxy({ __proto__: null }, { __proto__: null, get: () => build }));
+}
+
+const NO_TEXT = "Code generation from strings disallowed for this context";
+
+/** No code from text, by whatever constructor. V8 refuses it by itself as well; QuickJS only under two names. */
+function closeCompilers() {
+  const samples = [function () {}, async function () {}, function* () {}, async function* () {}];
+  for (let i = 0; i < samples.length; i++) {
+    const prototype = ReflectGetPrototypeOf(samples[i]);
+    const name = ReflectGetOwnPropertyDescriptor(prototype, "constructor").value.name;
+    const refuse = {
+      [name]: function () {
+        throw new EvalError(NO_TEXT);
+      },
+    }[name];
+    ReflectDefineProperty(refuse, "length", { __proto__: null, value: 1 });
+    ReflectDefineProperty(refuse, "prototype", { __proto__: null, value: prototype, writable: false });
+    ReflectDefineProperty(prototype, "constructor", { __proto__: null, value: refuse });
+    if (prototype === FunctionPrototype) define(globalThis, "Function", refuse);
+  }
+  const refuse = (_text) => {
+    throw new EvalError(NO_TEXT);
+  };
+  ReflectDefineProperty(refuse, "name", { __proto__: null, value: "eval" });
+  define(globalThis, "eval", refuse);
+}
+
+function lockdown() {
+  for (let i = 0; i < HIDDEN.length; i++) ReflectDeleteProperty(globalThis, HIDDEN[i]);
+  const names = ReflectOwnKeys(globalThis);
+  for (let i = 0; i < names.length; i++) {
+    if (typeof names[i] === "string" && StringPrototypeStartsWith(names[i], "__")) {
+      ReflectDeleteProperty(globalThis, names[i]);
+    }
+  }
+  closeErrors();
+  closeCompilers();
+  closeTransfers();
+  closeWebAssembly();
+  for (let i = 0; i < LOCKED.length; i++) {
+    const { 0: object, 1: keys } = LOCKED[i];
+    for (let j = 0; j < keys.length; j++) {
+      const found = ReflectGetOwnPropertyDescriptor(object, keys[j]);
+      found.configurable = false;
+      if (ObjectHasOwn(found, "value")) found.writable = false;
+      ObjectDefineProperty(object, keys[j], found);
+    }
+  }
+}
+
+export { lockdown };

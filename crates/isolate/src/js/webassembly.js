@@ -1,0 +1,128 @@
+// WebAssembly without shared memory, and its two functions that take a Response, which the engine leaves to its host.
+import { core, primordials } from "ext:core/mod.js";
+
+const {
+  ObjectDefineProperty,
+  ObjectPrototypeIsPrototypeOf,
+  PromisePrototypeThen,
+  PromiseReject,
+  PromiseResolve,
+  ReflectApply,
+  ReflectGetOwnPropertyDescriptor,
+  StringPrototypeSplit,
+  StringPrototypeToLowerCase,
+  StringPrototypeTrim,
+  TypeError,
+  uncurryThis,
+} = primordials;
+const { ResponsePrototype, toInnerResponse } = core.loadExtScript("ext:deno_fetch/23_response.js");
+const readAll = uncurryThis(ResponsePrototype.arrayBuffer);
+const isOk = uncurryThis(ReflectGetOwnPropertyDescriptor(ResponsePrototype, "ok").get);
+
+function unshared(buffer) {
+  if (core.isSharedArrayBuffer(buffer)) throw new TypeError("there is no SharedArrayBuffer: make the memory without shared");
+  return buffer;
+}
+
+function replace(object, name, descriptor) {
+  ObjectDefineProperty(object, name, { __proto__: null, ...descriptor });
+}
+
+/** The ways from a memory, which may be shared, to its buffer. */
+function closeSharedMemories(memory) {
+  // QuickJS gives each memory a buffer of its own, and knows no shared ones.
+  const read = ReflectGetOwnPropertyDescriptor(memory, "buffer")?.get;
+  if (read !== undefined) {
+    const guarded = {
+      get buffer() {
+        return unshared(ReflectApply(read, this, []));
+      },
+    };
+    replace(memory, "buffer", { get: ReflectGetOwnPropertyDescriptor(guarded, "buffer").get });
+  }
+  const names = ["toFixedLengthBuffer", "toResizableBuffer"];
+  for (let i = 0; i < names.length; i++) {
+    const make = ReflectGetOwnPropertyDescriptor(memory, names[i])?.value;
+    if (make === undefined) continue;
+    const guarded = {
+      [names[i]]() {
+        return unshared(ReflectApply(make, this, []));
+      },
+    };
+    replace(memory, names[i], { value: guarded[names[i]] });
+  }
+}
+
+function contentType(response) {
+  const headers = toInnerResponse(response).headerList;
+  for (let i = 0; i < headers.length; i++) {
+    if (StringPrototypeToLowerCase(headers[i][0]) === "content-type") {
+      return StringPrototypeToLowerCase(StringPrototypeTrim(StringPrototypeSplit(headers[i][1], ";")[0]));
+    }
+  }
+  return "";
+}
+
+function bytesOf(response) {
+  if (!ObjectPrototypeIsPrototypeOf(ResponsePrototype, response)) throw new TypeError("it takes a Response, or a promise of one");
+  if (!isOk(response)) throw new TypeError("the response is no success");
+  const type = contentType(response);
+  if (type !== "application/wasm") throw new TypeError(`the response is of type "${type}", not application/wasm`);
+  return readAll(response);
+}
+
+function fromResponse(name, make) {
+  const functions = {
+    [name](source, ...rest) {
+      let response;
+      try {
+        response = PromiseResolve(source);
+      } catch (error) {
+        return PromiseReject(error);
+      }
+      const bytes = PromisePrototypeThen(response, bytesOf);
+      return PromisePrototypeThen(bytes, (bytes) => make(bytes, rest[0], rest[1]));
+    },
+  };
+  ObjectDefineProperty(functions[name], "length", { __proto__: null, value: 1 });
+  return functions[name];
+}
+
+/** QuickJS's own settle their promises with a function of the isolate before: these stand on what works at once. */
+function replaceAsynchronous(WebAssembly) {
+  const { Instance, Module } = WebAssembly;
+  const ModulePrototype = Module.prototype;
+  const functions = {
+    async compile(bytes) {
+      return new Module(bytes);
+    },
+    async instantiate(source, imports = undefined) {
+      if (ObjectPrototypeIsPrototypeOf(ModulePrototype, source)) return new Instance(source, imports);
+      const module = new Module(source);
+      return { module, instance: new Instance(module, imports) };
+    },
+  };
+  replace(WebAssembly, "compile", { value: functions.compile });
+  replace(WebAssembly, "instantiate", { value: functions.instantiate });
+}
+
+function closeWebAssembly() {
+  const { WebAssembly } = globalThis;
+  if (WebAssembly?.Memory === undefined) return;
+  const isQuickJs = ReflectGetOwnPropertyDescriptor(WebAssembly.Memory.prototype, "buffer") === undefined;
+  closeSharedMemories(WebAssembly.Memory.prototype);
+  if (isQuickJs) replaceAsynchronous(WebAssembly);
+  // Without a handler the engine's host would end the process.
+  const { compile, instantiate } = WebAssembly;
+  replace(WebAssembly, "compileStreaming", {
+    value: fromResponse("compileStreaming", (bytes, options) => ReflectApply(compile, WebAssembly, [bytes, options])),
+  });
+  replace(WebAssembly, "instantiateStreaming", {
+    value: fromResponse(
+      "instantiateStreaming",
+      (bytes, imports, options) => ReflectApply(instantiate, WebAssembly, [bytes, imports, options]),
+    ),
+  });
+}
+
+export { closeWebAssembly };

@@ -1,0 +1,36 @@
+//! What an attempt is. The test asks the program for the list of them.
+
+use std::io;
+
+use crate::must::Must;
+
+/// What the attempt came to, if the process lived to tell.
+pub type Told = Result<i64, io::Error>;
+
+pub struct Attempt {
+    pub name: &'static str,
+    pub must: Must,
+    pub how: How,
+}
+
+pub enum How {
+    /// A system call with these arguments.
+    Call(i64, [usize; 6]),
+    Deed(fn() -> Told),
+}
+
+impl Attempt {
+    pub fn run(&self) -> Told {
+        match self.how {
+            How::Call(number, arguments) => call(number, arguments),
+            How::Deed(deed) => deed(),
+        }
+    }
+}
+
+pub fn call(number: i64, with: [usize; 6]) -> Told {
+    // SAFETY: an attacker does not care, and the process is there to be lost.
+    #[allow(unsafe_code)]
+    let result = unsafe { nix::libc::syscall(number, with[0], with[1], with[2], with[3], with[4], with[5]) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}

@@ -1,0 +1,242 @@
+//! What takes more than one system call.
+
+use std::io;
+use std::thread;
+
+use nix::libc;
+
+use super::deed;
+use crate::attempt::{Attempt, Told, call};
+use crate::must::Must;
+
+/// More than the jail lets a process have of anything.
+const MANY: i64 = 5000;
+const MIB: usize = 1024 * 1024;
+
+pub fn all() -> Vec<Attempt> {
+    vec![
+        // Standard input, output and error, the socket, and the count of its own memory.
+        deed("open descriptors", Must::AtMost(5), || Ok(open_descriptors())),
+        deed("more descriptors than it has", Must::AtMost(32), many_descriptors),
+        deed("a bomb of processes", Must::Die, fork_bomb),
+        deed("a bomb of threads", Must::Give(0), || Ok(thread_bomb())),
+        deed("a flood of signals to itself", Must::AtMost(64), signal_bomb),
+        deed("memory until there is none", Must::AtMost(600), || Ok(memory_bomb())),
+        deed("memory by reservation and a change of mind", Must::AtMost(600), reserved_memory_bomb),
+        deed("memory that cannot be written any more", Must::AtMost(600), unwritable_memory_bomb),
+        deed("memory for the tables of pages", Must::AtMost(450), page_table_bomb),
+        deed("a file in memory, executed", Must::Die, execute_from_memory),
+        deed("environment variables", Must::Give(0), || Ok(std::env::vars_os().count() as i64)),
+        deed("being the first of its processes", Must::AtMost(i64::from(i32::MAX)), || call(libc::SYS_getpid, [0; 6])),
+        deed("spinning with every signal blocked", Must::TimeOut, spin),
+        deed("sleeping for ever", Must::TimeOut, sleep),
+        deed("flooding standard error", Must::TimeOut, flood),
+        deed("an end with a lie", Must::End, || leave(0)),
+        deed("an end like a kill", Must::End, || leave(128 + libc::SIGKILL)),
+        deed("a jump to nowhere", Must::End, jump),
+        deed("a stack that never ends", Must::End, || Ok(dig(0))),
+        #[cfg(target_arch = "x86_64")]
+        deed("a call in the manner of 32 bits", Must::Die, old_call),
+    ]
+}
+
+fn open_descriptors() -> i64 {
+    let is_open = |number: &usize| call(libc::SYS_fcntl, [*number, libc::F_GETFD as usize, 0, 0, 0, 0]).is_ok();
+    (0..MANY as usize).filter(is_open).count() as i64
+}
+
+fn many_descriptors() -> Told {
+    let copy = || call(libc::SYS_fcntl, [3, libc::F_DUPFD_CLOEXEC as usize, 0, 0, 0, 0]);
+    let mut last = 0;
+    for _ in 0..MANY {
+        match copy() {
+            Ok(number) => last = number,
+            Err(_) => break,
+        }
+    }
+    for number in 4..=last {
+        call(libc::SYS_close, [number as usize, 0, 0, 0, 0, 0])?;
+    }
+    Ok(last)
+}
+
+fn fork_bomb() -> Told {
+    for _ in 0..MANY {
+        call(libc::SYS_clone, [libc::SIGCHLD as usize, 0, 0, 0, 0, 0])?;
+    }
+    Ok(MANY)
+}
+
+fn thread_bomb() -> i64 {
+    let mut threads = Vec::new();
+    let (end, wait) = std::sync::mpsc::channel::<()>();
+    let wait = std::sync::Arc::new(std::sync::Mutex::new(wait));
+    for _ in 0..MANY {
+        let wait = wait.clone();
+        let body = move || drop(wait.lock().map(|wait| wait.recv()));
+        match thread::Builder::new().stack_size(64 * 1024).spawn(body) {
+            Ok(thread) => threads.push(thread),
+            Err(_) => break,
+        }
+    }
+    drop(end);
+    let count = threads.len() as i64;
+    for thread in threads {
+        let _ = thread.join();
+    }
+    count
+}
+
+/// Signals that wait, of a kind of which each is kept.
+fn signal_bomb() -> Told {
+    let number = libc::SIGRTMIN() as usize;
+    let mask = 1_u64 << (number - 1);
+    call(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as usize, &raw const mask as usize, 0, 8, 0, 0])?;
+    let (process, thread) = (call(libc::SYS_getpid, [0; 6])? as usize, call(libc::SYS_gettid, [0; 6])? as usize);
+    let sent = |_: &i64| call(libc::SYS_tgkill, [process, thread, number, 0, 0, 0]).is_ok();
+    Ok((0..MANY).take_while(sent).count() as i64)
+}
+
+/// In MiB, each page touched, given back in the end.
+fn memory_bomb() -> i64 {
+    let mut all: Vec<Vec<u8>> = Vec::new();
+    for _ in 0..MANY {
+        let mut some = Vec::new();
+        if some.try_reserve_exact(16 * MIB).is_err() {
+            break;
+        }
+        some.resize(16 * MIB, 1);
+        all.push(some);
+    }
+    16 * all.len() as i64
+}
+
+/// Address space may be reserved; it does not become memory past the ceiling.
+fn reserved_memory_bomb() -> Told {
+    const SIZE: usize = 64 << 30;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
+    let start = call(libc::SYS_mmap, [0, SIZE, 0, flags, usize::MAX, 0])? as usize;
+    let writable = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    let mut done = 0;
+    while done < SIZE && call(libc::SYS_mprotect, [start + done, 16 * MIB, writable, 0, 0, 0]).is_ok() {
+        for page in (start + done..start + done + 16 * MIB).step_by(4096) {
+            // SAFETY: the page was made writable just now, and nobody else has it.
+            #[allow(unsafe_code)]
+            unsafe {
+                std::ptr::write_volatile(page as *mut u8, 1);
+            }
+        }
+        done += 16 * MIB;
+    }
+    call(libc::SYS_munmap, [start, SIZE, 0, 0, 0, 0])?;
+    Ok((done / MIB) as i64)
+}
+
+/// In MiB. What cannot be written does not count against the ceiling, though it was written before.
+fn unwritable_memory_bomb() -> Told {
+    const SIZE: usize = 16 * MIB;
+    let (flags, writable) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
+    let mut all = Vec::new();
+    while all.len() < 64 {
+        let Ok(start) = call(libc::SYS_mmap, [0, SIZE, writable as usize, flags as usize, usize::MAX, 0]) else {
+            break;
+        };
+        for page in (start as usize..start as usize + SIZE).step_by(4096) {
+            // SAFETY: the pages are new and writable, and nobody else has them.
+            #[allow(unsafe_code)]
+            unsafe {
+                std::ptr::write_volatile(page as *mut u8, 1);
+            }
+        }
+        call(libc::SYS_mprotect, [start as usize, SIZE, libc::PROT_READ as usize, 0, 0, 0])?;
+        all.push(start as usize);
+    }
+    for start in &all {
+        call(libc::SYS_munmap, [*start, SIZE, 0, 0, 0, 0])?;
+    }
+    Ok((all.len() * SIZE / MIB) as i64)
+}
+
+/// In MiB of tables: each 2 MiB of address space that is looked at takes one page for them.
+fn page_table_bomb() -> Told {
+    const SPAN: usize = 2 * MIB;
+    const TABLES: usize = 200_000;
+    let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
+    let start = call(libc::SYS_mmap, [0, TABLES * SPAN, libc::PROT_READ as usize, flags, usize::MAX, 0])? as usize;
+    for place in (start..start + TABLES * SPAN).step_by(SPAN) {
+        // SAFETY: the memory was mapped just now, for reading.
+        #[allow(unsafe_code)]
+        unsafe {
+            std::ptr::read_volatile(place as *const u8);
+        }
+    }
+    call(libc::SYS_munmap, [start, TABLES * SPAN, 0, 0, 0, 0])?;
+    Ok((TABLES * 4096 / MIB) as i64)
+}
+
+fn execute_from_memory() -> Told {
+    let file = call(libc::SYS_memfd_create, [c"x".as_ptr() as usize, 0, 0, 0, 0, 0])? as usize;
+    let text = b"#!/bin/sh\n";
+    call(libc::SYS_write, [file, text.as_ptr() as usize, text.len(), 0, 0, 0])?;
+    call(libc::SYS_execveat, [file, c"".as_ptr() as usize, 0, 0, libc::AT_EMPTY_PATH as usize, 0])
+}
+
+fn spin() -> Told {
+    let all = u64::MAX;
+    call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, &raw const all as usize, 0, 8, 0, 0])?;
+    loop {
+        std::hint::spin_loop();
+    }
+}
+
+fn sleep() -> Told {
+    loop {
+        thread::park();
+    }
+}
+
+fn flood() -> Told {
+    loop {
+        call(libc::SYS_write, [2, [b'x'; 4096].as_ptr() as usize, 4096, 0, 0, 0])?;
+    }
+}
+
+fn leave(code: i32) -> Told {
+    call(libc::SYS_exit_group, [code as usize, 0, 0, 0, 0, 0])
+}
+
+fn jump() -> Told {
+    // SAFETY: there is none.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::ptr::write_volatile(std::ptr::without_provenance_mut(8), 1_u8);
+    }
+    Err(io::Error::other("the write went through"))
+}
+
+#[allow(unconditional_recursion)]
+fn dig(depth: i64) -> i64 {
+    let room = std::hint::black_box([depth; 512]);
+    dig(depth + 1) + room[0]
+}
+
+/// The kernel's other entrance: `socket`, as number 359 of the table for 32 bits.
+#[cfg(target_arch = "x86_64")]
+fn old_call() -> Told {
+    let result: i64;
+    // SAFETY: the registers that the call changes are named.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::arch::asm!(
+            "push rbx",
+            "mov ebx, 2",
+            "int 0x80",
+            "pop rbx",
+            inout("rax") 359_i64 => result,
+            in("rcx") 1,
+            in("rdx") 0,
+            out("r8") _, out("r9") _, out("r10") _, out("r11") _,
+        );
+    }
+    if result < 0 { Err(io::Error::from_raw_os_error(-result as i32)) } else { Ok(result) }
+}

@@ -1,0 +1,24 @@
+//! Everything that is tried, and what must come of it.
+
+mod calls;
+mod deeds;
+mod frames;
+
+use std::sync::atomic::AtomicU32;
+
+use crate::attempt::{Attempt, How, Told};
+use crate::must::Must;
+
+/// The number of the running call, for frames that are forged.
+pub static CALL: AtomicU32 = AtomicU32::new(0);
+
+pub fn all() -> Vec<Attempt> {
+    let mut all = calls::all();
+    all.extend(deeds::all());
+    all.extend(frames::all());
+    all
+}
+
+fn deed(name: &'static str, must: Must, deed: fn() -> Told) -> Attempt {
+    Attempt { name, must, how: How::Deed(deed) }
+}

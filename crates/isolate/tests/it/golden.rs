@@ -1,0 +1,74 @@
+//! Everything that a tool can reach from its global scope, its context and the objects that the platform makes, as one
+//! list per engine: `tests/golden/v8.txt` and `tests/golden/quickjs.txt`. Whatever an update of the engine or of the
+//! platform adds shows here first, and somebody has to read it.
+//!
+//! To renew the list of the engine that is built: `GOLDEN=renew cargo test -p isolate --test it golden`, then read the
+//! difference before it is committed.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use crate::fixture::{block_on, invocation, run_in, shared};
+
+const WALK: &str = include_str!("../golden/walk.js");
+/// Lines of a difference that a failure shows.
+const SHOWN: usize = 60;
+
+fn reached() -> Vec<String> {
+    let found = block_on(run_in(shared(), invocation(WALK, Value::Null))).result.unwrap();
+    let mut lines: Vec<String> =
+        found.as_array().unwrap().iter().map(|line| line.as_str().unwrap().to_owned()).collect();
+    lines.sort();
+    lines
+}
+
+#[test]
+fn a_tool_reaches_what_the_list_names_and_nothing_else() {
+    let engine = if cfg!(feature = "quickjs") { "quickjs" } else { "v8" };
+    let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("tests/golden/{engine}.txt"));
+    let reached = reached();
+    if std::env::var("GOLDEN").is_ok_and(|word| word == "renew") {
+        std::fs::write(&file, reached.join("\n") + "\n").unwrap();
+        return;
+    }
+    let known = std::fs::read_to_string(&file).unwrap_or_default();
+    let known: Vec<&str> = known.lines().collect();
+    let new =
+        reached.iter().filter(|line| known.binary_search(&line.as_str()).is_err()).map(|line| format!("+ {line}"));
+    let gone = known
+        .iter()
+        .filter(|line| reached.binary_search_by(|other| other.as_str().cmp(line)).is_err())
+        .map(|line| format!("- {line}"));
+    let difference: Vec<String> = new.chain(gone).collect();
+    assert!(
+        difference.is_empty(),
+        "{} lines differ from {}; how to renew it stands at the head of this test\n{}",
+        difference.len(),
+        file.display(),
+        difference[..difference.len().min(SHOWN)].join("\n")
+    );
+}
+
+#[test]
+fn nothing_of_the_engines_host_has_a_name() {
+    let strange: Vec<String> = reached()
+        .into_iter()
+        .filter(|line| {
+            let line = line.to_lowercase();
+            [
+                "deno.custom",
+                "deno.private",
+                "deno.internal",
+                "nodejs.util",
+                "__bootstrap",
+                "primordial",
+                ".op_",
+                "async_op",
+            ]
+            .iter()
+            .any(|word| line.contains(word))
+        })
+        .collect();
+    assert_eq!(strange, Vec::<String>::new());
+}

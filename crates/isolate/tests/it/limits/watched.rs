@@ -1,0 +1,92 @@
+//! A sandbox with one worker at a time, whose processes can be told from those of other tests.
+
+use std::fs;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use breadcrumb::ToolFailure;
+use sandbox::{CgroupUse, Invocation, ProtectionState, Sandbox, SandboxOptions, level::names};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::fixture::{Gate, start, worker};
+
+pub struct Watched {
+    pub sandbox: Sandbox,
+    mark: String,
+}
+
+impl Watched {
+    pub async fn start(cgroups: CgroupUse, change: impl FnOnce(&mut SandboxOptions)) -> Self {
+        static STARTED: AtomicU32 = AtomicU32::new(0);
+        let mark = format!("watched-{}-{}", std::process::id(), STARTED.fetch_add(1, Ordering::Relaxed));
+        let sandbox = start(|options| {
+            options.worker = worker();
+            options.worker.args.push(mark.clone().into());
+            options.cgroups = cgroups;
+            options.max_workers = 1;
+            options.spares = 0;
+            change(options);
+        })
+        .await;
+        Self { sandbox, mark }
+    }
+
+    /// Whether a protection of the report stands.
+    pub fn stands(&self, name: &str) -> bool {
+        let found = self.sandbox.report().protections.iter().find(|protection| protection.name == name);
+        matches!(found.expect(name).state, ProtectionState::Applied)
+    }
+
+    pub fn has_groups(&self) -> bool {
+        [names::MEMORY_CGROUP, names::CPU_CGROUP, names::PROCESSES_CGROUP].iter().all(|name| self.stands(name))
+    }
+
+    /// The processes of its worker: the one that was started, and the one within the jail.
+    pub fn processes(&self) -> Vec<u32> {
+        let is_mine = |pid: &u32| {
+            fs::read(format!("/proc/{pid}/cmdline"))
+                .is_ok_and(|line| line.split(|byte| *byte == 0).any(|word| word == self.mark.as_bytes()))
+        };
+        let all = fs::read_dir("/proc").unwrap().flatten();
+        let mut found: Vec<u32> =
+            all.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_mine).collect();
+        found.sort_unstable();
+        found
+    }
+
+    /// Processor time of them all.
+    pub fn cpu_time(&self) -> Duration {
+        let ticks = |pid: u32| {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+            let fields: Vec<u64> =
+                stat.rsplit_once(')')?.1.split_ascii_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
+            Some(fields[11] + fields[12])
+        };
+        // A hundredth of a second each, as far as user space is concerned.
+        Duration::from_millis(self.processes().into_iter().filter_map(ticks).sum::<u64>() * 10)
+    }
+}
+
+impl Watched {
+    /// Runs a call that passes the gate, and does `look` while it stands there.
+    pub async fn at_the_gate<T>(
+        &self,
+        call: Invocation,
+        look: impl AsyncFnOnce() -> T,
+    ) -> (Result<Value, ToolFailure>, T) {
+        let gate = Arc::new(Gate::default());
+        let mut run = pin!(self.sandbox.run(call, gate.clone(), CancellationToken::new()));
+        tokio::select! {
+            outcome = &mut run => panic!("it never came to the gate: {:?}", outcome.result),
+            () = gate.reached.notified() => {}
+        }
+        let seen = look().await;
+        gate.open.notify_one();
+        (run.await.result, seen)
+    }
+}
+
+pub const PASSES_THE_GATE: &str = "await context.api.getBreadcrumb('x');";
