@@ -37,6 +37,7 @@ pub async fn check(
         secrets: BTreeMap::new(),
         limits,
         isolation: Isolation::Call,
+        hrtime: false,
     };
     let checked = sandbox.run(invocation, Arc::new(NoWorld), CancellationToken::new());
     let failure = match tokio::time::timeout(PATIENCE, checked).await.map(|outcome| outcome.result) {

@@ -1,15 +1,14 @@
 //! The one shape in which a runner sees whatever runs tools.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use breadcrumb::{Breadcrumbs, Limits, ToolDefinition, ToolFailure, ToolRequest};
+use breadcrumb::{Breadcrumbs, ErrorCode, Limits, Profiles, ToolDefinition, ToolFailure, ToolRequest};
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::Chain;
+use crate::{Chain, Progress, Vault};
 
 /// One attempt to run one tool.
 #[derive(Clone)]
@@ -23,12 +22,17 @@ pub struct ToolCall {
     pub request: ToolRequest,
     /// Valid against the tool's input schema.
     pub input: Value,
-    /// Values of the tool's `required_secrets`, by name.
-    pub secrets: BTreeMap<String, String>,
+    /// The tool's `required_secrets`. Whatever the attempt gives back has been cleared of their values.
+    pub secrets: Arc<Vault>,
     /// The store, as the runner's agent in the tool's tenant.
     pub breadcrumbs: Arc<dyn Breadcrumbs>,
     /// The triggered tools that led to this call; marks what it writes.
     pub chain: Chain,
+    /// What the requests that the call writes are bound to as well.
+    pub profiles: Profiles,
+    pub progress: Arc<dyn Progress>,
+    /// When the request's `deadline_ms` has passed: requests that the call writes wait no longer.
+    pub deadline: Option<tokio::time::Instant>,
 }
 
 /// How an attempt ended. The output is not yet checked against the tool's output schema.
@@ -36,6 +40,28 @@ pub struct ToolOutput {
     pub result: Result<Value, ToolFailure>,
     /// Goes into the response's metadata (`console`, `http_status`, …).
     pub metadata: Map<String, Value>,
+}
+
+impl ToolOutput {
+    /// The same without the values of the call's secrets. A result may be large: not on a thread that others wait for.
+    pub(crate) async fn cleared(mut self, vault: Arc<Vault>) -> Self {
+        if vault.is_empty() {
+            return self;
+        }
+        let clear = move || {
+            let outward = vault.outward();
+            match &mut self.result {
+                Ok(output) => outward.json(output),
+                Err(failure) => outward.failure(failure),
+            }
+            outward.fields(&mut self.metadata);
+            self
+        };
+        tokio::task::spawn_blocking(clear).await.unwrap_or_else(|error| {
+            let message = format!("the output cannot be cleared of secrets: {error}");
+            Self { result: Err(ToolFailure::new(ErrorCode::ExecutionFailed, message)), metadata: Map::new() }
+        })
+    }
 }
 
 /// Runs tools of one kind.
@@ -52,6 +78,22 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Runs to the end, to the limit, or until cancelled (then the result is `Cancelled`), whichever comes first.
     async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput;
+
+    /// What the tool still waits for before it can be offered, each a sentence that says how to get it: a setting of
+    /// the operator, a program on this machine. Secrets are looked at by the runner.
+    fn waits_for(&self, _definition: &ToolDefinition) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The secrets without which the tool cannot run here.
+    fn required_secrets(&self, definition: &ToolDefinition) -> Vec<String> {
+        definition.required_secrets.clone()
+    }
+
+    /// Secrets that the call gets where they are there and granted, and without which the tool runs too.
+    fn optional_secrets(&self, _definition: &ToolDefinition) -> Vec<String> {
+        Vec::new()
+    }
 
     /// Forgets what was prepared for a tool that is gone or replaced.
     fn forget(&self, tool_id: Uuid, tool_version: i64);

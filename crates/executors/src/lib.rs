@@ -3,18 +3,27 @@
 //!
 //! It knows no queue and no lease: the runner decides what runs when, and writes the answers.
 
+mod allowance;
+pub mod builtin;
 mod chain;
 mod checking;
 pub mod egress;
 mod executor;
+mod progress;
 mod registry;
+mod requests;
 pub mod rest;
 mod sandboxed;
+pub mod trace;
+mod vault;
 mod world;
 
+pub use builtin::{BuiltinExecutor, NativeTool};
 pub use chain::Chain;
 pub use executor::{Executor, ToolCall, ToolOutput};
+pub use progress::{Progress, Unheard};
 pub use registry::Executors;
 pub use rest::RestExecutor;
 pub use sandboxed::SandboxExecutor;
+pub use vault::{HeldSecret, Unsearchable, Vault};
 pub use world::CallWorld;

@@ -89,12 +89,14 @@ impl Executor for SandboxExecutor {
                 agent_id: call.request.agent_id.map(|id| id.to_string()),
                 trigger_event: call.request.trigger_event,
             },
-            secrets: call.secrets,
+            secrets: call.secrets.shown(),
             limits: call.limits,
             isolation: code.isolation,
+            hrtime: call.definition.permissions.hrtime,
         };
         let outcome = self.sandbox.run(invocation, world, cancelled).await;
-        ToolOutput { result: outcome.result, metadata: console(&outcome.console, outcome.console_truncated) }
+        let metadata = console(&outcome.console, outcome.console_truncated);
+        ToolOutput { result: outcome.result, metadata }.cleared(call.secrets).await
     }
 
     fn forget(&self, tool_id: Uuid, tool_version: i64) {

@@ -7,24 +7,33 @@ use breadcrumb::{
     BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, NewBreadcrumb, Selector, StoreError,
     TextSearch, schema_names,
 };
+use opentelemetry::trace::SpanKind;
 use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::egress::{Egress, NetRules};
-use crate::{Chain, ToolCall};
+use crate::allowance::Allowance;
+use crate::egress::{Ask, Connections, Egress, NetRules};
+use crate::requests::Asker;
+use crate::vault::Redaction;
+use crate::{Progress, ToolCall, Vault, trace};
 
 /// The world of one call, under its tool's permissions. What it writes is attributed to the runner's agent.
 pub struct CallWorld {
     egress: Arc<Egress>,
     rules: NetRules,
+    connections: Connections,
     breadcrumbs: Arc<dyn Breadcrumbs>,
     tool: String,
+    tool_id: Uuid,
+    vault: Arc<Vault>,
     request_id: String,
     required_secrets: Vec<String>,
-    chain: Chain,
+    asker: Asker,
+    progress: Arc<dyn Progress>,
+    allowance: Allowance,
 }
 
 impl CallWorld {
@@ -33,43 +42,59 @@ impl CallWorld {
         Ok(Self {
             egress,
             rules: NetRules::read(&call.definition.permissions.net)?,
+            connections: Connections::default(),
             breadcrumbs: call.breadcrumbs.clone(),
             tool: call.definition.name.clone(),
+            tool_id: call.tool_id,
+            vault: call.secrets.clone(),
             request_id: call.request.request_id.clone(),
             required_secrets: call.definition.required_secrets.clone(),
-            chain: call.chain.clone(),
+            asker: Asker::of(call),
+            progress: call.progress.clone(),
+            allowance: Allowance::default(),
         })
     }
 
+    async fn get(&self, id: &str) -> Result<Value, OpError> {
+        let id = record_id("getBreadcrumb", id)?;
+        to_value(BreadcrumbView::from(self.breadcrumbs.get(id).await.map_err(|error| op_error(&error))?))
+    }
+
     async fn create(&self, record: Value) -> Result<Value, OpError> {
+        self.allowance.take(Some(&record))?;
+        let record = cleared(self.vault.outward(), record).await?;
         let mut record: NewBreadcrumb = read("createBreadcrumb", record)?;
-        refuse_response(record.schema_name.as_deref())?;
+        refuse_kept(record.schema_name.as_deref())?;
         if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
             let denied = |message| OpError::new("PermissionDenied", message);
-            self.chain.mark_request(&mut record.tags).map_err(denied)?;
-        } else if !self.chain.is_empty() {
-            self.chain.mark(&mut record.tags, 1);
+            self.asker.mark_request(&mut record).map_err(denied)?;
+        } else {
+            self.asker.mark(&mut record.tags, &[], 1);
         }
         let created = self.breadcrumbs.create(record, None).await.map_err(|error| op_error(&error))?;
         Ok(json!({"id": created.id, "version": created.version}))
     }
 
     async fn update(&self, id: &str, version: i64, changes: Value) -> Result<Value, OpError> {
+        self.allowance.take(Some(&changes))?;
+        let changes = cleared(self.vault.outward(), changes).await?;
         let id = record_id("updateBreadcrumb", id)?;
         let mut changes: BreadcrumbChanges = read("updateBreadcrumb", changes)?;
-        refuse_response(changes.schema_name.as_deref())?;
+        refuse_kept(changes.schema_name.as_deref())?;
         let record = self.breadcrumbs.get(id).await.map_err(|error| op_error(&error))?;
-        refuse_response(record.schema_name.as_deref())?;
-        if !self.chain.is_empty() {
-            self.chain.mark(changes.tags.get_or_insert(record.tags), version.saturating_add(1));
+        refuse_kept(record.schema_name.as_deref())?;
+        if self.asker.marks() {
+            let before = record.tags.clone();
+            self.asker.mark(changes.tags.get_or_insert(record.tags), &before, version.saturating_add(1));
         }
         let written = self.breadcrumbs.update(id, version, changes).await.map_err(|error| op_error(&error))?;
         to_value(BreadcrumbView::from(written))
     }
 
     async fn delete(&self, id: &str) -> Result<Value, OpError> {
+        self.allowance.take(None)?;
         let id = record_id("deleteBreadcrumb", id)?;
-        refuse_response(self.breadcrumbs.get(id).await.map_err(|error| op_error(&error))?.schema_name.as_deref())?;
+        refuse_kept(self.breadcrumbs.get(id).await.map_err(|error| op_error(&error))?.schema_name.as_deref())?;
         self.breadcrumbs.delete(id, None).await.map_err(|error| op_error(&error))?;
         Ok(json!({"id": id, "deleted": true}))
     }
@@ -106,6 +131,7 @@ impl CallWorld {
     }
 
     async fn secret(&self, wanted: &str, reason: &str) -> Result<Value, OpError> {
+        self.allowance.take_secret()?;
         let denied = || {
             let message = format!("the secret {wanted:?} is not among the tool's required_secrets");
             OpError::new("PermissionDenied", message)
@@ -126,31 +152,65 @@ impl CallWorld {
                 None => OpError::new("NotFound", format!("there is no secret {wanted:?}")),
             });
         };
-        let reason: String = reason.chars().take(500).collect();
-        let reason = format!("tool {}, request {}: {reason}", self.tool, self.request_id);
-        self.breadcrumbs.decrypt_secret(secret.id, &reason).await.map(Value::String).map_err(|error| op_error(&error))
+        // The audit log takes 1000 characters, and others may have made the request's id long.
+        let request_id: String = self.request_id.chars().take(300).collect();
+        let reason: String = reason.chars().take(400).collect();
+        let reason: String = format!("tool {}, request {request_id}: {reason}", self.tool).chars().take(1000).collect();
+        // For the audit, and for the grant, which may have ended. The tool gets what it was given when the call began: a
+        // value that was changed since is known to nobody who clears answers of it.
+        let decrypted = self.breadcrumbs.decrypt_secret(secret.id, &reason, Some(self.tool_id)).await;
+        decrypted.map_err(|error| op_error(&error))?;
+        let shown = self.vault.shown_as(&secret.name);
+        shown.map(Value::from).ok_or_else(|| OpError::new("NotFound", format!("the call began without {wanted:?}")))
     }
 }
 
 #[async_trait]
 impl sandbox::World for CallWorld {
     async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
-        self.egress.fetch(&self.rules, request, body).await
+        let ask = Ask { tool: &self.tool, rules: &self.rules, vault: &self.vault, connections: &self.connections };
+        self.egress.fetch(ask, request, body).await
     }
 
     async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
-        match call {
-            ApiCall::GetBreadcrumb { id } => {
-                let id = record_id("getBreadcrumb", &id)?;
-                to_value(BreadcrumbView::from(self.breadcrumbs.get(id).await.map_err(|error| op_error(&error))?))
-            }
+        trace::op(method(&call), SpanKind::Internal, Vec::new(), self.perform(call)).await
+    }
+
+    fn progress(&self, fraction: Option<f64>, message: &str) {
+        let message = self.vault.outward().text(message);
+        // One line for a person, and nothing that a terminal would obey.
+        let line: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+        self.progress.report(fraction, line.trim());
+    }
+}
+
+impl CallWorld {
+    async fn perform(&self, call: ApiCall) -> Result<Value, OpError> {
+        let answer = match call {
+            ApiCall::GetBreadcrumb { id } => self.get(&id).await,
             ApiCall::CreateBreadcrumb { record } => self.create(record).await,
             ApiCall::UpdateBreadcrumb { id, version, changes } => self.update(&id, version, changes).await,
             ApiCall::DeleteBreadcrumb { id } => self.delete(&id).await,
             ApiCall::SearchBreadcrumbs { query } => self.search(query).await,
             ApiCall::VectorSearch { query } => self.vector_search(query).await,
-            ApiCall::GetSecret { id, reason } => self.secret(&id, &reason).await,
-        }
+            // What the tool may have, as it is.
+            ApiCall::GetSecret { id, reason } => return self.secret(&id, &reason).await,
+        };
+        let inward = self.vault.inward();
+        cleared(inward, answer.map_err(|error| inward.refusal(error))?).await
+    }
+}
+
+/// The name of the method's span.
+fn method(call: &ApiCall) -> &'static str {
+    match call {
+        ApiCall::GetBreadcrumb { .. } => "api getBreadcrumb",
+        ApiCall::CreateBreadcrumb { .. } => "api createBreadcrumb",
+        ApiCall::UpdateBreadcrumb { .. } => "api updateBreadcrumb",
+        ApiCall::DeleteBreadcrumb { .. } => "api deleteBreadcrumb",
+        ApiCall::SearchBreadcrumbs { .. } => "api searchBreadcrumbs",
+        ApiCall::VectorSearch { .. } => "api vectorSearch",
+        ApiCall::GetSecret { .. } => "api getSecret",
     }
 }
 
@@ -190,13 +250,39 @@ fn with_tag(mut selector: Selector, tag: Option<String>) -> Selector {
     selector
 }
 
-/// A tool answers by returning; only a runner writes the record of it.
-fn refuse_response(schema_name: Option<&str>) -> Result<(), OpError> {
-    if schema_name == Some(schema_names::TOOL_RESPONSE) {
-        let message = "a tool cannot write, change or delete a tool.response.v1; what execute returns is the response";
-        return Err(OpError::new("PermissionDenied", message));
+/// The value may be large: it is read on a thread that nobody waits for.
+async fn cleared(redaction: &Arc<Redaction>, mut value: Value) -> Result<Value, OpError> {
+    if redaction.is_idle() {
+        return Ok(value);
     }
-    Ok(())
+    let redaction = redaction.clone();
+    let clear = move || {
+        redaction.json(&mut value);
+        value
+    };
+    let failed = |error| OpError::new("Unavailable", format!("a value cannot be cleared of secrets: {error}"));
+    tokio::task::spawn_blocking(clear).await.map_err(failed)
+}
+
+/// Records that the runner's agent answers for: what a tool wrote there would count as the runner's own word.
+fn refuse_kept(schema_name: Option<&str>) -> Result<(), OpError> {
+    let message = match schema_name {
+        Some(schema_names::TOOL_RESPONSE) => {
+            "a tool cannot write, change or delete a tool.response.v1; what execute returns is the response"
+        }
+        Some(schema_names::TOOL_PROGRESS) => {
+            "a tool cannot write, change or delete a tool.progress.v1; call context.progress(fraction, message)"
+        }
+        Some(schema_names::TOOL_CATALOG) => {
+            "a tool cannot write, change or delete a tool.catalog.v1; it follows the tools that there are"
+        }
+        // It is fired under the profiles that stand in it.
+        Some(schema_names::SCHEDULE) => {
+            "a tool cannot write, change or delete a schedule.v1; call schedule_task, or cancel_scheduled_task"
+        }
+        _ => return Ok(()),
+    };
+    Err(OpError::new("PermissionDenied", message))
 }
 
 fn record_id(method: &str, text: &str) -> Result<Uuid, OpError> {

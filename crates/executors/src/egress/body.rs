@@ -1,13 +1,16 @@
 //! Bodies in both directions, streamed and counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use futures::{StreamExt, TryStreamExt, stream};
 use sandbox::{BodyStream, OpError};
+use tokio::time::Instant;
 
-use super::type_error;
+use super::decoding::{Encoding, decoded};
+use super::{EgressOptions, type_error};
 
 /// A request's body: small ones whole, so that a redirect can send them again; large ones as they come.
 pub(super) enum RequestBody {
@@ -17,16 +20,60 @@ pub(super) enum RequestBody {
 
 impl RequestBody {
     /// Reads up to `replayable` bytes ahead; what is longer stays a stream.
-    pub async fn read(mut stream: BodyStream, replayable: usize) -> Result<Self, OpError> {
+    pub async fn read(mut stream: BodyStream, replayable: usize, held: &mut Held<'_>) -> Result<Self, OpError> {
         let mut start = BytesMut::new();
         while let Some(piece) = stream.next().await {
-            start.extend_from_slice(&piece?);
+            let piece = piece?;
+            held.take(piece.len())?;
+            start.extend_from_slice(&piece);
             if start.len() > replayable {
                 let rest = stream::once(async move { Ok(start.freeze()) }).chain(stream);
                 return Ok(Self::Streamed(rest.boxed()));
             }
         }
         Ok(Self::Whole(start.freeze()))
+    }
+
+    /// Reads all of it, or refuses what is larger than the limit.
+    pub async fn read_whole(mut stream: BodyStream, limit: u64, held: &mut Held<'_>) -> Result<Self, OpError> {
+        let mut whole = BytesMut::new();
+        while let Some(piece) = stream.next().await {
+            let piece = piece?;
+            held.take(piece.len())?;
+            whole.extend_from_slice(&piece);
+            if whole.len() as u64 > limit {
+                return Err(too_large("request body", limit));
+            }
+        }
+        Ok(Self::Whole(whole.freeze()))
+    }
+}
+
+/// What one fetch holds of the bytes that its call's fetches may hold at the same time; given back when it ends.
+pub(super) struct Held<'c> {
+    by_all: &'c AtomicUsize,
+    most: usize,
+    by_this: usize,
+}
+
+impl<'c> Held<'c> {
+    pub fn new(by_all: &'c AtomicUsize, most: usize) -> Self {
+        Self { by_all, most, by_this: 0 }
+    }
+
+    fn take(&mut self, bytes: usize) -> Result<(), OpError> {
+        self.by_this += bytes;
+        if self.by_all.fetch_add(bytes, Ordering::AcqRel) + bytes <= self.most {
+            return Ok(());
+        }
+        let message = format!("the request bodies that are under way at the same time are larger than {}", self.most);
+        Err(OpError::new("ResourceExhausted", format!("{message} bytes; await some of them first")))
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.by_all.fetch_sub(self.by_this, Ordering::AcqRel);
     }
 }
 
@@ -54,10 +101,38 @@ pub(super) fn outgoing(body: BodyStream, limit: u64, exceeded: TooLarge) -> reqw
     reqwest::Body::wrap_stream(counted)
 }
 
-/// An answer's body: decoded by the client, counted after decoding.
-pub(super) fn incoming(response: reqwest::Response, limit: u64) -> BodyStream {
+/// An answer's body: counted as it comes, decoded, counted again, and ended when nothing comes for too long.
+pub(super) async fn incoming(
+    response: reqwest::Response,
+    encoding: Encoding,
+    options: &EgressOptions,
+    ends: Instant,
+) -> Result<BodyStream, OpError> {
+    let limit = options.max_response_bytes;
     let pieces = response.bytes_stream().map_err(|error| type_error(super::exchange::sentence(&error)));
-    counted(pieces.boxed(), limit, "response body")
+    let encoded = counted(pieces.boxed(), limit, "response body");
+    let idle = options.idle_timeout;
+    let Ok(decoded) = tokio::time::timeout(idle, decoded(encoded, encoding)).await else {
+        return Err(silent(idle));
+    };
+    Ok(counted(timed(decoded?, idle, ends), limit, "response body"))
+}
+
+fn silent(idle: Duration) -> OpError {
+    type_error(format!("nothing of the response body came for {} s", idle.as_secs()))
+}
+
+/// Ends the body when a piece takes too long or the whole fetch does. The time in which nobody asks for a piece counts
+/// for the whole alone.
+fn timed(body: BodyStream, idle: Duration, ends: Instant) -> BodyStream {
+    stream::try_unfold(body, move |mut body| async move {
+        match tokio::time::timeout_at(ends.min(Instant::now() + idle), body.try_next()).await {
+            Ok(piece) => Ok(piece?.map(|piece| (piece, body))),
+            Err(_) if Instant::now() >= ends => Err(type_error("the fetch took longer than a fetch may take")),
+            Err(_) => Err(silent(idle)),
+        }
+    })
+    .boxed()
 }
 
 fn counted(body: BodyStream, limit: u64, what: &'static str) -> BodyStream {

@@ -2,16 +2,21 @@
 
 use std::error::Error;
 
+use breadcrumb::Host;
 use bytes::Bytes;
 use reqwest::header::{self, HeaderMap};
 use reqwest::{Method, StatusCode};
 use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
+use tokio::time::Instant;
 use url::{Position, Url};
 
 use super::body::{self, RequestBody, TooLarge};
-use super::host::Host;
-use super::resolver::NotDialled;
-use super::{Egress, NetRules, headers, type_error};
+use super::decoding::{self, Encoding};
+use super::judge::{NotDialled, Reach, judge};
+use super::target::{read_url, redirect_target};
+use super::{Ask, Egress, NetRules, headers, secrets, span, type_error};
+use crate::Vault;
+use crate::vault::Place;
 
 const MAX_REDIRECTS: usize = 10;
 
@@ -26,123 +31,209 @@ struct Next {
     streamed: bool,
 }
 
+/// Where the tool may go, and by which client.
+struct Admitted {
+    client: reqwest::Client,
+    host: Host,
+    port: u16,
+    /// Nobody on the way reads what is sent: https, or a host of the operator's own.
+    is_private: bool,
+}
+
+impl Admitted {
+    fn place(&self) -> Place<'_> {
+        Place { host: &self.host, port: self.port, is_private: self.is_private }
+    }
+}
+
 impl Egress {
-    /// Performs one fetch under the tool's rules. The refusals are `PermissionDenied`, what the fetch standard calls a
-    /// network error is a `TypeError`, a body past its limit `ResourceExhausted`.
+    /// Performs one fetch under its tool's rules. The refusals are `PermissionDenied`; what the fetch standard calls a
+    /// network error is a `TypeError`, and so is a time that ran out; what is larger than its limit is
+    /// `ResourceExhausted`. There is no fetch that a refusal or a failure lets through.
     pub async fn fetch(
         &self,
-        rules: &NetRules,
+        ask: Ask<'_>,
         request: FetchRequest,
         body: Option<BodyStream>,
+    ) -> Result<FetchResponse, OpError> {
+        self.fetch_following(ask, request, body, MAX_REDIRECTS).await
+    }
+
+    /// The same for a tool that follows fewer redirects than a fetch may.
+    pub async fn fetch_following(
+        &self,
+        ask: Ask<'_>,
+        request: FetchRequest,
+        body: Option<BodyStream>,
+        most_redirects: usize,
+    ) -> Result<FetchResponse, OpError> {
+        let (attributes, method) = (span::attributes(&request), span::method(&request));
+        span::within(attributes, method, self.within_time(ask, request, body, most_redirects)).await
+    }
+
+    async fn within_time(
+        &self,
+        ask: Ask<'_>,
+        request: FetchRequest,
+        body: Option<BodyStream>,
+        most_redirects: usize,
+    ) -> Result<FetchResponse, OpError> {
+        let ends = Instant::now() + self.options.total_timeout;
+        let late = |_| type_error(format!("the fetch took longer than {} s", self.options.total_timeout.as_secs()));
+        let answer =
+            tokio::time::timeout_at(ends, self.follow(ask, request, body, most_redirects.min(MAX_REDIRECTS), ends))
+                .await
+                .map_err(late);
+        // A client's error may quote what a server said.
+        answer.flatten().map_err(|error| ask.vault.inward().refusal(error))
+    }
+
+    async fn follow(
+        &self,
+        ask: Ask<'_>,
+        request: FetchRequest,
+        body: Option<BodyStream>,
+        most_redirects: usize,
+        ends: Instant,
     ) -> Result<FetchResponse, OpError> {
         let method = read_method(&request.method)?;
         if body.is_some() && matches!(method, Method::GET | Method::HEAD) {
             return Err(type_error(format!("a {method} request has no body")));
         }
-        let (url, headers) = (read_url(&request.url)?, headers::read(&request.headers)?);
+        let (url, mut headers) = (read_url(&request.url)?, headers::read(&request.headers, &self.options)?);
+        secrets::ask_for_the_whole(ask.vault, &mut headers);
         let mut next = Next { method, url, headers, replay: None, streamed: false };
         // Before the body is touched: nothing of a refused request is worth reading.
-        self.admit(rules, &next.url)?;
+        let mut admitted = self.admit(ask, &next.url)?;
+        secrets::fill(ask.vault, &admitted.place(), &next.method, &next.url, &next.headers, None)?;
 
+        let mut held = ask.connections.held(self.options.max_held_bytes);
         let mut sent = match body {
             None => None,
-            Some(stream) => Some(RequestBody::read(stream, self.options.max_replay_bytes).await?),
+            // What has a handle in it is filled as a whole.
+            Some(stream) if ask.vault.hides() => {
+                Some(RequestBody::read_whole(stream, self.options.max_request_bytes, &mut held).await?)
+            }
+            Some(stream) => Some(RequestBody::read(stream, self.options.max_replay_bytes, &mut held).await?),
         };
         let mut redirects = 0;
         loop {
-            let client = self.admit(rules, &next.url)?;
-            let response = self.send(client, &mut next, sent.take()).await?;
-            let Some(location) = redirect_target(&response, &next.url)? else {
-                return Ok(self.answer(response, redirects > 0));
+            let response = self.send(ask.vault, &admitted, &mut next, sent.take()).await?;
+            headers::check_answer(response.headers(), &self.options)?;
+            let status = response.status();
+            let is_redirect = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
+            if !is_redirect || request.redirect == Redirect::Manual {
+                return self.answer(ask, response, next.url, redirects > 0, ends).await;
+            }
+            let Some(target) = redirect_target(response.headers(), &next.url)? else {
+                return self.answer(ask, response, next.url, redirects > 0, ends).await;
             };
-            match request.redirect {
-                Redirect::Manual => return Ok(self.answer(response, redirects > 0)),
-                Redirect::Error => {
-                    return Err(type_error(format!(
-                        "{} redirects, and redirect is \"error\"",
-                        without_query(&next.url)
-                    )));
-                }
-                Redirect::Follow => {}
+            if request.redirect == Redirect::Error {
+                let from = without_query(&next.url);
+                return Err(type_error(format!("{from} redirects, and redirect is \"error\"")));
             }
             redirects += 1;
-            if redirects > MAX_REDIRECTS {
-                return Err(type_error(format!("more than {MAX_REDIRECTS} redirects")));
+            if redirects > most_redirects {
+                return Err(type_error(format!("more than {most_redirects} redirects")));
             }
-            sent = redirected(&mut next, response.status(), location)?.map(RequestBody::Whole);
+            admitted = self.admit(ask, &target)?;
+            ask.vault.refuse_carried(&target, &admitted.place())?;
+            sent = redirected(ask.vault, &mut next, status, target)?.map(RequestBody::Whole);
         }
     }
 
     /// The client for this URL, if the tool may go there. Asks no name server: that is done by the client's resolver,
     /// which checks the addresses.
-    fn admit(&self, rules: &NetRules, url: &Url) -> Result<&reqwest::Client, OpError> {
-        let host = Host::of(url).ok_or_else(|| type_error(format!("{url} has no host that can be looked up")))?;
-        let port = url.port_or_known_default().unwrap_or_default();
-        let denied = |message: String| OpError::new("PermissionDenied", message);
-        rules.check(&host, port).map_err(denied)?;
-        if self
-            .options
-            .allowed_private
-            .iter()
-            .any(|allowed| allowed.covers(&host) && allowed.port.is_none_or(|p| p == port))
-        {
-            return Ok(&self.private);
+    fn admit(&self, ask: Ask<'_>, url: &Url) -> Result<Admitted, OpError> {
+        let host = Host::of(url).ok_or_else(|| type_error("the URL has no host that can be looked up"))?;
+        let port = url.port_or_known_default().ok_or_else(|| type_error("the URL has no port"))?;
+        let mut named = self.options.allowed_private.iter().filter(|allowed| allowed.allows(ask.tool, &host, port));
+        // A tool that may go everywhere has listed no port that is not the web's; here the operator did.
+        let is_opened = *ask.rules == NetRules::EveryHost && named.clone().any(|allowed| allowed.entry.port.is_some());
+        let is_inside = named.next().is_some();
+        if !is_opened {
+            ask.rules.check(&host, port).map_err(|message| OpError::new("PermissionDenied", message))?;
         }
+        let reach = if is_inside { Reach::Inside } else { Reach::Public };
         if let Host::Address(address) = host
-            && let Some(purpose) = super::special_purpose(address)
+            && !is_inside
         {
-            return Err(denied(format!("{address} is a non-public address ({purpose})")));
+            judge(&host.to_string(), &[address], reach, self.options.interfaces.as_ref())
+                .map_err(|refused| not_dialled(&refused))?;
         }
-        Ok(&self.public)
+        let client = ask.connections.client(self, reach)?;
+        Ok(Admitted { client, host, port, is_private: is_inside || url.scheme() == "https" })
     }
 
     async fn send(
         &self,
-        client: &reqwest::Client,
+        vault: &Vault,
+        admitted: &Admitted,
         next: &mut Next,
         body: Option<RequestBody>,
     ) -> Result<reqwest::Response, OpError> {
         let limit = self.options.max_request_bytes;
         let exceeded = TooLarge::default();
-        let mut builder = client.request(next.method.clone(), next.url.clone()).headers(next.headers.clone());
-        (next.replay, next.streamed) = (None, false);
-        match body {
-            None => {}
-            Some(RequestBody::Whole(bytes)) if bytes.len() as u64 > limit => {
-                return Err(body::too_large("request body", limit));
-            }
-            Some(RequestBody::Whole(bytes)) => {
-                next.replay = Some(bytes.clone());
-                builder = builder.body(bytes);
-            }
-            Some(RequestBody::Streamed(stream)) => {
-                next.streamed = true;
-                builder = builder.body(body::outgoing(stream, limit, exceeded.clone()));
-            }
+        let (whole, streamed) = match body {
+            None => (None, None),
+            Some(RequestBody::Whole(bytes)) => (Some(bytes), None),
+            Some(RequestBody::Streamed(stream)) => (None, Some(stream)),
+        };
+        // As the tool wrote it: the next host is not the one that it is filled for now.
+        (next.replay, next.streamed) = (whole.clone(), streamed.is_some());
+        let filled = secrets::fill(vault, &admitted.place(), &next.method, &next.url, &next.headers, whole)?;
+        if filled.body.as_ref().is_some_and(|bytes| bytes.len() as u64 > limit) {
+            return Err(body::too_large("request body", limit));
         }
-        builder.send().await.map_err(|error| {
-            if exceeded.is_set() {
-                return body::too_large("request body", limit);
-            }
-            match refusal(&error) {
-                Some(refused @ NotDialled::NonPublic { .. }) => OpError::new("PermissionDenied", refused.to_string()),
-                Some(unresolved) => type_error(unresolved.to_string()),
-                None => type_error(format!("{} {}: {}", next.method, without_query(&next.url), sentence(&error))),
-            }
+        let mut builder = admitted
+            .client
+            .request(next.method.clone(), filled.url)
+            .headers(filled.headers)
+            .header(header::ACCEPT_ENCODING, decoding::ACCEPTED);
+        if let Some(bytes) = filled.body {
+            builder = builder.body(bytes);
+        } else if let Some(stream) = streamed {
+            builder = builder.body(body::outgoing(stream, limit, exceeded.clone()));
+        }
+        let failed = |what: &str| type_error(format!("{} {}: {what}", next.method, without_query(&next.url)));
+        let Ok(sent) = tokio::time::timeout(self.options.head_timeout, builder.send()).await else {
+            return Err(failed(&format!("no answer after {} s", self.options.head_timeout.as_secs())));
+        };
+        sent.map_err(|error| match refusal(&error) {
+            _ if exceeded.is_set() => body::too_large("request body", limit),
+            Some(refused) => not_dialled(&refused),
+            None => failed(&sentence(&error)),
         })
     }
 
-    fn answer(&self, response: reqwest::Response, redirected: bool) -> FetchResponse {
-        let mut url = response.url().clone();
-        url.set_fragment(None);
-        FetchResponse {
-            status: response.status().as_u16(),
-            status_text: response.status().canonical_reason().unwrap_or_default().to_owned(),
-            headers: headers::write(response.headers()),
+    async fn answer(
+        &self,
+        ask: Ask<'_>,
+        response: reqwest::Response,
+        url: Url,
+        redirected: bool,
+        ends: Instant,
+    ) -> Result<FetchResponse, OpError> {
+        let status = response.status();
+        if !(200..600).contains(&status.as_u16()) {
+            // Among them 101: there is no WebSocket here, and no other protocol that an answer could switch to.
+            return Err(type_error(format!("the server answered with the status {status}, which no fetch has")));
+        }
+        let encoding = Encoding::of(response.headers());
+        secrets::refuse_unreadable(ask.vault, response.headers(), encoding == Encoding::Unknown)?;
+        let mut headers = headers::write(response.headers());
+        if encoding.is_decoded() {
+            headers.retain(|(name, _)| name != "content-encoding" && name != "content-length");
+        }
+        let answer = FetchResponse {
+            status: status.as_u16(),
+            status_text: status.canonical_reason().unwrap_or_default().to_owned(),
+            headers,
             url: url.into(),
             redirected,
-            body: body::incoming(response, self.options.max_response_bytes),
-        }
+            body: body::incoming(response, encoding, &self.options, ends).await?,
+        };
+        Ok(secrets::clear(ask.vault, answer))
     }
 }
 
@@ -160,40 +251,8 @@ fn read_method(text: &str) -> Result<Method, OpError> {
     Method::from_bytes(text.as_bytes()).map_err(|_| type_error(format!("{text:?} is no HTTP method")))
 }
 
-fn read_url(text: &str) -> Result<Url, OpError> {
-    let url = Url::parse(text).map_err(|error| type_error(format!("{text:?} is no absolute URL: {error}")))?;
-    canonical(url)
-}
-
-/// The URL with its host in the one spelling that is checked, looked up and dialled.
-fn canonical(mut url: Url) -> Result<Url, OpError> {
-    if !matches!(url.scheme(), "http" | "https") {
-        return Err(type_error(format!("the scheme {:?} cannot be fetched; use http or https", url.scheme())));
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(type_error("a URL with a user name or password cannot be fetched; use the Authorization header"));
-    }
-    let host = Host::of(&url).ok_or_else(|| type_error("the URL's host is no host name"))?;
-    url.set_host(Some(&host.to_string())).map_err(|error| type_error(format!("the URL's host: {error}")))?;
-    url.set_fragment(None);
-    Ok(url)
-}
-
-/// The target, if the answer is a redirect that names one.
-fn redirect_target(response: &reqwest::Response, from: &Url) -> Result<Option<Url>, OpError> {
-    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-        return Ok(None);
-    }
-    let Some(location) = response.headers().get(header::LOCATION) else {
-        return Ok(None);
-    };
-    let location = String::from_utf8_lossy(location.as_bytes());
-    let target = from.join(&location).map_err(|error| type_error(format!("redirect to {location:?}: {error}")))?;
-    canonical(target).map(Some)
-}
-
 /// Turns the request into the one that follows the redirect; gives the body to send again.
-fn redirected(next: &mut Next, status: StatusCode, target: Url) -> Result<Option<Bytes>, OpError> {
+fn redirected(vault: &Vault, next: &mut Next, status: StatusCode, target: Url) -> Result<Option<Bytes>, OpError> {
     let becomes_get = match status.as_u16() {
         303 => !matches!(next.method, Method::GET | Method::HEAD),
         301 | 302 => next.method == Method::POST,
@@ -207,10 +266,15 @@ fn redirected(next: &mut Next, status: StatusCode, target: Url) -> Result<Option
         return Err(type_error("a redirect asks for the request's body again, and it was too long to keep"));
     }
     if target.origin() != next.url.origin() {
-        headers::drop_credentials(&mut next.headers);
+        headers::keep_what_names_nobody(&mut next.headers);
+        secrets::keep_from_another_origin(vault, &target, &mut next.headers, next.replay.as_ref())?;
     }
     next.url = target;
     Ok(next.replay.clone())
+}
+
+fn not_dialled(why: &NotDialled) -> OpError {
+    if why.is_refusal() { OpError::new("PermissionDenied", why.to_string()) } else { type_error(why.to_string()) }
 }
 
 fn refusal(error: &reqwest::Error) -> Option<NotDialled> {

@@ -3,7 +3,7 @@
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use sandbox::OpError;
 
-use super::type_error;
+use super::{EgressOptions, type_error};
 
 /// Set by the gate or by the connection, never by a tool.
 fn is_forbidden(name: &HeaderName) -> bool {
@@ -25,7 +25,9 @@ fn is_forbidden(name: &HeaderName) -> bool {
 }
 
 /// A tool's header fields; the forbidden ones are left out, as the fetch standard does.
-pub(super) fn read(fields: &[(String, String)]) -> Result<HeaderMap, OpError> {
+pub(super) fn read(fields: &[(String, String)], options: &EgressOptions) -> Result<HeaderMap, OpError> {
+    let bytes = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
+    check_size("request", fields.len(), bytes, options)?;
     let mut headers = HeaderMap::with_capacity(fields.len());
     for (name, value) in fields {
         let name =
@@ -42,6 +44,21 @@ pub(super) fn read(fields: &[(String, String)]) -> Result<HeaderMap, OpError> {
     Ok(headers)
 }
 
+/// Whether an answer's header fields are within their limits.
+pub(super) fn check_answer(headers: &HeaderMap, options: &EgressOptions) -> Result<(), OpError> {
+    let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    check_size("response", headers.len(), bytes, options)
+}
+
+fn check_size(what: &str, fields: usize, bytes: usize, options: &EgressOptions) -> Result<(), OpError> {
+    let (most_fields, most_bytes) = (options.max_header_fields, options.max_header_bytes);
+    if fields > most_fields || bytes > most_bytes {
+        let message = format!("the {what} has more than {most_fields} header fields or {most_bytes} bytes of them");
+        return Err(OpError::new("ResourceExhausted", message));
+    }
+    Ok(())
+}
+
 /// An answer's header fields, as Latin-1 text.
 pub(super) fn write(headers: &HeaderMap) -> Vec<(String, String)> {
     headers
@@ -52,9 +69,26 @@ pub(super) fn write(headers: &HeaderMap) -> Vec<(String, String)> {
         .collect()
 }
 
-/// What must not follow a redirect to another origin.
-pub(super) fn drop_credentials(headers: &mut HeaderMap) {
-    for name in [header::AUTHORIZATION, header::COOKIE] {
+/// Takes away what must not follow a redirect to another origin: everything but the fields that say what is wanted and
+/// what is sent. A key may stand in a field of any name.
+pub(super) fn keep_what_names_nobody(headers: &mut HeaderMap) {
+    const KEPT: &[HeaderName] = &[
+        header::ACCEPT,
+        header::ACCEPT_LANGUAGE,
+        header::CACHE_CONTROL,
+        header::CONTENT_ENCODING,
+        header::CONTENT_LANGUAGE,
+        header::CONTENT_TYPE,
+        header::IF_MATCH,
+        header::IF_MODIFIED_SINCE,
+        header::IF_NONE_MATCH,
+        header::IF_RANGE,
+        header::IF_UNMODIFIED_SINCE,
+        header::RANGE,
+        header::USER_AGENT,
+    ];
+    let gone: Vec<HeaderName> = headers.keys().filter(|name| !KEPT.contains(name)).cloned().collect();
+    for name in gone {
         headers.remove(name);
     }
 }

@@ -1,39 +1,64 @@
 //! The one gate through which tools reach the network. It reads the tool's permission before it asks for a name,
 //! checks every address before it is dialled, and follows redirects itself, so that each goes through the same gate.
 
-mod address;
 mod body;
+mod connections;
+mod decoding;
 mod exchange;
 mod headers;
-mod host;
+mod interfaces;
+mod judge;
+mod private_host;
 mod resolver;
 mod rules;
+mod secrets;
+mod span;
+mod target;
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustls::pki_types::CertificateDer;
 use sandbox::OpError;
 
-pub use address::special_purpose;
-pub use host::{Host, HostEntry};
+use crate::Vault;
+
+pub use connections::Connections;
+pub use interfaces::{Interfaces, SystemInterfaces};
+pub use private_host::{PrivateHost, PrivateHostError};
 pub use resolver::{Resolver, SystemResolver};
 pub use rules::NetRules;
 
-use resolver::CheckedResolver;
-
 #[derive(Debug, Clone)]
 pub struct EgressOptions {
-    /// Hosts that may resolve to non-public addresses; without a port on any port. It opens no door by itself: the
-    /// tool's `permissions.net` must list the host too.
-    pub allowed_private: Vec<HostEntry>,
+    /// Hosts that may have non-public addresses. Default: none.
+    pub allowed_private: Vec<PrivateHost>,
     /// Bytes of a request's body. Default 10 MiB.
     pub max_request_bytes: u64,
-    /// Bytes of an answer's body, decoded. Default 10 MiB.
+    /// Bytes of an answer's body, as it comes and decoded. Default 10 MiB.
     pub max_response_bytes: u64,
     /// Bytes of a request's body that are kept for a redirect that asks for it again. Default 1 MiB.
     pub max_replay_bytes: usize,
-    /// Default 10 seconds.
+    /// Bytes of request bodies that are kept for one call's fetches at the same time. Default 32 MiB.
+    pub max_held_bytes: usize,
+    /// Bytes of all header fields of a request or an answer, names and values. Default 64 KiB.
+    pub max_header_bytes: usize,
+    /// Header fields of a request or an answer. Default 128.
+    pub max_header_fields: usize,
+    /// To ask for a name. Default 5 seconds.
+    pub lookup_timeout: Duration,
+    /// From the name to a connection that can be written to, TLS included. Default 10 seconds.
     pub connect_timeout: Duration,
+    /// From the start of a request to the head of its answer. Default 2 minutes: services that think take long.
+    pub head_timeout: Duration,
+    /// From one piece of an answer's body to the next. Default 1 minute.
+    pub idle_timeout: Duration,
+    /// A whole fetch, redirects and bodies included. Default 15 minutes, the most that a call may take.
+    pub total_timeout: Duration,
+    /// Certificate authorities (DER) beside the machine's own.
+    pub more_authorities: Vec<CertificateDer<'static>>,
+    /// Whose addresses are refused as the runner's own. Default: the system's.
+    pub interfaces: Arc<dyn Interfaces>,
 }
 
 impl Default for EgressOptions {
@@ -43,9 +68,29 @@ impl Default for EgressOptions {
             max_request_bytes: 10 * 1024 * 1024,
             max_response_bytes: 10 * 1024 * 1024,
             max_replay_bytes: 1024 * 1024,
+            max_held_bytes: 32 * 1024 * 1024,
+            max_header_bytes: 64 * 1024,
+            max_header_fields: 128,
+            lookup_timeout: Duration::from_secs(5),
             connect_timeout: Duration::from_secs(10),
+            head_timeout: Duration::from_mins(2),
+            idle_timeout: Duration::from_mins(1),
+            total_timeout: Duration::from_millis(breadcrumb::MAX_TIMEOUT_MS),
+            more_authorities: Vec::new(),
+            interfaces: Arc::new(SystemInterfaces),
         }
     }
+}
+
+/// Who asks: one call of one tool.
+#[derive(Clone, Copy)]
+pub struct Ask<'a> {
+    /// The tool's name, as operators name it in [`PrivateHost`].
+    pub tool: &'a str,
+    pub rules: &'a NetRules,
+    pub vault: &'a Vault,
+    /// Of this call alone.
+    pub connections: &'a Connections,
 }
 
 /// The gate could not be built.
@@ -53,18 +98,15 @@ impl Default for EgressOptions {
 pub enum EgressError {
     #[error("the machine's name service cannot be used: {0}")]
     Resolver(String),
-    #[error("the HTTP client cannot be built: {0}")]
-    Client(#[from] reqwest::Error),
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
 }
 
-/// The gate. One for a process: it keeps connections open between calls.
+/// The gate. One for a process. It keeps nothing between calls: what a call opens ends with its [`Connections`].
 pub struct Egress {
     options: EgressOptions,
-    /// Refuses every non-public address.
-    public: reqwest::Client,
-    /// For the operator's allowed hosts alone. A client of its own, so that a connection to the inside is never found
-    /// in the pool of the other.
-    private: reqwest::Client,
+    resolver: Arc<dyn Resolver>,
+    tls: rustls::ClientConfig,
 }
 
 impl Egress {
@@ -76,27 +118,8 @@ impl Egress {
 
     /// A gate that asks this resolver. Its answers are checked like any.
     pub fn with_resolver(options: EgressOptions, resolver: &Arc<dyn Resolver>) -> Result<Self, EgressError> {
-        let client = |admits_private| {
-            let build = |builder: reqwest::ClientBuilder| {
-                builder
-                    .dns_resolver(Arc::new(CheckedResolver { resolver: resolver.clone(), admits_private }))
-                    .no_proxy()
-                    .redirect(reqwest::redirect::Policy::none())
-                    .referer(false)
-                    .connect_timeout(options.connect_timeout)
-                    .pool_idle_timeout(Duration::from_secs(30))
-                    .pool_max_idle_per_host(8)
-                    .user_agent(concat!("rcrt/", env!("CARGO_PKG_VERSION")))
-                    .build()
-            };
-            build(reqwest::Client::builder()).or_else(|error| {
-                // A machine without certificate authorities still has http, and https fails with the reason.
-                tracing::warn!(%error, "no certificate authorities were found; tools cannot use https");
-                build(reqwest::Client::builder().tls_certs_only([]))
-            })
-        };
-        let (public, private) = (client(false)?, client(true)?);
-        Ok(Self { options, public, private })
+        let tls = connections::tls(&options)?;
+        Ok(Self { options, resolver: resolver.clone(), tls })
     }
 }
 

@@ -1,8 +1,6 @@
 //! Where one tool may go: its `permissions.net`, read once.
 
-use breadcrumb::NetPermission;
-
-use super::host::{Host, HostEntry, is_web_port};
+use breadcrumb::{Host, HostEntry, HostError, NetPermission, is_web_port};
 
 /// What `permissions.net` admits.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,9 +17,13 @@ impl NetRules {
         Ok(match permission {
             NetPermission::None => Self::Nothing,
             NetPermission::All => Self::EveryHost,
-            NetPermission::Listed(entries) => {
-                Self::Listed(entries.iter().map(|entry| HostEntry::parse(entry)).collect::<Result<_, _>>()?)
-            }
+            NetPermission::Listed(entries) => Self::Listed(
+                entries
+                    .iter()
+                    .map(|entry| HostEntry::parse(entry))
+                    .collect::<Result<_, _>>()
+                    .map_err(|error: HostError| error.to_string())?,
+            ),
         })
     }
 

@@ -9,7 +9,7 @@ use url::Url;
 
 use super::settings::{Auth, Method, Settings};
 use crate::ToolCall;
-use crate::egress::{Egress, NetRules};
+use crate::egress::{Ask, Connections, Egress, NetRules};
 
 /// How much of a refusal's body its failure quotes, in bytes.
 const EXCERPT: usize = 2048;
@@ -44,10 +44,12 @@ pub(super) async fn perform(
 
     let (host, port) = settings.url.host();
     let rules = NetRules::only(host.clone(), port);
+    let ask =
+        Ask { tool: &call.definition.name, rules: &rules, vault: &call.secrets, connections: &Connections::default() };
     let request =
         FetchRequest { method: settings.method.as_str().into(), url: url.into(), headers, redirect: Redirect::Follow };
     let body = body.map(|bytes| -> BodyStream { stream::iter([Ok(bytes)]).boxed() });
-    let response = egress.fetch(&rules, request, body).await.map_err(failure)?;
+    let response = egress.fetch(ask, request, body).await.map_err(failure)?;
     metadata.insert("http_status".into(), response.status.into());
     if (200..300).contains(&response.status) {
         answer(response, settings.method).await
@@ -58,13 +60,13 @@ pub(super) async fn perform(
 
 fn authorization(settings: &Settings, call: &ToolCall) -> Result<Option<(String, String)>, ToolFailure> {
     let Some(auth) = &settings.auth else { return Ok(None) };
-    let Some(secret) = call.secrets.get(auth.secret()) else {
+    let Some(handle) = call.secrets.handle(auth.secret()) else {
         let message = format!("the secret {:?} is not there", auth.secret());
         return Err(ToolFailure::new(ErrorCode::ExecutionFailed, message));
     };
     Ok(Some(match auth {
-        Auth::Bearer { .. } => ("authorization".into(), format!("Bearer {secret}")),
-        Auth::ApiKey { header, .. } => (header.clone(), secret.clone()),
+        Auth::Bearer { .. } => ("authorization".into(), format!("Bearer {handle}")),
+        Auth::ApiKey { header, .. } => (header.clone(), handle.to_owned()),
     }))
 }
 

@@ -57,7 +57,7 @@ impl Executor for RestExecutor {
                 Err(ToolFailure::new(ErrorCode::Timeout, message))
             }
         };
-        ToolOutput { result, metadata }
+        ToolOutput { result, metadata }.cleared(call.secrets).await
     }
 
     fn forget(&self, _tool_id: Uuid, _tool_version: i64) {}

@@ -9,7 +9,7 @@ use executors::egress::NetRules;
 use futures::{StreamExt, TryStreamExt, stream};
 use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError};
 
-use crate::network::{LOOPBACK, Network, get, listed, serve, text};
+use test_servers::network::{LOOPBACK, Network, get, listed, serve, text};
 
 fn name_of(result: Result<FetchResponse, OpError>) -> String {
     result.map(|answer| answer.status).unwrap_err().name
@@ -74,6 +74,21 @@ async fn literal_addresses_are_checked_too() {
         );
     }
     assert!(network.names.asked().is_empty());
+}
+
+#[tokio::test]
+async fn who_may_go_everywhere_may_go_to_the_port_that_the_operator_named() {
+    let port = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;
+    let url = format!("http://api.test:{port}/");
+    let network = Network::new().inside(&format!("api.test:{port}"));
+    let answer = network.gate().fetch(&NetRules::EveryHost, get(url.clone()), None).await.unwrap();
+    assert_eq!(text(answer).await.unwrap(), "inside");
+    // A host without a port opens no further port, and a list stays a list.
+    let network = Network::new().inside("api.test");
+    assert_eq!(name_of(network.gate().fetch(&NetRules::EveryHost, get(url.clone()), None).await), "PermissionDenied");
+    let network = Network::new().inside(&format!("api.test:{port}"));
+    let other = listed(&["other.test".into()]);
+    assert_eq!(name_of(network.gate().fetch(&other, get(url), None).await), "PermissionDenied");
 }
 
 #[tokio::test]

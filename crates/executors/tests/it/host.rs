@@ -1,5 +1,7 @@
-use breadcrumb::NetPermission;
-use executors::egress::{Host, HostEntry, NetRules};
+//! Which hosts and ports a permission admits, and which private ones an operator allows.
+
+use breadcrumb::{Host, HostEntry, NetPermission};
+use executors::egress::{NetRules, PrivateHost};
 use proptest::prelude::*;
 
 fn listed(entries: &[&str]) -> NetRules {
@@ -8,61 +10,6 @@ fn listed(entries: &[&str]) -> NetRules {
 
 fn host(text: &str) -> Host {
     Host::parse(text).unwrap()
-}
-
-#[test]
-fn one_host_has_one_spelling() {
-    for spelling in ["example.com", "EXAMPLE.com", "example.com.", "ex%61mple.com", "ｅｘａｍｐｌｅ.com"] {
-        assert_eq!(host(spelling), Host::Name("example.com".into()), "{spelling}");
-    }
-    for spelling in ["127.0.0.1", "127.1", "2130706433", "0x7f.0.0.1", "0177.0.0.1", "127.0.0.1."] {
-        assert_eq!(host(spelling), Host::Address([127, 0, 0, 1].into()), "{spelling}");
-    }
-    assert_eq!(host("[::0:1]"), host("[::1]"));
-    assert_eq!(host("bücher.example").to_string(), "xn--bcher-kva.example");
-}
-
-#[test]
-fn entries_read_host_and_port() {
-    for (text, written) in [
-        ("API.example.com", "api.example.com"),
-        ("api.example.com:8443", "api.example.com:8443"),
-        ("10.0.0.7", "10.0.0.7"),
-        ("10.0.0.7:80", "10.0.0.7:80"),
-        ("*.Example.com", "*.example.com"),
-        ("*.example.com:8443", "*.example.com:8443"),
-        ("::1", "[::1]"),
-        ("[::1]", "[::1]"),
-        ("[::1]:8080", "[::1]:8080"),
-    ] {
-        assert_eq!(HostEntry::parse(text).unwrap().to_string(), written);
-    }
-    for text in [
-        "",
-        ".",
-        "a..b",
-        "*",
-        "*.com",
-        "*.10.0.0.7",
-        "a.*.com",
-        "*.*.example.com",
-        "https://example.com",
-        "example.com/path",
-        "user@example.com",
-        "a b",
-        "example.com:",
-        "example.com:0",
-        "example.com:70000",
-        "example.com:+80",
-        "example.com:x",
-        "a:1:2",
-        "[::1",
-        "a%2fb",
-        "a?b",
-        "a#b",
-    ] {
-        assert!(HostEntry::parse(text).is_err(), "{text:?}");
-    }
 }
 
 #[test]
@@ -90,17 +37,54 @@ fn a_listed_host_opens_the_web_ports_and_a_listed_port_only_itself() {
     assert!(all.check(&host("example.com"), 22).is_err());
 }
 
-proptest! {
-    #[test]
-    fn parsing_never_fails_badly_and_is_stable(text in ".{0,40}") {
-        if let Some(host) = Host::parse(&text) {
-            prop_assert_eq!(Host::parse(&host.to_string()), Some(host));
-        }
-        if let Ok(entry) = HostEntry::parse(&text) {
-            prop_assert_eq!(HostEntry::parse(&entry.to_string()), Ok(entry));
-        }
+#[test]
+fn an_operators_host_is_for_every_tool_or_for_one() {
+    for (text, tool, url_host, port, allowed) in [
+        ("10.0.0.7", "any", "10.0.0.7", 9, true),
+        ("10.0.0.7", "any", "10.0.0.8", 9, false),
+        ("10.0.0.7:80", "any", "10.0.0.7", 81, false),
+        ("ollama=localhost:11434", "ollama", "localhost", 11434, true),
+        ("ollama=localhost:11434", "ollama2", "localhost", 11434, false),
+        ("ollama=localhost:11434", "OLLAMA", "localhost", 11434, false),
+        ("ollama=localhost:11434", "ollama", "localhost", 11435, false),
+        ("ollama=127.0.0.1", "ollama", "localhost", 80, false),
+        ("my.tool-2=[::1]:8080", "my.tool-2", "[::1]", 8080, true),
+        ("db=*.corp.internal", "db", "a.corp.internal", 5432, true),
+        ("db=*.corp.internal", "db", "corp.internal", 5432, false),
+    ] {
+        let entry: PrivateHost = text.parse().unwrap();
+        assert_eq!(entry.to_string(), text);
+        assert_eq!(entry.allows(tool, &host(url_host), port), allowed, "{text} for {tool} at {url_host}:{port}");
     }
+    for text in ["", "=localhost", "a b=localhost", "a=", "a=b=c", "tool=http://localhost", "tool=localhost:0"] {
+        assert!(text.parse::<PrivateHost>().is_err(), "{text:?}");
+    }
+}
 
+#[test]
+fn a_tool_may_ask_for_what_its_operator_allowed_and_for_no_more() {
+    for (allowed, tool, asked, fits) in [
+        ("db.internal", "any", "db.internal", true),
+        ("db.internal", "any", "db.internal:5432", true),
+        ("db.internal:5432", "any", "db.internal", false),
+        ("db.internal", "any", "*.db.internal", false),
+        ("*.internal.corp", "any", "db.internal.corp", true),
+        ("*.internal.corp", "any", "*.db.internal.corp", true),
+        ("*.internal.corp", "any", "*.internal.corp", true),
+        ("*.internal.corp", "any", "internal.corp", false),
+        ("a=db.internal", "a", "db.internal", true),
+        ("a=db.internal", "b", "db.internal", false),
+    ] {
+        let allowed: PrivateHost = allowed.parse().unwrap();
+        assert_eq!(
+            allowed.allows_entry(tool, &HostEntry::parse(asked).unwrap()),
+            fits,
+            "{allowed} for {tool}: {asked}"
+        );
+    }
+}
+
+proptest! {
     #[test]
     fn only_the_listed_host_is_admitted(a in "[a-z]{1,8}\\.[a-z]{2,4}", b in "[a-z]{1,8}\\.[a-z]{2,4}", port in 1_u16..) {
         let rules = listed(&[&a]);

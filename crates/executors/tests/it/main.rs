@@ -3,12 +3,15 @@
 // Tests say values in place and hold little state.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, clippy::unnecessary_wraps, clippy::large_futures)]
 
-mod address;
 mod chain;
 mod gate;
 mod host;
-mod network;
+mod lies;
+mod own;
+mod proxies;
 mod redirects;
+mod resolver;
 mod rest;
-mod tenant;
+mod secure;
+mod vault;
 mod world;

@@ -7,7 +7,8 @@ use axum::routing::any;
 use futures::{StreamExt, stream};
 use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 
-use crate::network::{LOOPBACK, Network, get, listed, serve, text};
+use test_servers::network::{LOOPBACK, Network, get, listed, serve, text};
+use test_servers::raw;
 
 /// `/to/<status>` redirects to the state's URL; everything else tells how it was asked.
 fn server(target: String) -> Router {
@@ -80,6 +81,43 @@ async fn a_body_too_long_to_keep_is_not_sent_again() {
 }
 
 #[tokio::test]
+async fn a_redirect_that_names_two_places_or_no_text_is_an_error() {
+    for (fields, why) in [
+        ("location: /a\r\nlocation: /b", "more than one place"),
+        ("location: /\u{e9}\u{ff}x", "no text"),
+        ("location: /a\tb", "characters that no URL has"),
+    ] {
+        let latin: Vec<u8> = fields.chars().map(|c| c as u8).collect();
+        let answer = [b"HTTP/1.1 302 Found\r\ncontent-length: 0\r\n", latin.as_slice(), b"\r\n\r\n"].concat();
+        let port = raw::says(answer).await;
+        let network = Network::new().inside(&format!("api.test:{port}"));
+        let rules = listed(&[format!("api.test:{port}")]);
+        let error = failed(network.gate().fetch(&rules, get(format!("http://api.test:{port}/")), None).await);
+        assert!(error.name == "TypeError" && error.message.contains(why), "{fields:?}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn another_origin_learns_nothing_of_who_asks() {
+    let echo = any(|headers: HeaderMap| async move {
+        let names: Vec<&str> = headers.keys().map(axum::http::HeaderName::as_str).collect();
+        names.join(" ")
+    });
+    let other = serve(Router::new().route("/", echo)).await;
+    let port = serve(server(format!("http://api.test:{other}/"))).await;
+    let network = Network::new().inside("api.test");
+    let rules = listed(&[format!("api.test:{port}"), format!("api.test:{other}")]);
+    let names = ["Authorization", "Cookie", "X-API-Key", "Private-Token", "Referer", "Origin", "X-Anything", "Accept"];
+    let headers = names.map(|name| (name.to_owned(), "value".to_owned())).into();
+    // Another port is another origin.
+    let request = FetchRequest { headers, ..get(format!("http://api.test:{port}/to/302")) };
+    let seen = text(network.gate().fetch(&rules, request, None).await.unwrap()).await.unwrap();
+    let mut seen: Vec<&str> = seen.split(' ').collect();
+    seen.sort_unstable();
+    assert_eq!(seen, ["accept", "accept-encoding", "host", "user-agent"]);
+}
+
+#[tokio::test]
 async fn credentials_stay_with_their_origin() {
     let other = serve(server(String::new())).await;
     let port = serve(server(format!("http://other.test:{other}/end"))).await;
@@ -100,6 +138,36 @@ async fn every_hop_passes_the_same_gate() {
         ("file:///etc/passwd", "TypeError"),
         ("http://user:secret@api.test/", "TypeError"),
         ("http://[bad/", "TypeError"),
+        // What a careless reader takes for a path, another host, or no URL at all.
+        ("//elsewhere.test/", "PermissionDenied"),
+        ("///elsewhere.test/", "TypeError"),
+        ("http://api.test@elsewhere.test/", "TypeError"),
+        ("http://api.test:80@elsewhere.test/", "TypeError"),
+        ("http://elsewhere.test#@api.test/", "PermissionDenied"),
+        ("http://elsewhere.test?@api.test/", "PermissionDenied"),
+        ("http://api.test.elsewhere.test/", "PermissionDenied"),
+        ("HTTP://ELSEWHERE.test./", "PermissionDenied"),
+        ("http://0x7f.1/", "PermissionDenied"),
+        ("http://2130706433/", "PermissionDenied"),
+        ("http://017700000001/", "PermissionDenied"),
+        ("http://127.1:80/", "PermissionDenied"),
+        ("http://[::ffff:127.0.0.1]/", "PermissionDenied"),
+        ("http://[fe80::1%25eth0]/", "TypeError"),
+        ("http://%31%32%37.0.0.1/", "PermissionDenied"),
+        ("http://api.test:8080/", "PermissionDenied"),
+        ("http://api.test:0/", "TypeError"),
+        ("http://api.test:65536/", "TypeError"),
+        ("\\\\elsewhere.test\\", "TypeError"),
+        ("/\\elsewhere.test/", "TypeError"),
+        ("http:\\\\elsewhere.test/", "TypeError"),
+        ("ht\ttp://elsewhere.test/", "TypeError"),
+        ("data:text/plain,hello", "TypeError"),
+        ("javascript:alert(1)", "TypeError"),
+        ("blob:http://api.test/1", "TypeError"),
+        ("ftp://api.test/", "TypeError"),
+        ("ws://api.test/", "TypeError"),
+        ("gopher://127.0.0.1:6379/_x", "TypeError"),
+        ("about:blank", "TypeError"),
     ] {
         let port = serve(server(target.into())).await;
         let network = Network::new().inside(&format!("api.test:{port}"));
@@ -115,6 +183,22 @@ async fn every_hop_passes_the_same_gate() {
         let error = failed(network.gate().fetch(&listed(&entries), get(url), None).await);
         assert_eq!(error.name, name, "{target}: {error}");
         assert!(!network.names.asked().contains(&"elsewhere.test".to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn a_target_without_an_authority_stays_with_its_host() {
+    for target in ["http:elsewhere.test", "http:/elsewhere.test/", "?http://elsewhere.test/", "./@elsewhere.test"] {
+        let port = serve(server(target.into())).await;
+        let network = Network::new().inside(&format!("api.test:{port}"));
+        // The query's target is the redirect itself, with another query.
+        let url = format!("http://api.test:{port}/to/302");
+        let answer = network.gate().fetch(&listed(&[format!("api.test:{port}")]), get(url), None).await;
+        match answer {
+            Ok(answer) => assert!(answer.url.starts_with(&format!("http://api.test:{port}/")), "{}", answer.url),
+            Err(error) => assert_eq!(error.message, "more than 10 redirects", "{target}"),
+        }
+        assert_eq!(network.names.asked().iter().filter(|name| *name != "api.test").count(), 0);
     }
 }
 

@@ -6,13 +6,13 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use breadcrumb::{ErrorCode, ToolFailure};
-use executors::{Executor, RestExecutor, ToolOutput};
+use executors::{Executor, HeldSecret, RestExecutor, ToolOutput, Vault};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::network::{Network, serve};
-use crate::tenant::{Tenant, native};
+use test_servers::network::{Network, serve};
+use test_tenant::{Tenant, native};
 
 async fn show(request: Request) -> axum::Json<Value> {
     let (parts, body) = request.into_parts();
@@ -38,7 +38,7 @@ struct Service {
 impl Service {
     async fn new(router: Router) -> Self {
         let port = serve(router).await;
-        let gate = Network::new().inside(&format!("api.test:{port}")).gate();
+        let gate = Network::new().inside(&format!("api.test:{port}")).egress();
         let tenant = Tenant::new().await;
         Self { executor: RestExecutor::new(Arc::new(gate)), base: format!("http://api.test:{port}"), tenant }
     }
@@ -46,7 +46,8 @@ impl Service {
     /// `more` stands beside the type and the URL in `implementation`.
     async fn run(&self, path: &str, more: Value, input: Value) -> ToolOutput {
         let mut call = self.tenant.call(self.definition(path, more), input);
-        call.secrets.insert("KEY".into(), "hunter2".into());
+        let held = HeldSecret { name: "KEY".into(), value: "hunter2".into(), hosts: Vec::new(), readable: true };
+        call.secrets = Arc::new(Vault::new(vec![held]).unwrap());
         self.executor.execute(call, CancellationToken::new()).await
     }
 
@@ -58,7 +59,7 @@ impl Service {
 }
 
 async fn load(implementation: Value) -> Result<(), ToolFailure> {
-    let executor = RestExecutor::new(Arc::new(Network::new().gate()));
+    let executor = RestExecutor::new(Arc::new(Network::new().egress()));
     executor.load(&native(implementation, &["KEY"]), Uuid::new_v4(), Uuid::new_v4(), 1).await
 }
 

@@ -1,18 +1,21 @@
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get as on_get;
-use breadcrumb::NewSecret;
-use executors::{CallWorld, Chain};
+use breadcrumb::{NewBreadcrumb, NewSecret, Profile};
+use executors::{CallWorld, Chain, HeldSecret, Progress, Vault, trace};
+use opentelemetry::trace::FutureExt;
 use sandbox::{ApiCall, OpError, World};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use crate::network::{Network, get, serve, text};
-use crate::tenant::{Tenant, code};
+use test_servers::network::{Network, get, serve, text};
+use test_tenant::{Tenant, code};
 
 fn world(tenant: &Tenant, secrets: &[&str]) -> CallWorld {
     let call = tenant.call(code(json!({}), secrets), json!({}));
-    CallWorld::new(Arc::new(Network::new().gate()), &call).unwrap()
+    CallWorld::new(Arc::new(Network::new().egress()), &call).unwrap()
 }
 
 async fn refused(world: &CallWorld, call: ApiCall) -> OpError {
@@ -130,10 +133,17 @@ async fn only_required_secrets_are_reachable_and_each_reading_is_audited() {
     let tenant = Tenant::new().await;
     let mut ids = Vec::new();
     for name in ["MINE", "OTHER"] {
-        let secret = NewSecret { name: name.into(), value: format!("value of {name}") };
+        let secret = NewSecret::new(name, format!("value of {name}"));
         ids.push(tenant.breadcrumbs.create_secret(secret).await.unwrap().id.to_string());
     }
-    let world = world(&tenant, &["MINE", "ABSENT"]);
+    let record =
+        NewBreadcrumb { title: "coded".into(), schema_name: Some("tool.code.v1".into()), ..Default::default() };
+    let mut call = tenant.call(code(json!({}), &["MINE", "ABSENT"]), json!({}));
+    call.tool_id = tenant.breadcrumbs.create(record, None).await.unwrap().id;
+    tenant.breadcrumbs.grant_secret(ids[0].parse().unwrap(), call.tool_id).await.unwrap();
+    let held = HeldSecret { name: "MINE".into(), value: "value of MINE".into(), hosts: vec![], readable: true };
+    call.secrets = Arc::new(Vault::new(vec![held]).unwrap());
+    let world = CallWorld::new(Arc::new(Network::new().egress()), &call).unwrap();
     let secret = |id: &str| ApiCall::GetSecret { id: id.into(), reason: "to greet".into() };
     for id in ["MINE", &ids[0]] {
         assert_eq!(world.api(secret(id)).await.unwrap(), "value of MINE");
@@ -153,7 +163,7 @@ async fn a_triggered_call_marks_the_versions_that_it_writes() {
     let tenant = Tenant::new().await;
     let mut call = tenant.call(code(json!({}), &[]), json!({}));
     call.chain = Chain::default().with("coded");
-    let world = CallWorld::new(Arc::new(Network::new().gate()), &call).unwrap();
+    let world = CallWorld::new(Arc::new(Network::new().egress()), &call).unwrap();
     let created = world.api(create(json!({"title": "x", "tags": ["note"]}))).await.unwrap();
     assert_eq!(tenant.get(&created["id"]).await.tags, ["note", "triggered:coded:1"]);
     let id = created["id"].as_str().unwrap().to_owned();
@@ -165,7 +175,7 @@ async fn a_triggered_call_marks_the_versions_that_it_writes() {
 async fn fetch_goes_through_the_gate_under_the_tools_permissions() {
     let tenant = Tenant::new().await;
     let port = serve(Router::new().route("/", on_get(|| async { "hello" }))).await;
-    let gate = Arc::new(Network::new().inside(&format!("api.test:{port}")).gate());
+    let gate = Arc::new(Network::new().inside(&format!("api.test:{port}")).egress());
     let url = format!("http://api.test:{port}/");
     let definition = code(json!({"net": [format!("api.test:{port}")]}), &[]);
     let world = CallWorld::new(gate.clone(), &tenant.call(definition, json!({}))).unwrap();
@@ -175,4 +185,126 @@ async fn fetch_goes_through_the_gate_under_the_tools_permissions() {
     assert_eq!(world.fetch(get(&url), None).await.map(|a| a.status).unwrap_err().name, "PermissionDenied");
     let bad = tenant.call(code(json!({"net": ["http://x"]}), &[]), json!({}));
     assert!(CallWorld::new(gate, &bad).is_err());
+}
+
+#[tokio::test]
+async fn requests_that_a_call_writes_carry_on_what_holds_for_the_call() {
+    let tenant = Tenant::new().await;
+    let mut call = tenant.call(code(json!({}), &[]), json!({}));
+    call.profiles.add(Profile::Subagent);
+    call.request.session = Some("s1".into());
+    call.deadline = Some(Instant::now() + Duration::from_mins(1));
+    let world = CallWorld::new(Arc::new(Network::new().egress()), &call).unwrap();
+    let write = async |tags: Value, context: Value| {
+        let record = json!({"title": "x", "tags": tags, "schema_name": "tool.request.v1", "context": context});
+        let created = world.api(create(record)).await.unwrap();
+        tenant.get(&created["id"]).await
+    };
+    let traced = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+    let caller = trace::caller(Some(traced));
+    let record = write(json!(["profile:main"]), json!({"tool": "t"})).with_context(caller.clone()).await;
+    assert_eq!(record.tags, ["profile:main", "nested:1", "profile:subagent"]);
+    assert_eq!(record.context["session"], "s1");
+    let left = record.context["deadline_ms"].as_u64().unwrap();
+    assert!((1..=60_000).contains(&left), "{left}");
+    assert_eq!(record.context["traceparent"], traced, "without an exporter the caller's own place is passed on");
+
+    // What the tool says itself holds where it opens nothing.
+    let own = json!({"tool": "t", "session": "mine", "deadline_ms": 5});
+    let record = write(json!(["profile:subagent", "profile:scheduled"]), own).await;
+    assert_eq!(record.tags, ["profile:subagent", "profile:scheduled", "nested:1"]);
+    assert_eq!((&record.context["session"], &record.context["deadline_ms"]), (&json!("mine"), &json!(5)));
+
+    // A place in a trace is not for a tool to choose, nor more time than its caller has.
+    let forged = json!({"tool": "t", "deadline_ms": 86_400_000, "traceparent": traced});
+    let record = write(json!([]), forged.clone()).await;
+    assert!(record.context["deadline_ms"].as_u64().unwrap() <= 60_000);
+    assert_eq!(record.context.get("traceparent"), None);
+    let other = "00-11111111111111111111111111111111-2222222222222222-00";
+    let record = write(json!([]), forged).with_context(trace::caller(Some(other))).await;
+    assert_eq!(record.context["traceparent"], other);
+
+    let note = world.api(create(json!({"title": "x", "schema_name": "note.v1"}))).await.unwrap();
+    let note = tenant.get(&note["id"]).await;
+    assert!(note.context.is_empty(), "a note is no request: {note:?}");
+}
+
+#[tokio::test]
+async fn records_of_a_bound_call_bind_what_they_set_off_and_lose_no_binding_by_it() {
+    let tenant = Tenant::new().await;
+    let mut call = tenant.call(code(json!({}), &[]), json!({}));
+    call.profiles.add(Profile::Subagent);
+    let bound = CallWorld::new(Arc::new(Network::new().egress()), &call).unwrap();
+    let note = bound.api(create(json!({"title": "x", "tags": ["note"]}))).await.unwrap();
+    assert_eq!(tenant.get(&note["id"]).await.tags, ["note", "profile:subagent"]);
+
+    let scheduled = NewBreadcrumb { title: "x".into(), tags: vec!["profile:scheduled".into()], ..Default::default() };
+    let id = tenant.breadcrumbs.create(scheduled, None).await.unwrap().id.to_string();
+    let strip =
+        |id: &str, version| ApiCall::UpdateBreadcrumb { id: id.into(), version, changes: json!({"tags": ["a"]}) };
+    bound.api(strip(&id, 1)).await.unwrap();
+    assert_eq!(tenant.get(&json!(id)).await.tags, ["a", "profile:subagent", "profile:scheduled"]);
+    let free = world(&tenant, &[]);
+    free.api(strip(&id, 2)).await.unwrap();
+    assert_eq!(tenant.get(&json!(id)).await.tags, ["a"], "who is bound by nothing may");
+}
+
+#[tokio::test]
+async fn a_call_without_deadline_session_and_trace_adds_none() {
+    let tenant = Tenant::new().await;
+    let world = world(&tenant, &[]);
+    let request = json!({"title": "x", "schema_name": "tool.request.v1", "context": {"tool": "t"}});
+    let created = world.api(create(request)).await.unwrap();
+    let record = tenant.get(&created["id"]).await;
+    assert_eq!((json!(record.context), record.tags), (json!({"tool": "t"}), vec!["nested:1".to_owned()]));
+}
+
+#[tokio::test]
+async fn records_that_count_as_the_runners_word_are_not_for_tools() {
+    let tenant = Tenant::new().await;
+    let world = world(&tenant, &[]);
+    for (schema, says) in [
+        ("schedule.v1", "schedule_task"),
+        ("tool.progress.v1", "context.progress"),
+        ("tool.catalog.v1", "follows the tools"),
+    ] {
+        let mine = NewBreadcrumb { title: "x".into(), schema_name: Some(schema.into()), ..Default::default() };
+        let id = tenant.breadcrumbs.create(mine, None).await.unwrap().id.to_string();
+        let note = world.api(create(json!({"title": "x"}))).await.unwrap()["id"].as_str().unwrap().to_owned();
+        let (become_one, change) = (json!({"schema_name": schema}), json!({"title": "y"}));
+        for call in [
+            create(json!({"title": "x", "schema_name": schema})),
+            ApiCall::UpdateBreadcrumb { id: note, version: 1, changes: become_one },
+            ApiCall::UpdateBreadcrumb { id: id.clone(), version: 1, changes: change },
+            ApiCall::DeleteBreadcrumb { id },
+        ] {
+            let error = refused(&world, call).await;
+            assert_eq!(error.name, "PermissionDenied");
+            assert!(error.message.contains(says), "{error}");
+        }
+    }
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<(Option<f64>, String)>>);
+
+impl Progress for Heard {
+    fn report(&self, fraction: Option<f64>, message: &str) {
+        self.0.lock().unwrap().push((fraction, message.to_owned()));
+    }
+}
+
+#[tokio::test]
+async fn progress_is_told_in_one_line_without_secrets() {
+    let tenant = Tenant::new().await;
+    let heard = Arc::new(Heard::default());
+    let mut call = tenant.call(code(json!({}), &["KEY"]), json!({}));
+    let held = HeldSecret { name: "KEY".into(), value: "hunter2-hunter2".into(), hosts: vec![], readable: true };
+    call.secrets = Arc::new(Vault::new(vec![held]).unwrap());
+    call.progress = heard.clone();
+    let world = CallWorld::new(Arc::new(Network::new().egress()), &call).unwrap();
+    world.progress(Some(0.5), "half of\nhunter2-hunter2\u{1b}[31m\0 is done\n");
+    world.progress(None, "");
+    let heard = heard.0.lock().unwrap().clone();
+    assert_eq!(heard, [(Some(0.5), "half of [secret KEY] [31m  is done".into()), (None, String::new())]);
 }

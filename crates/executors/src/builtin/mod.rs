@@ -1,0 +1,151 @@
+//! Runs `tool.v1` whose implementation is a part of this program: `{"type": "builtin", "tool": "read_file"}`. Each tool
+//! is a [`NativeTool`] in the module of its family; time, cancelling and secrets are kept here, once for all.
+
+mod refusal;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{Executor, ToolCall, ToolOutput};
+
+pub use refusal::refused;
+
+/// The `implementation.type` that this executor runs.
+pub const KIND: &str = "builtin";
+
+/// One tool of the program itself.
+#[async_trait]
+pub trait NativeTool: Send + Sync + 'static {
+    /// Also the name of the record that offers it: profiles close tools by their names.
+    fn name(&self) -> &'static str;
+
+    /// What it waits for before it can be offered, each a sentence that says how to get it.
+    fn waits_for(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The secrets without which it cannot run, as it is configured here.
+    fn required_secrets(&self, definition: &ToolDefinition) -> Vec<String> {
+        definition.required_secrets.clone()
+    }
+
+    /// Secrets that it uses where they are there and granted, and runs without.
+    fn optional_secrets(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Runs to the end. The future is dropped when the call is cancelled or its time is over; what it began ends with it.
+    /// `metadata` goes into the response's metadata.
+    async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure>;
+}
+
+/// The program's own tools, as this runner has them.
+#[derive(Default)]
+pub struct BuiltinExecutor {
+    tools: BTreeMap<&'static str, Arc<dyn NativeTool>>,
+    /// Those that the operator switched off, or did not switch on, with how to switch them on.
+    off: BTreeMap<String, String>,
+}
+
+impl BuiltinExecutor {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    #[must_use]
+    pub fn with(mut self, tools: impl IntoIterator<Item = Arc<dyn NativeTool>>) -> Self {
+        self.tools.extend(tools.into_iter().map(|tool| (tool.name(), tool)));
+        self
+    }
+
+    /// This tool is not run here; `how` says how to switch it on.
+    #[must_use]
+    pub fn without(mut self, tool: &str, how: impl Into<String>) -> Self {
+        self.off.insert(tool.to_owned(), how.into());
+        self
+    }
+
+    fn tool(&self, definition: &ToolDefinition) -> Result<&Arc<dyn NativeTool>, ToolFailure> {
+        let refuse = |message| Err(ToolFailure::new(ErrorCode::ExecutionFailed, message));
+        let Implementation::Native(native) = &definition.implementation else {
+            return refuse("the tool is code, not a part of this program".to_owned());
+        };
+        let wanted = native.settings.get("tool").and_then(Value::as_str).unwrap_or(&definition.name);
+        if wanted != definition.name {
+            return refuse(format!("implementation.tool is {wanted:?}; a builtin tool keeps its name"));
+        }
+        match self.tools.get(wanted) {
+            Some(tool) => Ok(tool),
+            None => {
+                let known: Vec<&str> = self.tools.keys().copied().collect();
+                refuse(format!("there is no builtin tool {wanted:?}; there are: {}", known.join(", ")))
+            }
+        }
+    }
+
+    fn waits(&self, definition: &ToolDefinition) -> Vec<String> {
+        if let Some(how) = self.off.get(&definition.name) {
+            return vec![how.clone()];
+        }
+        self.tool(definition).map(|tool| tool.waits_for()).unwrap_or_default()
+    }
+}
+
+#[async_trait]
+impl Executor for BuiltinExecutor {
+    async fn load(
+        &self,
+        definition: &ToolDefinition,
+        _owner_id: Uuid,
+        _tool_id: Uuid,
+        _tool_version: i64,
+    ) -> Result<(), ToolFailure> {
+        if self.off.contains_key(&definition.name) {
+            return Ok(());
+        }
+        self.tool(definition).map(|_| ())
+    }
+
+    async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
+        let mut metadata = Map::new();
+        let waits = self.waits(&call.definition);
+        let run = async {
+            if !waits.is_empty() {
+                let message = format!("the tool {:?} is not ready: {}", call.definition.name, waits.join(" "));
+                return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
+            }
+            self.tool(&call.definition)?.run(&call, &mut metadata).await
+        };
+        let result = tokio::select! {
+            biased;
+            () = cancelled.cancelled() => Err(ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled")),
+            result = run => result,
+            () = tokio::time::sleep(call.limits.timeout()) => {
+                let message = format!("the tool ran longer than {} ms", call.limits.timeout_ms);
+                Err(ToolFailure::new(ErrorCode::Timeout, message))
+            }
+        };
+        ToolOutput { result, metadata }.cleared(call.secrets).await
+    }
+
+    fn waits_for(&self, definition: &ToolDefinition) -> Vec<String> {
+        self.waits(definition)
+    }
+
+    fn required_secrets(&self, definition: &ToolDefinition) -> Vec<String> {
+        self.tool(definition)
+            .map_or_else(|_| definition.required_secrets.clone(), |tool| tool.required_secrets(definition))
+    }
+
+    fn optional_secrets(&self, definition: &ToolDefinition) -> Vec<String> {
+        self.tool(definition).map(|tool| tool.optional_secrets()).unwrap_or_default()
+    }
+
+    fn forget(&self, _tool_id: Uuid, _tool_version: i64) {}
+}

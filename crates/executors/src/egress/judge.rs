@@ -1,0 +1,67 @@
+//! Which addresses may be dialled.
+
+use std::io;
+use std::net::IpAddr;
+
+use breadcrumb::{Purpose, reached_address, special_purpose};
+
+use super::Interfaces;
+
+/// Most addresses of one name that are looked at: more is no name of a service.
+const MAX_ADDRESSES: usize = 64;
+
+/// For whom an address is judged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// The public internet and nothing else.
+    Public,
+    /// A name that the operator allowed: private networks and this machine too. What a name must never lead to stays
+    /// refused: link-local addresses, a cloud's metadata service, multicast and whatever is reserved.
+    Inside,
+}
+
+/// Why a host was not dialled. Found again in the chain of causes of a client's error.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(super) enum NotDialled {
+    #[error("{host} is, or resolves to, a non-public address ({purpose})")]
+    NonPublic { host: String, purpose: Purpose },
+    #[error("{host} is, or resolves to, an address of the runner's own machine")]
+    Own { host: String },
+    #[error("{name} cannot be resolved: {reason}")]
+    Unresolved { name: String, reason: String },
+    #[error("{host} is not dialled, because the runner cannot tell its own addresses: {reason}")]
+    Blind { host: String, reason: String },
+}
+
+impl NotDialled {
+    /// The tool may not go there; else something failed on the way.
+    pub fn is_refusal(&self) -> bool {
+        matches!(self, Self::NonPublic { .. } | Self::Own { .. })
+    }
+}
+
+/// Every address must pass: one bad address among good ones is how a name is made to point inside.
+pub(super) fn judge(
+    host: &str,
+    addresses: &[IpAddr],
+    reach: Reach,
+    machine: &dyn Interfaces,
+) -> Result<(), NotDialled> {
+    if addresses.is_empty() || addresses.len() > MAX_ADDRESSES {
+        let reason = format!("the name has {} addresses, and 1 to {MAX_ADDRESSES} can be dialled", addresses.len());
+        return Err(NotDialled::Unresolved { name: host.to_owned(), reason });
+    }
+    let refused = |purpose: &Purpose| reach == Reach::Public || !purpose.is_private_use();
+    if let Some(purpose) = addresses.iter().filter_map(|address| special_purpose(*address)).find(refused) {
+        return Err(NotDialled::NonPublic { host: host.to_owned(), purpose });
+    }
+    if reach == Reach::Inside {
+        return Ok(());
+    }
+    let blind = |error: io::Error| NotDialled::Blind { host: host.to_owned(), reason: error.to_string() };
+    let own = machine.addresses().map_err(blind)?;
+    if addresses.iter().any(|address| own.contains(address) || own.contains(&reached_address(*address))) {
+        return Err(NotDialled::Own { host: host.to_owned() });
+    }
+    Ok(())
+}

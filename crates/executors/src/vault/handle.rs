@@ -1,0 +1,45 @@
+//! The text that stands for a secret in a tool's hands.
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use uuid::Uuid;
+
+const PREFIX: &str = "rcrt_secret_";
+
+/// Letters, digits and `_` alone, so that it stands unchanged wherever a tool writes it: in a header, a query, JSON.
+pub(super) fn new(name: &str) -> String {
+    format!("{PREFIX}{name}_{}", Uuid::new_v4().simple())
+}
+
+/// Finds a call's handles.
+pub(super) struct Handles {
+    exact: AhoCorasick,
+    /// For what is put into lower case on its way.
+    any_case: AhoCorasick,
+}
+
+impl Handles {
+    /// `None` when there are none.
+    pub fn new<'h>(handles: impl Iterator<Item = &'h str>) -> Option<Self> {
+        let handles: Vec<&str> = handles.collect();
+        if handles.is_empty() {
+            return None;
+        }
+        let build = |any_case| {
+            AhoCorasick::builder()
+                .match_kind(MatchKind::LeftmostLongest)
+                .ascii_case_insensitive(any_case)
+                .build(&handles)
+                .ok()
+        };
+        Some(Self { exact: build(false)?, any_case: build(true)? })
+    }
+
+    /// The places of handles in the text, in order: which, from where to where.
+    pub fn find<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> + 't {
+        self.exact.find_iter(text).map(|found| (found.pattern().as_usize(), found.range()))
+    }
+
+    pub fn first_in_any_case(&self, text: &[u8]) -> Option<usize> {
+        self.any_case.find(text).map(|found| found.pattern().as_usize())
+    }
+}

@@ -1,0 +1,134 @@
+//! One call's secrets. A tool gets a handle in a value's place; the gate puts the value where the handle stands, in
+//! requests to the hosts that the secret is bound to, and whatever comes back or goes out is cleared of the value.
+//!
+//! It knows no network: the gate asks it what a request becomes, and shows it what came back.
+
+mod encoding;
+mod filling;
+mod forms;
+mod handle;
+mod redaction;
+mod search;
+mod view;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use breadcrumb::HostEntry;
+
+pub(crate) use filling::Place;
+pub(crate) use redaction::Redaction;
+pub use search::Unsearchable;
+
+use handle::Handles;
+
+/// A shorter value that tools may read stands in too much by chance to be taken out of what they give.
+const MIN_READABLE_BYTES: usize = 8;
+
+/// A secret that a call was given.
+#[derive(Clone, PartialEq, Eq)]
+pub struct HeldSecret {
+    /// As the tool's `required_secrets` has it: letters, digits and `_`.
+    pub name: String,
+    pub value: String,
+    /// Where the gate may send the value: nowhere without an entry, but a readable one then anywhere.
+    pub hosts: Vec<HostEntry>,
+    /// The tool gets the value itself.
+    pub readable: bool,
+}
+
+impl fmt::Debug for HeldSecret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldSecret").field("name", &self.name).field("readable", &self.readable).finish_non_exhaustive()
+    }
+}
+
+/// The secrets of one call of one tool. Its handles mean nothing in any other call.
+#[derive(Default)]
+pub struct Vault {
+    /// By name.
+    kept: Vec<Kept>,
+    /// In the order of `kept`.
+    handles: Option<Handles>,
+    inward: Arc<Redaction>,
+    outward: Arc<Redaction>,
+}
+
+struct Kept {
+    secret: HeldSecret,
+    handle: String,
+}
+
+impl Vault {
+    /// Makes a new handle for each secret. Of two with one name the last counts. Without the search for the values there
+    /// is no vault: a call that nobody could clear of them does not run.
+    pub fn new(secrets: Vec<HeldSecret>) -> Result<Self, Unsearchable> {
+        let by_name: BTreeMap<String, HeldSecret> =
+            secrets.into_iter().map(|secret| (secret.name.clone(), secret)).collect();
+        let kept: Vec<Kept> =
+            by_name.into_values().map(|secret| Kept { handle: handle::new(&secret.name), secret }).collect();
+        let secrets = || kept.iter().map(|kept| &kept.secret);
+        let inward = Arc::new(Redaction::of(secrets().filter(|secret| !secret.readable))?);
+        let is_kept_inside = |secret: &&HeldSecret| !secret.readable || secret.value.len() >= MIN_READABLE_BYTES;
+        let outward = if secrets().any(|secret| secret.readable) {
+            Arc::new(Redaction::of(secrets().filter(is_kept_inside))?)
+        } else {
+            inward.clone()
+        };
+        let handles = Handles::new(kept.iter().map(|kept| kept.handle.as_str()));
+        Ok(Self { kept, handles, inward, outward })
+    }
+
+    /// What the tool sees under each name: a handle, or the value of a readable secret.
+    pub fn shown(&self) -> BTreeMap<String, String> {
+        self.kept.iter().map(|kept| (kept.secret.name.clone(), kept.shown().to_owned())).collect()
+    }
+
+    /// What the tool sees under this name.
+    pub fn shown_as(&self, name: &str) -> Option<&str> {
+        self.kept.iter().find(|kept| kept.secret.name == name).map(Kept::shown)
+    }
+
+    /// What the gate fills for this name, also where the tool may read the value.
+    pub fn handle(&self, name: &str) -> Option<&str> {
+        self.kept.iter().find(|kept| kept.secret.name == name).map(|kept| kept.handle.as_str())
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty()
+    }
+
+    /// A text that the tool tells others, without the values.
+    pub fn cleared<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.outward.text(text)
+    }
+
+    /// Whether there is a value that the tool must not see.
+    pub(crate) fn hides(&self) -> bool {
+        self.kept.iter().any(|kept| !kept.secret.readable)
+    }
+
+    /// For what the tool gets to see: takes out the values that it may not read.
+    pub(crate) fn inward(&self) -> &Arc<Redaction> {
+        &self.inward
+    }
+
+    /// For what the tool gives to others: results, errors, lines of its console, records.
+    pub(crate) fn outward(&self) -> &Arc<Redaction> {
+        &self.outward
+    }
+}
+
+impl Kept {
+    fn shown(&self) -> &str {
+        if self.secret.readable { &self.secret.value } else { &self.handle }
+    }
+}
+
+impl fmt::Debug for Vault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.kept.iter().map(|kept| &kept.secret)).finish()
+    }
+}
