@@ -1,0 +1,85 @@
+//! `append_file`: more text at the end of a file that is there.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{ErrorCode, ToolFailure};
+use cap_std::fs::{MetadataExt, OpenOptions};
+use executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::arguments;
+use crate::binary;
+use crate::failure::{failed, of_io, shown};
+use crate::folder::WorkingFolder;
+use crate::stop::{Stop, blocking};
+
+const NAME: &str = "append_file";
+/// Bytes that a file may grow to.
+const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+pub struct AppendFile {
+    folder: Arc<WorkingFolder>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    path: String,
+    content: String,
+}
+
+impl AppendFile {
+    pub fn new(folder: Arc<WorkingFolder>) -> Self {
+        Self { folder }
+    }
+}
+
+#[async_trait]
+impl NativeTool for AppendFile {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let input: Input = arguments::read(&call.input)?;
+        let folder = self.folder.clone();
+        blocking(move |stop| append(&folder, &input, stop)).await
+    }
+}
+
+fn append(folder: &WorkingFolder, input: &Input, stop: &Stop) -> Result<Value, ToolFailure> {
+    let place = folder.place(&input.path)?;
+    place.check_is_file()?;
+    binary::refuse_name(NAME, &place, &place.path)?;
+    let dir = folder.open()?;
+    let path = shown(&place.text);
+    if place.metadata(&dir)?.is_none() {
+        let missing = place.missing(&dir);
+        return Err(failed(format!("{}; write_file makes a new file", missing.message)));
+    }
+    let what = "cannot be appended to";
+    let mut file = place.open(&dir, OpenOptions::new().append(true), what)?;
+    let cannot = |error: std::io::Error| of_io(&place.text, what, &error);
+    let before = file.metadata().map_err(cannot)?;
+    if before.nlink() > 1 {
+        let message =
+            format!("{path} has {} hard links, and all would change; write_file replaces this one", before.nlink());
+        return Err(failed(message));
+    }
+    let added = input.content.len() as u64;
+    if before.len().saturating_add(added) > MAX_BYTES {
+        let message = format!("{path} has {} bytes and may not grow past {MAX_BYTES}", before.len());
+        return Err(ToolFailure::new(ErrorCode::ResourceExhausted, message));
+    }
+    let target = dir.canonicalize(&place.path).map_err(cannot)?;
+    binary::refuse_name(NAME, &place, &target)?;
+    binary::refuse_content(NAME, &place, &dir, &target)?;
+    stop.check().map_err(cannot)?;
+    // At once, so that what others append meanwhile comes before or after, not in between.
+    file.write_all(input.content.as_bytes()).and_then(|()| file.sync_all()).map_err(cannot)?;
+    let bytes = file.metadata().map_err(cannot)?.len();
+    Ok(json!({"path": place.text, "appended_bytes": added, "bytes": bytes}))
+}

@@ -1,0 +1,113 @@
+//! What is no text, and how a caller that would write text there is told so.
+
+use std::io::{self, Read};
+use std::path::Path;
+
+use breadcrumb::ToolFailure;
+use cap_std::fs::{Dir, OpenOptions, OpenOptionsExt};
+use rustix::fs::OFlags;
+use serde_json::{Value, json};
+
+use crate::docx;
+use crate::failure::{failed, of_io, shown};
+use crate::folder::Place;
+use crate::read::kind::{self, Kind, SAMPLE};
+
+/// Endings that promise a binary format, each with its media type. Endings that text takes as well (`.ts`, `.svg`,
+/// `.obj`, `.bin`) are not among them.
+const NAMED: [(&str, &str); 46] = [
+    ("docx", docx::TYPE),
+    ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
+    ("pptx", "application/vnd.openxmlformats-officedocument.presentationml.presentation"),
+    ("doc", "application/msword"),
+    ("xls", "application/vnd.ms-excel"),
+    ("ppt", "application/vnd.ms-powerpoint"),
+    ("odt", "application/vnd.oasis.opendocument.text"),
+    ("ods", "application/vnd.oasis.opendocument.spreadsheet"),
+    ("odp", "application/vnd.oasis.opendocument.presentation"),
+    ("pdf", "application/pdf"),
+    ("epub", "application/epub+zip"),
+    ("png", "image/png"),
+    ("jpg", "image/jpeg"),
+    ("jpeg", "image/jpeg"),
+    ("gif", "image/gif"),
+    ("webp", "image/webp"),
+    ("bmp", "image/bmp"),
+    ("ico", "image/vnd.microsoft.icon"),
+    ("tif", "image/tiff"),
+    ("tiff", "image/tiff"),
+    ("heic", "image/heic"),
+    ("avif", "image/avif"),
+    ("mp3", "audio/mpeg"),
+    ("wav", "audio/wav"),
+    ("ogg", "audio/ogg"),
+    ("flac", "audio/flac"),
+    ("m4a", "audio/mp4"),
+    ("mp4", "video/mp4"),
+    ("mov", "video/quicktime"),
+    ("mkv", "video/x-matroska"),
+    ("webm", "video/webm"),
+    ("avi", "video/x-msvideo"),
+    ("zip", "application/zip"),
+    ("gz", "application/gzip"),
+    ("tgz", "application/gzip"),
+    ("bz2", "application/x-bzip2"),
+    ("xz", "application/x-xz"),
+    ("zst", "application/zstd"),
+    ("7z", "application/x-7z-compressed"),
+    ("rar", "application/vnd.rar"),
+    ("tar", "application/x-tar"),
+    ("jar", "application/java-archive"),
+    ("wasm", "application/wasm"),
+    ("woff2", "font/woff2"),
+    ("parquet", "application/vnd.apache.parquet"),
+    ("sqlite", "application/vnd.sqlite3"),
+];
+
+/// Refuses to put text under a name that promises a binary format: it would be no such file.
+pub fn refuse_name(tool: &str, place: &Place, path: &Path) -> Result<(), ToolFailure> {
+    let Some(extension) = path.extension().and_then(|extension| extension.to_str()) else { return Ok(()) };
+    match NAMED.iter().find(|(named, _)| extension.eq_ignore_ascii_case(named)) {
+        None => Ok(()),
+        Some((_, kind)) => {
+            let what = format!("{} has the name of a binary file ({kind})", shown(&place.text));
+            Err(refused(tool, &what, kind, json!({"type": kind})))
+        }
+    }
+}
+
+/// Refuses to put text over or after what is no text. `path` leads to a plain file.
+pub fn refuse_content(tool: &str, place: &Place, dir: &Dir, path: &Path) -> Result<(), ToolFailure> {
+    let mut options = OpenOptions::new();
+    options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
+    let (sample, bytes) = match sample(dir, path, &options) {
+        Ok(read) => read,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(of_io(&place.text, "cannot be looked at", &error)),
+    };
+    let kind = match kind::of(&sample, path) {
+        Kind::Text(_) => return Ok(()),
+        Kind::Document => docx::TYPE,
+        Kind::Binary(kind) => kind,
+    };
+    let what = format!("{} is binary ({kind}, {bytes} bytes)", shown(&place.text));
+    Err(refused(tool, &what, kind, json!({"type": kind, "bytes": bytes})))
+}
+
+fn sample(dir: &Dir, path: &Path, options: &OpenOptions) -> io::Result<(Vec<u8>, u64)> {
+    let file = dir.open_with(path, options)?;
+    let bytes = file.metadata()?.len();
+    let mut sample = Vec::new();
+    file.take(SAMPLE).read_to_end(&mut sample)?;
+    Ok((sample, bytes))
+}
+
+fn refused(tool: &str, what: &str, kind: &str, details: Value) -> ToolFailure {
+    let does = if tool == "append_file" { "appends" } else { "writes" };
+    let instead = if kind == docx::TYPE {
+        "write markdown under a name such as .md, or make the document by a program (execute_python_script)"
+    } else {
+        "take a name of a text file, such as .txt or .md, or make such a file by a program (execute_python_script)"
+    };
+    failed(format!("{what}; {tool} {does} text: {instead}")).with_details(details)
+}

@@ -1,0 +1,56 @@
+//! Word documents (ECMA-376, WordprocessingML) as markdown: headings, lists, tables, links, notes.
+//!
+//! A document is a stranger's file: how much is unpacked, how deep elements stand in each other and how long the text
+//! becomes are bounded, and a document type definition, by which XML grows, is refused.
+
+mod body;
+mod limits;
+mod links;
+mod notes;
+mod numbering;
+mod package;
+mod styles;
+mod table;
+mod xml;
+
+use std::io::{Read, Seek};
+
+use package::Package;
+
+/// The media type.
+pub const TYPE: &str = "application/vnd.openxmlformats-officedocument.wordprocessingml.document";
+
+#[derive(Debug, thiserror::Error)]
+pub enum DocxError {
+    #[error("the file has {0} bytes; at most {limit} are taken", limit = limits::FILE)]
+    FileTooLarge(u64),
+    #[error("it is no archive in the way of Word: {0}")]
+    Archive(#[from] zip::result::ZipError),
+    #[error("its part {0} is missing")]
+    Missing(String),
+    #[error("its part {part} is broken: {error}")]
+    Xml { part: String, error: String },
+    #[error("its part {0} has a document type definition, which Word never writes")]
+    Dtd(String),
+    #[error("its elements stand in each other more than {limit} deep", limit = limits::DEPTH)]
+    TooDeep,
+    #[error("unpacked it has more than {limit} bytes", limit = limits::UNPACKED)]
+    TooLarge,
+    #[error("its text has more than {limit} bytes", limit = limits::TEXT)]
+    TooMuchText,
+    #[error("it cannot be read: {0}")]
+    Io(std::io::Error),
+}
+
+/// The document's text. `bytes` is the size of the file.
+pub fn markdown<R: Read + Seek>(file: R, bytes: u64) -> Result<String, DocxError> {
+    let mut package = Package::open(file, bytes)?;
+    let main = package.main_part()?;
+    let styles = styles::Styles::read(&mut package, &main)?;
+    let numbering = numbering::Numbering::read(&mut package, &main)?;
+    let links = links::Links::of(&main);
+    let context = body::Context { styles: &styles, numbering: &numbering, links: &links };
+    let mut text = body::read(&mut package, &main.path, &context)?;
+    notes::append(&mut package, &main, &context, &mut text)?;
+    Ok(text)
+}

@@ -1,0 +1,42 @@
+//! The tools that read and write files in the working folder. Nothing outside of that folder exists for them: every
+//! file is opened by way of an open handle on the folder, so that neither `..` nor a link leads out, whoever changes
+//! the folder meanwhile.
+//!
+//! It knows no queue, no store and no network.
+
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
+mod append;
+mod arguments;
+mod atomic;
+mod binary;
+mod docx;
+mod failure;
+mod folder;
+mod read;
+mod stop;
+mod write;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use executors::NativeTool;
+
+/// What the operator decides.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The working folder. It is made when a tool first needs it.
+    pub folder: PathBuf,
+    /// An absolute path by which programs in a jail know the same folder: what they print is taken too.
+    pub in_jail: Option<PathBuf>,
+}
+
+/// The tools of this family: `read_file`, `write_file`, `append_file`.
+pub fn tools(settings: &Settings) -> Vec<Arc<dyn NativeTool>> {
+    let folder = Arc::new(folder::WorkingFolder::new(settings));
+    vec![
+        Arc::new(read::ReadFile::new(folder.clone())),
+        Arc::new(write::WriteFile::new(folder.clone())),
+        Arc::new(append::AppendFile::new(folder)),
+    ]
+}

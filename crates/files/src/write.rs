@@ -1,0 +1,95 @@
+//! `write_file`: a file's whole text.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::ToolFailure;
+use cap_std::fs::Dir;
+use executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::arguments;
+use crate::atomic;
+use crate::binary;
+use crate::failure::{failed, of_io, shown};
+use crate::folder::{Place, WorkingFolder};
+use crate::stop::{Stop, blocking};
+
+const NAME: &str = "write_file";
+
+pub struct WriteFile {
+    folder: Arc<WorkingFolder>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    path: String,
+    content: String,
+}
+
+impl WriteFile {
+    pub fn new(folder: Arc<WorkingFolder>) -> Self {
+        Self { folder }
+    }
+}
+
+#[async_trait]
+impl NativeTool for WriteFile {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let input: Input = arguments::read(&call.input)?;
+        let folder = self.folder.clone();
+        blocking(move |stop| write(&folder, &input, stop)).await
+    }
+}
+
+fn write(folder: &WorkingFolder, input: &Input, stop: &Stop) -> Result<Value, ToolFailure> {
+    let place = folder.place(&input.path)?;
+    place.check_is_file()?;
+    binary::refuse_name(NAME, &place, &place.path)?;
+    let dir = folder.open()?;
+    let cannot = |error: std::io::Error| of_io(&place.text, "cannot be written", &error);
+    if let Some(parent) = place.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        dir.create_dir_all(parent).map_err(|error| place.leads_out(&dir).unwrap_or_else(|| cannot(error)))?;
+    }
+    let target = target(&dir, &place)?;
+    binary::refuse_name(NAME, &place, &target)?;
+    let before = match dir.metadata(&target) {
+        Ok(metadata) if metadata.is_file() => Some(metadata),
+        Ok(metadata) if metadata.is_dir() => return Err(failed(format!("{} is a folder", shown(&place.text)))),
+        Ok(_) => return Err(failed(format!("{} is no plain file, so it is left as it is", shown(&place.text)))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
+        Err(error) => return Err(cannot(error)),
+    };
+    let permissions = before.as_ref().map(cap_std::fs::Metadata::permissions);
+    if permissions.as_ref().is_some_and(cap_std::fs::Permissions::readonly) {
+        return Err(failed(format!("{} is write-protected", shown(&place.text))));
+    }
+    if before.is_some() {
+        binary::refuse_content(NAME, &place, &dir, &target)?;
+    }
+    atomic::replace(&dir, &target, input.content.as_bytes(), permissions, stop).map_err(cannot)?;
+    Ok(json!({"path": place.text, "bytes": input.content.len(), "created": before.is_none()}))
+}
+
+/// Where a link leads, else the path: a link is kept, and what it means is written.
+fn target(dir: &Dir, place: &Place) -> Result<PathBuf, ToolFailure> {
+    match dir.symlink_metadata(&place.path) {
+        Ok(metadata) if metadata.is_symlink() => match dir.canonicalize(&place.path) {
+            Ok(target) => Ok(target),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Err(failed(format!("{} is a link to nothing", shown(&place.text))))
+            }
+            Err(error) => Err(of_io(&place.text, "cannot be written", &error)),
+        },
+        Ok(_) => Ok(place.path.clone()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(place.path.clone()),
+        Err(error) => Err(of_io(&place.text, "cannot be written", &error)),
+    }
+}

@@ -1,0 +1,109 @@
+//! A tenant, a working folder, and the tools on it, called as a runner calls them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use breadcrumb::{ErrorCode, ToolFailure};
+use executors::{BuiltinExecutor, Executor, ToolCall, ToolOutput};
+use files::Settings;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use test_tenant::{Tenant, seeded};
+use tokio_util::sync::CancellationToken;
+use validate::Schema;
+
+pub struct Desk {
+    tenant: Tenant,
+    outer: TempDir,
+    executor: Arc<BuiltinExecutor>,
+}
+
+impl Desk {
+    /// The working folder is `work` in a folder of its own, beside which a secret file lies.
+    pub async fn new() -> Self {
+        let outer = TempDir::new().unwrap();
+        std::fs::write(outer.path().join("secret.txt"), "the secret").unwrap();
+        let settings = Settings { folder: outer.path().join("work"), in_jail: Some("/jailed/work".into()) };
+        let executor = Arc::new(BuiltinExecutor::new().with(files::tools(&settings)));
+        Self { tenant: Box::pin(Tenant::new()).await, outer, executor }
+    }
+
+    pub fn outer(&self) -> &Path {
+        self.outer.path()
+    }
+
+    /// A place in the working folder, with its folders.
+    pub fn at(&self, path: &str) -> PathBuf {
+        let path = self.outer.path().join("work").join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
+    }
+
+    pub fn put(&self, path: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.at(path);
+        std::fs::write(&path, content).unwrap();
+        path
+    }
+
+    pub fn text(&self, path: &str) -> String {
+        std::fs::read_to_string(self.at(path)).unwrap()
+    }
+
+    /// The names in the working folder.
+    pub fn names(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.outer.path().join("work")).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+        names.sort();
+        names
+    }
+
+    pub fn prepared(&self, tool: &str, input: Value) -> ToolCall {
+        self.tenant.call(seeded(tool), input)
+    }
+
+    pub async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
+        self.executor.execute(call, cancelled).await
+    }
+
+    /// As a runner does: the input keeps to the seed's schema, and so does the output.
+    pub async fn call(&self, tool: &str, input: Value) -> Result<(Value, Value), ToolFailure> {
+        self.answer(tool, self.prepared(tool, input)).await
+    }
+
+    /// The same with a call that was changed.
+    pub async fn answer(&self, tool: &str, call: ToolCall) -> Result<(Value, Value), ToolFailure> {
+        let definition = seeded(tool);
+        let input = &call.input;
+        assert_eq!(Schema::compile(&definition.input_schema).unwrap().check(input), [], "{tool} {input}");
+        let ended = self.execute(call, CancellationToken::new()).await;
+        if let Ok(output) = &ended.result {
+            assert_eq!(Schema::compile(&definition.output_schema).unwrap().check(output), [], "{tool}");
+        }
+        ended.result.map(|output| (output, Value::Object(ended.metadata)))
+    }
+
+    pub async fn read(&self, input: Value) -> Result<String, ToolFailure> {
+        self.call("read_file", input).await.map(|(output, _)| output.as_str().unwrap().to_owned())
+    }
+
+    pub async fn read_all(&self, path: &str) -> Result<String, ToolFailure> {
+        self.read(json!({ "path": path })).await
+    }
+
+    pub async fn write(&self, path: &str, content: &str) -> Result<Value, ToolFailure> {
+        self.call("write_file", json!({ "path": path, "content": content })).await.map(|(output, _)| output)
+    }
+
+    pub async fn append(&self, path: &str, content: &str) -> Result<Value, ToolFailure> {
+        self.call("append_file", json!({ "path": path, "content": content })).await.map(|(output, _)| output)
+    }
+}
+
+/// The failure has this code, and its message says this.
+pub fn refused<T: std::fmt::Debug>(result: Result<T, ToolFailure>, code: ErrorCode, says: &str) -> ToolFailure {
+    let failure = result.expect_err("it was let through");
+    assert_eq!(failure.code, code, "{}", failure.message);
+    assert!(failure.message.contains(says), "{:?} does not say {says:?}", failure.message);
+    failure
+}
