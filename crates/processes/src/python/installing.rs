@@ -1,0 +1,159 @@
+//! Making an environment, in the jail: first the environment itself, without the network, then the packages in it, with
+//! the network for that step alone. Only built packages (wheels) are installed, so that nothing of them runs where the
+//! network is.
+
+use std::path::Path;
+use std::time::Duration;
+
+use breadcrumb::{ErrorCode, Limits, ToolFailure};
+use jail::command::{Finished, Jail, JailError, Order, PATH, View};
+use serde_json::json;
+
+use super::environments::{FOLDER, program};
+use super::interpreter::Interpreter;
+use super::packages::PackageSet;
+use crate::{ending, workshop};
+
+/// The longest that an installation may take.
+const TIME: Duration = Duration::from_mins(5);
+/// What pip itself needs, in MiB, where the call has less.
+const MEMORY_MB: u64 = 512;
+const SETTINGS: &str = "/run/pip.conf";
+const GIGABYTE: u64 = 1024 * 1024 * 1024;
+/// The largest file of a package.
+const LARGEST_FILE: u64 = 4 * GIGABYTE;
+
+const OPTIONS: [&str; 9] = [
+    "install",
+    "--only-binary=:all:",
+    "--no-input",
+    "--no-cache-dir",
+    "--no-compile",
+    "--no-warn-script-location",
+    "--disable-pip-version-check",
+    "--progress-bar=off",
+    "--quiet",
+];
+
+/// Fills `folder`, which is empty.
+pub async fn install(
+    folder: &Path,
+    packages: &PackageSet,
+    interpreter: &Interpreter,
+    jail: &Jail,
+    limits: &Limits,
+) -> Result<(), ToolFailure> {
+    let step = Step { folder, interpreter, jail, limits };
+    let bare = ["-I", "-m", "venv", "--without-pip", FOLDER];
+    step.must(bare.map(str::to_owned).into(), "an environment cannot be made").await?;
+    if !step.has_pip().await? {
+        let with_its_own = ["-I", "-m", "ensurepip", "--default-pip"];
+        step.must_in(with_its_own.map(str::to_owned).into(), "this machine's Python has no pip, and cannot make one")
+            .await?;
+    }
+    step.fill(packages).await
+}
+
+struct Step<'a> {
+    folder: &'a Path,
+    interpreter: &'a Interpreter,
+    jail: &'a Jail,
+    limits: &'a Limits,
+}
+
+impl Step<'_> {
+    fn order(&self, arguments: Vec<String>, network: bool) -> Order {
+        let mut view = View::of_programs(network);
+        self.interpreter.show(&mut view);
+        view.write(self.folder, Path::new(FOLDER));
+        let time = TIME.min(self.limits.timeout());
+        let limits = Limits { memory_mb: self.limits.memory_mb.max(MEMORY_MB), ..*self.limits };
+        let mut bounds = workshop::bounds(&limits, time);
+        bounds.processor_time = time;
+        bounds.file = LARGEST_FILE;
+        // On the disk: packages may be larger than what is kept in memory.
+        let temporary = format!("{FOLDER}/tmp");
+        let environment = [("PATH", PATH), ("HOME", "/tmp"), ("TMPDIR", temporary.as_str()), ("LANG", "C.UTF-8")];
+        Order {
+            program: self.interpreter.program.clone(),
+            arguments,
+            environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            folder: "/tmp".into(),
+            view,
+            network,
+            bounds,
+        }
+    }
+
+    async fn run(&self, order: Order) -> Result<Finished, ToolFailure> {
+        self.jail.run(&order).await.map_err(|error| {
+            let is_passing = matches!(error, JailError::Start(_) | JailError::Broken(_));
+            ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()).retryable(is_passing)
+        })
+    }
+
+    /// Whether the machine's own pip is there and can work on another environment.
+    async fn has_pip(&self) -> Result<bool, ToolFailure> {
+        let order = self.order(["-m", "pip", "--python", FOLDER, "--version"].map(str::to_owned).into(), false);
+        let finished = self.run(order).await?;
+        Ok(matches!(finished.how, jail::command::How::Exited(0)))
+    }
+
+    async fn must(&self, arguments: Vec<String>, otherwise: &str) -> Result<(), ToolFailure> {
+        self.succeed(self.order(arguments, false), otherwise).await
+    }
+
+    /// With the environment's own interpreter.
+    async fn must_in(&self, arguments: Vec<String>, otherwise: &str) -> Result<(), ToolFailure> {
+        let order = Order { program: program(), ..self.order(arguments, false) };
+        self.succeed(order, otherwise).await
+    }
+
+    async fn succeed(&self, order: Order, otherwise: &str) -> Result<(), ToolFailure> {
+        let time = order.bounds.time;
+        let finished = self.run(order).await?;
+        match ending::code(&finished, self.limits, time)? {
+            0 => Ok(()),
+            code => Err(self.failure(otherwise, code, &finished)),
+        }
+    }
+
+    async fn fill(&self, packages: &PackageSet) -> Result<(), ToolFailure> {
+        let is_own = self.folder.join("bin/pip").exists();
+        let pip: &[&str] = if is_own { &["-m", "pip"] } else { &["-m", "pip", "--python", FOLDER] };
+        let arguments = pip.iter().copied().chain(OPTIONS).chain(["--"]).chain(packages.names());
+        let mut order = self.order(arguments.map(str::to_owned).collect(), true);
+        if is_own {
+            order.program = program();
+        }
+        let machine = &self.interpreter.machine;
+        machine.show(&mut order.view);
+        order.view.files.push((SETTINGS.into(), machine.file()));
+        order.environment.extend(machine.variables());
+        order.environment.insert("PIP_CONFIG_FILE".into(), SETTINGS.into());
+        let temporary = self.folder.join("tmp");
+        self.make_temporary(&temporary).await?;
+        let otherwise = format!("{} cannot be installed", packages.names().join(", "));
+        self.succeed(order, &otherwise).await?;
+        let removed = tokio::task::spawn_blocking(move || std::fs::remove_dir_all(temporary)).await;
+        if let Ok(Err(error)) = removed {
+            tracing::debug!(%error, "temporary files of an installation are left in it");
+        }
+        Ok(())
+    }
+
+    async fn make_temporary(&self, folder: &Path) -> Result<(), ToolFailure> {
+        let folder = folder.to_owned();
+        let made = tokio::task::spawn_blocking(move || workshop::make_folder(&folder)).await;
+        made.map_err(std::io::Error::other)
+            .flatten()
+            .map_err(|error| ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()))
+    }
+
+    fn failure(&self, otherwise: &str, code: i32, finished: &Finished) -> ToolFailure {
+        let words = self.interpreter.machine.cleared(ending::text(&finished.stderr));
+        let message = format!("{otherwise}: {}", ending::last(words.trim(), 2_000));
+        ToolFailure::new(ErrorCode::ExecutionFailed, message)
+            .with_details(json!({"exit_code": code, "stage": "packages", "stderr": ending::last(&words, 8_000)}))
+    }
+}

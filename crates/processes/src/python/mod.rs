@@ -1,0 +1,144 @@
+//! `execute_python_script`: a script in the working folder, with packages where it asks for them.
+
+mod cleanup;
+mod environments;
+mod installing;
+mod interpreter;
+mod machine;
+mod packages;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use breadcrumb::{ErrorCode, ToolFailure};
+use executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use crate::workshop::{FOLDER, Workshop};
+use crate::{arguments, ending, shortening};
+use environments::Environments;
+use interpreter::Interpreter;
+use packages::PackageSet;
+
+pub const NAME: &str = "execute_python_script";
+const TIME: Duration = Duration::from_mins(1);
+/// The longest script, in bytes.
+const LONGEST: usize = 1024 * 1024;
+/// The script as it calls itself in error messages.
+const SCRIPT: &str = "/run/script.py";
+/// The same input under both names that scripts know.
+const INPUT: [&str; 2] = ["RCRT_INPUT", "ROCKBOT_INPUT"];
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    script: String,
+    #[serde(default)]
+    #[serde(rename = "input_data")]
+    data: Value,
+    timeout_seconds: Option<f64>,
+    #[serde(default)]
+    pip_packages: Vec<String>,
+}
+
+pub struct ExecutePythonScript {
+    workshop: Workshop,
+    interpreter: Result<Interpreter, String>,
+    environments: Environments,
+}
+
+impl ExecutePythonScript {
+    pub async fn new(workshop: Workshop, environments: PathBuf) -> Self {
+        let interpreter = match workshop.waits_for() {
+            // Without a jail there is nothing to try it in.
+            Some(reason) => Err(reason),
+            None => Interpreter::find(&workshop.jail).await,
+        };
+        Self { workshop, interpreter, environments: Environments::new(environments) }
+    }
+}
+
+#[async_trait]
+impl NativeTool for ExecutePythonScript {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn waits_for(&self) -> Vec<String> {
+        self.interpreter.as_ref().err().cloned().into_iter().collect()
+    }
+
+    async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let input: Input = arguments::read(&call.input)?;
+        if input.script.len() > LONGEST {
+            return Err(arguments::wrong("script", format!("is longer than {LONGEST} bytes")));
+        }
+        let data = given(input.data)?;
+        let packages = PackageSet::read(&input.pip_packages)?;
+        let time = arguments::time(input.timeout_seconds, TIME, &call.limits)?;
+        let interpreter =
+            self.interpreter.as_ref().map_err(|why| ToolFailure::new(ErrorCode::ExecutionFailed, why.as_str()))?;
+        let mut order = self.workshop.order(&call.limits, time).await?;
+        interpreter.show(&mut order.view);
+        order.program = interpreter.program.clone();
+        let environment = match packages {
+            None => None,
+            Some(packages) => {
+                let found = self.environments.get(&packages, interpreter, &self.workshop.jail, call).await?;
+                metadata.insert("packages".into(), json!({"set": packages.names(), "installed_now": found.is_new}));
+                Some(found)
+            }
+        };
+        if let Some(environment) = &environment {
+            order.view.read(&environment.folder, Path::new(environments::FOLDER));
+            order.program = environments::program();
+        }
+        order.view.files.push((SCRIPT.into(), input.script));
+        order.arguments = vec![SCRIPT.into()];
+        let own = [
+            // Modules that lie in the working folder, and no compiled ones beside them.
+            ("PYTHONPATH", FOLDER),
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+            // What was printed before a script is ended is told.
+            ("PYTHONUNBUFFERED", "1"),
+            ("PYTHONUTF8", "1"),
+        ];
+        order.environment.extend(own.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        if let Some(data) = data {
+            order.environment.extend(INPUT.map(|name| (name.to_owned(), data.clone())));
+        }
+        let finished = self.workshop.run(&order).await?;
+        match ending::code(&finished, &call.limits, time)? {
+            0 => Ok(match shortening::taken_at_once(&call.request) {
+                Some(most) => shortening::text(&finished.stdout, most).into(),
+                None => ending::text(&finished.stdout).into(),
+            }),
+            code => Err(failed(code, &finished)),
+        }
+    }
+}
+
+/// The input as a script finds it in its environment: a text as it is, anything else as JSON.
+fn given(data: Value) -> Result<Option<String>, ToolFailure> {
+    let text = match data {
+        Value::Null => return Ok(None),
+        Value::String(text) => text,
+        other => other.to_string(),
+    };
+    arguments::one_argument("input_data", &text)?;
+    Ok(Some(text))
+}
+
+/// What standard error says is the reason.
+fn failed(code: i32, finished: &jail::command::Finished) -> ToolFailure {
+    let words = ending::text(&finished.stderr);
+    let told = match words.trim() {
+        "" => "and said nothing on standard error".to_owned(),
+        words => format!("and said:\n{}", ending::last(words, 2_000)),
+    };
+    let message = format!("the script ended with exit code {code} {told}");
+    let details = ending::with_words(json!({"exit_code": code}), finished);
+    ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(details)
+}

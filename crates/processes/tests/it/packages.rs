@@ -1,0 +1,180 @@
+//! Packages for scripts, from an index on this machine that is set up for pip as any is: each set is installed once, with
+//! the network for that step alone, and what fails leaves nothing behind.
+//!
+//! pip is asked for its settings, which come from the environment of the whole process: so the parts run in a process of
+//! their own, with a settings file that names their index.
+
+mod index;
+
+use std::path::PathBuf;
+
+use breadcrumb::ErrorCode;
+use executors::Executor;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::fixture::{ROLE, Tools, failed, limited, needs_the_jail, until};
+use index::{Index, SECRET};
+
+/// Names pip's settings file of the parts.
+const SETTINGS: &str = "PIP_CONFIG_FILE";
+
+#[tokio::test]
+async fn packages_come_from_where_this_machines_pip_gets_them() {
+    needs_the_jail!();
+    let folder = tempfile::tempdir().unwrap();
+    let mut parts = tokio::process::Command::new(std::env::current_exe().unwrap());
+    parts.args(["packages::part_", "--ignored", "--test-threads=4"]).env(ROLE, "1");
+    for (name, _) in
+        std::env::vars().filter(|(name, _)| name.starts_with("PIP_") || name.to_lowercase().ends_with("_proxy"))
+    {
+        parts.env_remove(name);
+    }
+    parts.env(SETTINGS, folder.path().join("pip.conf"));
+    let output = parts.output().await.unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(told.contains("8 passed"), "{told}");
+}
+
+/// The tools, with pip set up for the index; `None` where this is not the process for it.
+async fn with_index() -> Option<(Tools, &'static Index)> {
+    std::env::var_os(ROLE)?;
+    let index = Index::shared(&PathBuf::from(std::env::var_os(SETTINGS)?));
+    Some((Tools::new().await, index))
+}
+
+fn with_packages(script: &str, packages: &[&str]) -> Value {
+    json!({"script": script, "pip_packages": packages})
+}
+
+fn left(tools: &Tools) -> Vec<String> {
+    let Ok(entries) = std::fs::read_dir(tools.folders.path().join("data/python")) else { return Vec::new() };
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+const TOOL: &str = "execute_python_script";
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_a_set_is_installed_once() {
+    let Some((tools, index)) = with_index().await else { return };
+    let script = "import once_a, once_b\nprint(once_a.NAME, once_b.NAME)";
+    let first = tools.execute(tools.call(TOOL, with_packages(script, &["once_a", "Once.B>=1"]))).await;
+    assert_eq!(first.result.unwrap(), "once_a once_b\n");
+    assert_eq!(first.metadata["packages"], json!({"set": ["once-a", "once-b>=1"], "installed_now": true}));
+    let asked = index.asked("once_a");
+    assert!(asked > 0);
+    // The same set in another order and spelling.
+    let again = tools.execute(tools.call(TOOL, with_packages(script, &["once-b >= 1", "ONCE_A", "once_a"]))).await;
+    assert_eq!(again.result.unwrap(), "once_a once_b\n");
+    assert_eq!(again.metadata["packages"]["installed_now"], false);
+    assert_eq!(index.asked("once_a"), asked);
+    assert_eq!(left(&tools).len(), 1);
+    // And without packages there are none.
+    let none = failed(tools.python("import once_a").await, ErrorCode::ExecutionFailed);
+    assert!(none.message.contains("ModuleNotFoundError"), "{none}");
+}
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_the_network_is_there_for_the_installation_alone() {
+    let Some((tools, index)) = with_index().await else { return };
+    let port = index.port;
+    let script = format!(
+        "import netless, socket\ntry:\n    socket.create_connection(('127.0.0.1', {port}), 20)\nexcept OSError as e: print(type(e).__name__)"
+    );
+    assert_eq!(tools.result(TOOL, with_packages(&script, &["netless"])).await.unwrap(), "ConnectionRefusedError\n");
+}
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_an_environment_is_only_read() {
+    let Some((tools, _)) = with_index().await else { return };
+    let script = "import os, kept\nfor path in (kept.__file__, os.path.dirname(kept.__file__) + '/new', '/run/python/bin/python'):\n    try: open(path, 'a'); print('open')\n    except OSError as e: print(type(e).__name__)";
+    let told = tools.result(TOOL, with_packages(script, &["kept"])).await.unwrap();
+    assert!(!told.as_str().unwrap().contains("open"), "{told}");
+    assert_eq!(told.as_str().unwrap().lines().count(), 3);
+    assert_eq!(tools.result(TOOL, with_packages("import kept; print(kept.NAME)", &["kept"])).await.unwrap(), "kept\n");
+}
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_what_cannot_be_installed_leaves_nothing() {
+    let Some((tools, index)) = with_index().await else { return };
+    for (package, words) in
+        [("no_such_package", "no matching distribution"), ("broken", ""), ("source_only", "no matching distribution")]
+    {
+        let failure =
+            failed(tools.result(TOOL, with_packages("print(1)", &[package])).await, ErrorCode::ExecutionFailed);
+        let told = format!("{} cannot be installed", package.replace('_', "-"));
+        assert!(failure.message.starts_with(&told), "{failure}");
+        assert!(failure.message.to_lowercase().contains(words), "{failure}");
+        assert!(!format!("{failure} {:?}", failure.details).contains(SECRET), "{failure}");
+        until("nothing left", || left(&tools).is_empty()).await;
+    }
+    // Nothing of a package that is not built was run, or even fetched, where the network is.
+    assert_eq!(index.asked("source_only-1.0.tar.gz"), 0);
+}
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_two_calls_install_once() {
+    let Some((tools, index)) = with_index().await else { return };
+    let call = || tools.result(TOOL, with_packages("import shared; print(shared.NAME)", &["shared"]));
+    let (one, two, three) = tokio::join!(call(), call(), call());
+    assert_eq!([one.unwrap(), two.unwrap(), three.unwrap()], ["shared\n"; 3]);
+    assert_eq!(index.asked("shared-1.0-py3-none-any.whl"), 1);
+}
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_a_cancelled_installation_leaves_nothing() {
+    let Some((tools, index)) = with_index().await else { return };
+    let cancel = CancellationToken::new();
+    let call = tools.call(TOOL, with_packages("print(1)", &["never_there"]));
+    let cancelling = async {
+        until("the installer at the index", || index.asked("never_there") > 0).await;
+        cancel.cancel();
+    };
+    let (output, ()) = tokio::join!(tools.executor.execute(call, cancel.clone()), cancelling);
+    failed(output.result, ErrorCode::Cancelled);
+    tools.jail.ended().await;
+    until("nothing left", || left(&tools).is_empty()).await;
+    // The time of the call holds the installation as well.
+    let short =
+        limited(tools.call(TOOL, with_packages("print(1)", &["never_there"])), |limits| limits.timeout_ms = 3_000);
+    failed(tools.execute(short).await.result, ErrorCode::Timeout);
+    tools.jail.ended().await;
+    until("nothing left", || left(&tools).is_empty()).await;
+}
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_what_is_no_package_never_reaches_pip() {
+    let Some((tools, _)) = with_index().await else { return };
+    for package in [
+        "-r/etc/passwd",
+        "--index-url=http://127.0.0.1:1",
+        "git+https://example.com/x",
+        "./x.whl",
+        "x @ file:///etc",
+        "",
+    ] {
+        let failure =
+            failed(tools.result(TOOL, with_packages("print(1)", &[package])).await, ErrorCode::InvalidArguments);
+        assert!(failure.message.starts_with("pip_packages: "), "{failure}");
+    }
+    assert_eq!(left(&tools), Vec::<String>::new());
+}
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_scripts_see_nothing_of_pips_settings() {
+    let Some((tools, _)) = with_index().await else { return };
+    // What it looks for comes reversed, so that it does not find the question.
+    let script = "import os, plain\nwanted = os.environ['RCRT_INPUT'][::-1]\nfound = [str(os.environ)]\nfor top in ('/run', '/etc', '/tmp', '/work'):\n    for base, _, names in os.walk(top):\n        for name in names:\n            try: found.append(open(os.path.join(base, name), errors='replace').read())\n            except OSError: pass\nprint(len(found) > 10, sum(wanted in text for text in found))";
+    let mut input = with_packages(script, &["plain"]);
+    input["input_data"] = SECRET.chars().rev().collect::<String>().into();
+    assert_eq!(tools.result(TOOL, input).await.unwrap(), "True 0\n");
+}
