@@ -1,0 +1,62 @@
+//! An answer's bytes to text that can be read.
+
+use breadcrumb::ToolFailure;
+use serde_json::json;
+
+use crate::charset::decode;
+use crate::failures::failed;
+use crate::fetching::Answer;
+use crate::html::{self, Page};
+use crate::json_text;
+use crate::media_type::{Kind, MediaType};
+use crate::text::clean;
+use crate::workshop::Until;
+
+/// JSON that grows larger than this when it is laid out stays as it came.
+const MAX_PRETTY: usize = 8 * 1024 * 1024;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// All of the page, as plain text.
+    Whole,
+    /// Its main content, as markdown.
+    Main,
+}
+
+#[derive(Debug)]
+pub(crate) struct Content {
+    /// For people.
+    pub media_type: String,
+    pub page: Page,
+}
+
+/// For the workshop. Binary is refused with its type.
+pub(crate) fn read(answer: &Answer, part: Part, until: &Until) -> Result<Content, ToolFailure> {
+    let said = MediaType::read(answer.header("content-type"));
+    let kind = said.kind(&answer.body);
+    let media_type = said.shown(&answer.body);
+    if kind == Kind::Binary && !answer.body.is_empty() {
+        let message = format!(
+            "{} is binary ({media_type}, {} bytes{}) and cannot be read as text",
+            answer.url,
+            answer.body.len(),
+            if answer.is_cut { " or more" } else { "" }
+        );
+        let details = json!({"content_type": media_type, "http_status": answer.status});
+        return Err(failed(message).with_details(details));
+    }
+    let text = decode(&answer.body, &said, kind);
+    let mut page = match (kind, part) {
+        (Kind::Html, Part::Whole) => html::readable_text(&text, until),
+        (Kind::Html, Part::Main) => html::main_content(&text, &answer.url, until),
+        (Kind::Json, part) => {
+            let shown = json_text::pretty(text.trim_start_matches('\u{feff}'), MAX_PRETTY);
+            let content = clean(&shown.unwrap_or(text));
+            let content = if part == Part::Main { format!("```json\n{}\n```", content.trim_end()) } else { content };
+            Page { title: None, content, is_cut: false }
+        }
+        _ => Page { title: None, content: clean(&text), is_cut: false },
+    };
+    page.is_cut |= answer.is_cut;
+    Ok(Content { media_type, page })
+}

@@ -1,0 +1,119 @@
+//! Search engines, all behind one trait.
+
+mod brave;
+mod searxng;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::ToolFailure;
+use executors::ToolCall;
+use executors::egress::{Connections, Egress, NetRules};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use url::Url;
+
+use crate::failures::failed;
+use crate::fetching::{Answer, Bounds, Way};
+use crate::html::plain_line;
+use crate::settings::{SearchChoice, Settings};
+use crate::text::line;
+use crate::workshop::{Until, Workshop};
+
+/// Characters of a title and of a snippet.
+const MAX_TITLE: usize = 200;
+const MAX_SNIPPET: usize = 500;
+
+/// What is searched for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Query {
+    /// One line of 1 to 400 characters.
+    pub text: String,
+    /// How many hits are wanted, 1 to 20.
+    pub count: usize,
+}
+
+/// One result. Its texts are single lines without markup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    pub title: String,
+    pub url: String,
+    pub snippet: String,
+    /// When the page was written, as the engine says it.
+    pub age: Option<String>,
+}
+
+/// One search of one call: what a provider needs to ask its engine.
+pub struct Search<'c> {
+    pub(crate) gate: &'c Egress,
+    pub(crate) call: &'c ToolCall,
+    pub(crate) connections: &'c Connections,
+    pub(crate) bounds: Bounds,
+    pub(crate) workshop: &'c Workshop,
+}
+
+impl Search<'_> {
+    /// One GET through the gate, to where the rules allow.
+    pub(crate) async fn get(
+        &self,
+        rules: &NetRules,
+        url: &Url,
+        headers: &[(&str, &str)],
+    ) -> Result<Answer, ToolFailure> {
+        let way = Way { gate: self.gate, call: self.call, rules, connections: self.connections, bounds: self.bounds };
+        way.get(url, headers).await
+    }
+}
+
+/// A search engine.
+#[async_trait]
+pub trait SearchProvider: Send + Sync + 'static {
+    fn name(&self) -> &'static str;
+
+    /// Names of the secrets without which it does not answer.
+    fn required_secrets(&self) -> Vec<String>;
+
+    /// The best hits first; more than asked for does no harm. An engine that refuses is a failure, no hits are none.
+    async fn search(&self, search: &Search<'_>, query: &Query) -> Result<Vec<Hit>, ToolFailure>;
+}
+
+/// The operator's choice; `None` where there is none.
+pub(crate) fn provider(settings: &Settings) -> Option<Arc<dyn SearchProvider>> {
+    match settings.search.clone()? {
+        SearchChoice::Brave => Some(Arc::new(brave::Brave::new(settings.brave_api.clone()))),
+        SearchChoice::Searxng(base) => Some(Arc::new(searxng::Searxng::new(base))),
+    }
+}
+
+/// The results that can be read. A malformed one among others is left out; a list of which none can be read is an
+/// answer that cannot be read.
+fn readable<T: DeserializeOwned>(engine: &str, results: Vec<Value>) -> Result<Vec<T>, ToolFailure> {
+    let mut wrong = None;
+    let mut entries = Vec::with_capacity(results.len());
+    for result in results {
+        match T::deserialize(result) {
+            Ok(entry) => entries.push(entry),
+            Err(error) => wrong = Some(error),
+        }
+    }
+    match wrong {
+        Some(error) if entries.is_empty() => Err(unreadable(engine, &error)),
+        _ => Ok(entries),
+    }
+}
+
+fn unreadable(engine: &str, error: &serde_json::Error) -> ToolFailure {
+    failed(format!("{engine}'s answer cannot be read: {error}")).retryable(true)
+}
+
+/// A hit in the words of its engine, which may hold markup; `None` where it leads to no page of the web.
+fn hit(title: &str, url: &str, snippet: &str, age: Option<&str>, until: &Until) -> Option<Hit> {
+    let url = Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
+    let title = plain_line(title, MAX_TITLE, until);
+    Some(Hit {
+        title: if title.is_empty() { url.host_str().unwrap_or_default().to_owned() } else { title },
+        url: url.into(),
+        snippet: plain_line(snippet, MAX_SNIPPET, until),
+        age: age.map(|age| line(age, 60)).filter(|age| !age.is_empty()),
+    })
+}

@@ -1,0 +1,114 @@
+//! `web_search`: asks the search engine of the operator's choice.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{ToolDefinition, ToolFailure};
+use executors::egress::{Connections, Egress};
+use executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::arguments::read;
+use crate::failures::{failed, invalid};
+use crate::fetching::Bounds;
+use crate::search::{self, Hit, Query, Search, SearchProvider};
+use crate::settings::Settings;
+use crate::text::{line, link_name, link_target};
+use crate::workshop::Workshop;
+
+const DEFAULT_COUNT: usize = 5;
+const MAX_COUNT: usize = 20;
+/// Characters of a query; what is longer is cut.
+const MAX_QUERY: usize = 400;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    query: String,
+    count: Option<usize>,
+}
+
+pub(crate) struct WebSearch {
+    gate: Arc<Egress>,
+    provider: Option<Arc<dyn SearchProvider>>,
+    bounds: Bounds,
+    workshop: Arc<Workshop>,
+}
+
+impl WebSearch {
+    pub fn new(gate: Arc<Egress>, settings: &Settings, workshop: Arc<Workshop>) -> Self {
+        let bounds =
+            Bounds { time: settings.request_timeout, bytes: settings.fetch_bytes, redirects: settings.most_redirects };
+        Self { gate, provider: search::provider(settings), bounds, workshop }
+    }
+}
+
+#[async_trait]
+impl NativeTool for WebSearch {
+    fn name(&self) -> &'static str {
+        "web_search"
+    }
+
+    fn waits_for(&self) -> Vec<String> {
+        if self.provider.is_some() {
+            return Vec::new();
+        }
+        vec![
+            "no search engine is chosen; start the runner with --search brave (and the secret BRAVE_API_KEY), or with \
+             --search searxng --searxng-url URL"
+                .to_owned(),
+        ]
+    }
+
+    /// Whatever the record names: which are needed depends on the engine.
+    fn required_secrets(&self, _definition: &ToolDefinition) -> Vec<String> {
+        self.provider.as_ref().map(|provider| provider.required_secrets()).unwrap_or_default()
+    }
+
+    async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let input: Input = read(&call.input)?;
+        let count = input.count.unwrap_or(DEFAULT_COUNT);
+        if !(1..=MAX_COUNT).contains(&count) {
+            return Err(invalid(format!("count: is {count}; it must be from 1 to {MAX_COUNT}")));
+        }
+        let text: String = line(&input.query, usize::MAX).chars().take(MAX_QUERY).collect();
+        if text.is_empty() {
+            return Err(invalid("query: is empty; say what to search for"));
+        }
+        let Some(provider) = &self.provider else {
+            return Err(failed(self.waits_for().join(" ")));
+        };
+        let query = Query { text, count };
+        let search = Search {
+            gate: &self.gate,
+            call,
+            connections: &Connections::default(),
+            bounds: self.bounds,
+            workshop: &self.workshop,
+        };
+        metadata.insert("provider".into(), provider.name().into());
+        let mut hits = provider.search(&search, &query).await?;
+        hits.truncate(count);
+        Ok(Value::String(shown(&query.text, &hits)))
+    }
+}
+
+/// What the agent reads.
+fn shown(query: &str, hits: &[Hit]) -> String {
+    if hits.is_empty() {
+        return format!("No results for \"{query}\".");
+    }
+    let mut lines = vec![format!("Results for \"{query}\":")];
+    for (index, hit) in hits.iter().enumerate() {
+        let number = format!("{}. ", index + 1);
+        let indent = " ".repeat(number.len());
+        lines.push(String::new());
+        lines.push(format!("{number}[{}]({})", link_name(&hit.title), link_target(&hit.url)));
+        lines.extend(hit.age.iter().map(|age| format!("{indent}{age}")));
+        if !hit.snippet.is_empty() {
+            lines.push(format!("{indent}{}", hit.snippet));
+        }
+    }
+    lines.join("\n")
+}

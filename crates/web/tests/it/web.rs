@@ -1,0 +1,91 @@
+//! The tools, as a runner has them, in a small internet.
+
+use std::sync::Arc;
+
+use breadcrumb::{Grant, ToolFailure};
+use executors::{BuiltinExecutor, Executor, HeldSecret, ToolCall, ToolOutput, Vault};
+use serde_json::Value;
+use test_servers::network::Network;
+use test_servers::tls;
+use test_tenant::{Tenant, seeded};
+use tokio_util::sync::CancellationToken;
+use web::Settings;
+
+pub struct Web {
+    pub network: Network,
+    pub settings: Settings,
+    pub secrets: Vec<HeldSecret>,
+    pub session: Option<String>,
+    hosts: Vec<String>,
+    tenant: Tenant,
+}
+
+impl Web {
+    pub async fn new() -> Self {
+        let mut network = Network::new();
+        network.options.more_authorities = vec![tls::authority()];
+        Self {
+            network,
+            settings: Settings::default(),
+            secrets: Vec::new(),
+            session: None,
+            hosts: Vec::new(),
+            tenant: Tenant::new().await,
+        }
+    }
+
+    /// Puts a name on loopback; the operator and the tools' records allow it there.
+    pub fn inside(mut self, entry: &str) -> Self {
+        self.network = self.network.inside(entry);
+        self.hosts.push(entry.to_owned());
+        self
+    }
+
+    /// The tools' records list it, the operator does not.
+    pub fn listed(mut self, entry: &str) -> Self {
+        self.hosts.push(entry.to_owned());
+        self
+    }
+
+    /// Puts a name on loopback; the operator allows it there, the tools' records do not.
+    pub fn unlisted(mut self, entry: &str) -> Self {
+        self.network = self.network.inside(entry);
+        self
+    }
+
+    pub fn secret(mut self, name: &str, value: &str, host: &str) -> Self {
+        let hosts = vec![breadcrumb::HostEntry::parse(host).unwrap()];
+        self.secrets.push(HeldSecret { name: name.into(), value: value.into(), hosts, readable: false });
+        self
+    }
+
+    pub fn executor(&self) -> BuiltinExecutor {
+        BuiltinExecutor::new().with(web::tools(Arc::new(self.network.egress()), self.settings.clone()))
+    }
+
+    pub fn call(&self, tool: &str, input: Value) -> ToolCall {
+        let mut definition = seeded(tool);
+        if !self.hosts.is_empty() {
+            definition.permissions.net = Grant::Listed(self.hosts.clone());
+        }
+        let mut call = self.tenant.call(definition, input);
+        call.request.session.clone_from(&self.session);
+        call.secrets = Arc::new(Vault::new(self.secrets.clone()).unwrap());
+        call
+    }
+
+    pub async fn run(&self, tool: &str, input: Value) -> ToolOutput {
+        self.executor().execute(self.call(tool, input), CancellationToken::new()).await
+    }
+
+    pub async fn text(&self, tool: &str, input: Value) -> String {
+        match self.run(tool, input).await.result.unwrap() {
+            Value::String(text) => text,
+            other => panic!("{other} is no text"),
+        }
+    }
+
+    pub async fn failure(&self, tool: &str, input: Value) -> ToolFailure {
+        self.run(tool, input).await.result.unwrap_err()
+    }
+}
