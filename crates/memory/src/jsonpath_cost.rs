@@ -1,0 +1,240 @@
+//! What a JSONPath may cost, judged before it is asked: the library that asks cannot be stopped midway, and a short path
+//! can ask for more than there is time or memory for.
+
+use serde_json::Value;
+
+const MAX_CHARS: usize = 500;
+/// Parentheses and brackets in each other.
+const MAX_NESTING: usize = 8;
+/// Values that a path may touch, counted at their worst.
+const MOST_TOUCHED: usize = 20_000_000;
+/// The same where a pattern is compared with each.
+const MOST_COMPARED: usize = 200_000;
+const MAX_PATTERN_CHARS: usize = 100;
+
+/// What a path does at each step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// How often it goes to everything below (`..`).
+    descents: usize,
+    /// How many times over its selectors (`['a', 'b']`) may give the same value.
+    selections: usize,
+    /// It compares texts with a pattern.
+    patterns: bool,
+}
+
+impl Cost {
+    /// The error says what is not taken.
+    pub fn of(path: &str) -> Result<Self, String> {
+        if path.is_empty() || path.chars().count() > MAX_CHARS {
+            return Err(format!("must have 1 to {MAX_CHARS} characters, such as $.items[0].name"));
+        }
+        let mut reader = Reader { cost: Self { descents: 0, selections: 1, patterns: false }, open: Vec::new() };
+        reader.read(&path.chars().collect::<Vec<_>>())?;
+        Ok(reader.cost)
+    }
+
+    /// Whether the path may be asked of this document.
+    pub fn allows(&self, document: &Value) -> Result<(), String> {
+        let (values, depth) = extent(document);
+        let further = u32::try_from(self.descents.saturating_sub(1)).unwrap_or(u32::MAX);
+        let touched = values.saturating_mul(depth.saturating_pow(further)).saturating_mul(self.selections);
+        if touched > MOST_TOUCHED {
+            return Err("asks for too much of so large a document; name more of the way, or use .. once".into());
+        }
+        if self.patterns && touched > MOST_COMPARED {
+            return Err("compares a pattern with too many values; ask a chunk by its key, or a narrower path".into());
+        }
+        Ok(())
+    }
+}
+
+struct Reader {
+    cost: Cost,
+    open: Vec<Bracket>,
+}
+
+struct Bracket {
+    is_square: bool,
+    is_filter: bool,
+    commas: usize,
+}
+
+impl Reader {
+    fn read(&mut self, path: &[char]) -> Result<(), String> {
+        let mut at = 0;
+        while let Some(character) = path.get(at) {
+            let in_filter = self.open.iter().any(|bracket| bracket.is_filter);
+            match character {
+                '\'' | '"' => {
+                    at = end_of_text(path, at);
+                    continue;
+                }
+                '[' | '(' => {
+                    self.open.push(Bracket { is_square: *character == '[', is_filter: false, commas: 0 });
+                    if self.open.len() > MAX_NESTING {
+                        return Err(format!("has more than {MAX_NESTING} brackets in each other"));
+                    }
+                    if *character == '(' {
+                        self.function(path, at)?;
+                    }
+                }
+                ']' | ')' => {
+                    if let Some(bracket) = self.open.pop().filter(|bracket| bracket.is_square) {
+                        self.cost.selections = self.cost.selections.saturating_mul(1 + bracket.commas);
+                    }
+                }
+                ',' => {
+                    if let Some(bracket) = self.open.last_mut() {
+                        bracket.commas += 1;
+                        // The next selector of this bracket is a filter only if it says so itself.
+                        bracket.is_filter = bracket.is_filter && !bracket.is_square;
+                    }
+                }
+                '?' if in_filter => return Err("has a filter in a filter, which is not taken".into()),
+                '?' => {
+                    if let Some(bracket) = self.open.last_mut() {
+                        bracket.is_filter = true;
+                    }
+                }
+                '$' if in_filter => return Err("has $ in a filter, which is not taken; compare with a value".into()),
+                '.' if path.get(at + 1) == Some(&'.') => {
+                    if in_filter {
+                        return Err("has .. in a filter, which is not taken; write the way out".into());
+                    }
+                    self.cost.descents += 1;
+                    at += 1;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        Ok(())
+    }
+
+    /// Patterns are made anew for each value: only short ones that stand in the path itself.
+    fn function(&mut self, path: &[char], open: usize) -> Result<(), String> {
+        let name: String = path[..open].iter().rev().take_while(|c| c.is_ascii_lowercase()).collect();
+        if !["hctam", "hcraes"].contains(&name.as_str()) {
+            return Ok(());
+        }
+        self.cost.patterns = true;
+        let wrong = || {
+            Err(format!(
+                "has a {} whose pattern is not taken: it must be a text in quotes of at most {MAX_PATTERN_CHARS} characters, \
+             without {{",
+                name.chars().rev().collect::<String>()
+            ))
+        };
+        let mut depth = 0;
+        let mut at = open + 1;
+        while let Some(character) = path.get(at) {
+            match character {
+                '\'' | '"' => {
+                    at = end_of_text(path, at);
+                    continue;
+                }
+                '(' | '[' => depth += 1,
+                ')' | ']' if depth == 0 => return wrong(),
+                ')' | ']' => depth -= 1,
+                ',' if depth == 0 => break,
+                _ => {}
+            }
+            at += 1;
+        }
+        let Some(start) = (at + 1..path.len()).find(|index| !path[*index].is_whitespace()) else { return wrong() };
+        if !matches!(path[start], '\'' | '"') {
+            return wrong();
+        }
+        let pattern = &path[start..end_of_text(path, start).min(path.len())];
+        if pattern.len() > MAX_PATTERN_CHARS || pattern.contains(&'{') {
+            return wrong();
+        }
+        Ok(())
+    }
+}
+
+/// The place after the text in quotes that begins here.
+fn end_of_text(path: &[char], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(character) = path.get(at) {
+        at += 1;
+        match character {
+            '\\' => at += 1,
+            quote if *quote == path[start] => break,
+            _ => {}
+        }
+    }
+    at
+}
+
+/// How many values a document has, and how deep it is.
+fn extent(value: &Value) -> (usize, usize) {
+    let inner: Box<dyn Iterator<Item = &Value>> = match value {
+        Value::Array(items) => Box::new(items.iter()),
+        Value::Object(members) => Box::new(members.values()),
+        _ => return (1, 1),
+    };
+    let (values, depth) =
+        inner.map(extent).fold((1, 0), |(values, depth), (more, deep)| (values + more, depth.max(deep)));
+    (values, depth + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn nested(depth: usize) -> Value {
+        (0..depth).fold(json!(1), |inner, _| json!([inner, 2]))
+    }
+
+    #[test]
+    fn ordinary_paths_are_taken() {
+        let document = json!({"items": [{"name": "a", "price": 1}], "it's": 1});
+        for path in [
+            "$",
+            "$.items[*].name",
+            "$..name",
+            "$.items..name",
+            "$..items..name",
+            "$['it\\'s','items']",
+            "$.items[?@.price > 1 && (@.name == 'a' || @.name == \"?..$\")]",
+            "$.items[?search(@.name, '^a.*')]",
+            "$.items[?match(@['name'], \"a|b\"), ?@.price]",
+            "$.items[?count(@.*) > 1].name",
+            "$.items[-1:]",
+        ] {
+            let cost = Cost::of(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+            cost.allows(&document).unwrap_or_else(|error| panic!("{path}: {error}"));
+            serde_json_path::JsonPath::parse(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        }
+    }
+
+    #[test]
+    fn paths_without_an_end_are_not() {
+        let deep = nested(100);
+        for path in [
+            "$..*..*..*..*..*",
+            "$[0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0]\
+                      [0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0][0,0]",
+        ] {
+            assert!(Cost::of(path).unwrap().allows(&deep).is_err(), "{path}");
+        }
+        for path in [
+            "$[?@[?@.a]]",
+            "$[?count($..*) > 1]",
+            "$..[?@..a]",
+            "$[?search(@.a, @.b)]",
+            "$[?search(@.a, 'a{1000}{1000}')]",
+            "$[?match(@.a)]",
+            "$[?((((((((((1==1))))))))))]",
+            "",
+        ] {
+            assert!(Cost::of(path).is_err(), "{path}");
+        }
+        let many = Value::Array(vec![json!({"a": "b"}); 200_000]);
+        assert!(Cost::of("$[?search(@.a, 'b')]").unwrap().allows(&many).is_err());
+        assert!(Cost::of("$[?@.a == 'b']").unwrap().allows(&many).is_ok());
+    }
+}

@@ -1,0 +1,115 @@
+//! What is told of a result in parts: the index that is kept beside them, and the table that the caller gets.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::outline::{cut_below, depth};
+use super::parts::{Layout, Split};
+use super::threshold::MIN_CHUNK_CHARS;
+use crate::finding::{at_most, one_line};
+
+/// The names of a result's entries.
+pub(crate) fn chunk_name(base: &str, number: usize) -> String {
+    format!("{base}-chunk{number}")
+}
+
+pub(crate) fn index_name(base: &str) -> String {
+    format!("{base}-index")
+}
+
+/// The index as an agent reads it: never larger than the smallest part, so that it is always handed over whole.
+pub(crate) fn index(tool: &str, base: &str, split: &Split) -> Value {
+    let mut outline = split.outline.clone();
+    let mut with_about = true;
+    let mut left_out = false;
+    loop {
+        let chunk = |(index, part): (usize, &super::parts::Part)| {
+            let mut chunk = json!({"chunk": index + 1, "characters": part.characters});
+            if let Layout::Text { starts, .. } = &split.layout {
+                chunk["start"] = json!(starts.get(index));
+            }
+            if with_about {
+                chunk["about"] = json!(part.about);
+            }
+            chunk
+        };
+        let mut value = json!({
+            "key": base,
+            "tool": tool,
+            "kind": match split.layout { Layout::Text { .. } => "text", Layout::Json { .. } => "json" },
+            "characters": split.characters,
+            "chunk_keys": format!("{base}-chunk1 to {base}-chunk{}", split.parts.len()),
+            "chunks": split.parts.iter().enumerate().map(chunk).collect::<Vec<_>>(),
+            "outline": outline,
+        });
+        if left_out {
+            value["left_out"] = json!("the outline was too long: its deeper or later sections are left out");
+        }
+        let levels = depth(&outline);
+        if super::json_size::json_chars(&value) <= MIN_CHUNK_CHARS {
+            return value;
+        }
+        if levels > 1 {
+            cut_below(&mut outline, levels - 1);
+            left_out = true;
+        } else if outline.len() > 20 {
+            outline.truncate(outline.len() / 2);
+            left_out = true;
+        } else if with_about {
+            with_about = false;
+        } else if value["chunks"].as_array().is_some_and(|chunks| !chunks.is_empty()) {
+            // Hundreds of parts of one size: their numbers say enough.
+            value["chunks"] = json!([]);
+            value["left_out"] = json!("too many chunks to list; the outline names some");
+            return value;
+        } else {
+            return value;
+        }
+    }
+}
+
+/// What the caller gets in place of the result, which has so many characters: at most `most` of them.
+pub(crate) fn table(tool: &str, base: &str, split: &Split, characters: usize, most: usize, keep: Duration) -> String {
+    let minutes = keep.as_secs().div_ceil(60);
+    let chunks = split.parts.len();
+    let head = format!(
+        "The result of {tool} has {characters} characters, more than the {most} that are given at once. It is kept for \
+         {minutes} minutes in {chunks} chunks:\n\n| chunk | characters | what is in it |\n|---|---|---|\n"
+    );
+    let example = match split.layout {
+        Layout::Text { .. } => "",
+        Layout::Json { .. } => {
+            "\n- ask the whole document by JSONPath: result_jsonpath {\"key\": KEY, \"path\": \"$.…\"}"
+        }
+    };
+    let foot = format!(
+        "\nKEY is \"{base}\".\n- read a chunk: get_from_working_memory {{\"key\": \"{base}-chunk1\"}}\n- see the outline: \
+         get_from_working_memory {{\"key\": \"{base}-index\"}}\n- find words: result_search {{\"key\": KEY, \"query\": \
+         \"…\"}}\n- read from any character: result_slice {{\"key\": KEY, \"start\": 0}}{example}\n"
+    );
+    let mut left = most.saturating_sub(head.chars().count() + foot.chars().count());
+    if head.chars().count() + foot.chars().count() + 60 > most {
+        let short = format!(
+            "The result has {characters} characters and is kept for {minutes} minutes in {chunks} chunks. Read one with \
+             get_from_working_memory {{\"key\": \"{base}-chunk1\"}}; {base}-index lists them."
+        );
+        return short.chars().take(most).collect();
+    }
+    let mut rows = String::new();
+    for (index, part) in split.parts.iter().enumerate() {
+        let about = one_line(&part.about).replace('\\', "\\\\").replace('|', "\\|");
+        let row = format!("| {} | {} | {} |\n", index + 1, part.characters, at_most(&about, 160));
+        let more = format!("| … | | {} more chunks: see the index |\n", split.parts.len() - index);
+        let is_last = index + 1 == split.parts.len();
+        let room_for_more = if is_last { 0 } else { more.chars().count() };
+        if row.chars().count() + room_for_more > left {
+            let _ = write!(rows, "{}", at_most(&more, left));
+            break;
+        }
+        left -= row.chars().count();
+        rows.push_str(&row);
+    }
+    head + &rows + &foot
+}

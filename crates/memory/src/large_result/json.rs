@@ -1,0 +1,316 @@
+//! Splits a JSON document along its structure. Each piece is a document of its own that has a stretch of the whole one,
+//! with all that stands around it: objects go on with their further members, arrays with their further elements, long
+//! texts with their further characters. A member or element stays whole where it fits into a piece.
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::json_path::Step;
+use super::json_size::{Escaped, escaped_chars, json_chars};
+use super::text;
+
+/// Where a piece begins in the whole document.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Begin {
+    pub path: Vec<Step>,
+    /// Of a text that is split: how many of its characters stand in the pieces before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub characters: Option<usize>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Piece {
+    pub value: Value,
+    /// As compact JSON.
+    pub characters: usize,
+    pub begin: Begin,
+    /// Where its last member or element stands.
+    pub end: Vec<Step>,
+}
+
+/// A place that the outline names, and the piece, from 1, in which it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Mark {
+    pub begin: Begin,
+    pub chunk: usize,
+}
+
+/// The document has keys so long, or stands so deep, that no piece has room for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Unsplittable;
+
+/// How deep the outline names members, and how many.
+const MARKED_DEPTH: usize = 4;
+const MOST_MARKS: usize = 1_000;
+
+/// Pieces of at most so many characters, and what to name in an outline.
+pub(crate) fn split(document: &Value, most: usize) -> Result<(Vec<Piece>, Vec<Mark>), Unsplittable> {
+    let mut splitter = Splitter { most, pieces: Vec::new(), current: None, marks: Vec::new(), marked: HashSet::new() };
+    splitter.fill(document, &mut Vec::new())?;
+    splitter.flush();
+    Ok((splitter.pieces, splitter.marks))
+}
+
+struct Splitter {
+    most: usize,
+    pieces: Vec<Piece>,
+    /// The piece that is being filled.
+    current: Option<Piece>,
+    marks: Vec<Mark>,
+    marked: HashSet<Vec<Step>>,
+}
+
+impl Splitter {
+    /// Puts in what is too large for one piece.
+    fn fill(&mut self, value: &Value, path: &mut Vec<Step>) -> Result<(), Unsplittable> {
+        match value {
+            Value::Array(items) => {
+                items.iter().enumerate().try_for_each(|(index, item)| self.child(Step::Index(index), item, path))
+            }
+            Value::Object(members) => {
+                members.iter().try_for_each(|(key, member)| self.child(Step::Key(key.clone()), member, path))
+            }
+            Value::String(text) => self.text(text, path),
+            _ => Err(Unsplittable),
+        }
+    }
+
+    fn child(&mut self, step: Step, value: &Value, path: &mut Vec<Step>) -> Result<(), Unsplittable> {
+        let size = step_chars(&step) + json_chars(value);
+        if alone(path) + size <= self.most {
+            if self.size_with(path, size) > self.most {
+                self.flush();
+            }
+            self.add(path, step, value.clone(), size, None)
+        } else {
+            path.push(step);
+            self.fill(value, path)?;
+            path.pop();
+            Ok(())
+        }
+    }
+
+    fn text(&mut self, text: &str, path: &[Step]) -> Result<(), Unsplittable> {
+        let (step, container) = path.split_last().ok_or(Unsplittable)?;
+        let around = step_chars(step) + 2;
+        let least = self.most / 4;
+        let room = self.most.saturating_sub(alone(container) + around);
+        if room < least {
+            return Err(Unsplittable);
+        }
+        let mut rest = text;
+        let mut before = 0;
+        let left = self.most.saturating_sub(self.size_with(container, around));
+        if self.current.is_some() && left >= least {
+            let piece = text::first(rest, left, &Escaped);
+            self.add(container, step.clone(), piece.into(), around + escaped_chars(piece), Some(0))?;
+            before = piece.chars().count();
+            rest = &rest[piece.len()..];
+        }
+        for piece in text::split(rest, room, &Escaped) {
+            self.flush();
+            self.add(container, step.clone(), piece.into(), around + escaped_chars(piece), Some(before))?;
+            before += piece.chars().count();
+        }
+        Ok(())
+    }
+
+    /// The size of the current piece with a further child of so many characters in the container at `path`.
+    fn size_with(&self, path: &[Step], child: usize) -> usize {
+        match &self.current {
+            None => alone(path) + child,
+            Some(open) => {
+                let new = path.iter().skip(common(&open.end, path)).map(|step| step_chars(step) + 2);
+                open.characters + 1 + new.sum::<usize>() + child
+            }
+        }
+    }
+
+    fn add(
+        &mut self,
+        container: &[Step],
+        step: Step,
+        value: Value,
+        size: usize,
+        characters: Option<usize>,
+    ) -> Result<(), Unsplittable> {
+        let size = self.size_with(container, size);
+        let mut path = container.to_vec();
+        path.push(step);
+        self.mark(&path, characters);
+        let open = self.current.get_or_insert_with(|| {
+            let begin = Begin { path: path.clone(), characters };
+            Piece { value: empty(&path[0]), characters: 0, begin, end: Vec::new() }
+        });
+        insert(&mut open.value, &path, common(&open.end, container), value)?;
+        open.characters = size;
+        open.end = path;
+        Ok(())
+    }
+
+    /// Notes what the outline tells: members near the root, and where pieces begin.
+    fn mark(&mut self, path: &[Step], characters: Option<usize>) {
+        let chunk = self.pieces.len() + 1;
+        let keys = path.iter().take(MARKED_DEPTH).take_while(|step| matches!(step, Step::Key(_))).count();
+        for depth in 1..=keys {
+            self.mark_once(&path[..depth], None, chunk);
+        }
+        if self.current.is_none() {
+            match path.iter().position(|step| matches!(step, Step::Index(_))) {
+                Some(index) => self.mark_once(&path[..=index], None, chunk),
+                None => self.mark_once(path, characters.filter(|before| *before > 0), chunk),
+            }
+        }
+    }
+
+    fn mark_once(&mut self, path: &[Step], characters: Option<usize>, chunk: usize) {
+        if self.marks.len() < MOST_MARKS && (characters.is_some() || self.marked.insert(path.to_vec())) {
+            self.marks.push(Mark { begin: Begin { path: path.to_vec(), characters }, chunk });
+        }
+    }
+
+    fn flush(&mut self) {
+        self.pieces.extend(self.current.take());
+    }
+}
+
+/// What a step adds to its child: a key and a colon.
+fn step_chars(step: &Step) -> usize {
+    match step {
+        Step::Key(key) => escaped_chars(key) + 3,
+        Step::Index(_) => 0,
+    }
+}
+
+/// The characters of a piece that has nothing but the containers on the way to this one.
+fn alone(path: &[Step]) -> usize {
+    2 + path.iter().map(|step| step_chars(step) + 2).sum::<usize>()
+}
+
+fn common(one: &[Step], other: &[Step]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
+}
+
+/// The container that a step leads into the members of.
+fn empty(step: &Step) -> Value {
+    match step {
+        Step::Index(_) => Value::Array(Vec::new()),
+        Step::Key(_) => Value::Object(Map::new()),
+    }
+}
+
+/// Puts the value at `path`; the containers of the first `open` steps are there, as the last ones of theirs.
+fn insert(root: &mut Value, path: &[Step], open: usize, value: Value) -> Result<(), Unsplittable> {
+    let mut node = root;
+    let mut value = Some(value);
+    for (depth, step) in path.iter().enumerate() {
+        if depth >= open {
+            let child = match path.get(depth + 1) {
+                Some(next) => empty(next),
+                None => value.take().ok_or(Unsplittable)?,
+            };
+            match (&mut *node, step) {
+                (Value::Array(items), Step::Index(_)) => items.push(child),
+                (Value::Object(members), Step::Key(key)) => {
+                    members.insert(key.clone(), child);
+                }
+                _ => return Err(Unsplittable),
+            }
+        }
+        node = match (node, step) {
+            (Value::Array(items), Step::Index(_)) => items.last_mut().ok_or(Unsplittable)?,
+            (Value::Object(members), Step::Key(key)) => members.get_mut(key).ok_or(Unsplittable)?,
+            _ => return Err(Unsplittable),
+        };
+    }
+    Ok(())
+}
+
+/// The whole document again. `None`: the pieces are of no document.
+pub(crate) fn join(pieces: impl IntoIterator<Item = (Begin, Value)>) -> Option<Value> {
+    let mut pieces = pieces.into_iter();
+    let (_, mut whole) = pieces.next()?;
+    for (begin, piece) in pieces {
+        merge(&mut whole, piece, &begin.path, begin.characters.is_some())?;
+    }
+    Some(whole)
+}
+
+/// `along` leads to where the piece begins; what stands on the way there may have begun before.
+fn merge(into: &mut Value, piece: Value, along: &[Step], inside_text: bool) -> Option<()> {
+    let goes_on = along.len() > 1 || inside_text;
+    match (into, piece) {
+        (Value::Object(there), Value::Object(more)) => {
+            for (index, (key, value)) in more.into_iter().enumerate() {
+                match there.get_mut(&key) {
+                    Some(begun) if index == 0 && goes_on => merge(begun, value, along.get(1..)?, inside_text)?,
+                    _ => {
+                        there.insert(key, value);
+                    }
+                }
+            }
+        }
+        (Value::Array(there), Value::Array(more)) => {
+            let Some(Step::Index(first)) = along.first() else { return None };
+            for (index, value) in more.into_iter().enumerate() {
+                match there.get_mut(*first) {
+                    Some(begun) if index == 0 && goes_on => merge(begun, value, along.get(1..)?, inside_text)?,
+                    _ => there.push(value),
+                }
+            }
+        }
+        (Value::String(there), Value::String(more)) => there.push_str(&more),
+        _ => return None,
+    }
+    Some(())
+}
+
+/// Each text, number, truth value and null of a piece, and each empty container, with its place in the whole document.
+/// Without a beginning the piece is the whole.
+pub(crate) fn leaves(begin: Option<&Begin>, piece: &Value, see: &mut impl FnMut(&[Step], &Value)) {
+    let mut leaf = |path: &[Step], value: &Value| {
+        let inner = match value {
+            Value::Array(items) => items.len(),
+            Value::Object(members) => members.len(),
+            _ => 0,
+        };
+        if inner == 0 {
+            see(path, value);
+        }
+    };
+    walk(piece, &mut Vec::new(), begin.map(|begin| begin.path.as_slice()), &mut leaf);
+}
+
+/// Each value of a document, with its place.
+pub(crate) fn leaves_and_containers(document: &Value, see: &mut impl FnMut(&[Step], &Value)) {
+    walk(document, &mut Vec::new(), None, see);
+}
+
+fn walk(value: &Value, path: &mut Vec<Step>, along: Option<&[Step]>, see: &mut impl FnMut(&[Step], &Value)) {
+    see(path, value);
+    // What stands around the beginning of a piece begins with it; elsewhere arrays begin at 0.
+    let further = |index: usize| along.filter(|_| index == 0).and_then(|along| along.get(1..));
+    match value {
+        Value::Array(items) => {
+            let before = match along.and_then(<[Step]>::first) {
+                Some(Step::Index(index)) => *index,
+                _ => 0,
+            };
+            for (index, item) in items.iter().enumerate() {
+                path.push(Step::Index(before + index));
+                walk(item, path, further(index), see);
+                path.pop();
+            }
+        }
+        Value::Object(members) => {
+            for (index, (key, member)) in members.iter().enumerate() {
+                path.push(Step::Key(key.clone()));
+                walk(member, path, further(index), see);
+                path.pop();
+            }
+        }
+        _ => {}
+    }
+}

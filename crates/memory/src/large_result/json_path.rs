@@ -1,0 +1,59 @@
+//! Places in a JSON document.
+
+use serde::{Deserialize, Serialize};
+
+/// One step into a document.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Step {
+    Index(usize),
+    Key(String),
+}
+
+/// The path as RFC 9535 writes it, in short where the key allows it.
+pub(crate) fn written(path: &[Step]) -> String {
+    use std::fmt::Write;
+    let mut text = String::from("$");
+    for step in path {
+        // Writing into a String cannot fail.
+        let _ = match step {
+            Step::Index(index) => write!(text, "[{index}]"),
+            Step::Key(key) if is_plain(key) => write!(text, ".{key}"),
+            Step::Key(key) => {
+                let mut quoted = String::new();
+                for character in key.chars() {
+                    match character {
+                        '\'' | '\\' => quoted.extend(['\\', character]),
+                        control if control.is_control() && u32::from(control) < 0x20 => {
+                            let _ = write!(quoted, "\\u{:04x}", u32::from(control));
+                        }
+                        other => quoted.push(other),
+                    }
+                }
+                write!(text, "['{quoted}']")
+            }
+        };
+    }
+    text
+}
+
+fn is_plain(key: &str) -> bool {
+    let letter = |c: char| c.is_ascii_alphabetic() || c == '_';
+    key.starts_with(letter) && key.chars().all(|c| letter(c) || c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_read_back_as_they_are_written() {
+        let keys = ["name", "with blank", "it's", "back\\slash", "line\nbreak", "ünicode", "", "7"];
+        for key in keys {
+            let document = serde_json::json!([{key: 1}]);
+            let path = written(&[Step::Index(0), Step::Key(key.into())]);
+            let read = serde_json_path::JsonPath::parse(&path).unwrap_or_else(|error| panic!("{path}: {error}"));
+            assert_eq!(read.query(&document).all(), [&serde_json::json!(1)], "{path}");
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Results that are too large to be handed over whole: they are split, the parts go to the working memory of the
+//! caller's session, and the caller gets a table of them.
+
+mod blocks;
+mod cut;
+mod headings;
+mod index;
+mod json;
+mod json_path;
+mod json_size;
+mod json_text;
+mod outline;
+mod parts;
+#[cfg(test)]
+mod properties;
+mod shorten;
+mod stored;
+mod text;
+mod threshold;
+
+pub use outline::Section;
+pub use shorten::{Shortened, shorten};
+pub use threshold::{MAX_CHUNK_CHARS, MIN_CHUNK_CHARS, Settings};
+
+pub(crate) use json::{leaves, leaves_and_containers};
+pub(crate) use json_path::{Step, written};
+pub(crate) use json_size::json_chars;
+pub(crate) use parts::Layout;
+pub(crate) use stored::{Error, Look, Stored};
+
+/// What a result is measured by: a text is itself, anything else its compact JSON.
+pub(crate) fn text_of(result: &serde_json::Value) -> std::borrow::Cow<'_, str> {
+    match result {
+        serde_json::Value::String(text) => text.as_str().into(),
+        other => other.to_string().into(),
+    }
+}

@@ -1,0 +1,70 @@
+//! What a result is made of, and in which part each piece of it begins.
+
+use serde::{Deserialize, Serialize};
+
+/// A heading of a text, or a member of a JSON document, with what stands under it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Section {
+    pub title: String,
+    /// The part in which it begins, from 1.
+    pub chunk: usize,
+    /// Characters from the beginning of a text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<usize>,
+    /// Where it stands in a JSON document.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sections: Vec<Section>,
+}
+
+/// Sections in their order, each with its level, as a tree: a section stands under the last one before it of a lower
+/// level.
+pub(crate) fn nested(flat: Vec<(usize, Section)>) -> Vec<Section> {
+    let mut open: Vec<(usize, Section)> = Vec::new();
+    let mut roots = Vec::new();
+    for (level, section) in flat {
+        while open.last().is_some_and(|(last, _)| *last >= level) {
+            close(&mut open, &mut roots);
+        }
+        open.push((level, section));
+    }
+    while !open.is_empty() {
+        close(&mut open, &mut roots);
+    }
+    roots
+}
+
+fn close(open: &mut Vec<(usize, Section)>, roots: &mut Vec<Section>) {
+    if let Some((_, section)) = open.pop() {
+        match open.last_mut() {
+            Some((_, outer)) => outer.sections.push(section),
+            None => roots.push(section),
+        }
+    }
+}
+
+pub(crate) fn depth(sections: &[Section]) -> usize {
+    sections.iter().map(|section| 1 + depth(&section.sections)).max().unwrap_or(0)
+}
+
+/// Leaves out what stands deeper than so many levels.
+pub(crate) fn cut_below(sections: &mut [Section], levels: usize) {
+    for section in sections {
+        if levels <= 1 {
+            section.sections.clear();
+        } else {
+            cut_below(&mut section.sections, levels - 1);
+        }
+    }
+}
+
+/// Each section before those under it.
+pub(crate) fn flat(sections: &[Section]) -> Vec<&Section> {
+    let mut all = Vec::new();
+    for section in sections {
+        all.push(section);
+        all.extend(flat(&section.sections));
+    }
+    all
+}

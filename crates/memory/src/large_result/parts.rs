@@ -1,0 +1,229 @@
+//! A result in parts: its text or document, split, with an outline.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use text_splitter::Characters;
+
+use super::headings::{Heading, headings};
+use super::json::{self, Begin, Mark, Piece};
+use super::json_path::{Step, written};
+use super::json_text;
+use super::outline::{Section, flat, nested};
+use super::text;
+use crate::finding::{at_most, one_line};
+
+/// The longest description of a part in the table, in characters.
+const MAX_ABOUT: usize = 160;
+
+pub(crate) struct Split {
+    pub parts: Vec<Part>,
+    pub outline: Vec<Section>,
+    pub layout: Layout,
+    /// Of the whole text, or of the whole document as compact JSON.
+    pub characters: usize,
+}
+
+pub(crate) struct Part {
+    /// A string for a text, else a JSON document.
+    pub value: Value,
+    pub characters: usize,
+    /// In a few words, what is in it.
+    pub about: String,
+}
+
+/// How the parts make the whole. It is kept beside the index.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub(crate) enum Layout {
+    /// The texts in a row; where each begins, in characters.
+    Text { starts: Vec<usize>, characters: usize },
+    /// Documents, of which each goes on where the last one ended.
+    Json { begins: Vec<Begin> },
+}
+
+impl Layout {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Text { starts, .. } => starts.len(),
+            Self::Json { begins } => begins.len(),
+        }
+    }
+}
+
+/// Splits a result into parts of at most `most` characters.
+pub(crate) fn split(result: &Value, most: usize) -> Split {
+    match result {
+        Value::String(text) => {
+            let document = json_text::document(text);
+            document.and_then(|document| split_document(&document, most)).unwrap_or_else(|| split_text(text, most))
+        }
+        document => split_document(document, most).unwrap_or_else(|| split_text(&document.to_string(), most)),
+    }
+}
+
+/// `None`: it has no structure along which it could be split.
+fn split_document(document: &Value, most: usize) -> Option<Split> {
+    let (pieces, marks) = json::split(document, most).ok()?;
+    (!pieces.is_empty()).then(|| split_json(document, pieces, &marks))
+}
+
+fn split_text(whole: &str, most: usize) -> Split {
+    let pieces = text::split(whole, most, &Characters);
+    let headings = headings(whole);
+    let mut bounds = Vec::with_capacity(pieces.len());
+    let (mut byte, mut character) = (0, 0);
+    for piece in &pieces {
+        let characters = piece.chars().count();
+        bounds.push(Bound { byte, start: character, characters });
+        byte += piece.len();
+        character += characters;
+    }
+    let (outline, abouts) =
+        if headings.is_empty() { untitled(&pieces, &bounds) } else { titled(whole, &headings, &pieces, &bounds) };
+    let parts = pieces.iter().zip(&bounds).zip(abouts).map(|((piece, bound), about)| Part {
+        value: (*piece).into(),
+        characters: bound.characters,
+        about,
+    });
+    Split {
+        parts: parts.collect(),
+        outline,
+        layout: Layout::Text { starts: bounds.iter().map(|bound| bound.start).collect(), characters: character },
+        characters: character,
+    }
+}
+
+struct Bound {
+    byte: usize,
+    start: usize,
+    characters: usize,
+}
+
+/// A text without headings: each part by its first line.
+fn untitled(pieces: &[&str], bounds: &[Bound]) -> (Vec<Section>, Vec<String>) {
+    let abouts: Vec<String> = pieces.iter().map(|piece| first_line(piece)).collect();
+    let section = |(index, (title, bound)): (usize, (&String, &Bound))| Section {
+        title: title.clone(),
+        chunk: index + 1,
+        start: Some(bound.start),
+        path: None,
+        sections: Vec::new(),
+    };
+    (abouts.iter().zip(bounds).enumerate().map(section).collect(), abouts)
+}
+
+fn titled(whole: &str, headings: &[Heading], pieces: &[&str], bounds: &[Bound]) -> (Vec<Section>, Vec<String>) {
+    let mut sections = Vec::new();
+    let mut inside: Vec<Vec<&Heading>> = vec![Vec::new(); pieces.len()];
+    for heading in headings {
+        let chunk = bounds.partition_point(|bound| bound.byte <= heading.at);
+        let Some(bound) = chunk.checked_sub(1).and_then(|index| bounds.get(index)) else { continue };
+        let start = bound.start + whole[bound.byte..heading.at].chars().count();
+        inside[chunk - 1].push(heading);
+        let title = heading.title.clone();
+        sections.push((heading.level, Section { title, chunk, start: Some(start), path: None, sections: Vec::new() }));
+    }
+    let about = |(piece, headings): (&&str, &Vec<&Heading>)| {
+        let begins_with_heading = headings.first().is_some_and(|heading| heading.at <= offset(whole, piece));
+        let beginning = if begins_with_heading { None } else { Some(at_most(&first_line(piece), 60)) };
+        titles(beginning.as_deref(), headings)
+    };
+    let abouts = pieces.iter().zip(&inside).map(about).collect();
+    (nested(sections), abouts)
+}
+
+/// The titles of so many levels as there is room for, the highest level at least.
+fn titles(beginning: Option<&str>, headings: &[&Heading]) -> String {
+    let of_levels = |deepest: usize| {
+        let titles = headings.iter().filter(|heading| heading.level <= deepest).map(|heading| heading.title.as_str());
+        beginning.into_iter().chain(titles).collect::<Vec<_>>().join(" · ")
+    };
+    let highest = headings.iter().map(|heading| heading.level).min().unwrap_or(1);
+    let fitting = (highest..=6).rev().map(of_levels).find(|about| about.chars().count() <= MAX_ABOUT);
+    fitting.unwrap_or_else(|| at_most(&of_levels(highest), MAX_ABOUT))
+}
+
+/// Where a piece begins in the text that it was cut from, white space at its beginning left out.
+fn offset(whole: &str, piece: &str) -> usize {
+    piece.as_ptr() as usize - whole.as_ptr() as usize + (piece.len() - piece.trim_start().len())
+}
+
+fn first_line(piece: &str) -> String {
+    let line = piece.lines().map(one_line).find(|line| !line.is_empty()).unwrap_or_default();
+    at_most(&line, 100)
+}
+
+fn split_json(document: &Value, pieces: Vec<Piece>, marks: &[Mark]) -> Split {
+    let section = |mark: &Mark| {
+        let path = &mark.begin.path;
+        let section = Section {
+            title: title(document, &mark.begin),
+            chunk: mark.chunk,
+            start: None,
+            path: Some(written(path)),
+            sections: Vec::new(),
+        };
+        // The rest of a text stands under the text.
+        (path.len() + usize::from(mark.begin.characters.is_some()), section)
+    };
+    let outline = nested(marks.iter().map(section).collect());
+    let abouts = abouts(&pieces, &outline);
+    let begins: Vec<Begin> = pieces.iter().map(|piece| piece.begin.clone()).collect();
+    let parts = pieces.into_iter().zip(abouts).map(|(piece, about)| Part {
+        value: piece.value,
+        characters: piece.characters,
+        about,
+    });
+    Split {
+        parts: parts.collect(),
+        outline,
+        layout: Layout::Json { begins },
+        characters: super::json_size::json_chars(document),
+    }
+}
+
+/// Each part by where it begins and ends, and by what else begins in it.
+fn abouts(pieces: &[Piece], outline: &[Section]) -> Vec<String> {
+    let all = flat(outline);
+    let about = |(index, piece): (usize, &Piece)| {
+        let (from, to) = (written(&piece.begin.path), written(&piece.end));
+        let mut about = from.clone();
+        if let Some(before @ 1..) = piece.begin.characters {
+            about = format!("{from} from character {before}");
+        }
+        if from != to {
+            about = format!("{about} to {to}");
+        }
+        for section in all.iter().filter(|section| section.chunk == index + 1) {
+            if section.path.as_ref().is_some_and(|path| *path != from && *path != to) {
+                about.push_str(" · ");
+                about.push_str(&section.title);
+            }
+        }
+        at_most(&one_line(&about), MAX_ABOUT)
+    };
+    pieces.iter().enumerate().map(about).collect()
+}
+
+/// Such as `items: 250 elements`.
+fn title(document: &Value, begin: &Begin) -> String {
+    let name = match begin.path.last() {
+        Some(Step::Key(key)) => at_most(&one_line(key), 60),
+        Some(Step::Index(index)) => format!("[{index}]"),
+        None => "$".into(),
+    };
+    if let Some(before) = begin.characters {
+        return format!("{name}, from character {before}");
+    }
+    let value = begin.path.iter().try_fold(document, |value, step| match step {
+        Step::Key(key) => value.get(key),
+        Step::Index(index) => value.get(index),
+    });
+    match value {
+        Some(Value::Array(items)) => format!("{name}: {} elements", items.len()),
+        Some(Value::Object(members)) => format!("{name}: {} members", members.len()),
+        Some(Value::String(text)) => format!("{name}: text, {} characters", text.chars().count()),
+        Some(other) => format!("{name}: {other}"),
+        None => name,
+    }
+}

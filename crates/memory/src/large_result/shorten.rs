@@ -1,0 +1,154 @@
+//! Hands a result over as it is, or in parts, or cut.
+
+use std::time::Duration;
+
+use breadcrumb::{StoreError, ToolRequest};
+use serde_json::{Map, Value, json};
+use tokio::task::{JoinSet, spawn_blocking};
+
+use super::index::{chunk_name, index, index_name, table};
+use super::parts::{Split, split};
+use super::threshold::{MAX_RESULT_BYTES, Settings, chunk_chars};
+use super::{cut::cut, text_of};
+use crate::{EntryKey, EntryRole, Namespace, NewEntry, WorkingMemory};
+
+/// Parts that are written side by side.
+const WRITERS: usize = 4;
+/// Tries of one write while the store cannot be reached.
+const ATTEMPTS: u32 = 4;
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// What the caller gets.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Shortened {
+    pub output: Value,
+    /// Goes into the response's metadata: `large_result` where the output is not the whole result.
+    pub metadata: Map<String, Value>,
+}
+
+/// Hands over a result that the tool's output schema admits. The parts of a large one are kept in the namespace of the
+/// request's session; where there is none, or the store does not take them, the result is cut.
+pub async fn shorten(output: Value, settings: &Settings, request: &ToolRequest, memory: &WorkingMemory) -> Shortened {
+    let most = settings.most_for(&request.tool, request);
+    let namespace = request.session.as_deref().map(Namespace::session);
+    let chunk = chunk_chars(most);
+    let is_session = namespace.is_some();
+    // Counting and splitting a large result takes its time: not on a thread that others wait for.
+    let measured = spawn_blocking(move || measure(output, most, is_session.then_some(chunk))).await;
+    let (output, characters, split) = match measured {
+        Ok(Measured::Small(output)) => return Shortened { output, metadata: Map::new() },
+        Ok(Measured::Large { cut, characters, split }) => (cut, characters, split),
+        Err(error) => {
+            tracing::error!(%error, "a large result cannot be split");
+            let output = "[the result was too large, and could not be split]".into();
+            return Shortened { output, metadata: Map::new() };
+        }
+    };
+    if let (Some(namespace), Some(split)) = (namespace, split) {
+        let kept = Kept::of(&namespace, request, settings, memory.clone());
+        match kept.write(&split).await {
+            Ok(()) => {
+                let base = kept.base.path();
+                let output = table(&request.tool, &base, &split, characters, most, settings.keep).into();
+                let told = json!({"key": base, "chunks": split.parts.len(), "characters": characters});
+                return Shortened { output, metadata: Map::from_iter([("large_result".into(), told)]) };
+            }
+            Err(error) => tracing::warn!(%error, "the parts of a large result cannot be kept; it is cut"),
+        }
+    }
+    let omitted = json!({"characters": characters, "truncated": true});
+    Shortened { output: output.into(), metadata: Map::from_iter([("large_result".into(), omitted)]) }
+}
+
+enum Measured {
+    Small(Value),
+    Large { cut: String, characters: usize, split: Option<Split> },
+}
+
+fn measure(output: Value, most: usize, chunk: Option<usize>) -> Measured {
+    let text = text_of(&output);
+    // A character has at least one byte, so that most results are not counted at all.
+    let bytes = serde_json::to_string(&output).map_or(0, |json| json.len());
+    if bytes <= most {
+        drop(text);
+        return Measured::Small(output);
+    }
+    let characters = text.chars().count();
+    if characters <= most && bytes <= MAX_RESULT_BYTES {
+        drop(text);
+        return Measured::Small(output);
+    }
+    // What is cut is within the bytes of a response as well: six of them for the worst of characters.
+    let cut = cut(&text, most.min(MAX_RESULT_BYTES / 6));
+    let split = chunk.map(|chunk| split(&output, chunk));
+    Measured::Large { cut, characters, split }
+}
+
+/// Where one result is kept.
+struct Kept {
+    memory: WorkingMemory,
+    base: EntryKey,
+    tool: String,
+    keep: Duration,
+    saved_by: Option<uuid::Uuid>,
+}
+
+impl Kept {
+    fn of(namespace: &Namespace, request: &ToolRequest, settings: &Settings, memory: WorkingMemory) -> Self {
+        // The first digits of an id are the time, the last ones are of this request alone. A further attempt of the
+        // request has the same name, so that it writes over what the first one left.
+        let id = request.id.simple().to_string();
+        let base = EntryKey::of(namespace, &format!("tool-{}-{}", request.tool, &id[20..]));
+        Self { memory, base, tool: request.tool.clone(), keep: settings.keep, saved_by: request.agent_id }
+    }
+
+    /// The parts, then the index: where there is an index, there is everything.
+    async fn write(&self, split: &Split) -> Result<(), StoreError> {
+        let mut parts = split.parts.iter().enumerate();
+        let mut writing = JoinSet::new();
+        let of = self.base.path();
+        loop {
+            while writing.len() < WRITERS
+                && let Some((index, part)) = parts.next()
+            {
+                let name = chunk_name(self.base.name(), index + 1);
+                let entry = self.entry(&name, part.value.clone(), EntryRole::Chunk { of: of.clone() });
+                let memory = self.memory.clone();
+                writing.spawn(async move { save(&memory, &entry).await });
+            }
+            match writing.join_next().await {
+                None => break,
+                Some(Ok(saved)) => saved?,
+                Some(Err(error)) => return Err(StoreError::Internal(error.to_string())),
+            }
+        }
+        let layout = serde_json::to_value(&split.layout).map_err(|error| StoreError::Internal(error.to_string()))?;
+        let value = index(&self.tool, &of, split);
+        let entry = self.entry(&index_name(self.base.name()), value, EntryRole::Index { parts: layout });
+        save(&self.memory, &entry).await
+    }
+
+    fn entry(&self, name: &str, value: Value, role: EntryRole) -> NewEntry {
+        NewEntry {
+            category: Some("large_result".into()),
+            ttl: Some(self.keep),
+            saved_by: self.saved_by,
+            role,
+            ..NewEntry::new(EntryKey::of(self.base.namespace(), name), value)
+        }
+    }
+}
+
+async fn save(memory: &WorkingMemory, entry: &NewEntry) -> Result<(), StoreError> {
+    let mut pause = FIRST_PAUSE;
+    for _ in 1..ATTEMPTS {
+        match memory.save(entry).await {
+            Err(error) if error.is_retryable() => {
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+            done => return done.map(|_| ()),
+        }
+    }
+    memory.save(entry).await.map(|_| ())
+}

@@ -1,0 +1,112 @@
+//! How many characters of a result are handed over at once.
+
+use std::time::Duration;
+
+use breadcrumb::ToolRequest;
+
+/// What the operator may set.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Characters of a result that a caller takes at once, where neither its request nor its model says so.
+    /// Default 64,000.
+    pub max_result_chars: usize,
+    /// How long the parts of a large result are kept. Default 20 minutes.
+    pub keep: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self { max_result_chars: 64_000, keep: Duration::from_mins(20) }
+    }
+}
+
+/// No part of a result is made smaller than this, in characters, while there is enough left to fill it.
+pub const MIN_CHUNK_CHARS: usize = 20_000;
+/// No part is larger, whatever the threshold: in the worst spelling of each character as JSON it still fits into a
+/// record.
+pub const MAX_CHUNK_CHARS: usize = 600_000;
+/// What a result may have in bytes of JSON beside the rest of its response.
+pub(crate) const MAX_RESULT_BYTES: usize = breadcrumb::MAX_RECORD_BYTES - 256 * 1024;
+
+/// The tools that read what is kept. They may hand over the smallest part whole, whatever the caller's threshold: what
+/// they give would otherwise be kept once more, and be read by nobody.
+const READERS: &[&str] = &["get_from_working_memory", "result_search", "result_slice", "result_jsonpath"];
+
+/// Characters by the beginning of a model's name; the longest beginning counts. An eighth of what the model can read
+/// at once, at four characters a token, and at least the smallest part.
+const MODELS: &[(&str, usize)] = &[
+    ("claude-", 100_000),
+    ("claude-2", 50_000),
+    ("claude-instant", 50_000),
+    ("command-r", 64_000),
+    ("deepseek", 32_000),
+    ("gemini-", 200_000),
+    ("gemini-1.0", 20_000),
+    ("gemma", 20_000),
+    ("gpt-3.5", 20_000),
+    ("gpt-4", 20_000),
+    ("gpt-4-32k", 20_000),
+    ("gpt-4-turbo", 64_000),
+    ("gpt-4.1", 200_000),
+    ("gpt-4o", 64_000),
+    ("gpt-5", 128_000),
+    ("llama-2", 20_000),
+    ("llama-3", 64_000),
+    ("llama3", 64_000),
+    ("mistral", 20_000),
+    ("mistral-large", 64_000),
+    ("mixtral", 20_000),
+    ("o1", 100_000),
+    ("o3", 100_000),
+    ("o4", 100_000),
+    ("phi-", 20_000),
+    ("qwen", 20_000),
+];
+
+impl Settings {
+    /// What the request says, else what its model takes, else the operator's default.
+    pub fn threshold(&self, request: &ToolRequest) -> usize {
+        let asked = request.max_result_chars.and_then(|characters| usize::try_from(characters).ok());
+        asked.or_else(|| by_model(request.model.as_deref()?)).unwrap_or(self.max_result_chars)
+    }
+
+    /// The most characters that this tool may hand over.
+    pub(crate) fn most_for(&self, tool: &str, request: &ToolRequest) -> usize {
+        let threshold = self.threshold(request);
+        if READERS.contains(&tool) { threshold.max(MIN_CHUNK_CHARS) } else { threshold }
+    }
+}
+
+/// The size of the parts for callers of this threshold.
+pub(crate) fn chunk_chars(threshold: usize) -> usize {
+    threshold.clamp(MIN_CHUNK_CHARS, MAX_CHUNK_CHARS)
+}
+
+/// A name may stand behind its provider's (`anthropic/claude-…`).
+fn by_model(model: &str) -> Option<usize> {
+    let name = model.rsplit('/').next().unwrap_or(model).trim().to_ascii_lowercase();
+    let fitting = MODELS.iter().filter(|(prefix, _)| name.starts_with(prefix));
+    fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, characters)| *characters)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_beginning_of_a_models_name_counts() {
+        for (model, characters) in [
+            ("claude-sonnet-4-5", Some(100_000)),
+            ("anthropic/Claude-3-opus", Some(100_000)),
+            ("gpt-4", Some(20_000)),
+            ("gpt-4-0613", Some(20_000)),
+            ("gpt-4o-mini", Some(64_000)),
+            ("models/gemini-2.5-pro", Some(200_000)),
+            ("something-else", None),
+            ("", None),
+        ] {
+            assert_eq!(by_model(model), characters, "{model}");
+        }
+        assert!(MODELS.iter().all(|(_, characters)| *characters >= MIN_CHUNK_CHARS));
+    }
+}

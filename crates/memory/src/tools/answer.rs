@@ -1,0 +1,62 @@
+//! What a call asks, and how it is told that it cannot have it.
+
+use breadcrumb::{ErrorCode, StoreError, ToolFailure, Violations};
+use executors::ToolCall;
+use executors::builtin::refused;
+use serde::de::DeserializeOwned;
+
+use crate::large_result::Error;
+
+pub(super) fn read<T: DeserializeOwned>(call: &ToolCall) -> Result<T, ToolFailure> {
+    T::deserialize(&call.input).map_err(|error| invalid("input", error.to_string()))
+}
+
+pub(super) fn invalid(field: &str, message: impl Into<String>) -> ToolFailure {
+    refused(&Violations::one(field, message))
+}
+
+pub(super) fn failed(message: impl Into<String>) -> ToolFailure {
+    ToolFailure::new(ErrorCode::ExecutionFailed, message)
+}
+
+pub(super) fn store(error: StoreError) -> ToolFailure {
+    match error {
+        // What the store does not take came from the arguments: a value that is too large, or has a NUL.
+        StoreError::Invalid(mut violations) => {
+            for violation in &mut violations.0 {
+                if let Some(field) = violation.field.strip_prefix("context.") {
+                    violation.field = field.to_owned();
+                }
+            }
+            refused(&violations)
+        }
+        StoreError::TooLarge { limit } => {
+            invalid("value", format!("is too large: at most {limit} bytes of JSON are kept"))
+        }
+        StoreError::Forbidden(why) => ToolFailure::new(ErrorCode::PermissionDenied, why),
+        error @ StoreError::Internal(_) => {
+            tracing::error!(%error, "the store failed");
+            failed("the store failed")
+        }
+        error => {
+            let is_retryable = error.is_retryable();
+            failed(error.to_string()).retryable(is_retryable)
+        }
+    }
+}
+
+/// Why a stored result cannot be read.
+pub(super) fn stored(error: Error) -> ToolFailure {
+    match error {
+        Error::Key(wrong) => invalid("key", wrong),
+        Error::Gone(what) => failed(format!("{what} is no longer kept; call the tool again")),
+        Error::Store(error) => store(error),
+    }
+}
+
+pub(super) fn no_result(key: &str) -> ToolFailure {
+    failed(format!(
+        "nothing is kept under {key:?}; large results are kept for a while only: call the tool again, or see \
+         list_working_memory"
+    ))
+}

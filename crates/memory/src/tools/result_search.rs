@@ -1,0 +1,150 @@
+//! `result_search`: where words stand in a stored result.
+
+use async_trait::async_trait;
+use breadcrumb::ToolFailure;
+use executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tokio::task::spawn_blocking;
+
+use super::search::terms;
+use super::{answer, memory};
+use crate::Namespace;
+use crate::finding::{Place, Terms};
+use crate::large_result::{Look, Settings, Step, Stored, json_chars, leaves, text_of, written};
+
+const DEFAULT_LIMIT: usize = 10;
+const MAX_LIMIT: usize = 50;
+
+pub(super) struct ResultSearch {
+    pub settings: Settings,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Input {
+    key: String,
+    query: String,
+    limit: Option<usize>,
+}
+
+/// One place that was found.
+struct Hit {
+    place: Place,
+    chunk: Option<usize>,
+    path: Option<String>,
+}
+
+/// The best places so far: those with the most terms, the first of them first.
+struct Best {
+    limit: usize,
+    found: usize,
+    hits: Vec<Hit>,
+}
+
+impl Best {
+    fn add(&mut self, hit: Hit) {
+        self.found += 1;
+        self.hits.push(hit);
+        if self.hits.len() > 2_000 {
+            self.keep();
+        }
+    }
+
+    fn keep(&mut self) {
+        self.hits.sort_by_key(|hit| usize::MAX - hit.place.terms);
+        self.hits.truncate(self.limit);
+    }
+}
+
+#[async_trait]
+impl NativeTool for ResultSearch {
+    fn name(&self) -> &'static str {
+        "result_search"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let input: Input = answer::read(call)?;
+        let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
+        if !(1..=MAX_LIMIT).contains(&limit) {
+            return Err(answer::invalid("limit", format!("must be from 1 to {MAX_LIMIT}")));
+        }
+        let terms = terms(&input.query)?;
+        let memory = memory(call);
+        let home = Namespace::home(&call.request);
+        let stored = Stored::find(&memory, &input.key, &home).await.map_err(answer::stored)?;
+        let stored = stored.ok_or_else(|| answer::no_result(&input.key))?;
+        let mut best = Best { limit, found: 0, hits: Vec::new() };
+        for index in 0..stored.count() {
+            let look = stored.look(&memory, index).await.map_err(answer::stored)?;
+            let terms = terms.clone();
+            // Not on a thread that others wait for.
+            let searched = spawn_blocking(move || {
+                search(&look, &terms, &mut best);
+                best
+            });
+            best = searched.await.map_err(|error| answer::failed(format!("the result cannot be searched: {error}")))?;
+        }
+        best.keep();
+        let shown = best.hits.iter().map(|hit| told(hit, &stored, &terms));
+        let output = json!({"key": input.key, "found": best.found, "matches": []});
+        Ok(filled(output, shown, self.settings.threshold(&call.request)))
+    }
+}
+
+/// The matches for which there is room in so many characters, the first one in any case.
+fn filled(mut output: Value, matches: impl Iterator<Item = Value>, most: usize) -> Value {
+    let mut characters = json_chars(&output);
+    let mut shown: Vec<Value> = Vec::new();
+    for found in matches {
+        characters += json_chars(&found) + usize::from(!shown.is_empty());
+        if characters > most && !shown.is_empty() {
+            break;
+        }
+        shown.push(found);
+    }
+    output["matches"] = shown.into();
+    output
+}
+
+fn search(look: &Look, terms: &Terms, best: &mut Best) {
+    match (&look.value, &look.begin) {
+        (Value::String(text), _) => {
+            for mut place in terms.places(text) {
+                place.at += look.start;
+                best.add(Hit { place, chunk: look.number, path: None });
+            }
+        }
+        (document, begin) => leaves(begin.as_ref(), document, &mut |path, leaf| {
+            let name = path.iter().rev().find_map(|step| match step {
+                Step::Key(key) => Some(key.as_str()),
+                Step::Index(_) => None,
+            });
+            let text = format!("{}: {}", name.unwrap_or("$"), text_of(leaf));
+            for place in terms.places(&text) {
+                best.add(Hit { place, chunk: look.number, path: Some(written(path)) });
+            }
+        }),
+    }
+}
+
+fn told(hit: &Hit, stored: &Stored, terms: &Terms) -> Value {
+    let mut told = json!({});
+    if let Some(chunk) = hit.chunk {
+        told["chunk"] = chunk.into();
+    }
+    match &hit.path {
+        Some(path) => told["path"] = path.as_str().into(),
+        None => {
+            told["start"] = hit.place.at.into();
+            if let Some(section) = stored.section_at(hit.place.at) {
+                told["section"] = section.into();
+            }
+        }
+    }
+    if terms.len() > 1 {
+        told["terms"] = format!("{} of {}", hit.place.terms, terms.len()).into();
+    }
+    told["text"] = hit.place.text.as_str().into();
+    told
+}

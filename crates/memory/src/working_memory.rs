@@ -1,0 +1,203 @@
+//! Entries by namespace and key. Whoever saves under a key that is there replaces what was there; of saves that race,
+//! one is the last, and what it saved stays.
+
+use std::sync::Arc;
+
+use breadcrumb::{
+    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, NewBreadcrumb, Profiles, Selector, StoreError,
+    TextSearch, schema_names::MEMORY_ENTRY,
+};
+use chrono::Utc;
+use executors::Chain;
+
+use crate::entry::{Entry, NewEntry, Saved, anywhere_in, chunks_in, directly_in, of_category};
+use crate::key::{EntryKey, Namespace};
+
+/// Each refused try means that another save came through meanwhile.
+const ATTEMPTS: usize = 200;
+/// Records of one answer, contexts included: each may have 4 MiB, and the store gives 64 MiB at once.
+const PAGE: u32 = 15;
+
+/// The working memory of a tenant, as one call writes it.
+#[derive(Clone)]
+pub struct WorkingMemory {
+    store: Arc<dyn Breadcrumbs>,
+    chain: Chain,
+    profiles: Profiles,
+}
+
+/// Which entries are meant.
+#[derive(Debug, Clone)]
+pub struct Selection {
+    pub namespace: Namespace,
+    /// Those of namespaces in it, too.
+    pub recursive: bool,
+    pub category: Option<String>,
+    /// The parts of large results, too.
+    pub chunks: bool,
+}
+
+/// Some of the entries.
+pub struct Page {
+    /// A save that races another may stand here twice; the first one counts.
+    pub entries: Vec<Entry>,
+    /// The offset of the next page, where there may be one.
+    pub next: Option<u32>,
+}
+
+impl Selection {
+    /// Everything in a namespace but the parts of large results.
+    pub fn of(namespace: Namespace) -> Self {
+        Self { namespace, recursive: true, category: None, chunks: false }
+    }
+
+    fn selector(&self) -> Selector {
+        let here = if self.recursive { anywhere_in(self.namespace.as_str()) } else { directly_in(&self.namespace) };
+        let mut any_tags = vec![here];
+        if self.chunks {
+            any_tags.push(chunks_in(self.namespace.as_str()));
+        }
+        Selector {
+            any_tags,
+            all_tags: self.category.as_deref().map(of_category).into_iter().collect(),
+            schema_name: Some(MEMORY_ENTRY.into()),
+            context_match: Vec::new(),
+        }
+    }
+}
+
+impl WorkingMemory {
+    /// `chain` and `profiles` are those of the call that writes: they mark what is written, so that no triggered tool
+    /// triggers itself by it, and a tool that it triggers is closed to as much as its author.
+    pub fn new(store: Arc<dyn Breadcrumbs>, chain: Chain, profiles: Profiles) -> Self {
+        Self { store, chain, profiles }
+    }
+
+    pub async fn save(&self, entry: &NewEntry) -> Result<Saved, StoreError> {
+        let tag = entry.key.tag();
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            let (record, saved) = entry.record(Utc::now());
+            let found = self.records(&tag).await?;
+            let Some((newest, older)) = found.split_first() else {
+                self.create(record).await?;
+                self.keep_newest(&tag).await?;
+                return Ok(saved);
+            };
+            match self.replace(newest, record).await {
+                Ok(()) => {
+                    if !self.remove(older).await? {
+                        self.keep_newest(&tag).await?;
+                    }
+                    return Ok(Saved { replaced: true, ..saved });
+                }
+                Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) if attempt < ATTEMPTS => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    pub async fn get(&self, key: &EntryKey) -> Result<Option<Entry>, StoreError> {
+        let query = BreadcrumbQuery { limit: PAGE, include_context: true, ..by_tag(&key.tag()) };
+        let found = self.store.list(&query).await?;
+        Ok(found.into_iter().filter_map(Entry::read).find(|entry| entry.key == *key))
+    }
+
+    /// Whether there was one.
+    pub async fn delete(&self, key: &EntryKey) -> Result<bool, StoreError> {
+        let mut deleted = false;
+        loop {
+            let found = self.records(&key.tag()).await?;
+            if found.is_empty() {
+                return Ok(deleted);
+            }
+            for item in found {
+                match self.store.delete(item.id, None).await {
+                    Ok(()) => deleted = true,
+                    Err(StoreError::NotFound { .. }) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+    }
+
+    /// Entries after the first `offset` records, the last saved first. One page is held at a time: each entry may be
+    /// large.
+    pub async fn page(&self, selection: &Selection, offset: u32) -> Result<Page, StoreError> {
+        let query = BreadcrumbQuery { selector: selection.selector(), limit: PAGE, offset, include_context: true };
+        let found = self.store.list(&query).await?;
+        let next = (found.len() == PAGE as usize).then(|| offset.saturating_add(PAGE));
+        Ok(Page { entries: found.into_iter().filter_map(Entry::read).collect(), next })
+    }
+
+    /// The keys of entries in whose first words the query's words stand, in any of their forms, best first.
+    pub async fn ranked(&self, selection: &Selection, words: &str, most: u32) -> Result<Vec<String>, StoreError> {
+        let search =
+            TextSearch { q: words.to_owned(), nn: most, selector: selection.selector(), include_context: false };
+        let found = self.store.search(&search).await?;
+        let path = |item: BreadcrumbListItem| item.title.strip_prefix("Memory: ").map(str::to_owned);
+        Ok(found.into_iter().filter_map(path).collect())
+    }
+
+    /// The records of a key, newest first: the order by which everybody agrees on the one that counts.
+    async fn records(&self, tag: &str) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        self.store.list(&by_tag(tag)).await
+    }
+
+    async fn create(&self, mut record: NewBreadcrumb) -> Result<(), StoreError> {
+        self.mark(&mut record.tags, 1);
+        self.store.create(record, None).await.map(|_| ())
+    }
+
+    fn mark(&self, tags: &mut Vec<String>, version: i64) {
+        if !self.chain.is_empty() {
+            self.chain.mark(tags, version);
+        }
+        tags.extend(self.profiles.tags());
+    }
+
+    async fn replace(&self, old: &BreadcrumbListItem, mut record: NewBreadcrumb) -> Result<(), StoreError> {
+        self.mark(&mut record.tags, old.version.saturating_add(1));
+        let changes = BreadcrumbChanges {
+            title: Some(record.title),
+            context: Some(record.context),
+            tags: Some(record.tags),
+            ttl_type: record.ttl_type,
+            ttl_config: record.ttl_config,
+            ..BreadcrumbChanges::default()
+        };
+        self.store.update(old.id, old.version, changes).await.map(|_| ())
+    }
+
+    /// After a create: another may have created one at the same moment. Everybody keeps the same one, and whoever looks
+    /// last sees all. Where an older one was changed under our eyes it is the newest now, and ours is the one to go.
+    async fn keep_newest(&self, tag: &str) -> Result<(), StoreError> {
+        for _ in 0..ATTEMPTS {
+            let found = self.records(tag).await?;
+            if self.remove(found.get(1..).unwrap_or_default()).await? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Only as they were seen: one that was changed since may be the newest now. Gives whether all of them are gone.
+    async fn remove(&self, records: &[BreadcrumbListItem]) -> Result<bool, StoreError> {
+        let mut all_gone = true;
+        for record in records {
+            match self.store.delete(record.id, Some(record.version)).await {
+                Ok(()) | Err(StoreError::NotFound { .. }) => {}
+                Err(StoreError::VersionConflict { .. }) => all_gone = false,
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(all_gone)
+    }
+}
+
+fn by_tag(tag: &str) -> BreadcrumbQuery {
+    let selector =
+        Selector { all_tags: vec![tag.to_owned()], schema_name: Some(MEMORY_ENTRY.into()), ..Selector::default() };
+    BreadcrumbQuery { selector, ..BreadcrumbQuery::default() }
+}

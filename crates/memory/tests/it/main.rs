@@ -1,0 +1,15 @@
+//! The `memory` crate through its public door: the tools on a real store, and what becomes of large results.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+// Tests say values in place and build texts by hand.
+#![allow(clippy::large_futures, clippy::format_push_string, clippy::similar_names)]
+
+mod desk;
+mod entries;
+mod guides;
+mod large_results;
+mod listing;
+mod questions;
+mod races;
+mod reading;
+mod searching;
