@@ -1,0 +1,37 @@
+//! The time, as the scheduler and the tools see it, so that tests can move it.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+
+#[async_trait]
+pub trait Clock: Send + Sync + 'static {
+    fn now(&self) -> DateTime<Utc>;
+
+    /// Returns when it is this late, or later. Dropping the future ends the wait.
+    async fn sleep_until(&self, moment: DateTime<Utc>);
+}
+
+/// The machine's own clock.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SystemClock;
+
+/// The machine's clock may be set, and a machine may sleep: no wait is longer than this before the clock is looked at
+/// again.
+const LOOK_AGAIN: Duration = Duration::from_secs(20);
+
+#[async_trait]
+impl Clock for SystemClock {
+    fn now(&self) -> DateTime<Utc> {
+        Utc::now()
+    }
+
+    async fn sleep_until(&self, moment: DateTime<Utc>) {
+        while let Ok(left) = (moment - self.now()).to_std()
+            && !left.is_zero()
+        {
+            tokio::time::sleep(left.min(LOOK_AGAIN)).await;
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! Fires tasks when their times come. Any number of schedulers may work on the same tenant: each fire happens once.
+//!
+//! A scheduler follows the store's events, so that it knows of a schedule as soon as anybody writes or changes one, and
+//! sleeps until the next time. All schedules are read when it begins, when the events broke, and every few minutes.
+
+mod firing;
+mod known;
+mod step;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::{Breadcrumbs, StoreError};
+use chrono::{DateTime, Utc};
+use futures::StreamExt;
+use futures::stream;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::{Clock, Settings, book};
+use firing::Looked;
+use known::Known;
+
+/// Fires side by side.
+const WIDTH: usize = 8;
+/// How long a fire under way may take to come to its end when the scheduler is stopped. What is left is finished by
+/// another, or at the next start.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Between tries to follow the events.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+pub struct Scheduler {
+    store: Arc<dyn Breadcrumbs>,
+    clock: Arc<dyn Clock>,
+    settings: Settings,
+}
+
+impl Scheduler {
+    /// `store` as the runner's agent sees it; schedulers that work side by side act as the same agent, since what
+    /// happens once is known by that agent's idempotency keys.
+    pub fn new(store: Arc<dyn Breadcrumbs>, clock: Arc<dyn Clock>, settings: Settings) -> Self {
+        Self { store, clock, settings }
+    }
+
+    /// Works until it is stopped; a store that is away is waited for.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut known = Known::default();
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let began = Instant::now();
+            let ended = tokio::select! {
+                ended = self.follow(&mut known, &stop) => ended,
+                () = cut_off(&stop) => return,
+            };
+            let Err(error) = ended else { return };
+            pause = if began.elapsed() > LONGEST_PAUSE { FIRST_PAUSE } else { (pause * 2).min(LONGEST_PAUSE) };
+            tracing::warn!(%error, "schedules cannot be followed now; trying again");
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// `Ok` when it was stopped.
+    async fn follow(&self, known: &mut Known, stop: &CancellationToken) -> Result<(), StoreError> {
+        let begin = async {
+            let latest = self.store.latest_event().await?;
+            let events = self.store.events(Some(latest)).await?;
+            self.read_all(known).await?;
+            Ok::<_, StoreError>(events)
+        };
+        let mut events = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            events = begin => events?,
+        };
+        let mut look_again = self.clock.now() + self.settings.look_every;
+        loop {
+            let wake = known.wake().map_or(look_again, |wake| wake.min(look_again));
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                event = events.next() => match event {
+                    Some(event) => known.hear(&event?, self.clock.now(), &self.settings),
+                    None => return Err(StoreError::Unavailable("the events ended".into())),
+                },
+                () = self.clock.sleep_until(wake) => {
+                    if self.clock.now() >= look_again {
+                        self.read_all(known).await?;
+                        look_again = self.clock.now() + self.settings.look_every;
+                    }
+                    self.look_at_due(known).await;
+                }
+            }
+        }
+    }
+
+    async fn read_all(&self, known: &mut Known) -> Result<(), StoreError> {
+        let entries = book::active(&*self.store).await?;
+        if entries.len() == breadcrumb::MAX_PAGE as usize {
+            tracing::warn!(followed = entries.len(), "there may be more schedules than can be followed");
+        }
+        let now = self.clock.now();
+        known.keep(|id| entries.iter().any(|entry| entry.id == id));
+        for entry in &entries {
+            known.learn(entry.id, entry.version, &entry.schedule, now, &self.settings);
+        }
+        Ok(())
+    }
+
+    async fn look_at_due(&self, known: &mut Known) {
+        let now = self.clock.now();
+        let due: Vec<(Uuid, bool)> =
+            known.due(now).into_iter().map(|id| (id, known.may_help(id, now, &self.settings))).collect();
+        let mut looks =
+            stream::iter(due).map(async |(id, may_help)| (id, self.look(id, may_help).await)).buffer_unordered(WIDTH);
+        while let Some((id, looked)) = looks.next().await {
+            self.note(known, id, looked, self.clock.now());
+        }
+    }
+
+    fn note(&self, known: &mut Known, id: Uuid, looked: Looked, now: DateTime<Utc>) {
+        match looked {
+            Looked::Gone => known.forget(id),
+            Looked::At { entry, wake } => {
+                known.learn(id, entry.version, &entry.schedule, now, &self.settings);
+                if entry.is_active() || entry.schedule.is_err() {
+                    known.look_at(id, wake);
+                } else {
+                    known.forget(id);
+                }
+            }
+            Looked::Failed(error) => {
+                tracing::warn!(schedule = %id, %error, "a schedule cannot be attended to now");
+                known.look_at(id, Some(now + self.settings.retry_after));
+            }
+        }
+    }
+}
+
+/// A while after the stop.
+async fn cut_off(stop: &CancellationToken) {
+    stop.cancelled().await;
+    tokio::time::sleep(DRAIN).await;
+}

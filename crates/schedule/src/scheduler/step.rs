@@ -1,0 +1,71 @@
+//! What is to be done next with one schedule. No clock and no store: everything is given.
+
+use chrono::{DateTime, Utc};
+
+use crate::schedule::{Firing, Missed, Schedule, State, Status};
+use crate::{Past, Settings};
+
+#[derive(Debug, PartialEq)]
+pub(super) enum Step {
+    /// Nothing, until somebody changes it.
+    Rest,
+    /// Nothing until then.
+    Wait(DateTime<Utc>),
+    /// The record is to say this, made from the version that was looked at.
+    Write(Box<Schedule>),
+    /// A fire was begun; its record is to be written.
+    Finish(Firing),
+    /// It cannot be followed.
+    Wrong(String),
+}
+
+pub(super) fn step(schedule: &Schedule, now: DateTime<Utc>, settings: &Settings) -> Step {
+    if schedule.status != Status::Active {
+        return Step::Rest;
+    }
+    if let Some(firing) = &schedule.state.firing {
+        return Step::Finish(firing.clone());
+    }
+    let recurrence = match schedule.recurrence(settings) {
+        Ok(recurrence) => recurrence,
+        Err(why) => return Step::Wrong(why),
+    };
+    let basis = Some(schedule.basis(&recurrence));
+    let write = |state: State| Step::Write(Box::new(Schedule { state, ..schedule.clone() }));
+    let state = schedule.state.clone();
+    let due = match state.next_fire {
+        Some(due) if state.basis == basis => due,
+        // Written by hand, or changed since: from now on, and never again what came before.
+        _ => {
+            let after = state.last_fire.map_or(now, |last| last.max(now));
+            return match recurrence.next(after) {
+                Some(next) => write(State { basis, next_fire: Some(next), ..state }),
+                None => Step::Rest,
+            };
+        }
+    };
+    if due > now {
+        return Step::Wait(due);
+    }
+    let Past { latest, before } = recurrence.past(due, now);
+    let next_fire = recurrence.next(latest);
+    let is_late = (now - latest).to_std().is_ok_and(|late| late > settings.lateness);
+    if is_late && schedule.missed == Missed::Skip {
+        return write(State { next_fire, missed: state.missed + before + 1, ..state });
+    }
+    let firing = Firing {
+        at: latest,
+        begun_at: now,
+        missed: before,
+        missed_more: before == Past::COUNTED,
+        missed_since: (before > 0).then_some(due),
+        catch_up: is_late,
+    };
+    write(State {
+        next_fire: next_fire.filter(|_| !schedule.run_once),
+        last_fire: Some(latest),
+        missed: state.missed + before,
+        firing: Some(firing),
+        ..state
+    })
+}

@@ -1,0 +1,44 @@
+//! What an operator may set, the same for the tools and the scheduler.
+
+use std::time::Duration;
+
+use chrono_tz::Tz;
+
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The zone of a task that names none. Default: UTC.
+    pub timezone: Tz,
+    /// How many tasks of a tenant may be active. Default 100.
+    pub max_active: usize,
+    /// How near to each other the times of a task may be; a minute at most is looked at. Default 10 s.
+    pub least_distance: Duration,
+    /// How late a fire may be and still be the regular one; later it was missed. Default 60 s.
+    pub lateness: Duration,
+    /// How long a fire that another scheduler began may stand unfinished before this one finishes it. Default 10 s.
+    pub help_after: Duration,
+    /// How long after a store that failed the same thing is tried again. Default 5 s.
+    pub retry_after: Duration,
+    /// How often all schedules are read, whatever the events said. Default 5 min.
+    pub look_every: Duration,
+    /// How long a task that has ended (done or cancelled) can still be listed. Default 7 days.
+    pub keep_ended: Duration,
+    /// How long a `schedule.fired.v1` is kept. Default 30 days.
+    pub keep_fired: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        const DAY: Duration = Duration::from_hours(24);
+        Self {
+            timezone: Tz::UTC,
+            max_active: 100,
+            least_distance: Duration::from_secs(10),
+            lateness: Duration::from_mins(1),
+            help_after: Duration::from_secs(10),
+            retry_after: Duration::from_secs(5),
+            look_every: Duration::from_mins(5),
+            keep_ended: DAY * 7,
+            keep_fired: DAY * 30,
+        }
+    }
+}

@@ -1,0 +1,280 @@
+//! `schedule_task`: a task that is to come about by the clock.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{
+    Breadcrumbs, Catalog, ErrorCode, NewBreadcrumb, Profile, Registration, StoreError, ToolFailure, TtlType,
+    Violations, nearest_names, schema_names,
+};
+use executors::{NativeTool, ToolCall};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use validate::Schema;
+
+use super::telling::{distance, missed_policy, next_fires, present};
+use super::{TRIES, contended, failed, invalid, invalid_as_told, read_input, refused, with_nearest};
+use crate::book::{self, Entry};
+use crate::fire::{self, in_zone};
+use crate::schedule::{self, Missed, Schedule, State, Status, name_tag};
+use crate::{Clock, Recurrence, Settings};
+
+/// The longest description, in characters.
+const MAX_DESCRIPTION: usize = 4000;
+/// The longest input of a tool, in bytes of its JSON text: it is kept with every change of the schedule.
+const MAX_INPUT: usize = 64 * 1024;
+
+pub(super) struct ScheduleTask {
+    pub settings: Settings,
+    pub clock: Arc<dyn Clock>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Wanted {
+    name: String,
+    cron: String,
+    description: String,
+    #[serde(default)]
+    run_once: bool,
+    timezone: Option<String>,
+    tool: Option<String>,
+    input: Option<Map<String, Value>>,
+    #[serde(default)]
+    missed: Missed,
+}
+
+#[async_trait]
+impl NativeTool for ScheduleTask {
+    fn name(&self) -> &'static str {
+        "schedule_task"
+    }
+
+    async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
+        let store = &*call.breadcrumbs;
+        let (schedule, recurrence) = self.wanted(read_input(call)?, call)?;
+        if let Some(tool) = &schedule.tool {
+            refuse_what_fails(store, tool, schedule.input.as_ref()).await?;
+        }
+        let (id, schedule) = self.enter(store, call, schedule).await?;
+        let now = self.clock.now();
+        let summary = match schedule.state.next_fire {
+            Some(next) => format!(
+                "{} next at {} ({}), {}.",
+                if schedule.run_once { "Fires once," } else { "Fires" },
+                in_zone(next, recurrence.zone),
+                recurrence.zone.name(),
+                match distance(next - now).as_str() {
+                    "now" => "now".to_owned(),
+                    distance => format!("in {distance}"),
+                }
+            ),
+            None => "It has fired already.".to_owned(),
+        };
+        let mut output = json!({
+            "name": schedule.name,
+            "schedule_id": id,
+            "summary": summary,
+            "cron": schedule.cron,
+            "timezone": recurrence.zone.name(),
+            "run_once": schedule.run_once,
+            "missed_policy": missed_policy(schedule.missed),
+            "now": present(now, recurrence.zone),
+            "next_fires": next_fires(&schedule, &recurrence, now),
+        });
+        if let Some(tool) = &schedule.tool {
+            output["tool"] = tool.as_str().into();
+        }
+        Ok(output)
+    }
+}
+
+impl ScheduleTask {
+    /// The schedule that is asked for, or what is wrong with it.
+    fn wanted(&self, wanted: Wanted, call: &ToolCall) -> Result<(Schedule, Recurrence), ToolFailure> {
+        schedule::check_name(&wanted.name).map_err(|why| invalid("name", why))?;
+        let length = wanted.description.chars().count();
+        if wanted.description.trim().is_empty() || length > MAX_DESCRIPTION {
+            let message = format!("has {length} characters; 1 to {MAX_DESCRIPTION} are allowed");
+            return Err(invalid("description", message));
+        }
+        if wanted.tool.is_none() && wanted.input.is_some() {
+            return Err(invalid("input", "is for a tool; name it in tool, or leave input out"));
+        }
+        let input_bytes =
+            wanted.input.as_ref().map_or(0, |input| serde_json::to_string(input).map_or(0, |text| text.len()));
+        if input_bytes > MAX_INPUT {
+            let message = format!("is {input_bytes} bytes of JSON; at most {MAX_INPUT} are allowed");
+            return Err(invalid("input", message));
+        }
+        let mut schedule = Schedule {
+            name: wanted.name,
+            cron: wanted.cron.split_whitespace().collect::<Vec<_>>().join(" "),
+            timezone: wanted.timezone,
+            description: wanted.description,
+            run_once: wanted.run_once,
+            missed: wanted.missed,
+            tool: wanted.tool,
+            input: wanted.input.map(Value::Object),
+            session: call.request.session.clone(),
+            profiles: call.profiles.iter().collect(),
+            made_by: call.request.agent_id,
+            request: Some(call.request.id),
+            status: Status::Active,
+            state: State::default(),
+        };
+        if let Some(tool) = &schedule.tool {
+            if tool.trim().is_empty() || tool.chars().count() > 100 {
+                return Err(invalid("tool", "is to be the name of a tool, of 1 to 100 characters"));
+            }
+            if let Some(profile) = fire::profiles(&schedule).closing(tool) {
+                let whose = if profile == Profile::Scheduled { "what a schedule calls" } else { "whoever asks" };
+                let message = format!("tool: the profile {profile}, under which {whose} runs, has no {tool}");
+                return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
+            }
+        }
+        let recurrence = schedule.recurrence(&self.settings).map_err(|why| invalid_as_told(&why))?;
+        schedule.timezone = Some(recurrence.zone.name().to_owned());
+        schedule.state.basis = Some(schedule.basis(&recurrence));
+        schedule.state.next_fire = recurrence.next(self.clock.now());
+        Ok((schedule, recurrence))
+    }
+
+    /// Writes the schedule under its name, which is free then. Gives the record's id and what stands in it.
+    async fn enter(
+        &self,
+        store: &dyn Breadcrumbs,
+        call: &ToolCall,
+        schedule: Schedule,
+    ) -> Result<(String, Schedule), ToolFailure> {
+        // Which record of this name there was, so far as it is known that it is gone. See `create`.
+        let mut gone = 0;
+        for _ in 0..TRIES {
+            let entries = book::named(store, &schedule.name).await.map_err(|error| failed(&error))?;
+            if let Some(entry) = entries.iter().find(|entry| entry.is_active()) {
+                return match &entry.schedule {
+                    // The same request again, after its first runner was lost.
+                    Ok(there) if there.request == schedule.request => Ok((entry.id.to_string(), there.clone())),
+                    Ok(there) => Err(self.taken(there)),
+                    Err(why) => Err(invalid("name", format!("the task of this name cannot be read: {why}"))),
+                };
+            }
+            self.refuse_too_many(store).await?;
+            let written = match entries.last() {
+                Some(ended) => revive(store, call, ended, &schedule).await,
+                None => create(store, call, &schedule, gone).await,
+            };
+            match written {
+                Ok(id) => return Ok((id, schedule)),
+                Err(StoreError::IdempotencyMismatch) => gone += u32::from(entries.is_empty()),
+                Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(failed(&error)),
+            }
+        }
+        Err(contended(&schedule.name))
+    }
+
+    fn taken(&self, there: &Schedule) -> ToolFailure {
+        let now = self.clock.now();
+        let zone = there.recurrence(&self.settings).map_or(self.settings.timezone, |recurrence| recurrence.zone);
+        let next = there.state.next_fire.map(|next| {
+            format!(", next at {}{}", in_zone(next, zone), if next <= now { " (it is being fired)" } else { "" })
+        });
+        let message = format!(
+            "there is a task {:?} already ({:?} in {}{}); cancel it first, or take another name",
+            there.name,
+            there.cron,
+            zone.name(),
+            next.unwrap_or_default()
+        );
+        invalid("name", message)
+    }
+
+    async fn refuse_too_many(&self, store: &dyn Breadcrumbs) -> Result<(), ToolFailure> {
+        let active = book::active(store).await.map_err(|error| failed(&error))?.len();
+        if active < self.settings.max_active {
+            return Ok(());
+        }
+        let message = format!("there are {active} scheduled tasks, as many as there may be; cancel one of them first");
+        let details = json!({"limit": "active_tasks", "allowed": self.settings.max_active});
+        Err(ToolFailure::new(ErrorCode::ResourceExhausted, message).with_details(details))
+    }
+}
+
+/// A tool that nobody offers would fail at each fire, and so would an input that the tool's schema refuses. Where no
+/// catalog is written yet, nothing is known; of a tool that waits for something, its schema is not known.
+async fn refuse_what_fails(store: &dyn Breadcrumbs, tool: &str, input: Option<&Value>) -> Result<(), ToolFailure> {
+    let Some(catalog) = Catalog::read(store).await.map_err(|error| failed(&error))? else { return Ok(()) };
+    if let Some(registration) = catalog.find(tool) {
+        return refuse_unfit(registration, input.unwrap_or(&json!({})));
+    }
+    if catalog.find_waiting(tool).is_some() {
+        return Ok(());
+    }
+    let nearest = nearest_names(tool, catalog.names());
+    let hint = if nearest.is_empty() { String::new() } else { format!("; did you mean {}?", nearest.join(", ")) };
+    Err(with_nearest(invalid("tool", format!("there is no tool {tool:?}{hint}")), &nearest))
+}
+
+fn refuse_unfit(tool: &Registration, input: &Value) -> Result<(), ToolFailure> {
+    // A schema that is none is told of elsewhere: no runner serves such a tool.
+    let Ok(schema) = Schema::compile(&tool.parameters) else { return Ok(()) };
+    let violations = schema.check_as("input", input);
+    if violations.is_empty() { Ok(()) } else { Err(refused(&Violations(violations))) }
+}
+
+/// The first record of a name takes the idempotency key of the name: of calls side by side one gets it. Where that
+/// record was deleted by hand within a day, the key is taken and the next one is tried.
+async fn create(
+    store: &dyn Breadcrumbs,
+    call: &ToolCall,
+    schedule: &Schedule,
+    gone: u32,
+) -> Result<String, StoreError> {
+    let mut tags = tags(call, schedule);
+    call.chain.mark(&mut tags, 1);
+    let record = NewBreadcrumb {
+        title: title(schedule),
+        description: Some(schedule.description.clone()),
+        context: schedule.written_into(Map::new()),
+        tags,
+        schema_name: Some(schema_names::SCHEDULE.into()),
+        ..NewBreadcrumb::default()
+    };
+    let key = format!("schedule:{}:{gone}", schedule.name);
+    let created = store.create(record, Some(&key)).await?;
+    if created.replayed {
+        // The answer of this very request's first attempt; its record may have been deleted since.
+        store.get(created.id).await.map_err(|error| match error {
+            StoreError::NotFound { .. } => StoreError::IdempotencyMismatch,
+            other => other,
+        })?;
+    }
+    Ok(created.id.to_string())
+}
+
+/// A task that ended leaves its record to the next one of its name.
+async fn revive(
+    store: &dyn Breadcrumbs,
+    call: &ToolCall,
+    ended: &Entry,
+    schedule: &Schedule,
+) -> Result<String, StoreError> {
+    let mut changes = ended.changed_to(schedule);
+    let mut tags = tags(call, schedule);
+    call.chain.mark(&mut tags, ended.version + 1);
+    changes.title = Some(title(schedule));
+    changes.description = Some(schedule.description.clone());
+    changes.tags = Some(tags);
+    changes.ttl_type = Some(TtlType::Never);
+    Ok(store.update(ended.id, ended.version, changes).await?.id.to_string())
+}
+
+fn tags(call: &ToolCall, schedule: &Schedule) -> Vec<String> {
+    let own = [schedule::TAG.to_owned(), name_tag(&schedule.name)];
+    call.request.workspace.iter().cloned().chain(call.profiles.tags()).chain(own).collect()
+}
+
+fn title(schedule: &Schedule) -> String {
+    format!("Scheduled task {}", schedule.name)
+}

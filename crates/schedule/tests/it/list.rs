@@ -1,0 +1,87 @@
+//! What `list_scheduled_tasks` and `cancel_scheduled_task` answer.
+
+use breadcrumb::{ErrorCode, schema_names};
+use schedule::Status;
+use serde_json::json;
+use test_tenant::golden;
+
+use crate::book::Book;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_with_their_next_times_and_what_became_of_those_that_ended() {
+    let mut book = Book::at("2026-10-24T12:00:00Z").await;
+    book.settings.timezone = schedule::zone("Europe/Berlin").unwrap();
+    book.schedule("nightly", "30 2 * * *", json!({})).await;
+    book.schedule("half-hourly", "*/30 * * * *", json!({"timezone": "America/New_York", "missed": "skip"})).await;
+    book.schedule("call", "45 30 9 1 * *", json!({"tool": "web_fetch", "input": {"url": "https://example.com"}})).await;
+    book.schedule("dropped", "0 0 1 1 *", json!({})).await;
+    book.schedule("done soon", "5 14 * * *", json!({"run_once": true})).await;
+    book.ask("cancel_scheduled_task", json!({"name": "dropped"})).await.unwrap();
+    let (mut watch, running) = (book.watch().await, book.scheduler());
+    book.clock.set("2026-10-24T12:05:10Z");
+    watch.until(|schedule| schedule.status == Status::Done).await;
+    running.stop().await;
+
+    let listed = book.ask("list_scheduled_tasks", json!({"include_ended": true})).await.unwrap();
+    golden(env!("CARGO_MANIFEST_DIR"), "listed.json", &serde_json::to_string_pretty(&listed).unwrap());
+    let active = book.ask("list_scheduled_tasks", json!({})).await.unwrap();
+    assert_eq!(active["tasks"].as_array().unwrap().len(), 3);
+    let one = book.ask("list_scheduled_tasks", json!({"name": "done soon"})).await.unwrap();
+    assert_eq!((&one["tasks"][0]["status"], &one["tasks"][0]["fires"]), (&json!("done"), &json!(1)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_tasks_it_still_tells_the_time() {
+    let mut book = Book::at("2026-07-01T12:00:00Z").await;
+    book.settings.timezone = schedule::zone("Asia/Kathmandu").unwrap();
+    let listed = book.ask("list_scheduled_tasks", json!({})).await.unwrap();
+    assert_eq!(
+        listed,
+        json!({
+            "now": {"utc": "2026-07-01T12:00:00Z", "local": "2026-07-01T17:45:00+05:45", "timezone": "Asia/Kathmandu"},
+            "tasks": []
+        })
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn cancelling_is_told_and_told_again() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    book.schedule("reminder", "0 9 * * *", json!({})).await;
+    let cancelled = book.ask("cancel_scheduled_task", json!({"name": "reminder"})).await.unwrap();
+    golden(env!("CARGO_MANIFEST_DIR"), "cancelled.json", &serde_json::to_string_pretty(&cancelled).unwrap());
+    assert_eq!(book.ask("cancel_scheduled_task", json!({"name": "reminder"})).await.unwrap(), cancelled);
+    assert!(book.record("reminder").await.ttl.is_some());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_name_that_is_not_there_is_refused_with_those_that_are_near() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let cancel = async |name: &str| book.ask("cancel_scheduled_task", json!({"name": name})).await.unwrap_err();
+    assert_eq!(cancel("remind").await.message, "name: there is no scheduled task \"remind\", and no other");
+    book.schedule("reminder", "0 9 * * *", json!({})).await;
+    let failure = cancel("remindr").await;
+    assert_eq!(failure.code, ErrorCode::InvalidArguments);
+    assert_eq!(failure.message, "name: there is no scheduled task \"remindr\"; did you mean reminder?");
+    assert_eq!(cancel("backup").await.message, "name: there is no scheduled task \"backup\"; there are: reminder");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_outputs_keep_to_the_schemas_of_their_seeds() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let input = json!({"name": "n", "cron": "0 9 * * *", "description": "d", "tool": "echo", "run_once": true});
+    for (tool, input) in [
+        ("schedule_task", input),
+        ("list_scheduled_tasks", json!({})),
+        ("cancel_scheduled_task", json!({"name": "n"})),
+        ("list_scheduled_tasks", json!({"include_ended": true})),
+    ] {
+        let output = book.ask(tool, input.clone()).await.unwrap();
+        let definition = test_tenant::seeded(tool);
+        for (schema, value) in [(&definition.input_schema, &input), (&definition.output_schema, &output)] {
+            let wrong = validate::Schema::compile(schema).unwrap().check(value);
+            assert!(wrong.is_empty(), "{tool}: {wrong:?}");
+        }
+    }
+    assert_eq!(book.records(schema_names::SCHEDULE).await.len(), 1);
+}

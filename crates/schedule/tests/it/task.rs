@@ -1,0 +1,215 @@
+//! What `schedule_task` takes, keeps and answers.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use breadcrumb::{Annotations, ErrorCode, Profile, Registration, ToolSource, schema_names};
+use serde_json::{Value, json};
+use test_tenant::golden;
+use uuid::Uuid;
+
+use crate::book::Book;
+
+/// Ids are another at each time.
+fn shown(output: &Value) -> String {
+    let mut output = output.clone();
+    if let Some(id) = output.get_mut("schedule_id") {
+        *id = "<id>".into();
+    }
+    serde_json::to_string_pretty(&output).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_answer_tells_the_next_times_and_the_present_one() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    // The clocks are put forward in the next night.
+    let output = book.schedule("night", "30 2 * * *", json!({"timezone": "europe/berlin"})).await;
+    golden(env!("CARGO_MANIFEST_DIR"), "scheduled.json", &shown(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_that_runs_once_and_calls_a_tool() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let more = json!({"run_once": true, "tool": "echo", "input": {"text": "hello"}, "missed": "skip"});
+    let output = book.schedule("later", "15 14 28 3 *", more).await;
+    golden(env!("CARGO_MANIFEST_DIR"), "scheduled_once.json", &shown(&output));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_zone_the_operators_holds_and_is_kept() {
+    let mut book = Book::at("2026-03-28T12:00:00Z").await;
+    book.settings.timezone = schedule::zone("Asia/Tokyo").unwrap();
+    let output = book.schedule("daily", "@daily", json!({})).await;
+    assert_eq!(output["next_fires"][0]["at"], "2026-03-29T00:00:00+09:00");
+    assert_eq!(book.record("daily").await.context["timezone"], "Asia/Tokyo");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_wrong_is_told_with_its_field() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    book.schedule("taken", "0 9 * * *", json!({})).await;
+    let base = json!({"name": "n", "cron": "0 9 * * *", "description": "d"});
+    let mut told = String::new();
+    for wrong in [
+        json!({"name": ""}),
+        json!({"name": " n"}),
+        json!({"name": "a\nb"}),
+        json!({"name": "n".repeat(101)}),
+        json!({"name": "taken"}),
+        json!({"description": "  "}),
+        json!({"description": "d".repeat(4001)}),
+        json!({"cron": "0 25 * * *"}),
+        json!({"cron": "* * * * * *"}),
+        json!({"cron": "0,55 * * * * *"}),
+        json!({"cron": "0 0 30 2 *"}),
+        json!({"timezone": "Mars/Olympus"}),
+        json!({"timezone": "new_york"}),
+        json!({"timezone": "UTC+2"}),
+        json!({"input": {"text": "hello"}}),
+        json!({"tool": " "}),
+        json!({"tool": "echo", "input": {"text": "x".repeat(70_000)}}),
+        json!({"missed": "all"}),
+        json!({"when": "tomorrow"}),
+    ] {
+        let mut input = base.clone();
+        input.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
+        let failure = book.ask("schedule_task", input).await.unwrap_err();
+        assert!(!failure.is_retryable);
+        let violations = &failure.details.as_ref().unwrap()["violations"];
+        assert_eq!(violations.as_array().unwrap().len(), 1, "{violations}");
+        let (field, message) = (violations[0]["field"].as_str().unwrap(), violations[0]["message"].as_str().unwrap());
+        assert_eq!(format!("{field}: {message}"), failure.message);
+        let wrong: String = wrong.to_string().chars().take(60).collect();
+        writeln!(told, "{wrong}\n    {}: {}", failure.code, failure.message).unwrap();
+    }
+    golden(env!("CARGO_MANIFEST_DIR"), "refused.txt", &told);
+    assert_eq!(book.records(schema_names::SCHEDULE).await.len(), 1, "nothing was written");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_what_a_schedule_calls_may_not_have_is_refused() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let input = |tool: &str| json!({"name": "n", "cron": "0 9 * * *", "description": "d", "tool": tool});
+    let failure = book.ask("schedule_task", input("spawn_subagent")).await.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::PermissionDenied);
+    assert!(failure.message.contains("profile scheduled"), "{failure}");
+
+    let mut call = book.call("schedule_task", input("cancel_scheduled_task"));
+    call.profiles.add(Profile::Subagent);
+    let failure = book.run(call).await.unwrap_err();
+    assert!(failure.message.contains("profile subagent"), "{failure}");
+    book.ask("schedule_task", input("cancel_scheduled_task")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tool_that_nobody_offers_is_refused_where_a_catalog_tells() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let input = |name: &str, tool: &str| json!({"name": name, "cron": "0 9 * * *", "description": "d", "tool": tool});
+    book.ask("schedule_task", input("before", "no_such")).await.expect("there is no catalog yet");
+    let tool = Registration {
+        name: "web_fetch".into(),
+        description: "Fetches.".into(),
+        parameters: json!({"type": "object"}),
+        source: ToolSource::Native,
+        annotations: Annotations::default(),
+        tool_id: Uuid::new_v4(),
+        tool_version: 1,
+    };
+    book.offer(vec![tool]).await;
+    let failure = book.ask("schedule_task", input("typo", "web_fetsh")).await.unwrap_err();
+    assert_eq!(failure.message, "tool: there is no tool \"web_fetsh\"; did you mean web_fetch?");
+    assert_eq!(failure.details.as_ref().unwrap()["nearest"], json!(["web_fetch"]));
+    assert_eq!(failure.details.unwrap()["violations"][0]["field"], "tool");
+    book.ask("schedule_task", input("right", "web_fetch")).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_input_that_the_tool_would_refuse_at_each_fire_is_refused() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let tool = |name: &str, parameters: Value| Registration {
+        name: name.into(),
+        description: "Does something.".into(),
+        parameters,
+        source: ToolSource::Native,
+        annotations: Annotations::default(),
+        tool_id: Uuid::new_v4(),
+        tool_version: 1,
+    };
+    let schema = json!({"type": "object", "required": ["text"], "additionalProperties": false, "properties":
+        {"text": {"type": "string"}, "times": {"type": "array", "items": {"type": "integer"}}}});
+    book.offer(vec![tool("any", json!(true)), tool("echo", schema), tool("broken", json!({"type": "no type"}))]).await;
+    let input = |tool: &str, more: Value| {
+        let mut input = json!({"name": "n", "cron": "0 9 * * *", "description": "d", "tool": tool});
+        input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        input
+    };
+    let paths = async |more: Value| {
+        let failure = book.ask("schedule_task", input("echo", more)).await.unwrap_err();
+        assert_eq!(failure.code, ErrorCode::InvalidArguments);
+        let violations = failure.details.unwrap()["violations"].clone();
+        let told = violations[0].clone();
+        assert!(failure.message.contains(told["message"].as_str().unwrap()), "{}", failure.message);
+        violations.as_array().unwrap().iter().map(|one| one["field"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    // Without an input a tool is called with {}.
+    assert_eq!(paths(json!({})).await, ["input.text"]);
+    assert_eq!(paths(json!({"input": {}})).await, ["input.text"]);
+    assert_eq!(paths(json!({"input": {"text": 3, "times": [1, "2"]}})).await, ["input.text", "input.times[1]"]);
+    assert_eq!(book.records(schema_names::SCHEDULE).await.len(), 0, "nothing was written");
+    book.ask("schedule_task", input("echo", json!({"input": {"text": "hello"}}))).await.unwrap();
+    for (name, tool) in [("a", "any"), ("b", "broken")] {
+        book.ask("schedule_task", input(tool, json!({"name": name, "input": {"x": 1}}))).await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn there_may_be_so_many_and_no_more() {
+    let mut book = Book::at("2026-03-28T12:00:00Z").await;
+    book.settings.max_active = 3;
+    for name in ["a", "b", "c"] {
+        book.schedule(name, "0 9 * * *", json!({})).await;
+    }
+    let input = json!({"name": "d", "cron": "0 9 * * *", "description": "d"});
+    let failure = book.ask("schedule_task", input.clone()).await.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::ResourceExhausted);
+    assert_eq!(failure.details, Some(json!({"limit": "active_tasks", "allowed": 3})));
+    book.ask("cancel_scheduled_task", json!({"name": "b"})).await.unwrap();
+    book.ask("schedule_task", input).await.expect("one has ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_want_a_name_at_once_one_gets_it() {
+    let book = Arc::new(Book::at("2026-03-28T12:00:00Z").await);
+    // The second round finds the record that the first left behind, the third finds it deleted.
+    for round in 0..3 {
+        let asked = (0..8).map(|asker| {
+            let book = book.clone();
+            tokio::spawn(async move {
+                let input = json!({"name": "wanted", "cron": "0 9 * * *", "description": format!("For {asker}.")});
+                book.ask("schedule_task", input).await
+            })
+        });
+        let mut got = 0;
+        for answer in asked.collect::<Vec<_>>() {
+            match answer.await.unwrap() {
+                Ok(_) => got += 1,
+                Err(failure) => assert!(failure.message.contains("there is a task \"wanted\" already"), "{failure}"),
+            }
+        }
+        let records = book.records(schema_names::SCHEDULE).await;
+        assert_eq!((got, records.len()), (1, 1), "round {round}");
+        book.ask("cancel_scheduled_task", json!({"name": "wanted"})).await.unwrap();
+        if round == 1 {
+            book.store().delete(records[0].id, None).await.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_request_again_makes_no_second_task() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let input = json!({"name": "once only", "cron": "0 9 * * *", "description": "d"});
+    let call = book.call("schedule_task", input);
+    let first = book.run(call.clone()).await.unwrap();
+    assert_eq!(book.run(call).await.unwrap(), first);
+}
