@@ -9,14 +9,17 @@ use breadcrumb::{
 };
 use chrono::Utc;
 use executors::Chain;
+use opentelemetry::context::FutureExt;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::backoff::{doubled, jittered, persist};
 use crate::claiming::Hints;
+use crate::deadline::Deadline;
 use crate::leases::Held;
-use crate::registry::Tool;
-use crate::telemetry;
+use crate::stages::Stages;
+use crate::telemetry::{self, Invocation};
+use crate::tool::Tool;
 
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
@@ -32,6 +35,9 @@ pub(crate) struct Answer<'c> {
     pub claim: &'c Claim,
     pub held: &'c Held,
     pub request: &'c ToolRequest,
+    pub deadline: Option<Deadline>,
+    pub stages: Stages,
+    pub invocation: Invocation,
 }
 
 impl Answering {
@@ -54,8 +60,10 @@ impl Answering {
             && failure.is_retryable
             && failure.code != ErrorCode::Cancelled
             && answer.claim.attempt < tool.definition.limits.max_attempts
-            && self.retry(answer, failure).await
+            && let Some(pause) = pause_before_retry(answer)
+            && self.retry(answer, failure, pause).await
         {
+            answer.invocation.failed(failure.code);
             return;
         }
         let metadata = self.metadata(answer, Some(tool), metadata);
@@ -75,8 +83,7 @@ impl Answering {
     }
 
     /// True when nothing is left to do here.
-    async fn retry(&self, answer: &Answer<'_>, failure: &ToolFailure) -> bool {
-        let delay = jittered(doubled(FIRST_RETRY, answer.claim.attempt.saturating_sub(1), LONGEST_RETRY));
+    async fn retry(&self, answer: &Answer<'_>, failure: &ToolFailure, delay: Duration) -> bool {
         let again = Release::Retry { after_ms: delay.as_millis() as u64 };
         let released = tokio::select! {
             () = answer.held.lost.cancelled() => return true,
@@ -111,6 +118,10 @@ impl Answering {
         }
         let waited = (Utc::now() - answer.claim.queued_at).num_milliseconds().max(0);
         metadata.insert("since_queued_ms".into(), waited.into());
+        metadata.insert("stages".into(), answer.stages.metadata());
+        if let Some(trace) = answer.invocation.trace_id() {
+            metadata.insert("trace_id".into(), trace.into());
+        }
         metadata
     }
 
@@ -128,13 +139,15 @@ impl Answering {
             response = failed(answer, failure, &response);
             record = self::record(answer, &response);
         }
-        match self.complete(answer, &record).await {
+        let writing = answer.invocation.stage("write");
+        match self.complete(answer, &record).with_context(writing.clone()).await {
             Ok(()) => {}
             Err(error @ (StoreError::Invalid(_) | StoreError::TooLarge { .. })) => {
                 tracing::error!(%error, "the store refused a response that looked good here");
                 let failure = ToolFailure::new(ErrorCode::InvalidOutput, "the output cannot be stored");
                 response = failed(answer, failure, &response);
-                if let Err(error) = self.complete(answer, &self::record(answer, &response)).await {
+                let record = self::record(answer, &response);
+                if let Err(error) = self.complete(answer, &record).with_context(writing).await {
                     tracing::error!(%error, "a response cannot be written; the lease will end");
                     return;
                 }
@@ -149,6 +162,9 @@ impl Answering {
             }
         }
         tracing::debug!(status = ?response.status, code = ?response.error_code, took_ms = response.execution_time_ms, "answered");
+        if let Some(code) = response.error_code {
+            answer.invocation.failed(code);
+        }
         telemetry::answered(tool.map(Tool::name), response.status, elapsed);
     }
 
@@ -162,6 +178,12 @@ impl Answering {
     }
 }
 
+/// `None` where the request's deadline passes first: then the failure is the answer, not that the time was over.
+fn pause_before_retry(answer: &Answer<'_>) -> Option<Duration> {
+    let pause = jittered(doubled(FIRST_RETRY, answer.claim.attempt.saturating_sub(1), LONGEST_RETRY));
+    answer.deadline.is_none_or(|deadline| deadline.outlasts(pause)).then_some(pause)
+}
+
 fn record(answer: &Answer<'_>, response: &ToolResponse) -> NewBreadcrumb {
     let mut record = response.record(answer.request);
     let chain = Chain::of_request(&answer.claim.request.tags);
@@ -171,7 +193,7 @@ fn record(answer: &Answer<'_>, response: &ToolResponse) -> NewBreadcrumb {
     record
 }
 
-/// Why the store would not take this response. Splitting what is too large into chunks belongs here.
+/// Why the store would not take this response.
 fn unstorable(record: &NewBreadcrumb) -> Option<ToolFailure> {
     let violations = record.check().err()?;
     let size = serde_json::to_string(&record.context).map_or(0, |text| text.len());
@@ -186,7 +208,7 @@ fn unstorable(record: &NewBreadcrumb) -> Option<ToolFailure> {
 
 /// The same response with a failure in place of its result; what executors added may be what is wrong.
 fn failed(answer: &Answer<'_>, failure: ToolFailure, before: &ToolResponse) -> ToolResponse {
-    let ours = ["attempt", "runner_id", "tool_id", "tool_version", "since_queued_ms"];
+    let ours = ["attempt", "runner_id", "tool_id", "tool_version", "since_queued_ms", "stages", "trace_id"];
     let metadata: Map<String, Value> = before
         .metadata
         .iter()

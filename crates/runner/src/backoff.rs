@@ -53,3 +53,21 @@ where
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn pauses_double_up_to_the_longest_and_are_spread(tries in 0_u32..100) {
+            let longest = Duration::from_secs(30);
+            let pause = doubled(Duration::from_millis(500), tries, longest);
+            prop_assert_eq!(pause.as_millis(), (500_u128 << tries.min(20)).min(30_000));
+            let spread = jittered(pause);
+            prop_assert!(pause / 2 <= spread && spread <= pause);
+        }
+    }
+}

@@ -18,7 +18,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::{doubled, persist};
-use crate::registry::{Registry, Tool};
+use crate::registry::Registry;
+use crate::tool::Tool;
 
 /// The longest pause after failures in a row.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
@@ -67,11 +68,11 @@ impl Bootstrapping {
     }
 
     async fn work(&mut self) {
+        let mut changes = self.registry.changes.subscribe();
         loop {
             let next = self.pass().await;
-            // The registry's hint and the answers' hint: one owner each, so none is lost.
             tokio::select! {
-                () = self.registry.changed.notified() => {}
+                _ = changes.changed() => {}
                 () = self.hints.0.notified() => {}
                 () = async { match next {
                     Some(next) => sleep_until(next).await,
@@ -238,6 +239,7 @@ fn request(tool: &Tool, wish: &Bootstrap, version_tag: &str, run: Option<(u64, u
     let mut record = ToolRequest::record(tool.name(), input, None, tool.workspace.as_deref());
     record.tags.push(format!("bootstrap:{}", tool.id));
     record.tags.push(version_tag.to_owned());
+    record.tags.extend(tool.profiles.tags());
     if let Some((run, failures)) = run {
         record.context.insert("bootstrap".into(), json!({"run": run, "failures": failures}));
     }

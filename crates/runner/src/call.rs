@@ -1,29 +1,32 @@
 //! One call's way: its tool, its input, its secrets, the run, the output, the answer.
 
-use std::collections::BTreeMap;
-use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use breadcrumb::{
-    Breadcrumbs, Claim, ErrorCode, StoreError, ToolFailure, ToolRequest, Violation, schema_names::TOOL_ERROR,
-};
-use executors::{Chain, ToolCall, ToolOutput};
-use futures::FutureExt;
+use breadcrumb::{Breadcrumbs, Claim, ErrorCode, StoreError, ToolFailure, ToolRequest, Violation};
+use executors::{Chain, ToolCall};
+use memory::WorkingMemory;
+use memory::large_result::shorten;
+use opentelemetry::context::FutureExt;
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::answering::{Answer, Answering};
 use crate::backoff::persist;
+use crate::deadline::Deadline;
+use crate::finding::Finding;
 use crate::leases::{Held, Leases};
-use crate::loading::Loading;
 use crate::options::RunnerOptions;
-use crate::registry::{Found, Registry, Tool};
+use crate::progress::{self, Telling};
+use crate::running::{self, Bounds, Ran, Stopped};
+use crate::secrets;
+use crate::stages::Stages;
+use crate::telemetry::Invocation;
+use crate::tool::Tool;
 
 pub(crate) struct Caller {
     pub store: Arc<dyn Breadcrumbs>,
-    pub registry: Arc<Registry>,
-    pub loading: Arc<Loading>,
+    pub finding: Finding,
     pub leases: Arc<Leases>,
     pub answering: Answering,
     pub options: RunnerOptions,
@@ -37,43 +40,44 @@ pub(crate) struct Caller {
 struct Ready {
     tool: Arc<Tool>,
     call: ToolCall,
-}
-
-/// Why a run was stopped from outside.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stopped {
-    Lost,
-    Cancelled,
-    Drained,
-    Overtime,
+    telling: Telling,
 }
 
 impl Caller {
-    pub async fn run(&self, claim: Claim, held: Held) {
+    pub async fn run(&self, claim: Claim, held: Held, stages: Stages) {
         let request = ToolRequest::from_breadcrumb(&claim.request).unwrap_or_else(|violations| {
             // The store takes no such request; a runner must not fall over it all the same.
             tracing::error!(%violations, "a request cannot be read");
             unreadable(&claim)
         });
-        let answer = Answer { claim: &claim, held: &held, request: &request };
+        let deadline = Deadline::of(&claim, &request);
+        let invocation = Invocation::begin(&claim, &request, &stages);
+        tracing::Span::current().record("trace", invocation.trace_id());
+        let mut answer = Answer { claim: &claim, held: &held, request: &request, deadline, stages, invocation };
+        let began = Instant::now();
         let ready = tokio::select! {
             biased;
             () = held.lost.cancelled() => return,
-            () = held.cancel.cancelled() => return self.answering.fail(&answer, None, cancelled()).await,
+            () = held.cancel.cancelled() => Err((None, cancelled())),
             () = self.stop.cancelled() => return self.answering.give_back(&answer).await,
-            ready = self.prepare(&claim, &request) => ready,
+            () = Deadline::passed(deadline.as_ref()) => Err((None, late(deadline, "before the tool ran"))),
+            ready = self.prepare(&claim, &request).with_context(answer.invocation.stage("load")) => ready,
         };
+        answer.stages.loaded(began.elapsed());
         let ready = match ready {
             Ok(ready) => ready,
             Err((tool, failure)) => return self.answering.fail(&answer, tool.as_deref(), failure).await,
         };
+        let began = Instant::now();
+        let max_attempts = ready.call.limits.max_attempts;
         let started = tokio::select! {
             biased;
             () = held.lost.cancelled() => return,
-            started = persist("start a call", || self.store.start(held.lease, ready.call.limits.max_attempts)) => started,
+            started = persist("start a call", || self.store.start(held.lease, max_attempts)) => started,
         };
+        answer.stages.started(began.elapsed());
         match started {
-            Ok(()) => self.attempt(&answer, ready).await,
+            Ok(()) => self.attempt(answer, ready).await,
             Err(StoreError::LeaseLost { .. }) => tracing::info!("the lease was lost before the start"),
             Err(error) => {
                 tracing::error!(%error, "the call cannot be started");
@@ -84,7 +88,7 @@ impl Caller {
 
     /// Everything before the start. The failures end the request; the tool, where it is known, is for the metrics.
     async fn prepare(&self, claim: &Claim, request: &ToolRequest) -> Result<Ready, (Option<Arc<Tool>>, ToolFailure)> {
-        let tool = self.find(&request.tool).await.map_err(|failure| (None, failure))?;
+        let tool = self.finding.find(&request.tool, &claim.profiles).await?;
         let ready = async {
             let (input, violations) = check(&tool, Side::Input, request.input.clone()).await?;
             if !violations.is_empty() {
@@ -94,8 +98,14 @@ impl Caller {
                     &violations,
                 ));
             }
-            let secrets = self.secrets(&tool, request).await?;
-            Ok(ToolCall {
+            let secrets = secrets::vault(&*self.store, &tool, request).await.inspect_err(|failure| {
+                if failure.code == ErrorCode::PermissionDenied {
+                    self.finding.readiness.look();
+                }
+            })?;
+            let chain = Chain::of_request(&claim.request.tags);
+            let (progress, telling) = progress::channel(self.store.clone(), request, chain.clone(), secrets.clone());
+            let call = ToolCall {
                 owner_id: claim.request.owner_id,
                 tool_id: tool.id,
                 tool_version: tool.version,
@@ -105,69 +115,41 @@ impl Caller {
                 input,
                 secrets,
                 breadcrumbs: self.store.clone(),
-                chain: Chain::of_request(&claim.request.tags),
-            })
+                chain,
+                profiles: claim.profiles.clone(),
+                progress,
+                deadline: None,
+            };
+            Ok((call, telling))
         };
         match ready.await {
-            Ok(call) => Ok(Ready { tool, call }),
+            Ok((call, telling)) => Ok(Ready { tool, call, telling }),
             Err(failure) => Err((Some(tool), failure)),
         }
     }
 
-    async fn find(&self, name: &str) -> Result<Arc<Tool>, ToolFailure> {
-        let mut found = self.registry.find(name);
-        if !matches!(found, Found::Tool(_)) {
-            // Written a moment ago, perhaps: the request may have overtaken the tool's event.
-            if let Err(error) = persist("look for a tool", || self.loading.look_for(name)).await {
-                tracing::warn!(%error, "the store cannot be asked for a tool");
-            }
-            found = self.registry.find(name);
+    async fn attempt(&self, mut answer: Answer<'_>, ready: Ready) {
+        let Ready { tool, mut call, telling } = ready;
+        answer.invocation.runs(&tool);
+        let deadline = answer.deadline;
+        if let Some(deadline) = &deadline {
+            deadline.shorten(&mut call.limits);
+            call.deadline = Some(deadline.at);
         }
-        match found {
-            Found::Tool(tool) => Ok(tool),
-            Found::Broken(problem) => {
-                let message =
-                    format!("no version of the tool {name:?} works: {} (see its {TOOL_ERROR})", problem.sentence());
-                Err(ToolFailure::new(ErrorCode::ExecutionFailed, message)
-                    .with_details(json!({"errors": problem.errors})))
-            }
-            Found::Unknown { nearest } => {
-                let mut message = format!("there is no tool {name:?}");
-                if !nearest.is_empty() {
-                    message = format!("{message}; did you mean {}?", nearest.join(" or "));
-                }
-                Err(ToolFailure::new(ErrorCode::ToolNotFound, message).with_details(json!({"nearest": nearest})))
-            }
-        }
-    }
-
-    async fn secrets(&self, tool: &Tool, request: &ToolRequest) -> Result<BTreeMap<String, String>, ToolFailure> {
-        let names = &tool.definition.required_secrets;
-        let mut values = BTreeMap::new();
-        if names.is_empty() {
-            return Ok(values);
-        }
-        let known =
-            persist("list secrets", || self.store.secrets()).await.map_err(|error| secret_failure("", &error))?;
-        let reason = format!("tool {}, request {}", tool.name(), request.request_id);
-        for name in names {
-            let Some(secret) = known.iter().find(|secret| secret.name == *name) else {
-                let message = format!("the tool needs the secret {name:?}, which does not exist");
-                return Err(ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(json!({"secret": name})));
-            };
-            let value = persist("decrypt a secret", || self.store.decrypt_secret(secret.id, &reason)).await;
-            values.insert(name.clone(), value.map_err(|error| secret_failure(name, &error))?);
-        }
-        Ok(values)
-    }
-
-    async fn attempt(&self, answer: &Answer<'_>, ready: Ready) {
-        let Ready { tool, call } = ready;
-        let attempt = answer.claim.attempt;
+        let is_shortened = call.limits.timeout_ms < tool.definition.limits.timeout_ms;
         let began = Instant::now();
-        let (output, stopped) = self.execute(&tool, call, answer.held).await;
+        let bounds = Bounds {
+            held: answer.held,
+            deadline: deadline.as_ref(),
+            drained: &self.drained,
+            overtime: self.options.overtime,
+            grace: self.options.grace,
+        };
+        let Ran { output, stopped } =
+            running::run(&tool, call, telling, bounds).with_context(answer.invocation.stage("run")).await;
         let elapsed = began.elapsed();
-        let (result, metadata) = match output {
+        answer.stages.ran(elapsed);
+        let (result, mut metadata) = match output {
             Some(output) => (output.result, output.metadata),
             None => (Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool did not stop in time")), Map::new()),
         };
@@ -177,10 +159,15 @@ impl Caller {
                 return;
             }
             Some(Stopped::Cancelled) => Err(cancelled()),
-            Some(Stopped::Drained) => result.map_err(|_| drained(attempt)),
+            Some(Stopped::Deadline) => Err(late(deadline, "while the tool ran")),
+            Some(Stopped::Drained) => result.map_err(|_| drained(answer.claim.attempt)),
             Some(Stopped::Overtime) => {
                 let message = format!("the tool ran longer than {} ms", tool.definition.limits.timeout_ms);
                 Err(ToolFailure::new(ErrorCode::Timeout, message))
+            }
+            // The executor kept the time that was left, and does not know why it was so short.
+            None if is_shortened && result.as_ref().is_err_and(|failure| failure.code == ErrorCode::Timeout) => {
+                Err(late(deadline, "while the tool ran"))
             }
             None => result,
         };
@@ -188,27 +175,24 @@ impl Caller {
             Ok(output) => checked_output(&tool, output).await,
             failed => failed,
         };
-        self.answering.finish(answer, &tool, result, elapsed, metadata).await;
-    }
-
-    /// Runs the tool, and stops it for whatever comes first. `None`: it did not stop, and was dropped.
-    async fn execute(&self, tool: &Tool, call: ToolCall, held: &Held) -> (Option<ToolOutput>, Option<Stopped>) {
-        let token = CancellationToken::new();
-        let limit = call.limits.timeout() + self.options.overtime;
-        let run = AssertUnwindSafe(tool.executor.execute(call, token.clone())).catch_unwind();
-        tokio::pin!(run);
-        let stopped = tokio::select! {
-            output = &mut run => return (Some(output.unwrap_or_else(|_| panicked())), None),
-            () = held.lost.cancelled() => Stopped::Lost,
-            () = held.cancel.cancelled() => Stopped::Cancelled,
-            () = self.drained.cancelled() => Stopped::Drained,
-            () = sleep(limit) => Stopped::Overtime,
+        let result = match result {
+            Ok(output) => {
+                let chain = Chain::of_request(&answer.claim.request.tags);
+                let settings = &self.options.large_results;
+                let memory = WorkingMemory::new(self.store.clone(), chain, answer.claim.profiles.clone());
+                tokio::select! {
+                    () = answer.held.lost.cancelled() => return,
+                    () = answer.held.cancel.cancelled() => Err(cancelled()),
+                    () = Deadline::passed(deadline.as_ref()) => Err(late(deadline, "while the result was written")),
+                    handed_over = shorten(output, settings, answer.request, &memory) => {
+                        metadata.extend(handed_over.metadata);
+                        Ok(handed_over.output)
+                    }
+                }
+            }
+            failed => failed,
         };
-        token.cancel();
-        let output = timeout(self.options.grace, &mut run).await.ok();
-        // What was lost meanwhile is lost, whatever was the reason before.
-        let stopped = if held.lost.is_cancelled() { Stopped::Lost } else { stopped };
-        (output.map(|output| output.unwrap_or_else(|_| panicked())), Some(stopped))
+        self.answering.finish(&answer, &tool, result, elapsed, metadata).await;
     }
 }
 
@@ -251,6 +235,11 @@ fn unreadable(claim: &Claim) -> ToolRequest {
         workspace: claim.request.workspace().map(str::to_owned),
         agent_id: claim.request.created_by,
         trigger_event: None,
+        session: None,
+        model: None,
+        max_result_chars: None,
+        deadline_ms: None,
+        traceparent: None,
     }
 }
 
@@ -265,25 +254,12 @@ fn drained(attempt: u32) -> ToolFailure {
     ToolFailure::new(ErrorCode::ExecutionFailed, message).retryable(true)
 }
 
-fn panicked() -> ToolOutput {
-    tracing::error!("an executor panicked");
-    let failure = ToolFailure::new(ErrorCode::ExecutionFailed, "the executor failed; this is a fault of the runtime");
-    ToolOutput { result: Err(failure), metadata: Map::new() }
+fn late(deadline: Option<Deadline>, when: &str) -> ToolFailure {
+    deadline
+        .map_or_else(|| ToolFailure::new(ErrorCode::Timeout, "the deadline passed"), |deadline| deadline.failure(when))
 }
 
 fn violated(code: ErrorCode, what: &str, violations: &[Violation]) -> ToolFailure {
     let first = violations.first().map(ToString::to_string).unwrap_or_default();
     ToolFailure::new(code, format!("{what}: {first}")).with_details(json!({"violations": violations}))
-}
-
-fn secret_failure(name: &str, error: &StoreError) -> ToolFailure {
-    match error {
-        StoreError::Forbidden(_) | StoreError::Unauthorized(_) => {
-            ToolFailure::new(ErrorCode::PermissionDenied, format!("the runner may not read the secret {name:?}"))
-        }
-        other => {
-            tracing::error!(secret = name, error = %other, "a secret cannot be read");
-            ToolFailure::new(ErrorCode::ExecutionFailed, format!("the secret {name:?} cannot be read")).retryable(true)
-        }
-    }
 }

@@ -14,6 +14,7 @@ use tracing::Instrument;
 use crate::backoff::Backoff;
 use crate::call::Caller;
 use crate::room::Room;
+use crate::stages::Stages;
 
 /// How long a claim may still take when the runner is told to stop: what it brings is given back.
 const LAST_CLAIM: Duration = Duration::from_secs(2);
@@ -116,11 +117,12 @@ impl Claiming {
 
     fn begin(&mut self, claim: Claim, asked: Instant) {
         let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default().to_owned();
-        let span = tracing::info_span!("call", request = %claim.lease.request, tool, attempt = claim.attempt);
+        let span = tracing::info_span!("call", request = %claim.lease.request, tool, attempt = claim.attempt, trace = tracing::field::Empty);
         let held = self.caller.leases.keep(claim.lease, asked);
         self.room.take(&tool);
+        let stages = Stages::claimed(claim.ready_at.unwrap_or(claim.queued_at), asked);
         let caller = self.caller.clone();
-        let task = self.calls.spawn(async move { caller.run(claim, held).await }.instrument(span));
+        let task = self.calls.spawn(async move { caller.run(claim, held, stages).await }.instrument(span));
         self.tools.insert(task.id(), tool);
     }
 

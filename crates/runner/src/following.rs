@@ -16,6 +16,7 @@ use crate::claiming::Hints;
 use crate::leases::Leases;
 use crate::loading::Loading;
 use crate::preparing::is_tool;
+use crate::publishing::Publishing;
 use crate::registry::Registry;
 
 /// A stream that lived this long did not fail at once.
@@ -28,6 +29,7 @@ pub(crate) struct Following {
     pub leases: Arc<Leases>,
     pub hints: Arc<Hints>,
     pub bootstrap: Arc<BootstrapHints>,
+    pub publishing: Arc<Publishing>,
     /// Events that a subscribed tool may want.
     pub triggers: mpsc::Sender<Event>,
 }
@@ -94,6 +96,7 @@ impl Following {
             {
                 self.leases.look_at(event.breadcrumb_id);
             }
+            (Some(schema_names::TOOL_CATALOG), EventKind::Deleted) => self.publishing.look_for_parts(),
             (Some(schema_names::TOOL_RESPONSE), EventKind::Created) => {
                 let tool = event.context.get("tool").and_then(Value::as_str).unwrap_or_default();
                 if self.registry.offered(tool).is_some_and(|tool| tool.bootstrap().is_some()) {

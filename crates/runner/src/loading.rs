@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use breadcrumb::{
-    Breadcrumb, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp, Selector, StoreError, schema_names,
+    Breadcrumb, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, ContextMatch, ContextPath, MatchOp, Selector,
+    StoreError, schema_names,
 };
+use serde_json::Value;
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -14,7 +16,9 @@ use uuid::Uuid;
 
 use crate::backoff::persist;
 use crate::preparing::{Preparing, Version, is_tool};
-use crate::registry::{Reading, Registry, Tool};
+use crate::readiness::Readiness;
+use crate::registry::{Consequences, Reading, Registry, Working};
+use crate::tool::Tool;
 use crate::tool_errors::ToolErrors;
 
 /// How far back a working version is looked for when the newest does not work.
@@ -25,6 +29,7 @@ pub(crate) struct Loading {
     pub store: Arc<dyn Breadcrumbs>,
     pub registry: Arc<Registry>,
     pub errors: Arc<ToolErrors>,
+    readiness: Arc<Readiness>,
     preparing: Preparing,
     max_loads: usize,
     work: Mutex<Work>,
@@ -44,11 +49,13 @@ impl Loading {
         store: Arc<dyn Breadcrumbs>,
         registry: Arc<Registry>,
         errors: Arc<ToolErrors>,
+        readiness: Arc<Readiness>,
         preparing: Preparing,
         max_loads: usize,
     ) -> Arc<Self> {
         let (work, more, settled) = Default::default();
-        Arc::new(Self { store, registry, errors, preparing, max_loads: max_loads.max(1), work, more, settled })
+        let max_loads = max_loads.max(1);
+        Arc::new(Self { store, registry, errors, readiness, preparing, max_loads, work, more, settled })
     }
 
     fn work(&self) -> MutexGuard<'_, Work> {
@@ -180,21 +187,32 @@ impl Loading {
     }
 
     async fn read(&self, id: Uuid) {
-        let consequences = match persist("read a tool", || self.store.get(id)).await {
+        let name = match persist("read a tool", || self.store.get(id)).await {
             Ok(record) if is_tool(record.schema_name.as_deref()) => {
                 if self.registry.version_of(id) == Some(record.version) {
                     return;
                 }
                 let reading = self.reading(&record).await;
                 log(&reading);
-                self.registry.put(reading)
+                let name = reading.working.as_ref().map(|working| working.tool.name().to_owned());
+                self.follow_up(self.registry.put(reading));
+                name
             }
-            Ok(_) | Err(StoreError::NotFound { .. }) => self.registry.remove(id),
+            Ok(_) | Err(StoreError::NotFound { .. }) => {
+                self.follow_up(self.registry.remove(id));
+                None
+            }
             Err(error) => {
                 tracing::error!(tool_id = %id, %error, "a tool cannot be read");
-                return;
+                None
             }
         };
+        if let Some(name) = name {
+            self.settle_rivals(&name).await;
+        }
+    }
+
+    fn follow_up(&self, consequences: Consequences) {
         if let Some(tool) = consequences.retired {
             tool.executor.forget(tool.id, tool.version);
         }
@@ -204,9 +222,20 @@ impl Loading {
     }
 
     async fn reading(&self, record: &Breadcrumb) -> Reading {
-        let (working, problem) = match self.preparing.prepare(&Version::newest(record)).await {
+        let (tool, problem) = match self.preparing.prepare(&Version::newest(record)).await {
             Ok(tool) => (Some(Arc::new(tool)), None),
             Err(problem) => (self.last_working(record).await, Some(problem)),
+        };
+        let working = match tool {
+            None => None,
+            Some(tool) => {
+                // Before it is seen: a record that takes a name must not have it for a moment.
+                if self.registry.is_wanted_by_another(tool.name(), tool.id) {
+                    self.date(&tool).await;
+                }
+                let lacks = self.readiness.of(&tool).await;
+                Some(Working { tool, lacks })
+            }
         };
         Reading {
             id: record.id,
@@ -225,11 +254,7 @@ impl Loading {
         if record.version <= offered + 1 {
             return None;
         }
-        let history =
-            persist("read a tool's history", || self.store.history(record.id)).await.unwrap_or_else(|error| {
-                tracing::warn!(tool_id = %record.id, %error, "a tool's history cannot be read");
-                Vec::new()
-            });
+        let history = self.history(record.id).await;
         let older = history.iter().filter(|one| one.version < record.version && one.version > offered);
         for one in older.take(MAX_HISTORY) {
             let version =
@@ -239,6 +264,36 @@ impl Loading {
             }
         }
         None
+    }
+
+    async fn history(&self, id: Uuid) -> Vec<BreadcrumbVersion> {
+        persist("read a tool's history", || self.store.history(id)).await.unwrap_or_else(|error| {
+            tracing::warn!(tool_id = %id, %error, "a tool's history cannot be read");
+            Vec::new()
+        })
+    }
+
+    /// Two records want this name: looks up which had it first, where that is not known.
+    async fn settle_rivals(&self, name: &str) {
+        let mut learned = false;
+        for tool in self.registry.rivals(name) {
+            learned |= self.date(&tool).await;
+        }
+        if learned {
+            self.follow_up(self.registry.settle_names());
+        }
+    }
+
+    /// Looks up since when the tool has its name, unless that is known. A record that was renamed is not older under
+    /// its new name than who had it. True when something was learned.
+    async fn date(&self, tool: &Tool) -> bool {
+        if tool.named_since.get().is_some() {
+            return false;
+        }
+        let history = self.history(tool.id).await;
+        let is_named = |one: &&BreadcrumbVersion| one.context.get("name").and_then(Value::as_str) == Some(tool.name());
+        let since = history.iter().skip_while(|one| one.version > tool.version).take_while(is_named).last();
+        since.is_some_and(|one| tool.named_since.set(one.updated_at).is_ok())
     }
 
     /// Reconciles now and then, until stopped.

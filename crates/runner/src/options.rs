@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use executors::egress::HostEntry;
+use executors::egress::PrivateHost;
 use uuid::Uuid;
 
 #[derive(Debug, Clone)]
@@ -36,13 +36,19 @@ pub struct RunnerOptions {
     pub max_loads: usize,
     /// How often the list of tools is compared with the store's, whatever the events said. Default 60 s.
     pub reconcile: Duration,
+    /// How often it is looked at again whether tools that wait for a secret, a program or a setting can be offered, and
+    /// those that are offered still can. Default 30 s.
+    pub readiness: Duration,
     /// The pause between one answer of a `continuous` tool and its next request. Default 1 s; it doubles with each
     /// failure in a row, up to 5 min.
     pub continuous_pause: Duration,
     /// Agents whose tools are the system's own (those that `rcrt bootstrap` writes as): other rules hold for them.
     pub system_authors: HashSet<Uuid>,
     /// Non-public hosts that tools may ask for in `permissions.net`; the same as the gate has. Default: none.
-    pub allowed_private: Vec<HostEntry>,
+    pub allowed_private: Vec<PrivateHost>,
+    /// From what size on a result is handed over in parts, and how long those are kept. Default: 64,000 characters,
+    /// 20 minutes.
+    pub large_results: memory::large_result::Settings,
 }
 
 impl Default for RunnerOptions {
@@ -60,9 +66,11 @@ impl Default for RunnerOptions {
             overtime: Duration::from_secs(30),
             max_loads: 4,
             reconcile: Duration::from_mins(1),
+            readiness: Duration::from_secs(30),
             continuous_pause: Duration::from_secs(1),
             system_authors: HashSet::new(),
             allowed_private: Vec::new(),
+            large_results: memory::large_result::Settings::default(),
         }
     }
 }

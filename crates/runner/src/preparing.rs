@@ -1,17 +1,18 @@
 //! From a tool's record to something that can be run, or to what is wrong with it.
 
 use std::collections::HashSet;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use breadcrumb::{Breadcrumb, NetPermission, ToolDefinition, ToolFailure, Violations, schema_names};
-use executors::egress::HostEntry;
+use breadcrumb::{Breadcrumb, Profiles, ToolDefinition, ToolFailure, Violations, schema_names};
+use executors::egress::PrivateHost;
 use executors::{Executor, Executors};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
-use validate::{Author, Finding, Schema};
+use validate::{Author, Schema};
 
-use crate::registry::{Problem, Tool};
+use crate::judging::judge;
+use crate::tool::{Problem, Tool};
 
 /// How long an executor may take to prepare one version.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -19,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Preparing {
     pub executors: Arc<Executors>,
     pub system_authors: HashSet<Uuid>,
-    pub allowed_private: Arc<[HostEntry]>,
+    pub allowed_private: Arc<[PrivateHost]>,
 }
 
 /// One version of a tool's record.
@@ -61,11 +62,18 @@ impl Preparing {
         let (input, output) = checked(definition.clone(), author, self.allowed_private.clone()).await?;
         let executor = self.executors.of(&definition.implementation).map_err(of_failure)?.clone();
         load(executor.as_ref(), &definition, record, version.number).await?;
+        let mut profiles = Profiles::default();
+        profiles.add_tags(version.tags);
         Ok(Tool {
             id: record.id,
             version: version.number,
             created_at: record.created_at,
+            named_since: match version.number {
+                1 => OnceLock::from(record.created_at),
+                _ => OnceLock::new(),
+            },
             workspace: version.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
+            profiles,
             definition,
             input,
             output,
@@ -78,11 +86,10 @@ impl Preparing {
 async fn checked(
     definition: Arc<ToolDefinition>,
     author: Author,
-    allowed_private: Arc<[HostEntry]>,
+    allowed_private: Arc<[PrivateHost]>,
 ) -> Result<(Schema, Schema), Problem> {
     let check = move || {
-        let mut report = validate::tool_as(&definition, author);
-        report.errors.retain(|finding| !is_allowed(finding, &definition, &allowed_private));
+        let report = judge(&definition, author, &allowed_private);
         if !report.errors.is_empty() {
             return Err(Problem { errors: report.errors.iter().map(|finding| json!(finding)).collect() });
         }
@@ -95,20 +102,6 @@ async fn checked(
     tokio::task::spawn_blocking(check)
         .await
         .unwrap_or_else(|error| Err(Problem::new("", format!("the validator failed: {error}"))))
-}
-
-/// Whether a finding is about a host in `permissions.net` that the operator allowed. The validator knows no operator;
-/// the gate asks again, host and port, whenever the tool fetches.
-fn is_allowed(finding: &Finding, definition: &ToolDefinition, allowed: &[HostEntry]) -> bool {
-    let NetPermission::Listed(hosts) = &definition.permissions.net else { return false };
-    let index = finding.field.strip_prefix("permissions.net[").and_then(|rest| rest.strip_suffix(']'));
-    let host = index.and_then(|index| hosts.get(index.parse::<usize>().ok()?));
-    let Some(asked) = host.and_then(|host| HostEntry::parse(host).ok()) else { return false };
-    finding.rule == "net-host"
-        && allowed.iter().any(|entry| {
-            (&entry.host, entry.subdomains) == (&asked.host, asked.subdomains)
-                && (entry.port.is_none() || entry.port == asked.port)
-        })
 }
 
 async fn load(

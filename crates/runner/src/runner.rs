@@ -14,11 +14,14 @@ use crate::backoff::persist;
 use crate::bootstrap::{BootstrapHints, Bootstrapping};
 use crate::call::Caller;
 use crate::claiming::{Claiming, Hints};
+use crate::finding::Finding;
 use crate::following::Following;
 use crate::leases::Leases;
 use crate::loading::Loading;
 use crate::options::RunnerOptions;
 use crate::preparing::Preparing;
+use crate::publishing::Publishing;
+use crate::readiness::Readiness;
 use crate::registry::Registry;
 use crate::room::Room;
 use crate::subscriptions::Subscriptions;
@@ -79,6 +82,7 @@ struct Parts {
     options: RunnerOptions,
     registry: Arc<Registry>,
     errors: Arc<ToolErrors>,
+    readiness: Arc<Readiness>,
     loading: Arc<Loading>,
     leases: Arc<Leases>,
     hints: Arc<Hints>,
@@ -88,27 +92,34 @@ struct Parts {
 impl Parts {
     fn new(runner: &Runner, stop: &CancellationToken) -> Self {
         let (store, options) = (runner.store.clone(), runner.options.clone());
-        let registry = Arc::new(Registry::default());
+        let registry = Registry::new();
         let errors = ToolErrors::new(store.clone(), registry.clone());
+        let readiness = Readiness::new(store.clone(), registry.clone(), errors.clone());
         let preparing = Preparing {
             executors: runner.executors.clone(),
             system_authors: options.system_authors.clone(),
             allowed_private: options.allowed_private.clone().into(),
         };
-        let loading = Loading::new(store.clone(), registry.clone(), errors.clone(), preparing, options.max_loads);
+        let loading = Loading::new(
+            store.clone(),
+            registry.clone(),
+            errors.clone(),
+            readiness.clone(),
+            preparing,
+            options.max_loads,
+        );
         let leases = Leases::new(store.clone(), options.lease_ms());
         let hints = Arc::new(Hints::default());
         let caller = Arc::new(Caller {
             store: store.clone(),
-            registry: registry.clone(),
-            loading: loading.clone(),
+            finding: Finding { registry: registry.clone(), loading: loading.clone(), readiness: readiness.clone() },
             leases: leases.clone(),
             answering: Answering { store: store.clone(), runner_id: options.runner_id, hints: hints.clone() },
             options: options.clone(),
             stop: stop.clone(),
             drained: CancellationToken::new(),
         });
-        Self { store, options, registry, errors, loading, leases, hints, caller }
+        Self { store, options, registry, errors, readiness, loading, leases, hints, caller }
     }
 
     async fn run(
@@ -133,6 +144,7 @@ impl Parts {
 
         let (triggers, events) = mpsc::channel(MAX_TRIGGERS);
         let bootstrap = Arc::new(BootstrapHints::default());
+        let publishing = Publishing::new(self.store.clone(), self.registry.clone());
         let following = Following {
             store: self.store.clone(),
             registry: self.registry.clone(),
@@ -140,6 +152,7 @@ impl Parts {
             leases: self.leases.clone(),
             hints: self.hints.clone(),
             bootstrap: bootstrap.clone(),
+            publishing: publishing.clone(),
             triggers,
         };
         let subscriptions =
@@ -163,6 +176,11 @@ impl Parts {
         tasks.spawn(following.run(latest, end.clone()));
         tasks.spawn(subscriptions.run(events, stop.clone()));
         tasks.spawn(bootstrapping.run(stop.clone()));
+        let publish = stop.clone();
+        tasks.spawn(async move { publishing.run(publish).await });
+        let (readiness, look_again) = (self.readiness.clone(), stop.clone());
+        let look_every = self.options.readiness;
+        tasks.spawn(async move { readiness.run(look_every, look_again).await });
         let (leases, errors, loading) = (self.leases.clone(), self.errors.clone(), self.loading.clone());
         let (beat, write, reconcile) = (end.clone(), stop.clone(), stop.clone());
         let every = self.options.reconcile;

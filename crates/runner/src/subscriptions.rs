@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::persist;
 use crate::loading::Loading;
-use crate::registry::{Registry, Tool};
+use crate::registry::Registry;
+use crate::tool::Tool;
 
 /// How long an event waits for tools that were written just before it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -63,9 +64,13 @@ impl Subscriptions {
 fn wants(tool: &Tool, event: &Event) -> bool {
     let schema = event.schema_name.as_deref();
     let about = event.context.get("tool").and_then(Value::as_str);
-    let is_own_call =
-        matches!(schema, Some(schema_names::TOOL_REQUEST | schema_names::TOOL_RESPONSE)) && about == Some(tool.name());
+    let of_a_call = [schema_names::TOOL_REQUEST, schema_names::TOOL_RESPONSE, schema_names::TOOL_PROGRESS]
+        .map(Some)
+        .contains(&schema);
+    let is_own_call = of_a_call && about == Some(tool.name());
     !is_own_call
+        // It does not tell which call led to it, so whoever writes tools because of it would never end.
+        && schema != Some(schema_names::TOOL_CATALOG)
         // The event may be older than the tool.
         && event.updated_at >= tool.created_at
         && event.breadcrumb_id != tool.id
@@ -88,5 +93,9 @@ fn request(tool: &Tool, event: &Event) -> NewBreadcrumb {
     }
     record.context.insert("trigger_event".into(), Value::Object(trigger));
     Chain::of(&event.tags, event.version).with(tool.name()).mark(&mut record.tags, 1);
+    // What a call of a closed profile asked for, or was answered, opens nothing to whom it triggers.
+    let mut profiles = tool.profiles.clone();
+    profiles.add_tags(&event.tags);
+    record.tags.extend(profiles.tags());
     record
 }

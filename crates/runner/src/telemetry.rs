@@ -1,15 +1,27 @@
-//! What is counted: invocations and their time, by tool and status.
+//! What is told of invocations: a span for each attempt with its stages, and their number and time by tool and status.
 
-use std::sync::Once;
-use std::time::Duration;
+use std::sync::{LazyLock, Once};
+use std::time::{Duration, SystemTime};
 
-use breadcrumb::ResponseStatus;
+use breadcrumb::{Claim, ErrorCode, ResponseStatus, ToolRequest};
+use executors::trace;
+use opentelemetry::metrics::{Counter, Histogram};
+use opentelemetry::trace::{SpanBuilder, SpanKind, TraceContextExt};
+use opentelemetry::{Context, KeyValue, global};
+
+use crate::stages::Stages;
+use crate::tool::Tool;
 
 const INVOCATIONS: &str = "rcrt_tool_invocations_total";
 const DURATION: &str = "rcrt_tool_invoke_duration_seconds";
 
 /// Stands for every name that no tool has: callers must not be able to make new labels.
 pub(crate) const UNKNOWN_TOOL: &str = "(unknown)";
+
+/// OpenTelemetry's GenAI names.
+const OPERATION: &str = "gen_ai.operation.name";
+const EXECUTE_TOOL: &str = "execute_tool";
+const TOOL_NAME: &str = "gen_ai.tool.name";
 
 pub(crate) fn describe() {
     static ONCE: Once = Once::new();
@@ -19,12 +31,89 @@ pub(crate) fn describe() {
     });
 }
 
+/// One attempt to run one call, as a span in its caller's trace. It ends with the last who has it.
+pub(crate) struct Invocation {
+    context: Context,
+}
+
+impl Invocation {
+    /// Counted from when the call began to wait.
+    pub fn begin(claim: &Claim, request: &ToolRequest, stages: &Stages) -> Self {
+        let (queue, waiting) = stages.before();
+        let claimed = SystemTime::now();
+        let asked = claimed.checked_sub(waiting).unwrap_or(claimed);
+        let queued = asked.checked_sub(queue).unwrap_or(asked);
+        let mut attributes = vec![
+            KeyValue::new(OPERATION, EXECUTE_TOOL),
+            KeyValue::new(TOOL_NAME, request.tool.clone()),
+            KeyValue::new("gen_ai.tool.call.id", request.request_id.clone()),
+            KeyValue::new("gen_ai.tool.type", "function"),
+            KeyValue::new("rcrt.request", request.id.to_string()),
+            KeyValue::new("rcrt.owner", claim.request.owner_id.to_string()),
+            KeyValue::new("rcrt.attempt", i64::from(claim.attempt)),
+        ];
+        attributes.extend(request.session.clone().map(|session| KeyValue::new("gen_ai.conversation.id", session)));
+        attributes.extend(request.agent_id.map(|agent| KeyValue::new("gen_ai.agent.id", agent.to_string())));
+        let span = SpanBuilder::from_name(format!("{EXECUTE_TOOL} {}", request.tool))
+            .with_kind(SpanKind::Internal)
+            .with_start_time(queued)
+            .with_attributes(attributes);
+        let context = trace::begin(&trace::caller(request.traceparent.as_deref()), span);
+        for (stage, began, ended) in [("queue", queued, asked), ("claim", asked, claimed)] {
+            let over = trace::begin(&context, SpanBuilder::from_name(stage).with_start_time(began));
+            over.span().end_with_timestamp(ended);
+        }
+        Self { context }
+    }
+
+    /// A stage that begins now and ends with its context. What is done in the context is a part of it.
+    pub fn stage(&self, name: &'static str) -> Context {
+        trace::begin(&self.context, SpanBuilder::from_name(name))
+    }
+
+    pub fn runs(&self, tool: &Tool) {
+        self.context.span().set_attributes([
+            KeyValue::new("rcrt.tool.source", tool.source().to_string()),
+            KeyValue::new("rcrt.tool.id", tool.id.to_string()),
+            KeyValue::new("rcrt.tool.version", tool.version),
+        ]);
+    }
+
+    pub fn failed(&self, code: ErrorCode) {
+        trace::failed(&self.context, code.to_string());
+    }
+
+    /// Who looks for what became of the call finds it under this id, 32 hex digits.
+    pub fn trace_id(&self) -> Option<String> {
+        trace::traceparent(&self.context).map(|place| format!("{:032x}", place.trace_id))
+    }
+}
+
+/// The same numbers for whoever takes them by OTLP; nothing where nobody does.
+struct Measures {
+    invocations: Counter<u64>,
+    duration: Histogram<f64>,
+}
+
+static MEASURES: LazyLock<Measures> = LazyLock::new(|| {
+    let meter = global::meter(trace::SCOPE);
+    let invocations = meter.u64_counter("rcrt.tool.invocations").with_unit("{invocation}");
+    let duration = meter.f64_histogram("rcrt.tool.invoke.duration").with_unit("s");
+    Measures {
+        invocations: invocations.with_description("Answered tool requests").build(),
+        duration: duration.with_description("Execution time of answered tool requests").build(),
+    }
+});
+
 /// One answer. `tool` is a known tool's name, or `None`.
 pub(crate) fn answered(tool: Option<&str>, status: ResponseStatus, elapsed: Duration) {
-    let labels = [
-        ("tool", tool.unwrap_or(UNKNOWN_TOOL).to_owned()),
-        ("status", if status == ResponseStatus::Success { "success" } else { "error" }.to_owned()),
-    ];
+    let tool = tool.unwrap_or(UNKNOWN_TOOL).to_owned();
+    let status = if status == ResponseStatus::Success { "success" } else { "error" };
+    let labels = [("tool", tool.clone()), ("status", status.to_owned())];
     metrics::counter!(INVOCATIONS, &labels).increment(1);
     metrics::histogram!(DURATION, &labels).record(elapsed.as_secs_f64());
+    let attributes =
+        [KeyValue::new(OPERATION, EXECUTE_TOOL), KeyValue::new(TOOL_NAME, tool), KeyValue::new("rcrt.status", status)];
+    MEASURES.invocations.add(1, &attributes);
+    MEASURES.duration.record(elapsed.as_secs_f64(), &attributes);
 }

@@ -3,17 +3,23 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use breadcrumb::{
     BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp,
     NewBreadcrumb, Selector, StoreError, schema_names,
 };
 use tokio::sync::Notify;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::backoff::persist;
+use crate::preparing::is_tool;
 use crate::registry::{Registry, Report};
+
+/// How long a tool is being read at most before it is asked for again.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct ToolErrors {
     store: Arc<dyn Breadcrumbs>,
@@ -82,10 +88,13 @@ impl ToolErrors {
     async fn write(&self, tool_id: Uuid) -> Result<(), StoreError> {
         // Another runner may write at the same moment; then look again at what is there.
         for _ in 0..5 {
-            let report = self.registry.report(tool_id);
             let mut there = persist("find a tool's error", || self.list(tool_id)).await?;
             // The oldest stays; more than one came from runners that act as different agents.
             let kept = there.pop();
+            if let Some(kept) = &kept {
+                self.catch_up(tool_id, kept).await?;
+            }
+            let report = self.registry.report(tool_id);
             for extra in there {
                 self.delete(extra.id).await?;
             }
@@ -101,6 +110,22 @@ impl ToolErrors {
                 ) => {}
                 outcome => return outcome,
             }
+        }
+        Ok(())
+    }
+
+    /// Another runner may have reported on a version that this one has not read yet: what is not known here is not
+    /// mended. Waits until it is, or until the tool is gone.
+    async fn catch_up(&self, tool_id: Uuid, there: &BreadcrumbListItem) -> Result<(), StoreError> {
+        let told = there.context.as_ref().and_then(|context| context.get("version")?.as_i64()).unwrap_or_default();
+        let mut changes = self.registry.changes.subscribe();
+        while self.registry.version_of(tool_id).is_none_or(|known| known < told) {
+            match persist("look at a tool", || self.store.get(tool_id)).await {
+                Ok(record) if is_tool(record.schema_name.as_deref()) && record.version >= told => {}
+                Ok(_) | Err(StoreError::NotFound { .. }) => return Ok(()),
+                Err(error) => return Err(error),
+            }
+            let _ = timeout(PATIENCE, changes.changed()).await;
         }
         Ok(())
     }

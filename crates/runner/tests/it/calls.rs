@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use breadcrumb::{ErrorCode, MAX_RECORD_BYTES, NewSecret, ResponseStatus, ToolFailure, ToolRequest};
+use breadcrumb::{ErrorCode, MAX_RECORD_BYTES, ResponseStatus, ToolFailure, ToolRequest};
 use runner::RunnerOptions;
 use serde_json::json;
 
@@ -75,24 +75,6 @@ async fn input_and_output_are_checked_with_each_violation_and_its_path() {
 }
 
 #[tokio::test]
-async fn required_secrets_are_handed_over_and_a_missing_one_is_named() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
-    fake.does("secretive", |call, _| async move { Ok(json!(call.secrets["API_KEY"].len())) });
-    let runner = place.start(&fake);
-    let response = place.call("secretive", json!({})).await;
-    assert_eq!(response.error_code, Some(ErrorCode::ExecutionFailed));
-    assert!(response.error.unwrap().contains("\"API_KEY\", which does not exist"));
-
-    place.person.create_secret(NewSecret { name: "API_KEY".into(), value: "hunter2".into() }).await.unwrap();
-    assert_eq!(place.call("secretive", json!({})).await.output, Some(json!(7)));
-    let audit = place.store.audit_log(place.owner, 10).await.unwrap();
-    let reason = audit.iter().find(|entry| entry.action == "secret.decrypted").unwrap().reason.clone().unwrap();
-    assert!(reason.starts_with("tool secretive, request "), "{reason}");
-    runner.stop().await;
-}
-
-#[tokio::test]
 async fn a_retryable_failure_is_tried_again_while_attempts_are_left() {
     let (place, fake) = (Place::new().await, Fake::new());
     place.create(code("flaky", json!({"limits": {"max_attempts": 3}}))).await;
@@ -122,14 +104,20 @@ async fn a_retryable_failure_is_tried_again_while_attempts_are_left() {
 #[tokio::test]
 async fn outputs_that_cannot_be_stored_are_typed_errors() {
     let (place, fake) = (Place::new().await, Fake::new());
-    for name in ["huge", "nul", "panics"] {
+    for name in ["huge", "wordy", "nul", "panics"] {
         place.create(code(name, json!({}))).await;
     }
     fake.does("huge", |_, _| async { Ok(json!("x".repeat(MAX_RECORD_BYTES))) });
+    fake.does("wordy", |_, _| async {
+        let details = json!("x".repeat(MAX_RECORD_BYTES));
+        Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no").with_details(details))
+    });
     fake.does("nul", |_, _| async { Ok(json!({"text": "a\0b"})) });
     fake.does("panics", |_, _| async { panic!("on purpose") });
     let runner = place.start(&fake);
-    let response = place.call("huge", json!({})).await;
+    // What is too large as a result is cut; as a failure there is nothing to hand over.
+    assert_eq!(place.call("huge", json!({})).await.status, ResponseStatus::Success);
+    let response = place.call("wordy", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::ResourceExhausted));
     assert_eq!(response.error_details.unwrap()["limit_bytes"], MAX_RECORD_BYTES);
     assert_eq!(place.call("nul", json!({})).await.error_code, Some(ErrorCode::InvalidOutput));

@@ -21,6 +21,8 @@ pub struct Fake {
     /// Requests that began, in order.
     pub begun: Mutex<Vec<Uuid>>,
     pub progress: watch::Sender<Progress>,
+    /// By tool: what it waits for.
+    pub waits_for: Mutex<HashMap<String, Vec<String>>>,
 }
 
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -63,7 +65,7 @@ impl Fake {
     }
 
     pub fn executors(self: &Arc<Self>) -> Executors {
-        Executors::new().with_code(self.clone()).with_native("test", self.clone())
+        Executors::new().with_code(self.clone()).with_native("test", self.clone()).with_native("http", self.clone())
     }
 
     pub async fn until(&self, holds: impl FnMut(&Progress) -> bool) {
@@ -97,6 +99,15 @@ impl Executor for Fake {
         self.progress.send_modify(|progress| *progress.running.get_mut(&name).unwrap() -= 1);
         let metadata = Map::from_iter([("from_executor".to_owned(), json!(true))]);
         ToolOutput { result, metadata }
+    }
+
+    fn waits_for(&self, definition: &ToolDefinition) -> Vec<String> {
+        self.waits_for.lock().unwrap().get(&definition.name).cloned().unwrap_or_default()
+    }
+
+    fn optional_secrets(&self, definition: &ToolDefinition) -> Vec<String> {
+        let optional = if definition.name == "choosy" { vec!["EXTRA_KEY".to_owned()] } else { Vec::new() };
+        optional.into_iter().filter(|name| !definition.required_secrets.contains(name)).collect()
     }
 
     fn forget(&self, _: Uuid, _: i64) {}

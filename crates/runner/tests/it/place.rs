@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Event, EventNumber, Identity,
-    NewAgent, NewBreadcrumb, Role, Tenancy, ToolRequest, ToolResponse, schema_names,
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Catalog, Event, EventNumber,
+    Identity, NewAgent, NewBreadcrumb, Profile, Role, Tenancy, ToolRequest, ToolResponse, schema_names,
 };
 use futures::StreamExt;
 use runner::{Runner, RunnerError, RunnerOptions};
@@ -41,9 +41,14 @@ impl Place {
         let owner = store.ensure_tenant("test").await.unwrap().id;
         let mut agents = Vec::new();
         for name in ["person", "runner"] {
-            let agent = NewAgent { name: name.into(), roles: Role::ALL.to_vec() };
+            let agent = NewAgent { name: name.into(), roles: Role::ALL.to_vec(), profile: breadcrumb::Profile::Main };
             let agent = store.create_agent(owner, agent).await.unwrap().agent;
-            let identity = Identity { owner_id: owner, agent_id: agent.id, roles: agent.roles };
+            let identity = Identity {
+                owner_id: owner,
+                agent_id: agent.id,
+                roles: agent.roles,
+                profile: breadcrumb::Profile::Main,
+            };
             agents.push(store.acting_as(identity));
         }
         let runner = agents.pop().unwrap();
@@ -64,10 +69,45 @@ impl Place {
         self.person.create(ToolRequest::record(tool, input, None, Some("workspace:test")), None).await.unwrap().id
     }
 
+    /// A request whose context has these fields too.
+    pub async fn ask_with(&self, tool: &str, more: Value) -> Uuid {
+        let mut record = ToolRequest::record(tool, json!({}), None, Some("workspace:test"));
+        record.context.extend(more.as_object().unwrap().clone());
+        self.create(record).await
+    }
+
+    /// The tenant as an agent of this profile.
+    pub async fn agent_of(&self, profile: Profile) -> Arc<dyn Breadcrumbs> {
+        let agent = NewAgent { name: profile.to_string(), roles: Role::ALL.to_vec(), profile };
+        let agent = self.store.create_agent(self.owner, agent).await.unwrap().agent;
+        self.store.acting_as(Identity { owner_id: self.owner, agent_id: agent.id, roles: agent.roles, profile })
+    }
+
+    /// What the runners have written of the tools, once it passes.
+    pub async fn catalog(&self, passes: impl Fn(&Catalog) -> bool) -> Catalog {
+        let mut events = self.person.events(Some(self.beginning)).await.unwrap();
+        let found = async {
+            loop {
+                // Read after each change of it: an event tells only that there is something new.
+                let event = events.next().await.unwrap().unwrap();
+                if event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG)
+                    && let Some(catalog) = Catalog::read(&*self.person).await.unwrap()
+                    && passes(&catalog)
+                {
+                    return catalog;
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, found).await.expect("the catalog in time")
+    }
+
     /// The request's response, as soon as it is there.
     pub async fn answer(&self, request: Uuid) -> ToolResponse {
         let tag = ToolResponse::tag(&request.to_string());
-        let event = self.event(|event| event.tags.contains(&tag)).await;
+        let is_response = |event: &Event| {
+            event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE) && event.tags.contains(&tag)
+        };
+        let event = self.event(is_response).await;
         ToolResponse::from_context(&event.context).unwrap()
     }
 

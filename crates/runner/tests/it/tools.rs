@@ -1,10 +1,11 @@
 use breadcrumb::{ErrorCode, ResponseStatus, schema_names};
-use executors::egress::HostEntry;
+use executors::egress::PrivateHost;
 use runner::RunnerOptions;
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, code, code_context, native, options};
+use crate::place::{PATIENCE, Place, Running, code, code_context, native, options};
+use crate::unsteady::Unsteady;
 
 fn bad_source() -> serde_json::Value {
     json!({"code": {"language": "typescript", "source": "export async function execute() {\n  return eval('1');\n}"}})
@@ -103,39 +104,29 @@ async fn a_tool_that_never_worked_is_told_from_one_that_is_not_there() {
     runner.stop().await;
 }
 
+/// It begins with the reports that are there, and knows a tool that was written meanwhile not yet.
 #[tokio::test]
-async fn code_goes_before_native_and_native_stands_in() {
+async fn a_runner_leaves_a_report_on_what_it_has_not_read() {
     let (place, fake) = (Place::new().await, Fake::new());
-    place.create(native("echo", json!({}))).await;
-    let id = place.create(code("echo", json!({}))).await;
-    fake.does("echo", |call, _| async move { Ok(json!(call.definition.is_code())) });
     let runner = place.start(&fake);
-    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(true)));
-    place.person.delete(id, None).await.unwrap();
-    while place.call("echo", json!({})).await.output != Some(json!(false)) {}
-    assert!(place.list(schema_names::TOOL_ERROR).await.is_empty(), "standing behind is no fault");
+    let behind = Unsteady::new(place.runner.clone());
+    let reports = behind.reports.acquire().await.unwrap();
+    let late = Running::start(behind.clone(), &Fake::new(), options());
+    // It has read all tools, and looks at the reports as its next step.
+    behind.reports_asked.notified().await;
+    let gets = behind.gets.acquire().await.unwrap();
+    let id = place.create(code("broken", bad_source())).await;
+    place.tool_error(id, |_| true).await;
+    let report = place.list(schema_names::TOOL_ERROR).await[0].id;
+    drop(reports);
+    let mut given = behind.reports_given.subscribe();
+    tokio::time::timeout(PATIENCE, given.wait_for(|given| *given >= 2)).await.unwrap().unwrap();
+    drop(gets);
+    tokio::time::timeout(PATIENCE, given.wait_for(|given| *given >= 3)).await.unwrap().unwrap();
+    late.stop().await;
     runner.stop().await;
-}
-
-#[tokio::test]
-async fn of_two_records_with_one_name_the_older_is_offered_and_the_other_told() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let older = place.create(code("echo", json!({}))).await;
-    let newer = place.create(code("echo", json!({}))).await;
-    fake.does("echo", |call, _| async move { Ok(json!(call.tool_id)) });
-    let runner = place.start(&fake);
-    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(older)));
-    let error = place.tool_error(newer, |_| true).await;
-    assert!(error["errors"][0]["message"].as_str().unwrap().contains(&older.to_string()));
-    place.person.delete(older, None).await.unwrap();
-    while place.call("echo", json!({})).await.output != Some(json!(newer)) {}
-    place
-        .event(|event| {
-            event.schema_name.as_deref() == Some(schema_names::TOOL_ERROR)
-                && event.kind == breadcrumb::EventKind::Deleted
-        })
-        .await;
-    runner.stop().await;
+    let left = place.list(schema_names::TOOL_ERROR).await;
+    assert_eq!(left.iter().map(|row| row.id).collect::<Vec<_>>(), [report]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -157,13 +148,20 @@ async fn several_runners_write_one_report() {
 async fn a_private_host_is_a_fault_unless_the_operator_allowed_it() {
     let (place, fake) = (Place::new().await, Fake::new());
     let net = |hosts: &[&str]| json!({"permissions": {"net": hosts}});
-    let allowed = ["127.0.0.1:8080", "db.internal"].map(|host| HostEntry::parse(host).unwrap());
+    let allowed =
+        ["127.0.0.1:8080", "db.internal", "friend=one.internal"].map(|host| host.parse::<PrivateHost>().unwrap());
     let runner = place.start_with(&fake, RunnerOptions { allowed_private: allowed.into(), ..options() });
     place.create(code("allowed", net(&["127.0.0.1:8080", "db.internal", "db.internal:5432", "api.example.com"]))).await;
     assert_eq!(place.call("allowed", json!({})).await.status, ResponseStatus::Success);
-    for (name, host) in
-        [("no-port", "127.0.0.1"), ("port", "127.0.0.1:81"), ("host", "x.db.internal"), ("all", "*.internal")]
-    {
+    place.create(code("friend", net(&["db.internal", "one.internal"]))).await;
+    assert_eq!(place.call("friend", json!({})).await.status, ResponseStatus::Success);
+    for (name, host) in [
+        ("stranger", "one.internal"),
+        ("no-port", "127.0.0.1"),
+        ("port", "127.0.0.1:81"),
+        ("host", "x.db.internal"),
+        ("all", "*.internal"),
+    ] {
         let tool = place.create(code(name, net(&["db.internal", host]))).await;
         let error = place.tool_error(tool, |_| true).await;
         assert_eq!(error["errors"].as_array().unwrap().len(), 1, "{error}");

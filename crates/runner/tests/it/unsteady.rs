@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretInfo,
-    StoreError, TextSearch,
+    ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release,
+    SecretChanges, SecretInfo, StoreError, TextSearch,
 };
 use futures::StreamExt;
+use tokio::sync::{Notify, Semaphore, watch};
 use uuid::Uuid;
 
 pub struct Unsteady {
@@ -19,12 +20,32 @@ pub struct Unsteady {
     pub completes_fail: AtomicU32,
     /// The event stream ends with an error after each event.
     pub events_break: AtomicBool,
+    /// While it has no permit, histories are not answered.
+    pub histories: Semaphore,
+    /// While they have no permit, records are not given, nor lists of tool errors.
+    pub gets: Semaphore,
+    pub reports: Semaphore,
+    pub reports_asked: Notify,
+    /// How many lists of tool errors were given.
+    pub reports_given: watch::Sender<usize>,
+    /// A history was asked for.
+    pub history_asked: Notify,
 }
 
 impl Unsteady {
     pub fn new(store: Arc<dyn Breadcrumbs>) -> Arc<Self> {
-        let (heartbeats_fail, completes_fail, events_break) = Default::default();
-        Arc::new(Self { store, heartbeats_fail, completes_fail, events_break })
+        Arc::new(Self {
+            store,
+            heartbeats_fail: AtomicBool::default(),
+            completes_fail: AtomicU32::default(),
+            events_break: AtomicBool::default(),
+            histories: Semaphore::new(1),
+            gets: Semaphore::new(1),
+            reports: Semaphore::new(1),
+            reports_asked: Notify::default(),
+            reports_given: watch::Sender::default(),
+            history_asked: Notify::default(),
+        })
     }
 }
 
@@ -38,9 +59,12 @@ impl Breadcrumbs for Unsteady {
         self.store.create(record, key).await
     }
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
+        let _permit = self.gets.acquire().await.unwrap();
         self.store.get(id).await
     }
     async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
+        self.history_asked.notify_one();
+        let _permit = self.histories.acquire().await.unwrap();
         self.store.history(id).await
     }
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
@@ -50,7 +74,14 @@ impl Breadcrumbs for Unsteady {
         self.store.delete(id, version).await
     }
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
-        self.store.list(query).await
+        if query.selector.schema_name.as_deref() != Some(breadcrumb::schema_names::TOOL_ERROR) {
+            return self.store.list(query).await;
+        }
+        self.reports_asked.notify_one();
+        let _permit = self.reports.acquire().await.unwrap();
+        let listed = self.store.list(query).await;
+        self.reports_given.send_modify(|given| *given += 1);
+        listed
     }
     async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         self.store.search(search).await
@@ -99,13 +130,19 @@ impl Breadcrumbs for Unsteady {
     async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
         self.store.secrets().await
     }
-    async fn rotate_secret(&self, id: Uuid, value: String) -> Result<SecretInfo, StoreError> {
-        self.store.rotate_secret(id, value).await
+    async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError> {
+        self.store.update_secret(id, changes).await
+    }
+    async fn grant_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
+        self.store.grant_secret(id, tool_id).await
+    }
+    async fn revoke_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
+        self.store.revoke_secret(id, tool_id).await
     }
     async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError> {
         self.store.delete_secret(id).await
     }
-    async fn decrypt_secret(&self, id: Uuid, reason: &str) -> Result<String, StoreError> {
-        self.store.decrypt_secret(id, reason).await
+    async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError> {
+        self.store.decrypt_secret(id, reason, for_tool).await
     }
 }

@@ -1,0 +1,76 @@
+//! What stands between a tool and its being offered.
+
+use breadcrumb::{ErrorCode, SecretInfo, SecretLack, ToolFailure, Waiting};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::tool::Tool;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Lacks {
+    /// The executor's own words: a setting, a program on this machine.
+    sentences: Vec<String>,
+    secrets: Vec<(String, SecretLack)>,
+}
+
+impl Lacks {
+    /// `known`: the tenant's secrets.
+    pub fn of(tool: &Tool, known: &[SecretInfo]) -> Self {
+        let lack = |name: String| {
+            let secret = known.iter().find(|secret| secret.name == name);
+            SecretLack::between(Some((tool.id, tool.version)), secret).map(|lack| (name, lack))
+        };
+        let names = tool.executor.required_secrets(&tool.definition);
+        Self {
+            sentences: tool.executor.waits_for(&tool.definition),
+            secrets: names.into_iter().filter_map(lack).collect(),
+        }
+    }
+
+    pub fn sentence(sentence: impl Into<String>) -> Self {
+        Self { sentences: vec![sentence.into()], secrets: Vec::new() }
+    }
+
+    pub fn secret(name: &str, lack: SecretLack) -> Self {
+        Self { sentences: Vec::new(), secrets: vec![(name.to_owned(), lack)] }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.sentences.is_empty() && self.secrets.is_empty()
+    }
+
+    /// All that is lacking at once, so that it is mended at once. Each a sentence for people.
+    fn waits_for(&self, tool: Uuid) -> Vec<String> {
+        let tool = tool.to_string();
+        let secrets = self.secrets.iter().map(|(name, lack)| {
+            format!("{}; a curator mends it with `{}`", lack.sentence(name), lack.mend(name, &tool))
+        });
+        self.sentences.iter().cloned().chain(secrets).collect()
+    }
+
+    pub fn waiting(&self, tool: &Tool) -> Waiting {
+        Waiting {
+            name: tool.name().to_owned(),
+            source: tool.source(),
+            tool_id: tool.id,
+            waits_for: self.waits_for(tool.id),
+        }
+    }
+
+    /// The answer to a call of a tool that waits.
+    pub fn failure(&self, tool: &Tool) -> ToolFailure {
+        let sentences = self.waits_for(tool.id);
+        let told: Vec<&str> = sentences.iter().map(|sentence| sentence.trim_end_matches('.')).collect();
+        let message = format!("the tool {:?} waits for what it needs: {}", tool.name(), told.join(". "));
+        let mut details = json!({"tool_id": tool.id, "waits_for": sentences});
+        if !self.secrets.is_empty() {
+            let id = tool.id.to_string();
+            let secrets = self
+                .secrets
+                .iter()
+                .map(|(name, lack)| json!({"secret": name, "problem": lack.as_str(), "mend": lack.mend(name, &id)}));
+            details["secrets"] = Value::Array(secrets.collect());
+        }
+        ToolFailure::new(ErrorCode::PermissionDenied, message).with_details(details)
+    }
+}

@@ -1,0 +1,99 @@
+//! The secrets of a call: the values of those that its tool needs.
+
+use std::sync::Arc;
+
+use breadcrumb::{Breadcrumbs, ErrorCode, HostEntry, SecretInfo, SecretLack, StoreError, ToolFailure, ToolRequest};
+use executors::{HeldSecret, Vault};
+use serde_json::json;
+
+use crate::backoff::persist;
+use crate::lacks::Lacks;
+use crate::tool::Tool;
+
+/// The tool's required secrets, as its grants give them, and those of its optional ones that it was given; each
+/// decryption is audited with the tool and the request. A tool that lacks a required one is refused before it runs, with
+/// the command that mends it.
+pub(crate) async fn vault(
+    store: &dyn Breadcrumbs,
+    tool: &Tool,
+    request: &ToolRequest,
+) -> Result<Arc<Vault>, ToolFailure> {
+    let required = tool.executor.required_secrets(&tool.definition);
+    let optional = tool.executor.optional_secrets(&tool.definition);
+    if required.is_empty() && optional.is_empty() {
+        return Ok(Arc::default());
+    }
+    let known = persist("list secrets", || store.secrets()).await.map_err(|error| unlisted(&error))?;
+    let lacks = Lacks::of(tool, &known);
+    if !lacks.is_empty() {
+        return Err(lacks.failure(tool));
+    }
+    let mut held = Vec::new();
+    for secret in &known {
+        if required.contains(&secret.name) {
+            held.push(open(store, secret, tool, request).await?);
+        } else if optional.contains(&secret.name)
+            && SecretLack::between(Some((tool.id, tool.version)), Some(secret)).is_none()
+            && let Ok(secret) = open(store, secret, tool, request).await
+        {
+            held.push(secret);
+        }
+    }
+    let vault = Vault::new(held).map_err(|error| ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()))?;
+    Ok(Arc::new(vault))
+}
+
+async fn open(
+    store: &dyn Breadcrumbs,
+    secret: &SecretInfo,
+    tool: &Tool,
+    request: &ToolRequest,
+) -> Result<HeldSecret, ToolFailure> {
+    let name = &secret.name;
+    // A request's own id may be long, and the audit log takes 1000 characters.
+    let request_id: String = request.request_id.chars().take(300).collect();
+    let reason = format!("tool {}, request {request_id}", tool.name());
+    let value = persist("decrypt a secret", || store.decrypt_secret(secret.id, &reason, Some(tool.id)))
+        .await
+        .map_err(|error| unopened(name, tool, &error))?;
+    let hosts: Result<Vec<HostEntry>, _> = secret.hosts.iter().map(|host| HostEntry::parse(host)).collect();
+    let hosts = hosts.map_err(|error| {
+        // What the store keeps was read when it was written.
+        tracing::error!(secret = name, %error, "a secret is bound to something that is no host");
+        denied(format!("the secret {name:?} is bound to something that is no host: {error}"), name)
+    })?;
+    if !secret.readable
+        && let Err(violations) = breadcrumb::check_opaque_length(value.len(), "its value")
+    {
+        return Err(denied(format!("the secret {name:?} cannot be kept from the tool: {violations}"), name));
+    }
+    Ok(HeldSecret { name: name.clone(), value, hosts, readable: secret.readable })
+}
+
+fn unlisted(error: &StoreError) -> ToolFailure {
+    if matches!(error, StoreError::Forbidden(_) | StoreError::Unauthorized(_)) {
+        return ToolFailure::new(
+            ErrorCode::PermissionDenied,
+            "the runner's agent may not use secrets: it needs the role runner",
+        );
+    }
+    tracing::error!(%error, "the secrets cannot be listed");
+    ToolFailure::new(ErrorCode::ExecutionFailed, "the tool's secrets cannot be read").retryable(true)
+}
+
+fn unopened(name: &str, tool: &Tool, error: &StoreError) -> ToolFailure {
+    match error {
+        // Revoked, or deleted, since it was listed.
+        StoreError::Forbidden(_) => Lacks::secret(name, SecretLack::NotGranted).failure(tool),
+        StoreError::NotFound { .. } => Lacks::secret(name, SecretLack::Missing).failure(tool),
+        StoreError::Unauthorized(_) => denied(format!("the runner may not read the secret {name:?}"), name),
+        other => {
+            tracing::error!(secret = name, error = %other, "a secret cannot be read");
+            ToolFailure::new(ErrorCode::ExecutionFailed, format!("the secret {name:?} cannot be read")).retryable(true)
+        }
+    }
+}
+
+fn denied(message: String, name: &str) -> ToolFailure {
+    ToolFailure::new(ErrorCode::PermissionDenied, message).with_details(json!({"secret": name}))
+}

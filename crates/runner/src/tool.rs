@@ -1,0 +1,90 @@
+//! One version of a tool that was checked and can be run, and what is wrong with one that cannot.
+
+use std::sync::{Arc, OnceLock};
+
+use breadcrumb::{Bootstrap, BootstrapMode, Profiles, Registration, ToolDefinition, ToolSource};
+use chrono::{DateTime, Utc};
+use executors::Executor;
+use serde_json::{Value, json};
+use uuid::Uuid;
+use validate::Schema;
+
+pub(crate) struct Tool {
+    pub id: Uuid,
+    pub version: i64,
+    /// The record's, not the version's.
+    pub created_at: DateTime<Utc>,
+    /// Since when the record has this name without a break; looked up only where two records want one name.
+    pub named_since: OnceLock<DateTime<Utc>>,
+    pub workspace: Option<String>,
+    /// Of whoever wrote the tool: where it runs by itself, it runs under them.
+    pub profiles: Profiles,
+    pub definition: Arc<ToolDefinition>,
+    pub input: Schema,
+    pub output: Schema,
+    pub executor: Arc<dyn Executor>,
+}
+
+impl Tool {
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    pub fn source(&self) -> ToolSource {
+        self.definition.implementation.source()
+    }
+
+    /// Whose claim to the name is older: the moment, then the record's id, so that every runner decides the same.
+    pub fn claim_to_name(&self) -> (DateTime<Utc>, Uuid) {
+        (self.named_since.get().copied().unwrap_or(self.created_at), self.id)
+    }
+
+    /// The next version under the same name has had it for as long as the one before.
+    pub fn inherit_name(&self, older: &Self) {
+        if let Some(since) = older.named_since.get()
+            && older.name() == self.name()
+            && older.version + 1 == self.version
+        {
+            let _ = self.named_since.set(*since);
+        }
+    }
+
+    /// The tool's wish to be run by itself, unless it is switched off.
+    pub fn bootstrap(&self) -> Option<&Bootstrap> {
+        self.definition.bootstrap.as_ref().filter(|wish| wish.enabled && wish.mode != BootstrapMode::Disabled)
+    }
+
+    pub fn registration(&self) -> Registration {
+        Registration {
+            name: self.name().to_owned(),
+            description: self.definition.description.clone(),
+            parameters: self.definition.input_schema.clone(),
+            source: self.source(),
+            annotations: self.definition.annotations.clone(),
+            tool_id: self.id,
+            tool_version: self.version,
+        }
+    }
+}
+
+/// Why a record's newest version is not offered. The same on every runner, so that they agree on what they report.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Problem {
+    /// `{field, message, line?, column?, rule?}` each.
+    pub errors: Vec<Value>,
+}
+
+impl Problem {
+    pub fn new(field: &str, message: impl Into<String>) -> Self {
+        Self { errors: vec![json!({"field": field, "message": message.into()})] }
+    }
+
+    /// The first error as a sentence.
+    pub fn sentence(&self) -> String {
+        let text = |key: &str| self.errors.first().and_then(|error| error.get(key)?.as_str()).unwrap_or_default();
+        match (text("field"), text("message")) {
+            ("", message) => message.to_owned(),
+            (field, message) => format!("{field}: {message}"),
+        }
+    }
+}

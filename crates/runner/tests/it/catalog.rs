@@ -1,0 +1,170 @@
+//! The `tool.catalog.v1` records follow the tools.
+
+use breadcrumb::{Annotations, BreadcrumbQuery, Catalog, schema_names};
+use serde_json::json;
+
+use crate::fake::Fake;
+use crate::place::{Place, code, code_context, native};
+
+#[tokio::test]
+async fn the_catalog_has_each_tool_with_what_a_chooser_needs() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let parameters = json!({
+        "type": "object",
+        "properties": {"n": {"type": "integer", "description": "a number"}},
+        "additionalProperties": false,
+    });
+    let more = json!({
+        "description": "Adds one.",
+        "input_schema": parameters,
+        "annotations": {"read_only": true, "destructive": false, "idempotent": true, "open_world": false, "title": "Add"},
+    });
+    let add = place.create(code("add", more)).await;
+    place.create(native("zip", json!({}))).await;
+    place.create(code("broken", json!({"code": {"language": "typescript", "source": "broken("}}))).await;
+    let runner = place.start(&fake);
+    let catalog = place.catalog(|catalog| catalog.tools.len() == 2).await;
+    assert_eq!(catalog.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["add", "zip"]);
+    let tool = catalog.find("add").unwrap();
+    assert_eq!((tool.description.as_str(), &tool.parameters), ("Adds one.", &parameters));
+    assert_eq!((tool.source.to_string().as_str(), tool.tool_id, tool.tool_version), ("sandbox", add, 1));
+    let annotations = Annotations {
+        title: Some("Add".into()),
+        read_only: true,
+        destructive: false,
+        idempotent: true,
+        open_world: false,
+    };
+    assert_eq!(tool.annotations, annotations);
+    assert!(catalog.waiting.is_empty());
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn the_catalog_follows_what_is_written_changed_and_deleted() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let runner = place.start(&fake);
+    // An empty one is written too: a reader can tell it from none.
+    place.catalog(|catalog| catalog.tools.is_empty()).await;
+    let id = place.create(code("echo", json!({}))).await;
+    place.catalog(|catalog| catalog.find("echo").is_some()).await;
+    place.change(id, 1, code_context("echo", json!({"description": "second"}))).await;
+    place.catalog(|catalog| catalog.find("echo").is_some_and(|tool| tool.description == "second")).await;
+    place.person.delete(id, None).await.unwrap();
+    let versions = |catalog: &Catalog| catalog.tools.is_empty();
+    let deleted = place.list(schema_names::TOOL_CATALOG).await;
+    assert_eq!(deleted.len(), 1);
+    let mut last = deleted[0].version;
+    // Past the first, empty one.
+    while !versions(&Catalog::read(&*place.person).await.unwrap().unwrap()) {
+        place.event(|event| event.breadcrumb_id == deleted[0].id && event.version > last).await;
+        last += 1;
+    }
+    runner.stop().await;
+}
+
+/// Parts are made by a hash of the names: a change of one tool rewrites one of them, and what is no part any more goes.
+#[tokio::test]
+async fn a_large_catalog_stands_in_parts_and_a_change_rewrites_one() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let long = "x".repeat(60_000);
+    let mut tools = Vec::new();
+    for n in 0..12 {
+        tools.push(place.create(native(&format!("tool{n}"), json!({"description": long}))).await);
+    }
+    let runner = place.start(&fake);
+    place.catalog(|catalog| catalog.tools.len() == 12).await;
+    let before = place.list(schema_names::TOOL_CATALOG).await;
+    assert!(before.len() > 1, "{}", before.len());
+    let mut context = native("tool3", json!({"description": long})).context;
+    context.insert("version".into(), "2".into());
+    context.insert("description".into(), format!("y{}", &long[1..]).into());
+    place.change(tools[3], 1, serde_json::Value::Object(context)).await;
+    place.catalog(|catalog| catalog.find("tool3").is_some_and(|tool| tool.description.starts_with('y'))).await;
+    let after = place.list(schema_names::TOOL_CATALOG).await;
+    let changed = after.iter().filter(|row| !before.iter().any(|old| old.id == row.id && old.version == row.version));
+    assert_eq!((changed.count(), after.len()), (1, before.len()));
+
+    for tool in tools {
+        place.person.delete(tool, None).await.unwrap();
+    }
+    place.catalog(|catalog| catalog.tools.is_empty()).await;
+    let is_surplus = |event: &breadcrumb::Event| {
+        event.kind == breadcrumb::EventKind::Deleted && event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG)
+    };
+    place.events(before.len() - 1, is_surplus).await;
+    assert_eq!(place.list(schema_names::TOOL_CATALOG).await.len(), 1);
+    runner.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn several_runners_keep_one_catalog_and_let_it_rest() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(native("echo", json!({}))).await;
+    place.create(native("shell", json!({}))).await;
+    // One of them sees another thing than the rest.
+    let other = Fake::new();
+    other.waits_for.lock().unwrap().insert("shell".into(), vec!["Switch it on.".into()]);
+    let runners = [place.start(&fake), place.start(&other), place.start(&fake)];
+    place.catalog(|catalog| catalog.find("echo").is_some()).await;
+    let more = place.create(native("more", json!({}))).await;
+    // Each runner has written or left what it saw when it has answered for a tool that came later.
+    place.catalog(|catalog| catalog.find("more").is_some()).await;
+    for runner in runners {
+        runner.stop().await;
+    }
+    let rows = place.list(schema_names::TOOL_CATALOG).await;
+    assert_eq!(rows.len(), 1);
+    // Two views and two changes of each, and a runner that came between: a few versions, and no more of them.
+    assert!(rows[0].version <= 12, "{}", rows[0].version);
+
+    // A runner that sees what is there already writes nothing.
+    let runner = place.start(&fake);
+    place.catalog(|catalog| catalog.find("shell").is_some() && catalog.find("more").is_some()).await;
+    runner.stop().await;
+    let version = place.list(schema_names::TOOL_CATALOG).await[0].version;
+    let runner = place.start(&fake);
+    place.call("echo", json!({})).await;
+    place.change(more, 1, serde_json::Value::Object(native("more", json!({"description": "now"})).context)).await;
+    place.catalog(|catalog| catalog.find("more").is_some_and(|tool| tool.tool_version == 2)).await;
+    assert_eq!(place.list(schema_names::TOOL_CATALOG).await[0].version, version + 1);
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_part_that_somebody_deletes_is_written_again() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(native("echo", json!({}))).await;
+    let runner = place.start(&fake);
+    place.catalog(|catalog| catalog.find("echo").is_some()).await;
+    let first = place.list(schema_names::TOOL_CATALOG).await[0].id;
+    place.person.delete(first, None).await.unwrap();
+    let is_new = |event: &breadcrumb::Event| {
+        event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG) && event.breadcrumb_id != first
+    };
+    place.event(is_new).await;
+    assert!(Catalog::read(&*place.person).await.unwrap().unwrap().find("echo").is_some());
+    runner.stop().await;
+}
+
+/// It would be a circle without an end: a tool that writes tools changes the catalog.
+#[tokio::test]
+async fn a_catalog_triggers_nobody() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let schema = json!({"subscriptions": [{"schema_name": schema_names::TOOL_CATALOG}]});
+    place.create(code("curious", schema)).await;
+    let runner = place.start(&fake);
+    place.catalog(|catalog| catalog.find("curious").is_some()).await;
+    place.create(code("echo", json!({"subscriptions": [{"any_tags": ["marker"]}]}))).await;
+    place.catalog(|catalog| catalog.find("echo").is_some()).await;
+    let marker = breadcrumb::NewBreadcrumb {
+        title: "marker".into(),
+        tags: vec!["marker".into()],
+        ..breadcrumb::NewBreadcrumb::default()
+    };
+    place.create(marker).await;
+    fake.until(|progress| progress.begun == 1).await;
+    let requests = place.person.list(&BreadcrumbQuery::of_schema(schema_names::TOOL_REQUEST)).await.unwrap();
+    assert_eq!(requests.len(), 1);
+    runner.stop().await;
+}
