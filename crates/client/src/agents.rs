@@ -1,6 +1,6 @@
 //! What the server offers beside the trait: agents, tokens, health.
 
-use breadcrumb::{AgentInfo, NewAgent, NewAgentKey, Role, StoreError};
+use breadcrumb::{AgentInfo, NewAgent, NewAgentKey, Profile, Role, StoreError};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -19,6 +19,9 @@ pub struct TokenRequest {
     /// A subset of the agent's roles; all of them when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Vec<Role>>,
+    /// The agent's own when absent. An agent of the profile main may ask for any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<Profile>,
     /// Seconds; an hour when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_sec: Option<u64>,
@@ -30,6 +33,8 @@ pub struct Token {
     pub owner_id: Uuid,
     pub agent_id: Uuid,
     pub roles: Vec<Role>,
+    #[serde(default)]
+    pub profile: Profile,
     /// Seconds since 1970.
     pub exp: u64,
     /// Seconds from the answer on.

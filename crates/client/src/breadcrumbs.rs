@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
     CallState, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret,
-    Release, SecretInfo, Selector, StoreError, TextSearch, Violations,
+    Release, SecretChanges, SecretInfo, Selector, StoreError, TextSearch, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -148,20 +148,34 @@ impl Breadcrumbs for Client {
         Ok(self.exchange(Request::new(Method::GET, &["secrets"], Freely)).await?)
     }
 
-    async fn rotate_secret(&self, id: Uuid, value: String) -> Result<SecretInfo, StoreError> {
+    /// A new value counts as a new version each time; everything else may be said twice.
+    async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError> {
         let id = id.to_string();
-        let path = ["secrets", &id];
-        Ok(self.exchange(Request::new(Method::PUT, &path, IfNotDone).json(&json!({"value": value}))?).await?)
+        let repeat = if changes.value.is_some() { IfNotDone } else { Freely };
+        Ok(self.exchange(Request::new(Method::PUT, &["secrets", &id], repeat).json(&changes)?).await?)
     }
 
     async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError> {
         self.delete_at(&["secrets", &id.to_string()], None).await
     }
 
-    async fn decrypt_secret(&self, id: Uuid, reason: &str) -> Result<String, StoreError> {
+    async fn grant_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
+        let id = id.to_string();
+        let path = ["secrets", &id, "grants"];
+        Ok(self.exchange(Request::new(Method::POST, &path, Freely).json(&json!({"tool_id": tool_id}))?).await?)
+    }
+
+    async fn revoke_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
+        let (id, tool_id) = (id.to_string(), tool_id.to_string());
+        let path = ["secrets", &id, "grants", &tool_id];
+        Ok(self.exchange(Request::new(Method::DELETE, &path, IfNotDone)).await?)
+    }
+
+    async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError> {
         let id = id.to_string();
         let path = ["secrets", &id, "decrypt"];
-        let request = Request::new(Method::POST, &path, Freely).json(&json!({"reason": reason}))?;
+        let body = json!({"reason": reason, "tool_id": for_tool});
+        let request = Request::new(Method::POST, &path, Freely).json(&body)?;
         let secret: SecretValue = self.exchange(request).await?;
         Ok(secret.value)
     }

@@ -87,7 +87,7 @@ impl Client {
         }
         // Several calls may fetch at once: each token is good, and no call waits for another's.
         let asked = Instant::now();
-        let request = TokenRequest { owner_id, agent_id, agent_key: key, roles: None, ttl_sec: None };
+        let request = TokenRequest { owner_id, agent_id, agent_key: key, roles: None, profile: None, ttl_sec: None };
         let token = self.request_token(&request).await?;
         let header = bearer(&token.token)?;
         // With a fifth of its time left it is renewed: clocks differ and requests take time.

@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use crate::{Client, problem};
 
-/// How long an answer may take, from the first byte sent to the last received.
-const ANSWER_TIME: Duration = Duration::from_mins(1);
+/// How long an answer may take that nobody waits for on purpose.
+pub(crate) const ANSWER_TIME: Duration = Duration::from_mins(1);
 /// How often a request is sent at most. With the waits between, that is about three seconds: a server's restart.
 pub(crate) const ATTEMPTS: u32 = 6;
 
@@ -35,6 +35,8 @@ pub(crate) struct Request<'r> {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Option<Bytes>,
     pub(crate) repeat: Repeat,
+    /// How long the answer may take, from the first byte sent to the last received.
+    pub(crate) time: Duration,
     /// Without a token: the door where tokens are fetched.
     pub(crate) anonymous: bool,
 }
@@ -53,7 +55,16 @@ impl From<Refusal> for StoreError {
 
 impl<'r> Request<'r> {
     pub(crate) fn new(method: Method, path: &'r [&'r str], repeat: Repeat) -> Self {
-        Self { method, path, query: Vec::new(), headers: Vec::new(), body: None, repeat, anonymous: false }
+        Self {
+            method,
+            path,
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: None,
+            repeat,
+            time: ANSWER_TIME,
+            anonymous: false,
+        }
     }
 
     pub(crate) fn json<T: Serialize>(mut self, body: &T) -> Result<Self, StoreError> {
@@ -116,7 +127,7 @@ impl Client {
                 .map_err(not_sent)?
                 .request(request.method.clone(), self.url(request.path).map_err(not_sent)?)
                 .query(&request.query)
-                .timeout(ANSWER_TIME);
+                .timeout(request.time);
             for (name, value) in &request.headers {
                 sending = sending.header(name, value);
             }

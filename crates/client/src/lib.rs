@@ -11,6 +11,7 @@ mod event_stream;
 mod exchange;
 mod problem;
 mod sse;
+mod tools;
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,6 +20,7 @@ use url::Url;
 
 pub use agents::{Health, Token, TokenRequest};
 pub use credentials::Credentials;
+pub use tools::{Invocation, Invoked};
 
 use credentials::Tokens;
 

@@ -65,6 +65,7 @@ fn foreign(status: StatusCode) -> StoreError {
 
 /// The kinds of things that a store names; they are static there, so they are here.
 fn named(what: Option<&str>) -> &'static str {
-    const KNOWN: [&str; 8] = ["breadcrumb", "record", "request", "call", "secret", "agent", "tenant", "event"];
+    const KNOWN: [&str; 10] =
+        ["breadcrumb", "record", "request", "call", "secret", "grant", "tool", "agent", "tenant", "event"];
     KNOWN.into_iter().find(|known| Some(*known) == what).unwrap_or("record")
 }

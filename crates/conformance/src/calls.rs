@@ -27,7 +27,7 @@ async fn running(agent: &Agent, max_attempts: u32) -> (Uuid, Lease) {
 }
 
 /// The one response to a request.
-async fn response_to(agent: &Agent, request: Uuid) -> ToolResponse {
+pub(crate) async fn response_to(agent: &Agent, request: Uuid) -> ToolResponse {
     let query = BreadcrumbQuery::tagged(ToolResponse::tag(&request.to_string()));
     let mut found = agent.list(&query).await.unwrap();
     assert_eq!(found.len(), 1, "exactly one response");

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    Breadcrumbs, Claim, ClaimRequest, Event, EventStream, Identity, NewBreadcrumb, Role, StoreError, ToolRequest,
-    ToolResponse,
+    Breadcrumbs, Claim, ClaimRequest, Event, EventStream, Identity, NewBreadcrumb, Profile, Role, StoreError,
+    ToolRequest, ToolResponse,
 };
 use chrono::Utc;
 use futures::StreamExt;
@@ -19,8 +19,13 @@ pub trait Harness: Send + Sync + Sized + 'static {
     /// Makes a new tenant and gives its id.
     async fn tenant(&self) -> Uuid;
 
-    /// Makes a new agent with these roles in that tenant, and gives the store as it sees it.
-    async fn agent_with(&self, tenant: Uuid, roles: &[Role]) -> Agent;
+    /// Makes a new agent with these roles and this profile in that tenant, and gives the store as it sees it.
+    async fn agent_of(&self, tenant: Uuid, roles: &[Role], profile: Profile) -> Agent;
+
+    /// Makes a new agent with these roles in that tenant.
+    async fn agent_with(&self, tenant: Uuid, roles: &[Role]) -> Agent {
+        self.agent_of(tenant, roles, Profile::Main).await
+    }
 
     /// Makes a new agent with every role in that tenant.
     async fn agent(&self, tenant: Uuid) -> Agent {
@@ -107,6 +112,10 @@ pub fn fields<T: std::fmt::Debug>(result: Result<T, StoreError>) -> Vec<String> 
 
 pub fn assert_not_found<T: std::fmt::Debug>(result: Result<T, StoreError>) {
     assert!(matches!(result, Err(StoreError::NotFound { .. })), "{result:?}");
+}
+
+pub fn assert_forbidden<T: std::fmt::Debug>(result: Result<T, StoreError>) {
+    assert!(matches!(result, Err(StoreError::Forbidden(_))), "{result:?}");
 }
 
 pub fn assert_lease_lost<T: std::fmt::Debug>(result: Result<T, StoreError>) {

@@ -9,9 +9,12 @@
 #![allow(clippy::needless_pass_by_value)]
 
 pub mod calls;
+pub mod catalog;
+pub mod deadlines;
 pub mod events;
 pub mod harness;
 pub mod listing;
+pub mod profiles;
 pub mod records;
 pub mod secrets;
 
@@ -39,6 +42,7 @@ macro_rules! suite {
                 what_cannot_be_stored_is_refused_by_its_field,
                 a_record_can_be_large_but_not_too_large,
                 the_same_key_gets_the_first_answer,
+                the_same_key_under_another_trace_gets_the_first_answer,
                 the_same_key_at_the_same_time_makes_one_record,
                 another_tenant_sees_nothing,
                 of_many_writers_on_one_version_one_wins,
@@ -79,12 +83,35 @@ macro_rules! suite {
                 a_response_comes_through_a_lease_alone_and_stays,
                 another_tenants_calls_are_not_there,
             ],
+            profiles: [
+                a_call_has_its_writers_profile_and_those_of_its_tags,
+                a_calls_profiles_are_those_of_its_writing,
+                what_is_written_under_a_profile_is_marked_with_it,
+                what_runners_keep_is_written_by_them_and_by_curators,
+                no_role_cancels_a_schedule_where_the_profile_may_not,
+            ],
+            deadlines: [
+                a_claim_tells_how_much_time_is_left,
+                a_deadline_is_a_number_within_bounds,
+                a_request_past_its_deadline_is_answered_by_itself,
+                a_retry_does_not_go_past_the_deadline,
+            ],
+            catalog: [
+                a_catalog_comes_back_as_it_was_written,
+                the_newest_word_on_a_tool_counts,
+            ],
             secrets: [
                 a_secret_opens_for_a_reason_and_rotates,
                 secrets_are_listed_by_name_without_values,
                 a_secret_that_cannot_be_kept_is_refused,
+                a_secret_is_bound_to_hosts_in_one_spelling,
+                only_a_readable_secret_may_be_short,
                 a_deleted_secret_is_gone,
                 another_tenants_secret_is_not_there,
+                a_grant_lets_one_record_use_a_secret,
+                only_tools_are_granted_secrets,
+                a_grant_ends_with_the_tools_record,
+                a_tool_with_secrets_is_changed_by_curators_alone,
             ],
         }
     };

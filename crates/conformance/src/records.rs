@@ -210,6 +210,21 @@ pub async fn the_same_key_gets_the_first_answer(harness: &impl Harness) {
     }
 }
 
+pub async fn the_same_key_under_another_trace_gets_the_first_answer(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    let traced = |place: &str| {
+        let mut record = request();
+        record.context.insert("traceparent".into(), json!(place));
+        record
+    };
+    let first =
+        agent.create(traced("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"), Some("k")).await.unwrap();
+    let again =
+        agent.create(traced("00-4bf92f3577b34da6a3ce929d0e0e4736-b7ad6b7169203331-01"), Some("k")).await.unwrap();
+    assert_eq!((again.id, again.replayed), (first.id, true));
+    assert_eq!(agent.create(request(), Some("k")).await.unwrap().id, first.id);
+}
+
 pub async fn the_same_key_at_the_same_time_makes_one_record(harness: &impl Harness) {
     let agent = alone(harness).await;
     let creates = (0..8).map(|_| {

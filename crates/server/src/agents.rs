@@ -1,7 +1,7 @@
 //! Agents of the caller's tenant, and their keys.
 
 use axum::{Json, extract::State, http::StatusCode};
-use breadcrumb::{AgentInfo, NewAgent, NewAgentKey, Violations};
+use breadcrumb::{AgentInfo, NewAgent, NewAgentKey, Profile, Violations};
 
 use crate::{
     ServerState, access::Caller, answers::Done, answers::Private, json_body::JsonBody, path_id::PathId,
@@ -26,6 +26,12 @@ pub async fn create(
         found.add("roles", "must name at least one of curator, emitter, subscriber, runner");
     }
     found.into_result()?;
+    let own = caller.identity.profile;
+    if own != Profile::Main && agent.profile != own {
+        // Else an agent would make itself another without its own limits.
+        let why = format!("a token of the profile {own} makes agents of that profile alone; name it in profile");
+        return Err(Problem::forbidden(why));
+    }
     let made = state.tenancy.create_agent(caller.identity.owner_id, agent).await?;
     Ok((StatusCode::CREATED, Private(made)))
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use breadcrumb::{AgentInfo, Identity, Role, Violations};
+use breadcrumb::{AgentInfo, Identity, Profile, Role, Violations};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -30,6 +30,9 @@ pub struct TokenRequest {
     agent_key: Option<String>,
     /// Roles for this token, a subset of the agent's; all of the agent's when absent.
     roles: Option<Vec<Role>>,
+    /// Which tools are kept from the token's holder; the agent's own profile when absent. An agent of the profile
+    /// `main` may ask for any.
+    profile: Option<Profile>,
     /// How long the token is good for in seconds, 1 to 2,592,000; 3,600 when absent.
     ttl_sec: Option<u64>,
 }
@@ -40,6 +43,7 @@ pub struct GivenToken {
     owner_id: Uuid,
     agent_id: Uuid,
     roles: Vec<Role>,
+    profile: Profile,
     /// When the token ends, in seconds since 1970.
     exp: u64,
     /// Seconds until then, for callers whose clock is not ours.
@@ -80,13 +84,22 @@ pub async fn token(
         }
         identity.roles = wanted;
     }
+    if let Some(wanted) = request.profile {
+        if identity.profile != Profile::Main && identity.profile != wanted {
+            let own = identity.profile;
+            return Err(Problem::forbidden(format!(
+                "the agent's profile is {own}; only an agent of the profile main may ask for a token of another"
+            )));
+        }
+        identity.profile = wanted;
+    }
     let token = state.token_key.issue(&identity, Duration::from_secs(ttl)).map_err(|error| {
         tracing::error!(%error, "a token could not be signed");
         Problem::internal()
     })?;
     let exp = state.token_key.verify(&token).map_err(|error| Problem::unauthorized(error.to_string()))?.expires_at;
-    let Identity { owner_id, agent_id, roles } = identity;
-    Ok(Private(GivenToken { token, owner_id, agent_id, roles, exp, expires_in: ttl }))
+    let Identity { owner_id, agent_id, roles, profile } = identity;
+    Ok(Private(GivenToken { token, owner_id, agent_id, roles, profile, exp, expires_in: ttl }))
 }
 
 async fn proven(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {
@@ -122,9 +135,9 @@ async fn believed(state: &ServerState, request: &TokenRequest) -> Result<Identit
     if let Some(agent) = state.tenancy.agent(owner_id, agent_id).await? {
         return Ok(identity(agent));
     }
-    Ok(Identity { owner_id, agent_id, roles: Role::ALL.to_vec() })
+    Ok(Identity { owner_id, agent_id, roles: Role::ALL.to_vec(), profile: Profile::Main })
 }
 
 fn identity(agent: AgentInfo) -> Identity {
-    Identity { owner_id: agent.owner_id, agent_id: agent.id, roles: agent.roles }
+    Identity { owner_id: agent.owner_id, agent_id: agent.id, roles: agent.roles, profile: agent.profile }
 }

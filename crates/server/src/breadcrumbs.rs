@@ -14,11 +14,12 @@ use crate::{
     access::Caller,
     answers::Done,
     json_body::JsonBody,
-    one_header::one_header,
+    one_header::idempotency_key,
     path_id::PathId,
     precondition::{IfMatch, etag, if_match},
     problem::Problem,
     query::Query,
+    traceparent,
 };
 
 /// Says that a create was answered before, to the same `Idempotency-Key`.
@@ -27,10 +28,14 @@ pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed")
 /// Write a record
 ///
 /// A `tool.request.v1` is queued for a runner in the same transaction. With an `Idempotency-Key`, the same key with the
-/// same body gets the first answer again (and the header `Idempotency-Replayed: true`) for 24 hours.
+/// same body gets the first answer again (and the header `Idempotency-Replayed: true`) for 24 hours. The header
+/// `traceparent` (W3C Trace Context) goes into the context of a request that has none of its own.
 #[utoipa::path(
     post, path = "/breadcrumbs", tag = "breadcrumbs", operation_id = "create_breadcrumb",
-    params(("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters, of your choice")),
+    params(
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters, of your choice"),
+        ("traceparent" = Option<String>, Header, description = "The caller's place in a trace"),
+    ),
     request_body = NewBreadcrumb,
     responses((status = 201, description = "Written", body = Created, headers(
         ("Location" = String, description = "The record's path"),
@@ -41,12 +46,10 @@ pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed")
 pub async fn create(
     caller: Caller,
     headers: HeaderMap,
-    JsonBody(record): JsonBody<NewBreadcrumb>,
+    JsonBody(mut record): JsonBody<NewBreadcrumb>,
 ) -> Result<Response, Problem> {
-    let key = one_header(&headers, "idempotency-key")?;
-    if key.is_some_and(|key| !(1..=255).contains(&key.len())) {
-        return Err(Problem::invalid("Idempotency-Key", "must have 1 to 255 characters"));
-    }
+    let key = idempotency_key(&headers)?;
+    traceparent::carry(&headers, &mut record);
     let created = caller.store.create(record, key).await?;
     let location = HeaderValue::try_from(format!("/breadcrumbs/{}", created.id)).map_err(|_| Problem::internal())?;
     let mut answer =

@@ -7,6 +7,7 @@
 
 mod access;
 mod agents;
+mod answer_watch;
 mod answers;
 mod auth;
 mod breadcrumbs;
@@ -14,6 +15,7 @@ mod calls;
 mod drain;
 mod events;
 mod foreign_host;
+mod invoke;
 mod json_body;
 mod known_agents;
 mod metrics;
@@ -21,14 +23,19 @@ mod one_header;
 mod openapi;
 mod operations;
 mod path_id;
+mod path_tool;
 mod precondition;
+mod prefer;
 mod problem;
 mod query;
 mod routes;
+mod secret_grants;
 mod secrets;
 mod serve;
 mod token;
+mod tools;
 mod trace;
+mod traceparent;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -41,6 +48,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 pub use json_body::MAX_BODY_BYTES;
 pub use token::{MIN_KEY_BYTES, ProvenToken, TokenError, TokenKey};
 
+use answer_watch::AnswerWatch;
 use known_agents::KnownAgents;
 
 /// Who gets a token.
@@ -89,7 +97,8 @@ struct Shared {
     auth: AuthMode,
     token_key: TokenKey,
     known_agents: KnownAgents,
-    /// Ends the event streams, which would hold a shutdown up forever.
+    answers: AnswerWatch,
+    /// Ends the event streams, which would hold a shutdown up forever, and the waiting for answers.
     shutdown: CancellationToken,
 }
 
@@ -109,12 +118,14 @@ impl Server {
             return Err(ServerError::OpenAuthBeyondLoopback { address });
         }
         metrics::install();
+        let shutdown = CancellationToken::new();
         let state = ServerState(Arc::new(Shared {
             known_agents: KnownAgents::new(Arc::clone(&tenancy)),
             tenancy,
             auth: options.auth,
             token_key: options.token_key,
-            shutdown: CancellationToken::new(),
+            answers: AnswerWatch::new(shutdown.clone()),
+            shutdown,
         }));
         Ok(Self { listener: options.listener, state })
     }
@@ -125,6 +136,7 @@ impl Server {
         // Also when this future is dropped instead of finished.
         let _ends_streams = streams.clone().drop_guard();
         let open = self.state.auth == AuthMode::Open;
+        let state = self.state.clone();
         let mut router = routes::router(self.state);
         if open {
             router = router.layer(from_fn(foreign_host::refuse));
@@ -139,5 +151,6 @@ impl Server {
             streams.cancel();
         };
         tokio::join!(serving, ending);
+        state.answers.ended().await;
     }
 }

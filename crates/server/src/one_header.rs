@@ -13,3 +13,12 @@ pub fn one_header<'h>(headers: &'h HeaderMap, name: &'static str) -> Result<Opti
     }
     value.to_str().map(Some).map_err(|_| Problem::invalid(name, "must be ASCII text"))
 }
+
+/// What the caller calls this attempt and its repetitions.
+pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let key = one_header(headers, "idempotency-key")?;
+    if key.is_some_and(|key| !(1..=255).contains(&key.len())) {
+        return Err(Problem::invalid("Idempotency-Key", "must have 1 to 255 characters"));
+    }
+    Ok(key)
+}

@@ -24,10 +24,11 @@ use crate::{
 /// The document as JSON.
 pub static TEXT: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());
 
-const TAGS: [(&str, &str); 7] = [
+const TAGS: [(&str, &str); 8] = [
     ("auth", "Tokens."),
     ("breadcrumbs", "Records: create, read, change, delete, list, search."),
     ("events", "One event for each change, resumable."),
+    ("tools", "What is on offer, and one round trip to call it."),
     ("calls", "Where a request stands; and what runners do with it."),
     ("secrets", "Encrypted values for tools."),
     ("agents", "Who may do what in a tenant."),
@@ -42,7 +43,8 @@ pub fn bare() -> OpenApi {
                 .title("RCRT tool runtime")
                 .version(env!("CARGO_PKG_VERSION"))
                 .description(Some(
-                    "Write a `tool.request.v1` record, and exactly one `tool.response.v1` comes back. Get a token \
+                    "Write a `tool.request.v1` record, and exactly one `tool.response.v1` comes back; or call a tool \
+                     in one round trip at `/tools/{name}/invoke`. Get a token \
                      from `/auth/token` and send it as `Authorization: Bearer …`. Refusals are RFC 9457 problem \
                      documents with a stable `code`.",
                 ))

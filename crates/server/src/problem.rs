@@ -49,6 +49,9 @@ pub struct ProblemDocument {
     /// `not_found`: its id. `lease_lost`: the request's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Uuid>,
+    /// `tool_not_found`: names of tools that may have been meant.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<String>,
     /// `too_large`: the most bytes that are taken.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<usize>,
@@ -60,12 +63,18 @@ pub struct ProblemDocument {
 }
 
 /// Every code with its status, its title and what a caller should do; the page at `/docs` shows it.
-pub const CODES: [(&str, StatusCode, &str, &str); 18] = [
+pub const CODES: [(&str, StatusCode, &str, &str); 19] = [
     ("malformed_json", StatusCode::BAD_REQUEST, "Malformed JSON", "Mend the body at `line` and `column`."),
     ("invalid", StatusCode::BAD_REQUEST, "Invalid input", "Mend each of the `violations`."),
     ("unauthorized", StatusCode::UNAUTHORIZED, "No valid token", "Get a token from /auth/token and send it."),
     ("forbidden", StatusCode::FORBIDDEN, "Not allowed", "Ask with a token that has one of the named roles."),
     ("not_found", StatusCode::NOT_FOUND, "Not found", "It is not there, or it belongs to another tenant."),
+    (
+        "tool_not_found",
+        StatusCode::NOT_FOUND,
+        "No such tool",
+        "Take one of the `nearest`, or one that GET /tools lists.",
+    ),
     ("unknown_path", StatusCode::NOT_FOUND, "Unknown path", "The paths are listed at /docs."),
     ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", "Use a method from the Allow header."),
     ("timeout", StatusCode::REQUEST_TIMEOUT, "The request came too slowly", "Send it again."),
@@ -127,6 +136,7 @@ impl Problem {
             actual: None,
             what: None,
             id: None,
+            nearest: Vec::new(),
             limit: None,
             line: None,
             column: None,
@@ -185,6 +195,10 @@ impl Problem {
             "this server gives tokens without a key, so it answers only when it is addressed as localhost or a \
              loopback address (another web site may be behind this request)",
         )
+    }
+
+    pub fn tool_not_found(detail: impl Into<String>, nearest: Vec<String>) -> Self {
+        Self::with("tool_not_found", detail, |document| document.nearest = nearest)
     }
 
     pub fn unknown_path(path: &str) -> Self {

@@ -16,9 +16,9 @@ use utoipa_axum::{
 use crate::{
     ServerState,
     access::{self, Access},
-    agents, auth, breadcrumbs, calls, events, openapi, operations,
+    agents, auth, breadcrumbs, calls, events, invoke, openapi, operations,
     problem::Problem,
-    secrets,
+    secret_grants, secrets, tools,
 };
 
 /// One operation.
@@ -54,6 +54,10 @@ pub fn table() -> Vec<Entry> {
         // Events
         entry(Access::RolesOrQueryToken(FOLLOWERS), routes!(events::stream)),
         entry(Access::Roles(FOLLOWERS), routes!(events::latest)),
+        // Tools
+        entry(READERS, routes!(tools::list)),
+        entry(READERS, routes!(tools::get)),
+        entry(WRITERS, routes!(invoke::invoke)),
         // Calls
         entry(READERS, routes!(calls::get)),
         entry(WRITERS, routes!(calls::cancel)),
@@ -65,8 +69,10 @@ pub fn table() -> Vec<Entry> {
         // Secrets
         entry(CURATORS, routes!(secrets::create)),
         entry(RUNNERS, routes!(secrets::list)),
-        entry(CURATORS, routes!(secrets::rotate)),
+        entry(CURATORS, routes!(secrets::update)),
         entry(CURATORS, routes!(secrets::delete)),
+        entry(CURATORS, routes!(secret_grants::grant)),
+        entry(CURATORS, routes!(secret_grants::revoke)),
         entry(RUNNERS, routes!(secrets::decrypt)),
         // Agents
         entry(CURATORS, routes!(agents::create)),

@@ -1,9 +1,10 @@
 //! Secrets: named here, shown only by an audited decryption.
 
 use axum::{Json, http::StatusCode};
-use breadcrumb::{NewSecret, SecretInfo};
+use breadcrumb::{NewSecret, SecretChanges, SecretInfo};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::{
     access::Caller, answers::Done, answers::Private, json_body::JsonBody, path_id::PathId, problem::Problem,
@@ -12,16 +13,11 @@ use crate::{
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct NewValue {
-    /// 1 to 65,536 bytes.
-    value: String,
-}
-
-#[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
 pub struct Decryption {
     /// Why the value is needed, for the audit log; 1 to 1000 characters.
     reason: String,
+    /// The record of the tool that it is for; the secret must be granted to it. Only a curator may leave it out.
+    tool_id: Option<Uuid>,
 }
 
 #[derive(Serialize, ToSchema)]
@@ -30,6 +26,9 @@ pub struct SecretValue {
 }
 
 /// Keep a secret
+///
+/// Tools use its value at the hosts that it is bound to, and do not read it, unless it is `readable`. No tool may use
+/// it before it is granted.
 #[utoipa::path(post, path = "/secrets", tag = "secrets", operation_id = "create_secret",
     request_body = NewSecret, responses((status = 201, body = SecretInfo)))]
 pub async fn create(
@@ -41,6 +40,8 @@ pub async fn create(
 }
 
 /// List secrets by name, without their values
+///
+/// With the hosts that each is bound to, whether tools may read it, and which tools may use it.
 #[utoipa::path(get, path = "/secrets", tag = "secrets", operation_id = "list_secrets",
     responses((status = 200, body = Vec<SecretInfo>)))]
 pub async fn list(caller: Caller, query: Query) -> Result<Json<Vec<SecretInfo>>, Problem> {
@@ -48,16 +49,18 @@ pub async fn list(caller: Caller, query: Query) -> Result<Json<Vec<SecretInfo>>,
     Ok(Json(caller.store.secrets().await?))
 }
 
-/// Give a secret a new value
-#[utoipa::path(put, path = "/secrets/{id}", tag = "secrets", operation_id = "rotate_secret",
-    params(("id" = Uuid, Path)), request_body = NewValue, responses((status = 200, body = SecretInfo)))]
-pub async fn rotate(
+/// Change a secret
+///
+/// A new value, other hosts, or whether tools may read it: what is named changes, the rest stays, and so do the grants.
+#[utoipa::path(put, path = "/secrets/{id}", tag = "secrets", operation_id = "update_secret",
+    params(("id" = Uuid, Path)), request_body = SecretChanges, responses((status = 200, body = SecretInfo)))]
+pub async fn update(
     caller: Caller,
     PathId(id): PathId,
-    JsonBody(new): JsonBody<NewValue>,
+    JsonBody(changes): JsonBody<SecretChanges>,
 ) -> Result<Json<SecretInfo>, Problem> {
-    NewSecret::check_value(&new.value)?;
-    Ok(Json(caller.store.rotate_secret(id, new.value).await?))
+    changes.check()?;
+    Ok(Json(caller.store.update_secret(id, changes).await?))
 }
 
 /// Delete a secret
@@ -70,7 +73,7 @@ pub async fn delete(caller: Caller, PathId(id): PathId) -> Result<Json<Done>, Pr
 
 /// Decrypt a secret
 ///
-/// Who asked, when and why is written to the audit log.
+/// Who asked, when, why and for which tool is written to the audit log.
 #[utoipa::path(post, path = "/secrets/{id}/decrypt", tag = "secrets", operation_id = "decrypt_secret",
     params(("id" = Uuid, Path)), request_body = Decryption, responses((status = 200, body = SecretValue)))]
 pub async fn decrypt(
@@ -82,5 +85,5 @@ pub async fn decrypt(
     if reason.is_empty() || reason.chars().count() > 1000 || reason.contains('\0') {
         return Err(Problem::invalid("reason", "must have 1 to 1000 characters, none of them NUL"));
     }
-    Ok(Private(SecretValue { value: caller.store.decrypt_secret(id, reason).await? }))
+    Ok(Private(SecretValue { value: caller.store.decrypt_secret(id, reason, decryption.tool_id).await? }))
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use breadcrumb::{Identity, Role};
+use breadcrumb::{Identity, Profile, Role};
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -40,6 +40,9 @@ struct Claims {
     owner_id: Uuid,
     agent_id: Uuid,
     roles: Vec<Role>,
+    /// Tokens that were made before there were profiles have none.
+    #[serde(default)]
+    profile: Profile,
     exp: u64,
     iat: u64,
     jti: Uuid,
@@ -61,6 +64,7 @@ impl TokenKey {
             owner_id: identity.owner_id,
             agent_id: identity.agent_id,
             roles: identity.roles.clone(),
+            profile: identity.profile,
             exp: now.saturating_add(ttl.as_secs()),
             iat: now,
             jti: Uuid::new_v4(),
@@ -79,7 +83,12 @@ impl TokenKey {
             })?
             .claims;
         Ok(ProvenToken {
-            identity: Identity { owner_id: claims.owner_id, agent_id: claims.agent_id, roles: claims.roles },
+            identity: Identity {
+                owner_id: claims.owner_id,
+                agent_id: claims.agent_id,
+                roles: claims.roles,
+                profile: claims.profile,
+            },
             expires_at: claims.exp,
         })
     }

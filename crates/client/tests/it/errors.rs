@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use breadcrumb::{
     AgentInfo, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, Identity, Lease, NewAgent, NewAgentKey,
-    NewSecret, Release, Role, StoreError, Tenancy, TenantInfo, TextSearch, Violation, Violations,
+    NewSecret, Release, Role, SecretChanges, StoreError, Tenancy, TenantInfo, TextSearch, Violation, Violations,
 };
 use client::{Client, Credentials};
 use server::{AuthMode, Server, ServerOptions, TokenKey};
@@ -24,7 +24,7 @@ async fn each_error_comes_back_as_it_was() {
     let id = store.create(note("a"), Some("key")).await.unwrap().id;
     let none = Uuid::new_v4();
     let lease = Lease { request: none, fence: 3 };
-    let secret = |name: &str, value: &str| NewSecret { name: name.into(), value: value.into() };
+    let secret = |name: &str, value: &str| NewSecret { readable: true, ..NewSecret::new(name, value) };
     store.create_secret(secret("TAKEN", "v")).await.unwrap();
     let changes = BreadcrumbChanges::default;
     let claim = ClaimRequest { runner_id: none, limit: 0, lease_ms: 5, except_tools: Vec::new() };
@@ -63,9 +63,13 @@ async fn each_error_comes_back_as_it_was() {
         cancel(none),
         create_secret(secret("TAKEN", "w")),
         create_secret(secret("not a name", "")),
-        rotate_secret(none, "v".into()),
+        update_secret(none, SecretChanges::value("v")),
         delete_secret(none),
-        decrypt_secret(none, "why"),
+        grant_secret(none, none),
+        grant_secret(none, id),
+        revoke_secret(none, none),
+        decrypt_secret(none, "why", None),
+        decrypt_secret(none, "why", Some(none)),
     );
     harness.close().await;
 }
@@ -153,7 +157,9 @@ async fn every_kind_of_error_survives_the_wire() {
         StoreError::TooLarge { limit: 77 },
         StoreError::Full,
     ];
-    kept.extend(["breadcrumb", "request", "secret", "agent"].map(|what| StoreError::NotFound { what, id }));
+    kept.extend(
+        ["breadcrumb", "request", "secret", "grant", "tool", "agent"].map(|what| StoreError::NotFound { what, id }),
+    );
     for error in kept {
         *refusing.reason.lock().unwrap() = error.clone();
         assert_eq!(client.agents().await, Err(error));

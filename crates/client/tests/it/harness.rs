@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use async_trait::async_trait;
-use breadcrumb::{Breadcrumbs, Identity, NewAgent, NewAgentKey, NewBreadcrumb, Role, Tenancy};
+use breadcrumb::{Breadcrumbs, Identity, NewAgent, NewAgentKey, NewBreadcrumb, Profile, Role, Tenancy};
 use client::{Client, Credentials};
 use conformance::{Agent, Harness};
 use serde_json::json;
@@ -63,7 +63,11 @@ impl ClientHarness {
     }
 
     pub async fn new_agent(&self, tenant: Uuid, roles: &[Role]) -> NewAgentKey {
-        let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: roles.to_vec() };
+        self.new_agent_of(tenant, roles, Profile::Main).await
+    }
+
+    async fn new_agent_of(&self, tenant: Uuid, roles: &[Role], profile: Profile) -> NewAgentKey {
+        let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: roles.to_vec(), profile };
         self.store.create_agent(tenant, agent).await.unwrap()
     }
 
@@ -90,7 +94,12 @@ impl ClientHarness {
 }
 
 pub fn identity(agent: &NewAgentKey) -> Identity {
-    Identity { owner_id: agent.agent.owner_id, agent_id: agent.agent.id, roles: agent.agent.roles.clone() }
+    Identity {
+        owner_id: agent.agent.owner_id,
+        agent_id: agent.agent.id,
+        roles: agent.agent.roles.clone(),
+        profile: agent.agent.profile,
+    }
 }
 
 pub fn by_key(agent: &NewAgentKey) -> Credentials {
@@ -116,8 +125,8 @@ impl Harness for ClientHarness {
         self.store.ensure_tenant(&Uuid::new_v4().to_string()).await.unwrap().id
     }
 
-    async fn agent_with(&self, tenant: Uuid, roles: &[Role]) -> Agent {
-        let agent = self.new_agent(tenant, roles).await;
+    async fn agent_of(&self, tenant: Uuid, roles: &[Role], profile: Profile) -> Agent {
+        let agent = self.new_agent_of(tenant, roles, profile).await;
         Agent { identity: identity(&agent), store: Arc::new(self.client_at(self.address, &agent)) }
     }
 

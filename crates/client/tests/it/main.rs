@@ -8,6 +8,7 @@ mod proxy;
 mod repeats;
 mod streams;
 mod tokens;
+mod tools;
 
 mod conformance {
     ::conformance::suite!(crate::harness::ClientHarness::start);

@@ -79,7 +79,7 @@ async fn what_may_not_be_repeated_is_not() {
     // It was done, once.
     assert_eq!(store.get(id).await.unwrap().version, 2);
     proxy.lose_answers(1);
-    let unsure = client.create_secret(NewSecret { name: "A".into(), value: "v".into() }).await;
+    let unsure = client.create_secret(NewSecret::new("A", "a long value")).await;
     assert!(matches!(unsure, Err(StoreError::Unavailable(_))), "{unsure:?}");
     harness.close().await;
 }

@@ -57,13 +57,17 @@ async fn agents_are_made_listed_and_ended_over_http() {
     let curator = harness.new_agent(harness.tenant().await, &[Role::Curator]).await;
     let client = harness.client_at(harness.address, &curator);
     assert_eq!(client.health().await.unwrap().status, "ok");
-    let made = client.create_agent(NewAgent { name: "new".into(), roles: vec![Role::Emitter] }).await.unwrap();
+    let made = client
+        .create_agent(NewAgent { name: "new".into(), roles: vec![Role::Emitter], profile: breadcrumb::Profile::Main })
+        .await
+        .unwrap();
     assert_eq!(client.agents().await.unwrap().len(), 2);
     let ask = |roles| TokenRequest {
         owner_id: made.agent.owner_id,
         agent_id: made.agent.id,
         agent_key: made.agent_key.clone(),
         roles,
+        profile: None,
         ttl_sec: Some(60),
     };
     let token = client.request_token(&ask(None)).await.unwrap();

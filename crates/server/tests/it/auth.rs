@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use breadcrumb::{Identity, NewAgent, Role, Tenancy};
+use breadcrumb::{Identity, NewAgent, Profile, Role, Tenancy};
 use serde_json::{Value, json};
 use server::{AuthMode, Server, ServerError, ServerOptions, TokenKey};
 use tokio::net::TcpListener;
@@ -12,7 +12,7 @@ use crate::harness::{World, answer, key};
 async fn a_token_is_given_for_a_key_with_a_subset_of_the_roles() {
     let world = World::start().await;
     let tenant = world.tenant().await;
-    let agent = NewAgent { name: "a".into(), roles: vec![Role::Emitter, Role::Subscriber] };
+    let agent = NewAgent { name: "a".into(), roles: vec![Role::Emitter, Role::Subscriber], profile: Profile::Main };
     let made = world.store.create_agent(tenant, agent).await.unwrap();
     let ask = |more: Value| {
         let mut body = json!({"owner_id": tenant, "agent_id": made.agent.id, "agent_key": made.agent_key});
@@ -47,7 +47,8 @@ async fn expired_forged_and_orphaned_tokens_are_refused() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (agent, good) = world.agent(tenant, &[Role::Emitter]).await;
-    let identity = Identity { owner_id: tenant, agent_id: agent.id, roles: vec![Role::Emitter] };
+    let identity =
+        Identity { owner_id: tenant, agent_id: agent.id, roles: vec![Role::Emitter], profile: Profile::Main };
     let refused = async |token: &str| {
         let answer = world.get("/breadcrumbs", token).await;
         assert!(answer.header("www-authenticate").contains("invalid_token"));
@@ -119,5 +120,68 @@ async fn open_mode_is_refused_beyond_loopback_and_so_are_weak_keys() {
     let refused = Server::new(options, world.store.clone()).err().unwrap();
     assert!(matches!(refused, ServerError::OpenAuthBeyondLoopback { .. }), "{refused}");
     assert!(matches!(TokenKey::from_bytes(&[1; 31]), Err(ServerError::WeakTokenKey { bytes: 31 })));
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_token_has_a_profile_and_only_main_may_choose() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let ask = async |own: Profile, wanted: Option<&str>| {
+        let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: vec![Role::Emitter], profile: own };
+        let made = world.store.create_agent(tenant, agent).await.unwrap();
+        let mut body = json!({"owner_id": tenant, "agent_id": made.agent.id, "agent_key": made.agent_key});
+        if let Some(wanted) = wanted {
+            body["profile"] = json!(wanted);
+        }
+        world.post("/auth/token", "", body).await
+    };
+    for own in Profile::ALL {
+        for wanted in Profile::ALL {
+            let answer = ask(own, Some(wanted.as_str())).await;
+            if own == Profile::Main || own == wanted {
+                let given = answer.ok().json();
+                assert_eq!(given["profile"], wanted.as_str());
+                let proven = key().verify(given["token"].as_str().unwrap()).unwrap();
+                assert_eq!(proven.identity.profile, wanted);
+            } else {
+                let why = answer.problem(403, "forbidden")["detail"].as_str().unwrap().to_owned();
+                assert!(why.contains(own.as_str()), "{why}");
+            }
+        }
+        assert_eq!(ask(own, None).await.ok().json()["profile"], own.as_str());
+    }
+    ask(Profile::Main, Some("king")).await.violation("profile");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn what_a_token_writes_is_called_under_its_profile() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, runner) = world.agent(tenant, &[Role::Runner]).await;
+    let (_, subagent) = world.agent_of(tenant, &[Role::Emitter], Profile::Subagent).await;
+    world.create(&subagent, crate::harness::request_for("echo")).await;
+    let claim = json!({"runner_id": Uuid::new_v4(), "limit": 5, "lease_ms": 60000});
+    let claims = world.post("/calls/claim", &runner, claim).await.ok().json();
+    assert_eq!(claims[0]["profiles"], json!(["subagent"]));
+    world.close().await;
+}
+
+#[tokio::test]
+async fn open_mode_gives_any_profile_but_not_another_than_a_known_agents_own() {
+    let world = World::start_with(AuthMode::Open).await;
+    let token = world.post("/auth/token", "", json!({"profile": "scheduled"})).await.ok().json();
+    assert_eq!(token["profile"], "scheduled");
+    let tenant: Uuid = token["owner_id"].as_str().unwrap().parse().unwrap();
+    let agent = NewAgent { name: "sub".into(), roles: vec![Role::Emitter], profile: Profile::Subagent };
+    let agent = world.store.create_agent(tenant, agent).await.unwrap().agent.id;
+    let ask = |more: Value| {
+        let mut body = json!({"owner_id": tenant, "agent_id": agent});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        world.post("/auth/token", "", body)
+    };
+    assert_eq!(ask(json!({})).await.ok().json()["profile"], "subagent");
+    ask(json!({"profile": "main"})).await.problem(403, "forbidden");
     world.close().await;
 }

@@ -24,6 +24,7 @@ fn doors() -> Vec<(&'static str, String)> {
         ("POST", "/secrets".into()),
         ("PUT", format!("/secrets/{id}")),
         ("POST", format!("/secrets/{id}/decrypt")),
+        ("POST", format!("/secrets/{id}/grants")),
         ("POST", "/agents".into()),
     ]
 }
@@ -76,6 +77,32 @@ async fn fields_are_named_where_they_are_wrong() {
         .violation("limit");
     world.post("/calls/heartbeat", &token, json!({"leases": [], "lease_ms": 1})).await.violation("lease_ms");
     world.post("/secrets", &token, json!({"name": "no spaces", "value": ""})).await.violation("value");
+    let secret = |more: Value| {
+        let mut body = json!({"name": "KEY", "value": "a long value"});
+        body.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        world.post("/secrets", &token, body)
+    };
+    secret(json!({"value": "seven b"})).await.violation("value");
+    assert!(
+        secret(json!({"hosts": ["a.example.com", "https://b.example.com"]}))
+            .await
+            .violation("hosts[1]")
+            .contains("scheme")
+    );
+    secret(json!({"hosts": "a.example.com"})).await.violation("hosts");
+    secret(json!({"readable": "yes"})).await.violation("readable");
+    let id = uuid::Uuid::new_v4();
+    let put = |body: Value| answer(world.request("PUT", &format!("/secrets/{id}"), &token).json(&body));
+    assert!(put(json!({})).await.violation("").contains("at least one of"));
+    put(json!({"value": null})).await.violation("");
+    put(json!({"value": "", "readable": true})).await.violation("value");
+    put(json!({"hosts": [""]})).await.violation("hosts[0]");
+    put(json!({"name": "OTHER"})).await.violation("name");
+    let grant = async |body: Value| world.post(&format!("/secrets/{id}/grants"), &token, body).await;
+    grant(json!({})).await.violation("tool_id");
+    grant(json!({"tool_id": id, "tool": "both"})).await.violation("tool_id");
+    grant(json!({"tool_id": "weather"})).await.violation("tool_id");
+    grant(json!({"tool": "nobody's"})).await.violation("tool");
     world.post("/agents", &token, json!({"name": "", "roles": []})).await.violation("roles");
     world.post("/agents", &token, json!({"name": "a", "roles": ["king"]})).await.violation("roles[0]");
     world.close().await;
@@ -110,6 +137,12 @@ async fn queries_and_paths_are_read_with_care() {
         ("/events/stream?since=1", "since"),
     ] {
         world.get(path, &token).await.violation(field);
+    }
+    for (path, field) in [
+        (format!("/secrets/x/grants/{}", uuid::Uuid::nil()), "id"),
+        (format!("/secrets/{}/grants/x", uuid::Uuid::nil()), "tool_id"),
+    ] {
+        answer(world.request("DELETE", &path, &token)).await.violation(field);
     }
     world.get("/nowhere", &token).await.problem(404, "unknown_path");
     world.get("/breadcrumbs/", &token).await.problem(404, "unknown_path");

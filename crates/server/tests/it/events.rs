@@ -84,7 +84,12 @@ async fn a_stream_ends_with_its_token() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (agent, _) = world.agent(tenant, &[Role::Subscriber]).await;
-    let identity = Identity { owner_id: tenant, agent_id: agent.id, roles: vec![Role::Subscriber] };
+    let identity = Identity {
+        owner_id: tenant,
+        agent_id: agent.id,
+        roles: vec![Role::Subscriber],
+        profile: breadcrumb::Profile::Main,
+    };
     let token = key().issue(&identity, Duration::from_secs(2)).unwrap();
     let mut wire = Wire::open(world.request("GET", "/events/stream", &token)).await;
     assert!(wire.next().await.is_some());
@@ -112,7 +117,12 @@ async fn a_subscriber_that_does_not_read_gets_everything_later() {
     let mut wire = Wire::open(world.request("GET", "/events/stream", &token)).await;
     wire.next().await.unwrap();
     // 32 MB: far more than the sockets hold.
-    let store = world.store.acting_as(Identity { owner_id: tenant, agent_id: agent.id, roles: Role::ALL.to_vec() });
+    let store = world.store.acting_as(Identity {
+        owner_id: tenant,
+        agent_id: agent.id,
+        roles: Role::ALL.to_vec(),
+        profile: breadcrumb::Profile::Main,
+    });
     let text = "x".repeat(1024 * 1024);
     futures::stream::iter(0..32)
         .for_each_concurrent(4, |number| {

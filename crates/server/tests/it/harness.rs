@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use breadcrumb::{AgentInfo, Identity, NewAgent, Role, Tenancy};
+use breadcrumb::{AgentInfo, Identity, NewAgent, Profile, Role, Tenancy};
 use reqwest::{Method, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 use server::{AuthMode, Server, ServerOptions, TokenKey};
@@ -94,9 +94,14 @@ impl World {
 
     /// A new agent with these roles, and a token of it.
     pub async fn agent(&self, tenant: Uuid, roles: &[Role]) -> (AgentInfo, String) {
-        let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: roles.to_vec() };
+        self.agent_of(tenant, roles, Profile::Main).await
+    }
+
+    /// The same, of another profile.
+    pub async fn agent_of(&self, tenant: Uuid, roles: &[Role], profile: Profile) -> (AgentInfo, String) {
+        let agent = NewAgent { name: Uuid::new_v4().to_string(), roles: roles.to_vec(), profile };
         let agent = self.store.create_agent(tenant, agent).await.unwrap().agent;
-        let identity = Identity { owner_id: tenant, agent_id: agent.id, roles: roles.to_vec() };
+        let identity = Identity { owner_id: tenant, agent_id: agent.id, roles: roles.to_vec(), profile };
         let token = key().issue(&identity, Duration::from_mins(10)).unwrap();
         (agent, token)
     }

@@ -26,6 +26,9 @@ const EXPECTED: &[(&str, &str, Option<&[Role]>)] = &[
     ("DELETE", "/breadcrumbs/{id}", WRITERS),
     ("GET", "/events/stream", FOLLOWERS),
     ("GET", "/events/latest", FOLLOWERS),
+    ("GET", "/tools", READERS),
+    ("GET", "/tools/{name}", READERS),
+    ("POST", "/tools/{name}/invoke", WRITERS),
     ("GET", "/calls/{request_id}", READERS),
     ("POST", "/calls/{request_id}/cancel", WRITERS),
     ("POST", "/calls/claim", RUNNERS),
@@ -38,6 +41,8 @@ const EXPECTED: &[(&str, &str, Option<&[Role]>)] = &[
     ("PUT", "/secrets/{id}", CURATORS),
     ("DELETE", "/secrets/{id}", CURATORS),
     ("POST", "/secrets/{id}/decrypt", RUNNERS),
+    ("POST", "/secrets/{id}/grants", CURATORS),
+    ("DELETE", "/secrets/{id}/grants/{tool_id}", CURATORS),
     ("POST", "/agents", CURATORS),
     ("GET", "/agents", CURATORS),
     ("GET", "/agents/{id}", CURATORS),
@@ -52,7 +57,7 @@ const EXPECTED: &[(&str, &str, Option<&[Role]>)] = &[
 
 fn path(template: &str) -> String {
     let id = uuid::Uuid::new_v4().to_string();
-    template.replace("{id}", &id).replace("{request_id}", &id)
+    template.replace("{id}", &id).replace("{request_id}", &id).replace("{tool_id}", &id).replace("{name}", "echo")
 }
 
 #[tokio::test]
@@ -67,7 +72,7 @@ async fn each_role_may_what_it_may_and_nothing_else() {
             let status = response.status().as_u16();
             if allowed.is_none_or(|allowed| allowed.contains(&role)) {
                 assert!(
-                    !matches!(status, 401 | 403 | 404..=405) || template.contains("id}"),
+                    !matches!(status, 401 | 403 | 404..=405) || template.contains('{'),
                     "{method} {template} {role:?}: {status}"
                 );
                 assert!(!matches!(status, 401 | 403 | 500), "{method} {template} {role:?}: {status}");

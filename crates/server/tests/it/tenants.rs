@@ -13,9 +13,14 @@ async fn another_tenants_ids_are_not_found_on_any_route() {
     let (their_agent, theirs) = world.agent(theirs_tenant, &Role::ALL).await;
     let record = world.create(&theirs, note("theirs")).await;
     let request = world.create(&theirs, request_for("echo")).await;
-    let secret = world.post("/secrets", &theirs, json!({"name": "KEY", "value": "v"})).await.ok().json()["id"].clone();
+    let secret =
+        world.post("/secrets", &theirs, json!({"name": "KEY", "value": "a long value"})).await.ok().json()["id"]
+            .clone();
     let secret = secret.as_str().unwrap();
     let agent = their_agent.id;
+    let tool = json!({"title": "a tool", "schema_name": "tool.code.v1", "context": {"name": "theirs"}});
+    let tool = world.create(&theirs, tool).await;
+    world.post(&format!("/secrets/{secret}/grants"), &theirs, json!({"tool_id": tool})).await.ok();
 
     let tries = [
         ("GET", format!("/breadcrumbs/{record}"), None),
@@ -25,9 +30,12 @@ async fn another_tenants_ids_are_not_found_on_any_route() {
         ("DELETE", format!("/breadcrumbs/{record}"), None),
         ("GET", format!("/calls/{request}"), None),
         ("POST", format!("/calls/{request}/cancel"), None),
-        ("PUT", format!("/secrets/{secret}"), Some(json!({"value": "mine"}))),
+        ("PUT", format!("/secrets/{secret}"), Some(json!({"value": "mine from now on"}))),
         ("DELETE", format!("/secrets/{secret}"), None),
         ("POST", format!("/secrets/{secret}/decrypt"), Some(json!({"reason": "curious"}))),
+        ("POST", format!("/secrets/{secret}/decrypt"), Some(json!({"reason": "curious", "tool_id": tool}))),
+        ("POST", format!("/secrets/{secret}/grants"), Some(json!({"tool_id": tool}))),
+        ("DELETE", format!("/secrets/{secret}/grants/{tool}"), None),
         ("GET", format!("/agents/{agent}"), None),
         ("DELETE", format!("/agents/{agent}"), None),
     ];

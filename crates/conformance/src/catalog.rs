@@ -1,0 +1,64 @@
+//! The catalog, as a runner writes it and everybody reads it.
+
+use breadcrumb::{Annotations, Catalog, NewBreadcrumb, Registration, ToolSource, Waiting, schema_names};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::harness::{Agent, Harness, alone, note};
+
+fn tool(name: &str, hint: &str) -> Registration {
+    Registration {
+        name: name.into(),
+        description: format!("What {name} does."),
+        parameters: json!({"type": "object", "description": hint}),
+        source: ToolSource::Mcp("files".into()),
+        annotations: Annotations { read_only: true, ..Annotations::default() },
+        tool_id: Uuid::new_v4(),
+        tool_version: 2,
+    }
+}
+
+fn waiting(name: &str) -> Waiting {
+    let waits_for = vec!["Its key is not there.".into()];
+    Waiting { name: name.into(), source: ToolSource::Rest, tool_id: Uuid::new_v4(), waits_for }
+}
+
+async fn write(agent: &Agent, catalog: &Catalog) {
+    for record in catalog.records() {
+        agent.create(record, None).await.unwrap();
+    }
+}
+
+pub async fn a_catalog_comes_back_as_it_was_written(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    assert_eq!(Catalog::read(&*agent.store).await.unwrap(), None);
+    write(&agent, &Catalog::default()).await;
+    assert_eq!(Catalog::read(&*agent.store).await.unwrap(), Some(Catalog::default()));
+
+    let agent = alone(harness).await;
+    let tools = (0..60).map(|n| tool(&format!("tool_{n}"), &"x".repeat(10_000))).collect();
+    let catalog = Catalog::new(tools, vec![waiting("needs_key"), waiting("needs_python")]);
+    assert!(catalog.records().len() > 1, "more than one part");
+    write(&agent, &catalog).await;
+    // Not every record with the tag or the schema is one, and none of another tenant is.
+    agent.create(NewBreadcrumb { tags: vec![Catalog::TAG.into()], ..note("no catalog") }, None).await.unwrap();
+    let foreign = NewBreadcrumb {
+        tags: vec![Catalog::TAG.into()],
+        schema_name: Some(schema_names::TOOL_CATALOG.into()),
+        context: crate::harness::object(json!({"tools": [{"name": "half"}, 7], "waiting": "none"})),
+        ..note("of another make")
+    };
+    agent.create(foreign, None).await.unwrap();
+    write(&alone(harness).await, &Catalog::new(vec![tool("strange", "")], Vec::new())).await;
+    assert_eq!(Catalog::read(&*agent.store).await.unwrap(), Some(catalog));
+}
+
+pub async fn the_newest_word_on_a_tool_counts(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    let before = Catalog::new(vec![tool("a", "old"), tool("b", "old")], vec![]);
+    write(&agent, &before).await;
+    // As when the catalog is divided anew, and the old part is not gone yet.
+    let after = Catalog::new(vec![tool("a", "new")], vec![waiting("b")]);
+    write(&agent, &after).await;
+    assert_eq!(Catalog::read(&*agent.store).await.unwrap(), Some(after));
+}

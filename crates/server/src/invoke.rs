@@ -1,0 +1,209 @@
+//! A call in one round trip: the request is written as everybody writes it, and its answer is waited for.
+
+use axum::{
+    Json,
+    extract::State,
+    http::{HeaderMap, HeaderValue, StatusCode, header},
+    response::{IntoResponse, Response},
+};
+use breadcrumb::{Breadcrumb, Catalog, Created, NewBreadcrumb, StoreError, ToolRequest, ToolResponse, Violations};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    ServerState,
+    access::Caller,
+    answer_watch::Listening,
+    breadcrumbs::REPLAYED,
+    json_body::JsonBody,
+    one_header::idempotency_key,
+    path_tool::PathTool,
+    prefer::{PREFERENCE_APPLIED, Preferences},
+    problem::Problem,
+    query::Query,
+    traceparent,
+};
+
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Invocation {
+    /// What the tool is called with; `{}` when absent.
+    #[serde(default = "nothing")]
+    #[schema(value_type = Object)]
+    input: Value,
+    /// Where the request and its answer belong: the tag `workspace:…`, or the name after the colon.
+    workspace: Option<String>,
+    /// The conversation: a large result goes to its working memory, in parts.
+    session: Option<String>,
+    /// The model that will read the answer: it decides how long a result may be.
+    model: Option<String>,
+    /// How many characters of a result the caller takes at once.
+    max_result_chars: Option<u64>,
+    /// Milliseconds from now within which the request is answered, else `Timeout`.
+    deadline_ms: Option<u64>,
+    /// The caller's own id for the request; the answer is tagged `request:<requestId>`.
+    #[serde(rename = "requestId")]
+    request_id: Option<String>,
+}
+
+fn nothing() -> Value {
+    Value::Object(Map::new())
+}
+
+/// The request stands, and its answer will come.
+#[derive(Serialize, ToSchema)]
+pub struct Accepted {
+    /// The request's record.
+    request: Uuid,
+    /// The answer will be tagged `request:<request_id>`.
+    request_id: String,
+    /// `POST` to this path cancels the call.
+    #[schema(example = "/calls/01a201fa-109b-73c0-a375-6505dc506815/cancel")]
+    cancel: String,
+}
+
+/// Call a tool and wait for its answer
+///
+/// Writes a `tool.request.v1` and waits for the `tool.response.v1`: the answer is its context, with status 200 also when
+/// the tool failed (`status` says so). `Prefer: wait=<seconds>` says how long to wait (30 when absent, at most 60);
+/// `Prefer: respond-async` is answered at once. When the time is up, or the server is about to end, the answer is 202:
+/// the request stands, `Location` says where it is, a `POST` to the path in `cancel` cancels it, and the same call with
+/// the same `Idempotency-Key` waits on.
+#[utoipa::path(
+    post, path = "/tools/{name}/invoke", tag = "tools", operation_id = "invoke_tool",
+    params(
+        ("name" = String, Path, description = "The tool's name, or the one that it has in a format of GET /tools"),
+        ("Prefer" = Option<String>, Header, description = "wait=<seconds>, respond-async (RFC 7240)"),
+        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters, of your choice"),
+        ("traceparent" = Option<String>, Header, description = "The caller's place in a trace"),
+    ),
+    request_body = Invocation,
+    responses(
+        (status = 200, description = "Answered", body = ToolResponse, headers(
+            ("Preference-Applied" = String, description = "What of Prefer was followed"),
+            ("Idempotency-Replayed" = String, description = "`true` when the request was written before"),
+        )),
+        (status = 202, description = "Not answered yet", body = Accepted, headers(
+            ("Location" = String, description = "Where the request stands"),
+            ("Preference-Applied" = String, description = "What of Prefer was followed"),
+            ("Idempotency-Replayed" = String, description = "`true` when the request was written before"),
+        )),
+    )
+)]
+pub async fn invoke(
+    State(state): State<ServerState>,
+    caller: Caller,
+    PathTool(name): PathTool,
+    headers: HeaderMap,
+    query: Query,
+    JsonBody(invocation): JsonBody<Invocation>,
+) -> Result<Response, Problem> {
+    query.finish(&[])?;
+    let key = idempotency_key(&headers)?;
+    let preferences = Preferences::read(&headers);
+    let own_id = invocation.request_id.clone();
+    let mut record = invocation.record(&own_name(&caller, name).await?);
+    traceparent::carry(&headers, &mut record);
+    record.check().map_err(as_fields)?;
+
+    let wait = preferences.wait();
+    // Before the request is there, so that no answer comes unheard.
+    let listening = if wait.is_zero() { None } else { Some(state.listen(&caller).await?) };
+    let created = caller.store.create(record, key).await?;
+    let request_id = own_id.unwrap_or_else(|| created.id.to_string());
+    let answer = match listening {
+        None => None,
+        Some(listening) => tokio::select! {
+            () = state.shutdown.cancelled() => None,
+            answer = timeout(wait, state.answer(&caller, listening, created.id, &request_id)) => answer.ok().flatten(),
+        },
+    };
+    let mut response = match answer {
+        Some(response) => Json(response.context).into_response(),
+        None => accepted(created, request_id)?,
+    };
+    if let Some(applied) = preferences.applied() {
+        response.headers_mut().insert(PREFERENCE_APPLIED, applied);
+    }
+    if created.replayed {
+        response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    Ok(response)
+}
+
+fn accepted(created: Created, request_id: String) -> Result<Response, Problem> {
+    let location = HeaderValue::try_from(format!("/calls/{}", created.id)).map_err(|_| Problem::internal())?;
+    let cancel = format!("/calls/{}/cancel", created.id);
+    let body = Json(Accepted { request: created.id, request_id, cancel });
+    Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], body).into_response())
+}
+
+impl ServerState {
+    async fn listen(&self, caller: &Caller) -> Result<Listening, StoreError> {
+        self.answers.listen(caller.identity.owner_id, &caller.store).await
+    }
+
+    /// `None` when the store does not tell: the request stands all the same.
+    async fn answer(
+        &self,
+        caller: &Caller,
+        listening: Listening,
+        request: Uuid,
+        request_id: &str,
+    ) -> Option<Breadcrumb> {
+        let answer = self.answers.answer(listening, caller.identity.owner_id, &caller.store, request, request_id).await;
+        answer.inspect_err(|error| tracing::warn!(%request, %error, "a caller's answer cannot be waited for")).ok()
+    }
+}
+
+impl Invocation {
+    fn record(self, tool: &str) -> NewBreadcrumb {
+        let workspace = self.workspace.map(|name| match name.strip_prefix("workspace:") {
+            Some(_) => name,
+            None => format!("workspace:{name}"),
+        });
+        let mut record = ToolRequest::record(tool, self.input, self.request_id.as_deref(), workspace.as_deref());
+        let fields: [(&str, Option<Value>); 4] = [
+            ("session", self.session.map(Value::from)),
+            ("model", self.model.map(Value::from)),
+            ("max_result_chars", self.max_result_chars.map(Value::from)),
+            ("deadline_ms", self.deadline_ms.map(Value::from)),
+        ];
+        for (field, value) in fields {
+            if let Some(value) = value {
+                record.context.insert(field.into(), value);
+            }
+        }
+        record
+    }
+}
+
+/// The tool's own name. One that a format made of it ends with 8 digits; only then the catalog is asked.
+async fn own_name(caller: &Caller, name: String) -> Result<String, Problem> {
+    let is_made = name
+        .rsplit_once('_')
+        .is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')));
+    if !is_made {
+        return Ok(name);
+    }
+    let catalog = Catalog::read(&*caller.store).await?.unwrap_or_default();
+    Ok(catalog.find_by_any_name(&name).map_or(name, |tool| tool.name.clone()))
+}
+
+/// What is wrong with the record, by the names that the body has.
+fn as_fields(mut found: Violations) -> Violations {
+    for violation in &mut found.0 {
+        let field = violation.field.as_str();
+        violation.field = if field == "context.tool" {
+            "name".into()
+        } else if field.starts_with("tags[") {
+            "workspace".into()
+        } else {
+            field.strip_prefix("context.").unwrap_or(field).to_owned()
+        };
+    }
+    found
+}
