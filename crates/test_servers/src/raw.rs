@@ -1,0 +1,102 @@
+//! HTTP/1 down to the byte: what a server says is what a test wrote.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::network::LOOPBACK;
+
+/// Calls `talk` for each connection; gives the port and the number of connections so far.
+pub async fn serve<F, T>(talk: F) -> (u16, Arc<AtomicUsize>)
+where
+    F: Fn(TcpStream) -> T + Send + Sync + 'static,
+    T: Future<Output = io::Result<()>> + Send + 'static,
+{
+    let listener = TcpListener::bind(SocketAddr::new(LOOPBACK, 0)).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let count = Arc::new(AtomicUsize::new(0));
+    let counted = count.clone();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            counted.fetch_add(1, Ordering::SeqCst);
+            // An error is the gate that hung up.
+            tokio::spawn(talk(stream));
+        }
+    });
+    (port, count)
+}
+
+/// Answers every request with these bytes and leaves the connection open.
+pub async fn says(answer: impl Into<Vec<u8>>) -> u16 {
+    let answer = Arc::new(answer.into());
+    let talk = move |mut stream: TcpStream| {
+        let answer = answer.clone();
+        async move {
+            while !head(&mut stream).await?.is_empty() {
+                stream.write_all(&answer).await?;
+            }
+            Ok(())
+        }
+    };
+    serve(talk).await.0
+}
+
+/// Answers the first request with these bytes and hangs up.
+pub async fn says_and_leaves(answer: impl Into<Vec<u8>>) -> u16 {
+    let answer = Arc::new(answer.into());
+    let talk = move |mut stream: TcpStream| {
+        let answer = answer.clone();
+        async move {
+            head(&mut stream).await?;
+            stream.write_all(&answer).await?;
+            stream.shutdown().await
+        }
+    };
+    serve(talk).await.0
+}
+
+/// Answers with a beginning and then with the same bytes for ever, as fast as they are taken.
+pub async fn floods(start: impl Into<Vec<u8>>, then: impl Into<Vec<u8>>) -> u16 {
+    endless(start, then, Duration::ZERO).await
+}
+
+/// Answers with a beginning and then with the same bytes for ever, with a pause after each.
+pub async fn drips(start: impl Into<Vec<u8>>, then: impl Into<Vec<u8>>) -> u16 {
+    endless(start, then, Duration::from_millis(10)).await
+}
+
+async fn endless(start: impl Into<Vec<u8>>, then: impl Into<Vec<u8>>, pause: Duration) -> u16 {
+    let (start, then) = (Arc::new(start.into()), Arc::new(then.into()));
+    let talk = move |mut stream: TcpStream| {
+        let (start, then) = (start.clone(), then.clone());
+        async move {
+            head(&mut stream).await?;
+            stream.write_all(&start).await?;
+            loop {
+                stream.write_all(&then).await?;
+                if !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+            }
+        }
+    };
+    serve(talk).await.0
+}
+
+/// A request's head; empty when the client left.
+pub async fn head(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> io::Result<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read_u8().await {
+            Ok(byte) => head.push(byte),
+            Err(_) if head.is_empty() => return Ok(String::new()),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(String::from_utf8_lossy(&head).into_owned())
+}
