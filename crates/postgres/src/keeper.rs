@@ -154,6 +154,7 @@ impl Watched {
             match self.launch(&mut ordered).await {
                 Ok(Launched::Ready(mut child)) => {
                     let pid = child.id().unwrap_or_default();
+                    tracing::info!(pid, starts, "Postgres takes connections");
                     state.send_replace(State::Running { pid, starts });
                     if let Some(report) = report.take() {
                         let _ = report.send(Ok(()));
