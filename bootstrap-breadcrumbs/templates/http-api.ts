@@ -1,7 +1,9 @@
 // {{description}}
 //
-// A key for the API goes into required_secrets and is read here as context.secrets.NAME, for example as the header
-// `authorization: Bearer ${context.secrets.NAME}`. Hosts that fetch may reach stand in permissions.net.
+// A key for the API is named in required_secrets and used here as context.secrets.NAME, for example in the header
+// `authorization: Bearer ${context.secrets.NAME}`: a handle, in whose place the value is put on the way to the hosts
+// that the secret is bound to. It is there once it is granted: `rcrt secret grant NAME TOOL`. Hosts that fetch may
+// reach stand in permissions.net.
 
 const HOST = "{{host}}";
 const TIMEOUT_MS = 15_000;
