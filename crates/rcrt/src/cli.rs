@@ -10,6 +10,9 @@ use crate::exit;
 /// before anything else is looked at.
 pub const SANDBOX_WORKER: &str = "sandbox-worker";
 
+/// The subcommand by which the runner starts this binary again to run a program in a jail. Not for people either.
+pub const JAILED_COMMAND: &str = "jailed-command";
+
 /// Tools for agents: written as records, run in a sandbox, answered as records
 #[derive(Debug, Parser)]
 #[command(name = "rcrt", version, after_help = exit::HELP, after_long_help = exit::HELP, propagate_version = true)]
@@ -42,6 +45,11 @@ impl Command {
     /// Whether it works through a server that runs elsewhere.
     pub fn asks_a_server(&self) -> bool {
         !matches!(self, Self::Up(_) | Self::Server(_) | Self::Completions(_))
+    }
+
+    /// Whether tools run in this process.
+    pub fn runs_tools(&self) -> bool {
+        matches!(self, Self::Up(_) | Self::Runner(_))
     }
 
     /// The long-running ones tell what they do; the others speak only when something is wrong.

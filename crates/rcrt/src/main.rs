@@ -1,7 +1,10 @@
 //! The one binary, and the only place where the parts are put together. `main` dispatches; each subcommand has a file
 //! under `commands`, and `assembly` builds the running system.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
 mod assembly;
+mod call_bar;
 mod cli;
 mod commands;
 mod config;
@@ -12,9 +15,11 @@ mod input;
 mod keys;
 mod logging;
 mod output;
+mod private_hosts;
 mod progress;
 mod seed;
 mod signals;
+mod telemetry;
 mod templates;
 mod tool_file;
 mod wait;
@@ -24,9 +29,12 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // First of all: a worker locks itself down while it is one thread that has touched nothing.
-    let mut arguments = std::env::args_os().skip(1);
-    if arguments.next().is_some_and(|first| first == cli::SANDBOX_WORKER) {
+    // First of all: both lock themselves down while they are one thread that has touched nothing.
+    let first = std::env::args_os().nth(1);
+    if first.as_ref().is_some_and(|first| first == cli::JAILED_COMMAND) {
+        return jail::command::jailed_command();
+    }
+    if first.is_some_and(|first| first == cli::SANDBOX_WORKER) {
         // In a session of its own: Ctrl-C at the terminal is for the parent, which lets running calls end.
         let _ = nix::unistd::setsid();
         return isolate::worker_main(sandbox::protocol::SOCKET_FD);
@@ -43,7 +51,14 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return exit::report(&anyhow::Error::new(error).context("the runtime cannot start"), format),
     };
-    match runtime.block_on(commands::run(cli)) {
+    let telemetry = if cli.command.runs_tools() {
+        telemetry::Telemetry::start(runtime.handle())
+    } else {
+        telemetry::Telemetry::default()
+    };
+    let ended = runtime.block_on(commands::run(cli));
+    telemetry.close();
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => exit::report(&error, format),
     }

@@ -46,7 +46,7 @@ pub fn instantiate(kind: Kind, name: &str, mut values: BTreeMap<String, String>)
 }
 
 fn find(kind: Kind) -> Result<Template, Violations> {
-    let templates = SeedSet::embedded(Author::System).seeds.into_iter().map(|seed| seed.record);
+    let templates = SeedSet::embedded(Author::System, &[]).seeds.into_iter().map(|seed| seed.record);
     templates
         .filter(|record| record.schema_name.as_deref() == Some(TOOL_TEMPLATE))
         .filter_map(|record| Template::from_context(&record.context).ok())

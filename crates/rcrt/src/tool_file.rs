@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::Path;
 
 use breadcrumb::{NewBreadcrumb, schema_names};
+use executors::egress::PrivateHost;
 use serde::Serialize;
 use serde_json::Value;
 use validate::Author;
@@ -79,8 +80,8 @@ pub fn is_record(name: &str) -> bool {
 }
 
 impl ToolFile {
-    /// Reads and judges `path`, a JSON file among `files`.
-    pub fn read(path: &str, files: &BTreeMap<String, String>, judge: Judge) -> Self {
+    /// Reads and judges `path`, a JSON file among `files`, as a runner does to which these hosts are allowed.
+    pub fn read(path: &str, files: &BTreeMap<String, String>, judge: Judge, allowed: &[PrivateHost]) -> Self {
         let mut file = Self { name: path.to_owned(), ..Self::default() };
         let text = files.get(path).map(String::as_str).unwrap_or_default();
         if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
@@ -91,7 +92,7 @@ impl ToolFile {
         match validate::seed::read(path, text, source) {
             Ok(seed) => {
                 name_of(&seed.record).clone_into(&mut file.name);
-                file.judge(path, source_path.as_deref().unwrap_or(path), &seed, judge);
+                file.judge(path, source_path.as_deref().unwrap_or(path), &seed, judge, allowed);
                 file.record = Some(seed.record);
             }
             Err(error) => {
@@ -101,7 +102,7 @@ impl ToolFile {
         file
     }
 
-    fn judge(&mut self, path: &str, source: &str, seed: &Seed, judge: Judge) {
+    fn judge(&mut self, path: &str, source: &str, seed: &Seed, judge: Judge, allowed: &[PrivateHost]) {
         if seed.record.schema_name.as_deref() == Some(TOOL_TEMPLATE)
             && let Err(violations) = Template::from_context(&seed.record.context)
         {
@@ -110,7 +111,7 @@ impl ToolFile {
         let (Judge::Any(author) | Judge::Tool(author)) = judge;
         match (&seed.tool, judge) {
             (Some(definition), _) => {
-                let report = validate::tool_as(definition, author);
+                let report = runner::judge(definition, author, allowed);
                 self.errors.extend(report.errors.into_iter().map(|finding| placed(path, source, finding)));
                 self.warnings.extend(report.warnings.into_iter().map(|finding| placed(path, source, finding)));
             }

@@ -6,6 +6,7 @@ use breadcrumb::{
     Breadcrumb, Breadcrumbs, EventKind, EventNumber, NewBreadcrumb, StoreError, ToolResponse, schema_names,
 };
 use futures::StreamExt;
+use serde_json::Value;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
@@ -23,25 +24,35 @@ pub struct Asked {
 
 /// Writes the request. Its answer's event cannot be missed: the place in the event stream is taken before.
 pub async fn ask(store: &dyn Breadcrumbs, record: NewBreadcrumb, key: &str) -> Result<Asked, StoreError> {
-    let request_id = record.context.get("requestId").and_then(serde_json::Value::as_str).map(str::to_owned);
+    let request_id = record.context.get("requestId").and_then(Value::as_str).map(str::to_owned);
     let after = store.latest_event().await?;
     let request = store.create(record, Some(key)).await?.id;
     let tag = ToolResponse::tag(&request_id.unwrap_or_else(|| request.to_string()));
     Ok(Asked { request, tag, after })
 }
 
+/// Who hears of what happens while the answer is waited for.
+pub trait Watching: Sync {
+    /// The store cannot be reached; it is tried again.
+    fn lost(&self, _why: &StoreError) {}
+
+    /// How far the call is: from 0 to 1 where the tool can say, and a line for a person.
+    fn progress(&self, _fraction: Option<f64>, _message: &str) {}
+}
+
+/// Nobody.
+pub struct Unwatched;
+
+impl Watching for Unwatched {}
+
 /// Waits for the answer without end; the caller sets a limit by dropping the future. While the store cannot be
-/// reached it tries again, and tells `lost` each time why.
-pub async fn answer(
-    store: &dyn Breadcrumbs,
-    asked: &Asked,
-    lost: &(dyn Fn(&StoreError) + Sync),
-) -> Result<Breadcrumb, StoreError> {
+/// reached it tries again.
+pub async fn answer(store: &dyn Breadcrumbs, asked: &Asked, watching: &dyn Watching) -> Result<Breadcrumb, StoreError> {
     let mut after = asked.after;
     let mut pause = FIRST_PAUSE;
     loop {
         let seen = after;
-        let error = match follow(store, asked, &mut after).await {
+        let error = match follow(store, asked, &mut after, watching).await {
             Ok(response) => match store.get(response).await {
                 Ok(record) => return Ok(record),
                 Err(error) => error,
@@ -52,14 +63,19 @@ pub async fn answer(
             return Err(error);
         }
         tracing::debug!(%error, "the event stream broke; it is taken up again");
-        lost(&error);
+        watching.lost(&error);
         pause = if after == seen { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
         sleep(pause).await;
     }
 }
 
 /// Reads events until the answer's comes. Gives the response's id.
-async fn follow(store: &dyn Breadcrumbs, asked: &Asked, after: &mut EventNumber) -> Result<Uuid, StoreError> {
+async fn follow(
+    store: &dyn Breadcrumbs,
+    asked: &Asked,
+    after: &mut EventNumber,
+    watching: &dyn Watching,
+) -> Result<Uuid, StoreError> {
     let mut events = store.events(Some(*after)).await?;
     let mut look = interval(LOOK_EVERY);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -69,9 +85,18 @@ async fn follow(store: &dyn Breadcrumbs, asked: &Asked, after: &mut EventNumber)
             event = events.next() => {
                 let event = event.unwrap_or_else(|| Err(StoreError::Unavailable("the event stream ended".into())))?;
                 *after = event.number;
-                let is_response = event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE);
-                if is_response && event.kind == EventKind::Created && event.tags.contains(&asked.tag) {
-                    return Ok(event.breadcrumb_id);
+                if event.kind == EventKind::Deleted || !event.tags.contains(&asked.tag) {
+                    continue;
+                }
+                match event.schema_name.as_deref() {
+                    Some(schema_names::TOOL_RESPONSE) if event.kind == EventKind::Created => {
+                        return Ok(event.breadcrumb_id);
+                    }
+                    Some(schema_names::TOOL_PROGRESS) => {
+                        let message = event.context.get("message").and_then(Value::as_str).unwrap_or_default();
+                        watching.progress(event.context.get("fraction").and_then(Value::as_f64), message);
+                    }
+                    _ => {}
                 }
             }
             _ = look.tick() => {

@@ -31,12 +31,14 @@ impl Agents {
 }
 
 async fn ensure(tenancy: &dyn Tenancy, owner_id: Uuid, name: &str, roles: &[Role]) -> Result<Identity, StoreError> {
-    let identity = |agent: AgentInfo| Identity { owner_id, agent_id: agent.id, roles: agent.roles };
+    let identity =
+        |agent: AgentInfo| Identity { owner_id, agent_id: agent.id, roles: agent.roles, profile: agent.profile };
     let named = |agents: Vec<AgentInfo>| agents.into_iter().find(|agent| agent.name == name);
     if let Some(agent) = named(tenancy.agents(owner_id).await?) {
         return Ok(identity(agent));
     }
-    match tenancy.create_agent(owner_id, NewAgent { name: name.to_owned(), roles: roles.to_vec() }).await {
+    let agent = NewAgent { name: name.to_owned(), roles: roles.to_vec(), profile: breadcrumb::Profile::Main };
+    match tenancy.create_agent(owner_id, agent).await {
         Ok(created) => Ok(identity(created.agent)),
         // Another process on the same database was faster.
         Err(StoreError::Invalid(violations)) => {

@@ -1,21 +1,25 @@
 //! The runner with everything it runs tools with, as a task of this process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
 use breadcrumb::Breadcrumbs;
 use clap::Args;
-use executors::egress::{Egress, EgressOptions, HostEntry};
-use executors::{Executor, Executors, RestExecutor, SandboxExecutor, rest};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use executors::egress::{Egress, EgressOptions};
+use executors::{Executor, Executors, RestExecutor, SandboxExecutor, builtin, rest};
 use runner::{Runner, RunnerOptions};
-use sandbox::{Sandbox, SandboxOptions, WorkerCommand};
+use sandbox::{Level, Sandbox, SandboxOptions, WorkerCommand};
+use schedule::Scheduler;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
+use super::{Native, NativeOptions, protection};
 use crate::cli::SANDBOX_WORKER;
+use crate::private_hosts::PrivateHosts;
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Runner options")]
@@ -32,11 +36,21 @@ pub struct ExecutionOptions {
     #[arg(long, env = "RCRT_LEASE_MS", value_name = "MS", value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
     pub lease_ms: Option<u64>,
 
-    /// A host (or host:port) with a non-public address that tools may reach all the same; again for more, or with
-    /// commas in the environment
-    #[arg(long = "allow-private-host", env = "RCRT_ALLOW_PRIVATE_HOST", value_name = "HOST", value_delimiter = ',',
-        value_parser = HostEntry::parse)]
-    pub allow_private_hosts: Vec<HostEntry>,
+    #[command(flatten)]
+    pub private_hosts: PrivateHosts,
+
+    #[command(flatten)]
+    pub native: NativeOptions,
+
+    /// How much protection there must be around tools: strict (all that is required, or no tool runs), or minimal
+    /// (whatever this machine gives; never for strangers' tools)
+    #[arg(long, env = "RCRT_SANDBOX", default_value_t, value_name = "LEVEL", value_parser = sandbox_level())]
+    pub sandbox: Level,
+}
+
+/// Reads `--sandbox`, and lets a shell complete it.
+pub fn sandbox_level() -> impl TypedValueParser<Value = Level> {
+    PossibleValuesParser::new(["strict", "minimal"]).try_map(|level| level.parse::<Level>())
 }
 
 /// A runner at work.
@@ -44,6 +58,8 @@ pub struct Execution {
     sandbox: Arc<Sandbox>,
     stop: CancellationToken,
     task: JoinHandle<anyhow::Result<()>>,
+    /// Fires the scheduled tasks.
+    scheduler: JoinHandle<()>,
 }
 
 /// How this program starts itself as a sandbox worker.
@@ -52,7 +68,7 @@ pub fn worker_command() -> anyhow::Result<WorkerCommand> {
 }
 
 /// On Linux the running program itself, even where its file was replaced by a newer build meanwhile.
-fn this_program() -> anyhow::Result<PathBuf> {
+pub(super) fn this_program() -> anyhow::Result<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
     if running.exists() {
         return Ok(running);
@@ -61,15 +77,17 @@ fn this_program() -> anyhow::Result<PathBuf> {
 }
 
 impl Execution {
-    /// `system_author` is the agent whose tools are the installation's own, where that is known.
+    /// `data` is the data folder; `system_author` is the agent whose tools are the installation's own, where that is
+    /// known.
     pub async fn start(
         store: Arc<dyn Breadcrumbs>,
         options: &ExecutionOptions,
+        data: &Path,
         system_author: Option<Uuid>,
     ) -> anyhow::Result<Self> {
         let mut settings = RunnerOptions {
             system_authors: system_author.into_iter().collect(),
-            allowed_private: options.allow_private_hosts.clone(),
+            allowed_private: options.private_hosts.allowed.clone(),
             ..RunnerOptions::default()
         };
         if let Some(most) = options.max_calls {
@@ -83,40 +101,67 @@ impl Execution {
             settings.lease = Duration::from_millis(lease);
         }
         // A worker for every call that the runner takes: one that waited for a worker would hold its place in the runner.
-        let workers = SandboxOptions { max_workers: settings.max_calls, ..SandboxOptions::new(worker_command()?) };
+        let workers = SandboxOptions {
+            max_workers: settings.max_calls,
+            level: options.sandbox,
+            ..SandboxOptions::new(worker_command()?)
+        };
         let sandbox = Arc::new(Sandbox::start(workers).await.context("the sandbox cannot start")?);
-        let allowed_private = options.allow_private_hosts.clone();
+        protection::tell(sandbox.report());
+        let allowed_private = options.private_hosts.allowed.clone();
         let egress = Arc::new(Egress::new(EgressOptions { allowed_private, ..EgressOptions::default() })?);
+        let Native { executor, schedule, clock, large_results } = options.native.tools(data, egress.clone()).await?;
+        settings.large_results = large_results;
         let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(egress.clone()));
         let code = Arc::new(SandboxExecutor::new(sandbox.clone(), egress));
         let executors = rest::KINDS
             .into_iter()
-            .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()));
-        let runner = Runner::new(store, Arc::new(executors), settings);
+            .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()))
+            .with_native(builtin::KIND, Arc::new(executor));
+        let runner = Runner::new(store.clone(), Arc::new(executors), settings);
         let stop = CancellationToken::new();
+        let scheduler = tokio::spawn(Scheduler::new(store, clock, schedule).run(stop.clone()));
         let shutdown = stop.clone();
         let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner ended") });
-        Ok(Self { sandbox, stop, task })
+        Ok(Self { sandbox, stop, task, scheduler })
     }
 
-    /// Returns when the runner ends by itself, with the reason.
+    /// Returns when the runner or the scheduler ends by itself, with the reason.
     pub async fn lost(&mut self) -> anyhow::Result<()> {
-        (&mut self.task).await.context("the runner ended badly")?
+        tokio::select! {
+            ended = &mut self.task => ended.context("the runner ended badly")?,
+            ended = &mut self.scheduler => {
+                ended.context("the scheduler ended badly")?;
+                anyhow::bail!("the scheduler ended by itself")
+            }
+        }
     }
 
     /// Lets running calls end; in a hurry leaves them to the store, which answers them when their leases end.
-    pub async fn close(mut self, hurry: &CancellationToken) {
-        self.stop.cancel();
-        if !self.task.is_finished() {
-            tokio::select! {
-                ended = self.lost() => {
-                    if let Err(error) = ended {
-                        tracing::error!(error = format!("{error:#}"), "the runner ended badly");
-                    }
-                }
-                () = hurry.cancelled() => self.task.abort(),
-            }
+    pub async fn close(self, hurry: &CancellationToken) {
+        let Self { sandbox, stop, task, scheduler } = self;
+        stop.cancel();
+        // One that has ended by itself was told already.
+        if !scheduler.is_finished() {
+            ended("scheduler", scheduler, hurry).await;
         }
-        self.sandbox.close().await;
+        if !task.is_finished()
+            && let Some(Err(error)) = ended("runner", task, hurry).await
+        {
+            tracing::error!(error = format!("{error:#}"), "the runner ended badly");
+        }
+        sandbox.close().await;
     }
+}
+
+/// Waits for a task, but not in a hurry.
+async fn ended<T>(name: &'static str, mut task: JoinHandle<T>, hurry: &CancellationToken) -> Option<T> {
+    tokio::select! {
+        ended = &mut task => match ended {
+            Ok(value) => return Some(value),
+            Err(error) => tracing::error!(%error, part = name, "a part ended badly"),
+        },
+        () = hurry.cancelled() => task.abort(),
+    }
+    None
 }

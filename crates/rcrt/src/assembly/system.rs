@@ -68,10 +68,10 @@ impl System {
     }
 
     /// The runner, beside the store.
-    pub async fn start_runner(&mut self, options: &ExecutionOptions) -> anyhow::Result<()> {
+    pub async fn start_runner(&mut self, options: &ExecutionOptions, data: &Path) -> anyhow::Result<()> {
         let Agents { runner, seeder, .. } = self.agents()?.clone();
         let store = self.acting_as(runner)?;
-        self.execution = Some(Execution::start(store, options, Some(seeder.agent_id)).await?);
+        self.execution = Some(Execution::start(store, options, data, Some(seeder.agent_id)).await?);
         Ok(())
     }
 

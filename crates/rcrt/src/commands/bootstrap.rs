@@ -3,14 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use breadcrumb::{Breadcrumbs, ToolDefinition, ToolSource};
 use clap::Args;
+use executors::egress::PrivateHost;
 use serde_json::json;
 use validate::Author;
 
+use super::secret_needs::KnownSecrets;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, one_line};
-use crate::seed::{self, Row, SeedSet, What};
+use crate::private_hosts::PrivateHosts;
+use crate::seed::{self, Row, Seed, SeedSet, What};
 use crate::{connection, embedded};
 
 /// Seed a folder of tools and other records: create what is new, update what changed
@@ -18,7 +22,8 @@ use crate::{connection, embedded};
 #[command(after_long_help = "\
 Every JSON file below the folder is one record; a tool's source may stand beside its JSON, with the same name and .ts. \
 All files are validated first; a broken one is refused with everything that is wrong with it, the others go on, and the \
-exit status is 1.
+exit status is 1. Tools that ask for secrets are told of, where they lack one or may read it. Tools for hosts inside the \
+operator's network need the same --allow-private-host here as at the runner.
 
 Examples:
   rcrt bootstrap                  (the folder bootstrap-breadcrumbs here, else the set in this program)
@@ -34,23 +39,28 @@ pub struct Bootstrap {
     /// Remove what an earlier bootstrap of this folder brought and is no longer there
     #[arg(long)]
     prune: bool,
+    #[command(flatten)]
+    private_hosts: PrivateHosts,
 }
 
 impl Bootstrap {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        let folder = self.folder.clone();
-        let set = tokio::task::spawn_blocking(move || read(folder)).await.context("the files were not read")??;
+        let (folder, allowed) = (self.folder.clone(), self.private_hosts.allowed.clone());
+        let set =
+            tokio::task::spawn_blocking(move || read(folder, &allowed)).await.context("the files were not read")??;
         let store = connection::store(config)?;
         let options = seed::Options { dry_run: self.dry_run, prune: self.prune, only_own: None };
         let rows = seed::apply(&*store, &set, options).await?;
-        self.print(output, &set, &rows)?;
+        let mut warnings = set.warnings.clone();
+        warnings.extend(about_secrets(&*store, &set, &rows).await?);
+        self.print(output, &rows, &warnings)?;
         if rows.iter().any(|row| row.what == What::Refused) { Err(Failure::Shown.into()) } else { Ok(()) }
     }
 
     #[allow(clippy::print_stderr)]
-    fn print(&self, output: Output, set: &SeedSet, rows: &[Row]) -> anyhow::Result<()> {
+    fn print(&self, output: Output, rows: &[Row], warnings: &[String]) -> anyhow::Result<()> {
         if output.is_json() {
-            return output.json(&json!({"dry_run": self.dry_run, "files": rows, "warnings": set.warnings}));
+            return output.json(&json!({"dry_run": self.dry_run, "files": rows, "warnings": warnings}));
         }
         let table: Vec<Vec<String>> = rows
             .iter()
@@ -61,7 +71,7 @@ impl Bootstrap {
             .collect();
         output.table(&["DONE", "VERSION", "FILE", "NAME"], &table)?;
         output.line(&totals(rows, self.dry_run))?;
-        for warning in &set.warnings {
+        for warning in warnings {
             eprintln!("warning: {warning}");
         }
         for finding in rows.iter().flat_map(|row| &row.findings) {
@@ -72,13 +82,58 @@ impl Bootstrap {
 }
 
 /// The rules are those for users' tools: by them a runner judges what this command's agent writes.
-fn read(folder: Option<PathBuf>) -> anyhow::Result<SeedSet> {
+fn read(folder: Option<PathBuf>, allowed: &[PrivateHost]) -> anyhow::Result<SeedSet> {
     let author = Author::User;
     match folder {
-        Some(folder) => SeedSet::read(&folder, author),
-        None if Path::new(embedded::NAME).is_dir() => SeedSet::read(Path::new(embedded::NAME), author),
-        None => Ok(SeedSet::embedded(author)),
+        Some(folder) => SeedSet::read(&folder, author, allowed),
+        None if Path::new(embedded::NAME).is_dir() => SeedSet::read(Path::new(embedded::NAME), author, allowed),
+        None => Ok(SeedSet::embedded(author, allowed)),
     }
+}
+
+/// What stands between the set's tools and the secrets that they ask for, and which of those their code may read.
+async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[Row]) -> anyhow::Result<Vec<String>> {
+    let asking: Vec<(&Seed, Vec<String>)> =
+        set.seeds.iter().map(|seed| (seed, required_secrets(seed))).filter(|(_, names)| !names.is_empty()).collect();
+    if asking.is_empty() {
+        return Ok(Vec::new());
+    }
+    let known = KnownSecrets::read(store).await?;
+    let mut warnings = Vec::new();
+    for (seed, names) in &asking {
+        let path = &seed.path;
+        let row = rows.iter().find(|row| row.path == *path && row.what != What::Refused);
+        let Some(row) = row else { continue };
+        let tool = row.id.map_or_else(|| seed.name().to_owned(), |id| id.to_string());
+        let Some(needs) = known.needs(row.id.zip(row.version), names) else {
+            let names = names.join(", ");
+            warnings.push(format!("{path}: needs secrets ({names}); this token may not see whether it has them"));
+            continue;
+        };
+        for need in needs {
+            if let Some(lack) = need.lack {
+                let (sentence, mend) = (lack.sentence(need.name), lack.mend(need.name, &tool));
+                warnings.push(format!("{path}: {sentence}; mend it with `{mend}`"));
+            }
+            if need.is_readable() {
+                let name = need.name;
+                warnings
+                    .push(format!("{path}: the secret {name:?} is readable: the tool's code gets the value itself"));
+            }
+        }
+    }
+    Ok(warnings)
+}
+
+fn required_secrets(seed: &Seed) -> Vec<String> {
+    let record = &seed.record;
+    let schema = record.schema_name.as_deref().unwrap_or_default();
+    ToolDefinition::read(schema, &record.context, record.description.as_deref(), record.semantic_version.as_deref())
+        // Which of them a tool of the program itself needs is for its settings to say: `rcrt doctor` tells.
+        .ok()
+        .filter(|tool| tool.implementation.source() != ToolSource::Native)
+        .map(|tool| tool.required_secrets)
+        .unwrap_or_default()
 }
 
 /// `2 created, 1 updated, 12 unchanged`

@@ -6,17 +6,20 @@ use std::time::Duration;
 
 use anyhow::Context;
 use breadcrumb::{
-    Breadcrumb, Breadcrumbs, CallState, ErrorCode, ResponseStatus, StoreError, ToolRequest, ToolResponse,
+    Breadcrumb, Breadcrumbs, CallState, ErrorCode, MAX_DEADLINE_MS, RESULT_CHARS, ResponseStatus, StoreError,
+    ToolRequest, ToolResponse,
 };
 use clap::Args;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use url::Url;
 use uuid::Uuid;
 
+use crate::call_bar::CallBar;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::{connection, input, wait};
+use crate::wait::{self, Unwatched, Watching};
+use crate::{connection, input};
 
 /// When to say that nothing happens.
 const HINT_AFTER: Duration = Duration::from_secs(5);
@@ -27,12 +30,13 @@ const CANCEL_GRACE: Duration = Duration::from_secs(10);
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Prints the tool's output; with --output json the whole response. What the tool wrote to its console, and its error, go \
-to stderr. Ctrl-C cancels the call.
+to stderr; on a terminal a bar there shows how far the tool says that it is. Ctrl-C cancels the call.
 
 Examples:
   rcrt call calculator '{\"expression\": \"6 * 7\"}'
   echo '{\"text\": \"hello\"}' | rcrt call echo -
-  rcrt call json-transform @input.json --output json")]
+  rcrt call json-transform @input.json --output json
+  rcrt call web_fetch '{\"url\": \"https://example.com/\"}' --session tonight --deadline 20")]
 pub struct Call {
     /// The tool's name
     tool: String,
@@ -45,16 +49,41 @@ pub struct Call {
     /// The workspace that the request and its response belong to
     #[arg(long, env = "RCRT_WORKSPACE", value_name = "NAME")]
     workspace: Option<String>,
+    /// The conversation that the call belongs to: a result that is too large goes to its working memory
+    #[arg(long, env = "RCRT_SESSION", value_name = "NAME")]
+    session: Option<String>,
+    /// The model that will read the answer; it decides how long a result may be
+    #[arg(long, env = "RCRT_MODEL", value_name = "NAME")]
+    model: Option<String>,
+    /// How many characters of a result are taken at once
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(RESULT_CHARS))]
+    max_result_chars: Option<u64>,
+    /// The call is of no use after so many seconds, such as 2.5: it is then answered Timeout, whoever runs it
+    #[arg(long, value_name = "SECONDS", value_parser = deadline_ms)]
+    deadline: Option<u64>,
     /// Makes a repeated command the same request: the answer of the first one is given again
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
+}
+
+/// Reads seconds as milliseconds.
+fn deadline_ms(text: &str) -> Result<u64, String> {
+    let most = MAX_DEADLINE_MS / 1000;
+    let seconds: f64 = text.parse().map_err(|_| "must be a number of seconds, such as 2.5".to_owned())?;
+    let ms = (seconds * 1000.0).round();
+    if ms >= 1.0 && ms <= MAX_DEADLINE_MS as f64 {
+        Ok(ms as u64)
+    } else {
+        Err(format!("must be from 0.001 to {most} seconds"))
+    }
 }
 
 impl Call {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let input = input::json(&self.input, "the input")?;
         let workspace = self.workspace.as_deref().map(workspace_tag);
-        let record = ToolRequest::record(&self.tool, input, None, workspace.as_deref());
+        let mut record = ToolRequest::record(&self.tool, input, None, workspace.as_deref());
+        self.put_options(&mut record.context);
         record.check().map_err(|violations| Failure::Usage(violations.to_string()))?;
         let key = self.idempotency_key.unwrap_or_else(|| Uuid::new_v4().to_string());
 
@@ -68,12 +97,16 @@ impl Call {
         };
         let server = config.server_url()?;
         let told = AtomicBool::new(false);
-        let lost = |error: &StoreError| tell_loss(&told, &server, error);
+        let watching = Watcher { told: &told, server: &server, bar: CallBar::new(&self.tool) };
         tokio::select! {
             never = hint(&*store, &asked) => match never {},
-            answer = wait::answer(&*store, &asked, &lost) => return show(&answer?, output),
+            answer = wait::answer(&*store, &asked, &watching) => {
+                watching.bar.clear();
+                return show(&answer?, output);
+            }
             signal = tokio::signal::ctrl_c() => {
                 signal.context("Ctrl-C cannot be watched")?;
+                watching.bar.clear();
                 match cancel(&*store, &asked).await {
                     Ok(Some(_)) => {}
                     Ok(None) => tracing::warn!(request = %asked.request, "the call was told to end, and did not yet"),
@@ -83,6 +116,7 @@ impl Call {
             }
             () = limit => {}
         }
+        watching.bar.clear();
         let late = format!("no answer within {} s", self.timeout);
         let request = asked.request;
         match cancel(&*store, &asked).await {
@@ -102,6 +136,35 @@ impl Call {
                     .context(format!("{late}, and the call is not cancelled (request {request})")))
             }
         }
+    }
+}
+
+impl Call {
+    fn put_options(&self, context: &mut Map<String, Value>) {
+        let fields = [
+            ("session", self.session.clone().map(Value::from)),
+            ("model", self.model.clone().map(Value::from)),
+            ("max_result_chars", self.max_result_chars.map(Value::from)),
+            ("deadline_ms", self.deadline.map(Value::from)),
+        ];
+        context.extend(fields.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+    }
+}
+
+struct Watcher<'w> {
+    told: &'w AtomicBool,
+    server: &'w Url,
+    bar: CallBar,
+}
+
+impl Watching for Watcher<'_> {
+    fn lost(&self, why: &StoreError) {
+        self.bar.clear();
+        tell_loss(self.told, self.server, why);
+    }
+
+    fn progress(&self, fraction: Option<f64>, message: &str) {
+        self.bar.show(fraction, message);
     }
 }
 
@@ -135,7 +198,7 @@ fn workspace_tag(name: &str) -> String {
 async fn cancel(store: &dyn Breadcrumbs, asked: &wait::Asked) -> Result<Option<Breadcrumb>, StoreError> {
     let silent = || StoreError::Unavailable("it does not answer".into());
     tokio::time::timeout(CANCEL_GRACE, store.cancel(asked.request)).await.map_err(|_| silent())??;
-    match tokio::time::timeout(CANCEL_GRACE, wait::answer(store, asked, &|_| {})).await {
+    match tokio::time::timeout(CANCEL_GRACE, wait::answer(store, asked, &Unwatched)).await {
         Ok(answer) => answer.map(Some),
         Err(_) => Ok(None),
     }
@@ -208,6 +271,10 @@ fn detail_lines(details: Option<&Value>) -> Vec<String> {
     let list = |key: &str| details.get(key).and_then(Value::as_array);
     if let Some(violations) = details.as_array().or_else(|| list("violations")).or_else(|| list("errors")) {
         return violations.iter().map(violation_line).collect();
+    }
+    // The message has them.
+    if details.get("waits_for").is_some() {
+        return Vec::new();
     }
     if let Some(stack) = details.get("stack").and_then(Value::as_str) {
         // Its first line is the message again.

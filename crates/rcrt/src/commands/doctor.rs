@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use breadcrumb::StoreError;
 use clap::Args;
-use sandbox::{Protection, ProtectionState, Report, Sandbox, SandboxOptions};
+use sandbox::{CgroupPlace, Level, Protection, ProtectionState, Report, Sandbox, SandboxOptions, level};
 use serde::Serialize;
 use url::Url;
 
-use crate::assembly::{self, PostgresUsed, worker_command};
+use super::doctor_tools::Tools;
+use crate::assembly::{self, NativeOptions, PostgresUsed, sandbox_level, worker_command};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
@@ -20,21 +21,34 @@ const ANSWER_TIME: Duration = Duration::from_secs(5);
 /// Say which engine, which Postgres and which protections are in force, and whether the server answers
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The exit status is 1 when tools cannot run here: no engine, or a Postgres that cannot be used. Postgres is the one that \
-the running server uses, else the one that DATABASE_URL names.
+The exit status is 1 when tools cannot run here: no engine, a protection that the sandbox's level calls for and this \
+machine does not give, or a Postgres that cannot be used. Postgres is the one that the running server uses, else the one \
+that DATABASE_URL names.
+
+The tools that wait for something are listed with what to do. Where a server answers they are as its runners found them; \
+else as a runner that is started with the same options (or the same environment) would find them.
 
 Examples:
   rcrt doctor
-  rcrt doctor --output json")]
-pub struct Doctor {}
+  rcrt doctor --output json
+  rcrt doctor --sandbox minimal")]
+pub struct Doctor {
+    /// The level that a runner is to have here: strict, or minimal
+    #[arg(long, env = "RCRT_SANDBOX", default_value_t, value_name = "LEVEL", value_parser = sandbox_level())]
+    sandbox: Level,
+    #[command(flatten)]
+    native: NativeOptions,
+}
 
 #[derive(Serialize)]
 struct Findings {
     version: &'static str,
     engine: Engine,
+    sandbox: Walls,
     postgres: Postgres,
     server: Server,
     data_folder: DataFolder,
+    tools: Tools,
 }
 
 #[derive(Serialize)]
@@ -42,9 +56,39 @@ struct Engine {
     name: Option<String>,
     version: Option<String>,
     has_snapshot: bool,
-    protections: Vec<Protection>,
+    /// Limits that the engine does not keep by itself.
+    left_to_process: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
+}
+
+/// What stands around tools, and whether that is enough.
+#[derive(Default, Serialize)]
+struct Walls {
+    /// The level that was asked for.
+    level: String,
+    /// A runner of that level starts here.
+    is_enough: bool,
+    protections: Vec<Wall>,
+    /// What `strict` calls for and this machine does not give.
+    missing: Vec<Missing>,
+    /// Where each worker gets a control group.
+    cgroups: Vec<CgroupPlace>,
+}
+
+#[derive(Serialize)]
+struct Wall {
+    #[serde(flatten)]
+    protection: Protection,
+    /// What `strict` calls for and this is, or may stand for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    required_for: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Missing {
+    name: String,
+    reason: String,
 }
 
 #[derive(Default, Serialize)]
@@ -88,11 +132,14 @@ struct DataFolder {
 
 impl Doctor {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        self.native.check()?;
         let server = config.server_url()?;
-        let (engine, postgres, server) = tokio::join!(engine(), postgres(config), answers(server));
+        let ((engine, walls), postgres, server) = tokio::join!(engine(self.sandbox), postgres(config), answers(server));
+        let tools = Tools::find(config, &self.native, server.reachable).await;
         let findings = Findings {
             version: env!("CARGO_PKG_VERSION"),
             engine,
+            sandbox: walls,
             postgres,
             server,
             data_folder: DataFolder {
@@ -102,36 +149,96 @@ impl Doctor {
                 held_by: held_by(&config.data),
                 free_bytes: free_bytes(&config.data),
             },
+            tools,
         };
         if output.is_json() {
             output.json(&findings)?;
         } else {
             print(output, &findings)?;
         }
-        let is_well = findings.engine.problem.is_none() && !findings.postgres.is_fatal;
+        let is_well = findings.sandbox.is_enough && !findings.postgres.is_fatal;
         if is_well { Ok(()) } else { Err(Failure::Shown.into()) }
     }
 }
 
-/// Starts a sandbox for a moment: what it reports is what calls get here.
-async fn engine() -> Engine {
+/// Starts a sandbox for a moment: what it reports is what calls get here. It is let start with any protections, so that
+/// they can be told.
+async fn engine(level: Level) -> (Engine, Walls) {
     let report = async {
-        let sandbox = Sandbox::start(SandboxOptions::new(worker_command()?)).await?;
+        let options = SandboxOptions { level: Level::Minimal, ..SandboxOptions::new(worker_command()?) };
+        let sandbox = Sandbox::start(options).await?;
         let report = sandbox.report().clone();
         sandbox.close().await;
         anyhow::Ok(report)
     };
     match report.await {
-        Ok(Report { engine, engine_version, has_snapshot, protections }) => {
-            Engine { name: Some(engine), version: Some(engine_version), has_snapshot, protections, problem: None }
+        Ok(report) => {
+            let walls = Walls::of(&report, level);
+            let Report { engine, engine_version, has_snapshot, left_to_process, .. } = report;
+            let (name, version) = (Some(engine), Some(engine_version));
+            (Engine { name, version, has_snapshot, left_to_process, problem: None }, walls)
         }
-        Err(error) => Engine {
-            name: None,
-            version: None,
-            has_snapshot: false,
-            protections: Vec::new(),
-            problem: Some(format!("{error:#}")),
-        },
+        Err(error) => {
+            let problem = Some(format!("{error:#}"));
+            let engine =
+                Engine { name: None, version: None, has_snapshot: false, left_to_process: Vec::new(), problem };
+            let walls = Walls { level: level.to_string(), ..Walls::default() };
+            (engine, walls)
+        }
+    }
+}
+
+impl Walls {
+    fn of(report: &Report, level: Level) -> Self {
+        let missing: Vec<Missing> =
+            report.missing().into_iter().map(|(name, reason)| Missing { name, reason }).collect();
+        let required_for =
+            |name: &str| level::REQUIRED.iter().filter(|(_, by)| by.contains(&name)).map(|(what, _)| *what).collect();
+        let wall = |protection: &Protection| Wall {
+            required_for: required_for(&protection.name),
+            protection: protection.clone(),
+        };
+        Self {
+            level: level.to_string(),
+            is_enough: level == Level::Minimal || missing.is_empty(),
+            protections: report.protections.iter().map(wall).collect(),
+            missing,
+            cgroups: report.cgroups.clone(),
+        }
+    }
+
+    fn print(&self, output: Output) -> anyhow::Result<()> {
+        if self.protections.is_empty() {
+            return Ok(());
+        }
+        output.line(&format!("\n{}", output.paint(Style::Bold, "Around each tool call:")))?;
+        for Wall { protection, required_for } in &self.protections {
+            let state = match &protection.state {
+                ProtectionState::Applied => output.paint(Style::Good, "in force"),
+                ProtectionState::Unavailable(why) => format!("{} ({why})", output.paint(Style::Bad, "NOT in force")),
+            };
+            let mark = if required_for.is_empty() { ' ' } else { '*' };
+            output.line(&format!("{mark} {:<28}{state}", protection.name))?;
+        }
+        output.line("* is required by --sandbox strict, or may stand for what is")?;
+        for CgroupPlace { version, controllers, folder } in &self.cgroups {
+            let controllers = controllers.join(", ");
+            output
+                .line(&format!("  control groups of version {version} below {} ({controllers})", folder.display()))?;
+        }
+        let Some(first) = self.missing.first() else {
+            return output.line(&format!("\n{}", output.paint(Style::Good, "All that is required is in force.")));
+        };
+        output.line(&format!("\n{}", output.paint(Style::Bad, "Required, and not to be had here:")))?;
+        let width = self.missing.iter().map(|missing| missing.name.len()).fold(first.name.len(), usize::max) + 2;
+        for Missing { name, reason } in &self.missing {
+            output.line(&format!("  {name:<width$}{reason}"))?;
+        }
+        output.line(if self.is_enough {
+            "With --sandbox minimal a runner starts all the same; run no stranger's tool here."
+        } else {
+            "A runner does not start here; with --sandbox minimal it does, at your risk."
+        })
     }
 }
 
@@ -252,6 +359,9 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     let version = engine.version.as_deref().unwrap_or_default();
     let snapshot = if engine.has_snapshot { ", starts from a snapshot" } else { "" };
     row("Engine", &format!("{name} {version}{snapshot}"), engine.problem.as_ref())?;
+    for (index, limit) in engine.left_to_process.iter().enumerate() {
+        row("", &format!("{}{limit}", if index == 0 { "leaves to the process: " } else { "and: " }), None)?;
+    }
     let postgres = &findings.postgres;
     let vector = postgres.vector.as_ref().map(|version| format!(" with pgvector {version}")).unwrap_or_default();
     let version = postgres.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
@@ -274,15 +384,6 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     if let Some(bytes) = folder.free_bytes {
         row("Free space", &format!("{:.1} GB", bytes as f64 / 1e9), None)?;
     }
-    if !engine.protections.is_empty() {
-        output.line(&format!("\n{}", output.paint(Style::Bold, "Around each tool call:")))?;
-    }
-    for protection in &engine.protections {
-        let state = match &protection.state {
-            ProtectionState::Applied => output.paint(Style::Good, "in force"),
-            ProtectionState::Unavailable(why) => format!("{} ({why})", output.paint(Style::Bad, "NOT in force")),
-        };
-        output.line(&format!("  {:<28}{state}", protection.name))?;
-    }
-    Ok(())
+    findings.sandbox.print(output)?;
+    findings.tools.print(output)
 }

@@ -34,6 +34,7 @@ pub struct Runner {
 impl Runner {
     pub async fn run(self, config: &Config, _output: Output) -> anyhow::Result<()> {
         assembly::check_url(self.database.database_url.as_ref())?;
+        self.execution.native.check()?;
         let signals = Signals::listen()?;
         let mut parts = Parts::default();
         let ended = tokio::select! {
@@ -71,7 +72,7 @@ impl Runner {
         };
         // A wrong address or token is told now, not retried for ever.
         breadcrumbs.latest_event().await.context("the store does not answer")?;
-        let execution = Execution::start(breadcrumbs, &self.execution, seeder).await?;
+        let execution = Execution::start(breadcrumbs, &self.execution, &config.data, seeder).await?;
         tracing::info!("the runner is at work");
         parts.execution.insert(execution).lost().await
     }

@@ -1,62 +1,156 @@
-//! `rcrt secret`: names and values that tools may use. Values come from stdin, never from the command line.
+//! `rcrt secret`: values that tools may use, where they may go, and which tools may use them. Values come from stdin,
+//! never from the command line.
 
 use anyhow::Context;
-use breadcrumb::{Breadcrumbs, NewSecret, SecretInfo};
-use clap::Subcommand;
+use breadcrumb::{Breadcrumbs, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo, schema_names};
+use clap::{Args, Subcommand};
 use serde_json::json;
+use uuid::Uuid;
 
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::output::Output;
-use crate::{connection, input};
+use crate::output::{Output, one_line};
+use crate::{connection, input, seed};
 
-/// Keep the secrets that tools may read
+/// Keep the secrets that tools use, and say which tools may
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
+A tool gets a handle in place of a secret's value. The runner puts the value where the handle stands, in requests to the \
+hosts that the secret is bound to, and takes it out of whatever comes back. A tool can use a secret once it is granted \
+to the tool's record; naming it in required_secrets gives nothing.
+
 Examples:
-  rcrt secret set WEATHER_KEY            (asks for the value, without showing it)
-  rcrt secret set WEATHER_KEY < key.txt
+  rcrt secret set WEATHER_KEY --host api.example.com     (asks for the value, without showing it)
+  rcrt secret set WEATHER_KEY < key.txt                      (a new value; hosts and grants stay)
+  rcrt secret set WEATHER_KEY --keep-value --host api.example.com --host eu.example.com:8443
+  rcrt secret grant WEATHER_KEY weather
+  rcrt secret revoke WEATHER_KEY weather
+  rcrt secret set SIGNING_KEY --readable                     (the tools' code gets the value itself)
   rcrt secret list")]
 pub enum Secret {
-    /// Create a secret, or put a new value in place of the old one
-    Set {
-        /// A letter or _, then letters, digits and _
+    Set(Set),
+    /// Let a tool use a secret, for as long as the tool's record exists
+    Grant {
+        name: String,
+        /// The tool's name, or the id of its record
+        tool: String,
+    },
+    /// Take a secret from a tool, from its next call on
+    Revoke {
+        name: String,
+        /// The tool's name, or the id of its record
+        tool: String,
+    },
+    /// List the names with their hosts and tools; values are never shown
+    List,
+    /// Delete a secret, and its grants with it
+    Delete {
         name: String,
     },
-    /// List the names; values are never shown
-    List,
-    /// Delete a secret
-    Delete { name: String },
+}
+
+/// Create a secret, or change one: its value, its hosts, whether tools read it
+#[derive(Debug, Args)]
+pub struct Set {
+    /// A letter or _, then letters, digits and _
+    name: String,
+    /// Where the value may go: api.example.com, api.example.com:8443 or *.example.com; again for more. In place of
+    /// all hosts from before
+    #[arg(long = "host", value_name = "HOST")]
+    hosts: Vec<String>,
+    /// Bind it to no host any more
+    #[arg(long, conflicts_with = "hosts")]
+    no_host: bool,
+    /// Give the value itself to the code of the tools that may use it
+    #[arg(long, conflicts_with = "not_readable")]
+    readable: bool,
+    /// Give tools a handle again, and not the value
+    #[arg(long)]
+    not_readable: bool,
+    /// Ask for no new value: change only what is named
+    #[arg(long)]
+    keep_value: bool,
 }
 
 impl Secret {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         match self {
-            Self::Set { name } => set(config, output, name).await,
+            Self::Set(set) => set.run(config, output).await,
+            Self::Grant { name, tool } => grant(config, output, &name, &tool).await,
+            Self::Revoke { name, tool } => revoke(config, output, &name, &tool).await,
             Self::List => list(config, output).await,
             Self::Delete { name } => delete(config, output, &name).await,
         }
     }
 }
 
-async fn set(config: &Config, output: Output, name: String) -> anyhow::Result<()> {
-    NewSecret { name: name.clone(), value: "x".into() }
-        .check()
-        .map_err(|violations| Failure::Usage(violations.to_string()))?;
-    let store = connection::store(config)?;
-    let known = find(&*store, &name).await?;
-    // The prompt may wait for a person: not on a thread that others need.
-    let prompt = format!("Value of {name}");
-    let value =
-        tokio::task::spawn_blocking(move || input::secret(&prompt)).await.context("the value was not read")??;
-    let (secret, what) = match known {
-        Some(secret) => (store.rotate_secret(secret.id, value).await?, "changed"),
-        None => (store.create_secret(NewSecret { name, value }).await?, "created"),
-    };
-    if output.is_json() {
-        return output.json(&secret);
+impl Set {
+    async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        self.check()?;
+        let store = connection::store(config)?;
+        let known = find(&*store, &self.name).await?;
+        let value = match (&known, self.keep_value) {
+            (None, true) => return Err(missing(&self.name).into()),
+            (Some(_), true) => None,
+            (_, false) => Some(self.value().await?),
+        };
+        let (secret, what) = match (known, value) {
+            (Some(secret), value) => (store.update_secret(secret.id, self.changes(value)).await?, "changed"),
+            (None, value) => (store.create_secret(self.new_secret(value.unwrap_or_default())).await?, "created"),
+        };
+        show(output, &secret, what)
     }
-    output.line(&format!("{} {what} (version {})", secret.name, secret.version))
+
+    /// Before the value is asked for: whoever typed it wants it kept.
+    fn check(&self) -> Result<(), Failure> {
+        let names_nothing = self.hosts.is_empty() && !self.no_host && !self.readable && !self.not_readable;
+        if self.keep_value && names_nothing {
+            let what = "--keep-value changes nothing by itself: name --host, --no-host, --readable or --not-readable";
+            return Err(Failure::Usage(what.into()));
+        }
+        let example = self.new_secret("x".repeat(MIN_OPAQUE_BYTES));
+        example.check().map_err(|violations| Failure::Usage(violations.to_string()))
+    }
+
+    async fn value(&self) -> anyhow::Result<String> {
+        let prompt = format!("Value of {}", self.name);
+        // The prompt may wait for a person: not on a thread that others need.
+        tokio::task::spawn_blocking(move || input::secret(&prompt)).await.context("the value was not read")?
+    }
+
+    fn new_secret(&self, value: String) -> NewSecret {
+        NewSecret { name: self.name.clone(), value, hosts: self.hosts.clone(), readable: self.readable }
+    }
+
+    fn changes(&self, value: Option<String>) -> SecretChanges {
+        let hosts = (self.no_host || !self.hosts.is_empty()).then(|| self.hosts.clone());
+        let readable = (self.readable || self.not_readable).then_some(self.readable);
+        SecretChanges { value, hosts, readable }
+    }
+}
+
+async fn grant(config: &Config, output: Output, name: &str, tool: &str) -> anyhow::Result<()> {
+    let store = connection::store(config)?;
+    let secret = find(&*store, name).await?.ok_or_else(|| missing(name))?;
+    let tool_id = tool_record(&*store, tool).await?;
+    show(output, &store.grant_secret(secret.id, tool_id).await?, "granted")
+}
+
+async fn revoke(config: &Config, output: Output, name: &str, tool: &str) -> anyhow::Result<()> {
+    let store = connection::store(config)?;
+    let secret = find(&*store, name).await?.ok_or_else(|| missing(name))?;
+    let ids: Vec<Uuid> = secret
+        .tools
+        .iter()
+        .filter(|granted| granted.tool == tool || granted.tool_id.to_string() == tool)
+        .map(|granted| granted.tool_id)
+        .collect();
+    if ids.is_empty() {
+        let what = format!("{name} is not granted to {tool}; see `rcrt secret list`");
+        return Err(Failure::NotFound(what).into());
+    }
+    let id = one_record(tool, &ids)?;
+    show(output, &store.revoke_secret(secret.id, id).await?, "revoked")
 }
 
 async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
@@ -68,16 +162,23 @@ async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
         .iter()
         .map(|one| {
             let changed = one.updated_at.format("%Y-%m-%d %H:%M:%S UTC").to_string();
-            vec![one.name.clone(), one.version.to_string(), changed, one.id.to_string()]
+            vec![
+                one.name.clone(),
+                one.version.to_string(),
+                listed(&one.hosts),
+                if one.readable { "yes" } else { "no" }.to_owned(),
+                tools(one),
+                changed,
+                one.id.to_string(),
+            ]
         })
         .collect();
-    output.table(&["NAME", "VERSION", "CHANGED", "ID"], &rows)
+    output.table(&["NAME", "VERSION", "HOSTS", "READABLE", "TOOLS", "CHANGED", "ID"], &rows)
 }
 
 async fn delete(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
     let store = connection::store(config)?;
-    let secret =
-        find(&*store, name).await?.ok_or_else(|| Failure::NotFound(format!("there is no secret named {name}")))?;
+    let secret = find(&*store, name).await?.ok_or_else(|| missing(name))?;
     store.delete_secret(secret.id).await?;
     if output.is_json() {
         return output.json(&json!({"deleted": secret.id, "name": secret.name}));
@@ -85,6 +186,64 @@ async fn delete(config: &Config, output: Output, name: &str) -> anyhow::Result<(
     output.line(&format!("{name} deleted"))
 }
 
+/// What was done, and how the secret stands now.
+#[allow(clippy::print_stderr)]
+fn show(output: Output, secret: &SecretInfo, what: &str) -> anyhow::Result<()> {
+    if secret.readable {
+        eprintln!("warning: {} is readable: the code of every tool that may use it gets the value", secret.name);
+    }
+    if output.is_json() {
+        return output.json(secret);
+    }
+    let SecretInfo { name, version, .. } = secret;
+    output.line(&format!(
+        "{name} {what} (version {version}; hosts: {}; tools: {})",
+        listed(&secret.hosts),
+        tools(secret)
+    ))
+}
+
+fn tools(secret: &SecretInfo) -> String {
+    let names: Vec<String> = secret.tools.iter().map(|granted| one_line(&granted.tool, 40)).collect();
+    listed(&names)
+}
+
+fn listed(words: &[String]) -> String {
+    if words.is_empty() { "none".into() } else { words.join(", ") }
+}
+
+fn missing(name: &str) -> Failure {
+    Failure::NotFound(format!("there is no secret named {name}; see `rcrt secret list`"))
+}
+
 async fn find(store: &dyn Breadcrumbs, name: &str) -> anyhow::Result<Option<SecretInfo>> {
     Ok(store.secrets().await?.into_iter().find(|secret| secret.name == name))
+}
+
+/// The record that is meant: by its id, or by a name that no other record has.
+async fn tool_record(store: &dyn Breadcrumbs, tool: &str) -> anyhow::Result<Uuid> {
+    if let Ok(id) = Uuid::try_parse(tool) {
+        return Ok(id);
+    }
+    let mut ids = Vec::new();
+    for schema in [schema_names::TOOL_CODE, schema_names::TOOL_LEGACY] {
+        ids.extend(seed::tools_named(store, schema, tool).await?.into_iter().map(|item| item.id));
+    }
+    if ids.is_empty() {
+        let what = format!("there is no tool named {tool}; see them with `rcrt tool list`");
+        return Err(Failure::NotFound(what).into());
+    }
+    Ok(one_record(tool, &ids)?)
+}
+
+/// Whoever grants or revokes must say which record: one of the same name may be a stranger's.
+fn one_record(tool: &str, ids: &[Uuid]) -> Result<Uuid, Failure> {
+    match ids {
+        [one] => Ok(*one),
+        several => {
+            let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
+            let what = format!("{tool} is the name of several records; name one by its id: {}", ids.join(", "));
+            Err(Failure::Usage(what))
+        }
+    }
 }

@@ -1,12 +1,17 @@
-//! `rcrt token`: the token at hand, a token for an agent's key, or a new agent with a key.
+//! `rcrt token`: the token at hand, a token for an agent's key or for a profile, or a new agent with a key.
 
-use breadcrumb::{NewAgent, Role};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use breadcrumb::{NewAgent, Profile, Role};
 use clap::Args;
-use client::Credentials;
+use client::{Client, Credentials, TokenRequest};
 use serde_json::json;
+use server::TokenKey;
 
 use crate::config::Config;
 use crate::connection;
+use crate::exit::Failure;
+use crate::keys::Keys;
 use crate::output::Output;
 
 /// Print the access token, or make an agent that gets its own
@@ -16,9 +21,15 @@ Without options it prints the token that the other commands use. With --owner-id
 RCRT_OWNER_ID, RCRT_AGENT_ID, RCRT_AGENT_KEY) it exchanges the key for a token. With --agent it makes an agent and \
 shows its key, this once.
 
+A profile keeps tools away: subagent, scheduled and a2asynthesis see fewer than main. An agent that was made with a \
+profile has no other; one of the profile main may get a token for any, from its key or, on the server's own machine, \
+from the token in the data folder.
+
 Examples:
   curl -H \"Authorization: Bearer $(rcrt token)\" http://127.0.0.1:8081/breadcrumbs
-  rcrt token --agent dashboard --role subscriber")]
+  rcrt token --agent dashboard --role subscriber
+  rcrt token --agent helper --role emitter,subscriber --profile subagent
+  rcrt token --profile scheduled")]
 pub struct Token {
     /// Make an agent of this name
     #[arg(long, value_name = "NAME", requires = "roles")]
@@ -26,27 +37,55 @@ pub struct Token {
     /// What the agent may: curator, emitter, subscriber or runner (again for more, or with commas)
     #[arg(long = "role", value_name = "ROLE", value_delimiter = ',', requires = "agent")]
     roles: Vec<Role>,
+    /// Which kind of agent the token, or the new agent, is for: main, subagent, scheduled or a2asynthesis
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<Profile>,
 }
 
 impl Token {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        match self.agent {
-            Some(name) => {
-                let made = connection::client(config)?.create_agent(NewAgent { name, roles: self.roles }).await?;
-                if output.is_json() {
-                    return output.json(&made);
-                }
-                output.line(&format!("RCRT_OWNER_ID={}", made.agent.owner_id))?;
-                output.line(&format!("RCRT_AGENT_ID={}", made.agent.id))?;
-                output.line(&format!("RCRT_AGENT_KEY={}", made.agent_key))
+        if let Some(name) = self.agent {
+            let agent = NewAgent { name, roles: self.roles, profile: self.profile.unwrap_or_default() };
+            let made = connection::client(config)?.create_agent(agent).await?;
+            if output.is_json() {
+                return output.json(&made);
             }
-            None => {
-                let token = match config.credentials()? {
-                    Credentials::Token(token) => token,
-                    Credentials::AgentKey { .. } => connection::client(config)?.token().await?,
-                };
-                if output.is_json() { output.json(&json!({"token": token})) } else { output.line(&token) }
-            }
+            output.line(&format!("RCRT_OWNER_ID={}", made.agent.owner_id))?;
+            output.line(&format!("RCRT_AGENT_ID={}", made.agent.id))?;
+            return output.line(&format!("RCRT_AGENT_KEY={}", made.agent_key));
         }
+        let token = match (config.credentials()?, self.profile) {
+            (Credentials::Token(token), None) => token,
+            (Credentials::Token(token), Some(profile)) => narrowed(config, &token, profile)?,
+            (credentials @ Credentials::AgentKey { .. }, None) => {
+                Client::new(config.server_url()?, credentials).token().await?
+            }
+            (Credentials::AgentKey { owner_id, agent_id, key }, profile) => {
+                let request = TokenRequest { owner_id, agent_id, agent_key: key, roles: None, profile, ttl_sec: None };
+                connection::client(config)?.request_token(&request).await?.token
+            }
+        };
+        if output.is_json() { output.json(&json!({"token": token})) } else { output.line(&token) }
     }
+}
+
+/// The same token for another profile, signed with the data folder's key. It ends when the first one does.
+fn narrowed(config: &Config, token: &str, profile: Profile) -> anyhow::Result<String> {
+    if !config.data.join("keys/token.key").is_file() {
+        let message = "a token for another profile is made from an agent's key (--owner-id, --agent-id, --agent-key), or \
+                       on the server's own machine with its data folder (--data)";
+        return Err(Failure::Refused(message.into()).into());
+    }
+    let key = TokenKey::from_bytes(&Keys::load(&config.data)?.token)?;
+    let proven = key.verify(token).map_err(|error| {
+        Failure::Refused(format!("{error}: the data folder {} did not make it", config.data.display()))
+    })?;
+    let mut identity = proven.identity;
+    if identity.profile != Profile::Main && identity.profile != profile {
+        let message = format!("the token is for the profile {}, and for no other", identity.profile);
+        return Err(Failure::Refused(message).into());
+    }
+    identity.profile = profile;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Ok(key.issue(&identity, Duration::from_secs(proven.expires_at.saturating_sub(now)))?)
 }

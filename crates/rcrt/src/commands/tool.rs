@@ -1,13 +1,17 @@
 //! `rcrt tool`: the tools that there are, and files that are to become tools.
 
-use breadcrumb::{Breadcrumb, Breadcrumbs, StoreError, ToolDefinition, schema_names};
-use clap::Subcommand;
+use breadcrumb::{
+    Breadcrumb, Breadcrumbs, Catalog, Profile, StoreError, ToolDefinition, ToolFormat, ToolSource, schema_names,
+};
+use clap::{Args, Subcommand};
+use client::Client;
 use futures::{StreamExt, TryStreamExt, stream};
 use serde::Serialize;
 use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
+    secret_needs::{KnownSecrets, Need},
     tool_new::New,
     tool_report::{Report, Reports},
     tool_show,
@@ -29,8 +33,7 @@ Examples:
   rcrt tool validate my-tools/weather.json
   rcrt bootstrap my-tools")]
 pub enum Tool {
-    /// List the tools that there are, and what is wrong with those that are not run
-    List,
+    List(List),
     /// Show the definition that a call of this name reaches
     Show {
         name: String,
@@ -42,12 +45,31 @@ pub enum Tool {
 impl Tool {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         match self {
-            Self::List => list(config, output).await,
+            Self::List(list) => list.run(config, output).await,
             Self::Show { name } => show(config, output, &name).await,
             Self::Validate(validate) => validate.run(output),
             Self::New(new) => new.run(output),
         }
     }
+}
+
+/// List the tools that there are, and what keeps the others from being run
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+With --format it prints the tools that can be called, in the form that a model's interface takes: openai, anthropic, or \
+mcp (the result of tools/list); rcrt is the catalog itself, with the tools that still wait for something.
+
+Examples:
+  rcrt tool list
+  rcrt tool list --profile subagent
+  rcrt tool list --format openai")]
+pub struct List {
+    /// Print the catalog in this form: rcrt, openai, anthropic or mcp
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<ToolFormat>,
+    /// Only what this kind of agent has: main, subagent, scheduled or a2asynthesis
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<Profile>,
 }
 
 /// One tool of the list.
@@ -56,11 +78,20 @@ struct Row {
     name: String,
     version: String,
     schema_name: String,
-    /// `seed` for what a bootstrap brought, else `agent`.
-    source: &'static str,
+    /// What runs it: `native`, `sandbox`, `rest`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<ToolSource>,
+    /// Who brought it: `seed` for a bootstrap, else `agent`.
+    from: &'static str,
+    /// What it waits for before it can be called, each a sentence that says what to do.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    waits_for: Vec<String>,
     description: String,
     id: Uuid,
     record_version: i64,
+    /// The secrets that it needs and cannot have.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    lacks: Vec<Lack>,
     /// Why its newest version is not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
@@ -70,7 +101,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(record: &Breadcrumb, reports: &Reports) -> Self {
+    fn of(record: &Breadcrumb, catalog: &Catalog, reports: &Reports, secrets: &KnownSecrets) -> Self {
         let schema = record.schema_name.clone().unwrap_or_default();
         let read = read(record);
         let text = |key: &str| record.context.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -78,10 +109,18 @@ impl Row {
             name: text("name"),
             version: read.as_ref().map(|tool| tool.version.clone()).unwrap_or_default(),
             schema_name: schema,
-            source: if record.tags.iter().any(|tag| tag.starts_with(seed::SEED_TAG)) { "seed" } else { "agent" },
+            source: read.as_ref().ok().map(|tool| tool.implementation.source()),
+            waits_for: catalog
+                .waiting
+                .iter()
+                .find(|waiting| waiting.tool_id == record.id)
+                .map(|waiting| waiting.waits_for.clone())
+                .unwrap_or_default(),
+            from: if record.tags.iter().any(|tag| tag.starts_with(seed::SEED_TAG)) { "seed" } else { "agent" },
             description: read.as_ref().map_or_else(|_| text("description"), |tool| tool.description.clone()),
             id: record.id,
             record_version: record.version,
+            lacks: read.as_ref().map(|tool| lacks(record, tool, secrets)).unwrap_or_default(),
             problem: reports.on(record).map(Report::sentence).or(read.err()),
             report: reports.on(record).cloned(),
         }
@@ -90,12 +129,42 @@ impl Row {
     /// The description, or what matters more.
     fn about(&self) -> String {
         match (&self.problem, self.report.as_ref().map(|report| report.running_version)) {
+            (None, _) if !self.lacks.is_empty() => {
+                let lacks: Vec<String> =
+                    self.lacks.iter().map(|lack| format!("{} ({})", lack.secret, lack.problem)).collect();
+                format!("LACKS SECRETS: {}", lacks.join(", "))
+            }
+            (None, _) if !self.waits_for.is_empty() => format!("WAITS: {}", self.waits_for.join(" ")),
             (None, _) => self.description.clone(),
             (Some(why), Some(Some(version))) => format!("BROKEN, its version {version} runs: {why}"),
             (Some(why), Some(None)) => format!("NOT RUN: {why}"),
             (Some(why), None) => format!("BROKEN: {why}"),
         }
     }
+}
+
+/// A secret that stands between a tool and its next call.
+#[derive(Debug, Serialize)]
+struct Lack {
+    secret: String,
+    /// `missing`, `not_granted` or `unbound`.
+    problem: &'static str,
+    /// The command that mends it.
+    mend: String,
+}
+
+fn lacks(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> Vec<Lack> {
+    // Which secrets a tool of the program itself needs is for its settings to say, and the catalog tells it.
+    if tool.implementation.source() == ToolSource::Native {
+        return Vec::new();
+    }
+    let needs = secrets.needs(Some((record.id, record.version)), &tool.required_secrets).unwrap_or_default();
+    let lack = |need: &Need<'_>| {
+        let lack = need.lack?;
+        let mend = lack.mend(need.name, &record.id.to_string());
+        Some(Lack { secret: need.name.to_owned(), problem: lack.as_str(), mend })
+    };
+    needs.iter().filter_map(lack).collect()
 }
 
 /// The definition, or what is wrong with it.
@@ -105,10 +174,24 @@ fn read(record: &Breadcrumb) -> Result<ToolDefinition, String> {
         .map_err(|violations| violations.to_string())
 }
 
-async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
-    let store = connection::store(config)?;
-    let (tools, reports) = tokio::try_join!(tools(&*store, None), Reports::read(&*store))?;
-    let mut rows: Vec<Row> = tools.iter().map(|record| Row::of(record, &reports)).collect();
+impl List {
+    async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let client = connection::client(config)?;
+        match self.format {
+            Some(format) => output.json(&client.tools_in(format, self.profile).await?),
+            None => list(&client, self.profile.unwrap_or_default(), output).await,
+        }
+    }
+}
+
+async fn list(client: &Client, profile: Profile, output: Output) -> anyhow::Result<()> {
+    let reading = (tools(client, None), client.tools(), Reports::read(client), KnownSecrets::read(client));
+    let (tools, catalog, reports, secrets) = tokio::try_join!(reading.0, reading.1, reading.2, reading.3)?;
+    let mut rows: Vec<Row> = tools
+        .iter()
+        .map(|record| Row::of(record, &catalog, &reports, &secrets))
+        .filter(|row| profile.allows(&row.name))
+        .collect();
     rows.sort_by(|one, other| (&one.name, &one.schema_name).cmp(&(&other.name, &other.schema_name)));
     if output.is_json() {
         return output.json(&rows);
@@ -120,32 +203,37 @@ async fn list(config: &Config, output: Output) -> anyhow::Result<()> {
             vec![
                 one_line(&row.name, 40),
                 one_line(version, 20),
-                row.schema_name.clone(),
-                row.source.to_owned(),
+                row.source.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string),
+                row.from.to_owned(),
                 one_line(&row.about(), 70),
             ]
         })
         .collect();
-    output.table(&["NAME", "VERSION", "SCHEMA", "FROM", "DESCRIPTION"], &table)
+    output.table(&["NAME", "VERSION", "SOURCE", "FROM", "DESCRIPTION"], &table)
 }
 
 async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()> {
-    let store = connection::store(config)?;
-    let (found, reports) = tokio::try_join!(tools(&*store, Some(name)), Reports::read(&*store))?;
-    // As runners choose: of those that have a version that runs, code before legacy, then the oldest.
+    let store = connection::client(config)?;
+    let reading = (tools(&store, Some(name)), store.tools(), Reports::read(&store));
+    let (found, catalog, reports) = tokio::try_join!(reading.0, reading.1, reading.2)?;
+    let holder = catalog.find(name).map(|tool| tool.tool_id);
+    let holder = holder.or_else(|| catalog.find_waiting(name).map(|tool| tool.tool_id));
+    // The one that has the name; where no runner has looked yet, the one that will get it: the oldest that can run.
     let record = found
         .iter()
         .min_by_key(|record| {
             let runs =
                 reports.on(record).map_or_else(|| read(record).is_ok(), |report| report.running_version.is_some());
-            let is_code = record.schema_name.as_deref() == Some(schema_names::TOOL_CODE);
-            (!runs, !is_code, record.created_at, record.id)
+            (holder != Some(record.id), !runs, record.created_at, record.id)
         })
         .ok_or_else(|| Failure::NotFound(format!("there is no tool named {name}; see them with `rcrt tool list`")))?;
     if output.is_json() {
         output.json(record)
     } else {
-        tool_show::print(output, record, read(record), reports.on(record))
+        let secrets = KnownSecrets::read(&store).await?;
+        let waits_for = catalog.find_waiting(name).filter(|tool| tool.tool_id == record.id);
+        let waits_for = waits_for.map(|tool| tool.waits_for.as_slice()).unwrap_or_default();
+        tool_show::print(output, record, read(record), reports.on(record), waits_for, &secrets)
     }
 }
 

@@ -1,8 +1,9 @@
 //! A tool's definition, for people.
 
-use breadcrumb::{Breadcrumb, Implementation, ToolDefinition};
+use breadcrumb::{Annotations, Breadcrumb, Implementation, ToolDefinition};
 use serde_json::Value;
 
+use super::secret_needs::{KnownSecrets, Need};
 use super::tool_report::Report;
 use crate::output::{Output, Style};
 
@@ -11,11 +12,16 @@ pub fn print(
     record: &Breadcrumb,
     tool: Result<ToolDefinition, String>,
     report: Option<&Report>,
+    waits_for: &[String],
+    secrets: &KnownSecrets,
 ) -> anyhow::Result<()> {
     if let Some(report) = report {
         let instead = report.running_version.map(|version| format!(" (its version {version} runs)"));
         let told = format!("This version is not run{}: {}", instead.unwrap_or_default(), report.sentence());
         output.line(&output.paint(Style::Bad, &told))?;
+    }
+    for what in waits_for {
+        output.line(&output.paint(Style::Warning, &format!("It cannot be called yet. {what}")))?;
     }
     let tool = match tool {
         Ok(tool) => tool,
@@ -31,11 +37,16 @@ pub fn print(
         row("Version", &tool.version)?;
     }
     row("Record", &format!("{} (version {})", record.id, record.version))?;
+    row("Source", &tool.implementation.source().to_string())?;
     row("Tags", &record.tags.join(", "))?;
+    row("It", &annotated(&tool.annotations))?;
     row("Permissions", &compact(&serde_json::to_value(&tool.permissions)?))?;
     row("Limits", &compact(&serde_json::to_value(tool.limits)?))?;
     if !tool.required_secrets.is_empty() {
-        row("Secrets", &tool.required_secrets.join(", "))?;
+        let running = report.and_then(|report| report.running_version).unwrap_or(record.version);
+        let needs = secrets.needs(Some((record.id, running)), &tool.required_secrets);
+        let told = needs.map(|needs| needs.iter().map(Need::describe).collect::<Vec<_>>().join(", "));
+        row("Secrets", &told.unwrap_or_else(|| tool.required_secrets.join(", ")))?;
     }
     if !tool.description.is_empty() {
         output.line(&format!("\n{}", tool.description))?;
@@ -52,6 +63,19 @@ pub fn print(
         Implementation::Code(code) => part("Source", code.source.trim_end()),
         Implementation::Native(native) => part("Implementation", &serde_json::to_string_pretty(&native.settings)?),
     }
+}
+
+/// What it says that it does to the world.
+fn annotated(annotations: &Annotations) -> String {
+    let Annotations { read_only, destructive, idempotent, open_world, .. } = annotations;
+    let changes = match (read_only, destructive) {
+        (true, _) => "changes nothing",
+        (false, true) => "changes things, for good perhaps",
+        (false, false) => "adds things, and loses none",
+    };
+    let again = if *idempotent && !read_only { "; the same call again changes nothing more" } else { "" };
+    let world = if *open_world { "; it deals with the world outside" } else { "" };
+    format!("{changes}{again}{world}")
 }
 
 /// The entries that say something: what is neither false, zero nor empty.

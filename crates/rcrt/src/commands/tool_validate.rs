@@ -5,11 +5,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::Args;
+use executors::egress::PrivateHost;
 use serde_json::json;
 use validate::Author;
 
 use crate::exit::Failure;
 use crate::output::{Output, Style};
+use crate::private_hosts::PrivateHosts;
 use crate::tool_file::{self, Judge, ToolFile};
 
 /// Check tool files, without a server
@@ -27,6 +29,8 @@ pub struct Validate {
     /// Judge by the rules for tools that come with an installation, instead of those for users' tools
     #[arg(long)]
     system: bool,
+    #[command(flatten)]
+    private_hosts: PrivateHosts,
 }
 
 impl Validate {
@@ -37,7 +41,7 @@ impl Validate {
             // A folder may hold other records beside its tools.
             let judge = if path.is_dir() { Judge::Any(author) } else { Judge::Tool(author) };
             for file in definitions(path)? {
-                judged.push(read(&file, judge)?);
+                judged.push(read(&file, judge, &self.private_hosts.allowed)?);
             }
         }
         let errors: usize = judged.iter().map(|file| file.errors.len()).sum();
@@ -107,7 +111,7 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
 }
 
 /// Reads a JSON file with the source beside it.
-fn read(path: &Path, judge: Judge) -> anyhow::Result<ToolFile> {
+fn read(path: &Path, judge: Judge, allowed: &[PrivateHost]) -> anyhow::Result<ToolFile> {
     let json = path.with_extension("json");
     let mut files = BTreeMap::new();
     for extension in ["json", "ts", "js"] {
@@ -122,5 +126,5 @@ fn read(path: &Path, judge: Judge) -> anyhow::Result<ToolFile> {
             }
         }
     }
-    Ok(ToolFile::read(&json.display().to_string(), &files, judge))
+    Ok(ToolFile::read(&json.display().to_string(), &files, judge, allowed))
 }

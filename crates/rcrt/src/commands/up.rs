@@ -1,6 +1,5 @@
 //! `rcrt up`: everything in one process, and one call through its own front door to show that it works.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -13,9 +12,8 @@ use url::Url;
 use uuid::Uuid;
 use validate::Author;
 
-use crate::assembly::{self, DataFolder, DatabaseOptions, ExecutionOptions, PostgresUsed, System};
-use crate::commands::server::Auth;
-use crate::config::{Config, DEFAULT_LISTEN, listen_address};
+use crate::assembly::{ExecutionOptions, PostgresUsed, Served, ServingOptions, System};
+use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
 use crate::progress::Progress;
@@ -40,31 +38,25 @@ Examples:
   rcrt up --data /var/lib/rcrt --listen 127.0.0.1:9000
   DATABASE_URL=postgres://rcrt@db/rcrt rcrt up")]
 pub struct Up {
-    /// Where to listen
-    #[arg(long, env = "RCRT_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT", value_parser = listen_address)]
-    listen: SocketAddr,
-    /// Who gets a token: who proves an agent's key, or anybody who asks (only when listening on this machine alone)
-    #[arg(long, env = "RCRT_AUTH", default_value = "keys")]
-    auth: Auth,
+    #[command(flatten)]
+    serving: ServingOptions,
     /// Do not seed the tools that come with the program
     #[arg(long, env = "RCRT_NO_SEED", value_parser = clap::builder::FalseyValueParser::new())]
     no_seed: bool,
-    #[command(flatten)]
-    database: DatabaseOptions,
     #[command(flatten)]
     execution: ExecutionOptions,
 }
 
 impl Up {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        let auth = self.auth.mode(self.listen)?;
-        assembly::check_url(self.database.database_url.as_ref())?;
+        self.serving.check()?;
+        self.execution.native.check()?;
         let signals = Signals::listen()?;
         let progress = Progress::new();
         let mut system = System::default();
         let ready = AtomicBool::new(false);
         let ended = tokio::select! {
-            ended = self.serve(config, output, auth, &progress, &mut system, &ready) => ended,
+            ended = self.serve(config, output, &progress, &mut system, &ready) => ended,
             () = signals.stop.cancelled() => {
                 progress.say("Stopping: running calls may end first (Ctrl-C again to leave them)");
                 // A script that waited for the start is not to take it for done.
@@ -84,25 +76,17 @@ impl Up {
         &self,
         config: &Config,
         output: Output,
-        auth: server::AuthMode,
         progress: &Progress,
         system: &mut System,
         ready: &AtomicBool,
     ) -> anyhow::Result<()> {
         let begun = Instant::now();
-        let mut folder = DataFolder::take(&config.data)?;
-        let listener = assembly::bind(self.listen).await?;
-        let base_url = assembly::base_url(&listener)?;
-        folder.announce(base_url.as_str())?;
-        let (data, token_key) = (folder.path(), folder.keys.token);
-
-        system.open_store(folder, &self.database, progress).await?;
-        progress.step("Starting the server and the runner");
-        let token = system.open_front(listener, auth, &token_key, &data)?;
+        let Served { base_url, data, token } = self.serving.open(config, progress, system).await?;
+        progress.step("Starting the runner");
         if !self.no_seed {
             self.seed(system).await?;
         }
-        system.start_runner(&self.execution).await?;
+        system.start_runner(&self.execution, &data).await?;
         progress.step("Calling the calculator");
         let (response, took) = tokio::select! {
             answer = first_call(&base_url, token) => answer?,
@@ -128,7 +112,7 @@ impl Up {
         let seeder = system.agents()?.seeder.clone();
         let options = seed::Options { only_own: Some(seeder.agent_id), ..seed::Options::default() };
         let store = system.acting_as(seeder)?;
-        let set = tokio::task::spawn_blocking(|| SeedSet::embedded(Author::System))
+        let set = tokio::task::spawn_blocking(|| SeedSet::embedded(Author::System, &[]))
             .await
             .context("the seeds were not read")?;
         let rows = seed::apply(&*store, &set, options).await.context("the seeds cannot be written")?;
@@ -155,7 +139,7 @@ async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb
     let begun = Instant::now();
     let call = async {
         let asked = wait::ask(&client, request, &Uuid::new_v4().to_string()).await?;
-        wait::answer(&client, &asked, &|_| {}).await
+        wait::answer(&client, &asked, &wait::Unwatched).await
     };
     let response = tokio::time::timeout(FIRST_CALL, call)
         .await

@@ -114,6 +114,12 @@ async fn bring(store: &dyn Breadcrumbs, set: &SeedSet, seed: &Seed, options: Opt
             Ok(updated) => return Ok(row(What::Updated, Some((updated.id, updated.version)))),
             // Somebody was faster: look again at what there is now.
             Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) if attempt < ATTEMPTS => attempt += 1,
+            // The tool may use secrets, which makes it a curator's to change.
+            Err(StoreError::Forbidden(_)) if options.only_own.is_some() => return Ok(row(What::Kept, at)),
+            Err(StoreError::Forbidden(why)) => {
+                let findings = vec![why];
+                return Ok(Row { findings, ..row(What::Refused, at) });
+            }
             Err(error) => return refused_by_store(seed, error),
         }
     }
@@ -156,20 +162,26 @@ async fn prune(store: &dyn Breadcrumbs, set: &SeedSet, done: &[Row], options: Op
         if ids.contains(&item.id) || present.contains(tag) {
             continue;
         }
-        if !options.dry_run {
-            match store.delete(item.id, Some(item.version)).await {
-                Ok(()) | Err(StoreError::NotFound { .. }) => {}
-                Err(error) => return Err(error),
-            }
-        }
-        rows.push(Row {
+        let mut row = Row {
             path: tag.strip_prefix(&prefix).unwrap_or(tag).to_owned(),
             what: What::Removed,
             title: item.title,
             id: Some(item.id),
             version: None,
             findings: Vec::new(),
-        });
+        };
+        if !options.dry_run {
+            match store.delete(item.id, Some(item.version)).await {
+                Ok(()) | Err(StoreError::NotFound { .. }) => {}
+                // The tool may use secrets, which makes it a curator's to take away.
+                Err(StoreError::Forbidden(why)) => {
+                    row.what = What::Refused;
+                    row.findings.push(why);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        rows.push(row);
     }
     Ok(rows)
 }

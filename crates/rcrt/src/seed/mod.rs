@@ -9,4 +9,4 @@ mod set;
 
 pub use apply::{Options, Row, What, apply};
 pub use find::{SEED_TAG, every, tools_named};
-pub use set::SeedSet;
+pub use set::{Seed, SeedSet};

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use breadcrumb::NewBreadcrumb;
+use executors::egress::PrivateHost;
 use validate::Author;
 
 use super::find::SEED_TAG;
@@ -47,24 +48,25 @@ impl Seed {
 
 impl SeedSet {
     /// The set that this binary carries.
-    pub fn embedded(author: Author) -> Self {
+    pub fn embedded(author: Author, allowed: &[PrivateHost]) -> Self {
         let files = embedded::FILES.iter().map(|&(path, text)| (path.to_owned(), text.to_owned())).collect();
-        Self::judge(embedded::NAME, &files, author)
+        Self::judge(embedded::NAME, &files, author, allowed)
     }
 
     /// Every JSON file below a folder, with the sources beside them. The folder's name is the set's. The tools are
-    /// judged by the rules for the author that they are written as.
-    pub fn read(folder: &Path, author: Author) -> anyhow::Result<Self> {
+    /// judged by the rules for the author that they are written as, and as by a runner to which these private hosts are
+    /// allowed.
+    pub fn read(folder: &Path, author: Author, allowed: &[PrivateHost]) -> anyhow::Result<Self> {
         let absolute = folder
             .canonicalize()
             .map_err(|error| Failure::Usage(format!("{} is no folder that can be read: {error}", folder.display())))?;
         let mut files = BTreeMap::new();
         collect(&absolute, "", &mut files)?;
         let name = absolute.file_name().map_or("root".into(), |name| name.to_string_lossy().into_owned());
-        Ok(Self::judge(&name, &files, author))
+        Ok(Self::judge(&name, &files, author, allowed))
     }
 
-    fn judge(name: &str, files: &BTreeMap<String, String>, author: Author) -> Self {
+    fn judge(name: &str, files: &BTreeMap<String, String>, author: Author, allowed: &[PrivateHost]) -> Self {
         let mut set = Self {
             name: name.chars().take(60).collect(),
             seeds: Vec::new(),
@@ -72,7 +74,7 @@ impl SeedSet {
             warnings: Vec::new(),
         };
         for path in files.keys().filter(|path| tool_file::is_record(path)) {
-            let file = ToolFile::read(path, files, Judge::Any(author));
+            let file = ToolFile::read(path, files, Judge::Any(author), allowed);
             set.warnings.extend(file.warnings.iter().map(ToString::to_string));
             match file.record {
                 Some(record) if file.errors.is_empty() => {

@@ -2,8 +2,12 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::return_self_not_must_use)]
 
 mod database;
+mod native;
 mod offline;
 mod program;
+mod secrets;
+mod security_page;
 mod server_and_runner;
 mod up;
 mod usage;
+mod walls;

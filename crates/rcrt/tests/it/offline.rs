@@ -1,5 +1,6 @@
 //! What needs no server: checking files and beginning tools.
 
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::{Ran, rcrt, run};
@@ -69,4 +70,31 @@ fn a_folder_stands_for_all_that_is_in_it() {
     std::fs::write(&text, "").unwrap();
     let ran = run(&["tool", "validate", &text]).ends_with(2);
     assert!(ran.stderr.contains("read.me is neither"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_private_host_is_good_where_the_operator_allows_it() {
+    let folder = TempDir::new().unwrap();
+    let dir = folder.path().to_str().unwrap();
+    run(&["tool", "new", "inside", "--template", "data", "--dir", dir]).ends_with(0);
+    let file = format!("{dir}/inside.json");
+    let mut tool: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
+    tool["context"]["permissions"]["net"] = json!(["127.0.0.1:9401"]);
+    std::fs::write(&file, tool.to_string()).unwrap();
+    let validate = |allowed: Option<&str>, more: &[&str]| {
+        let mut command = rcrt();
+        command.envs(allowed.map(|host| ("RCRT_ALLOW_PRIVATE_HOST", host))).args(["tool", "validate", &file]);
+        Ran::of(command.args(more).output().unwrap())
+    };
+    for (allowed, more) in [
+        (None, vec![]),
+        (None, vec!["--allow-private-host", "127.0.0.1:9402"]),
+        (Some("another=127.0.0.1:9401"), vec![]),
+    ] {
+        let ran = validate(allowed, &more).ends_with(1);
+        assert!(ran.stdout.contains("[net-host]"), "{}", ran.stdout);
+    }
+    validate(None, &["--allow-private-host", "127.0.0.1:9401"]).ends_with(0);
+    validate(Some("10.0.0.1,inside=127.0.0.1"), &[]).ends_with(0);
+    validate(Some("127.0.0.1/8"), &[]).ends_with(2);
 }

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::program::{Ran, Running, rcrt};
+use crate::secrets;
 
 #[test]
 fn a_system_lives_through_its_commands_and_a_restart() {
@@ -22,7 +23,8 @@ fn a_system_lives_through_its_commands_and_a_restart() {
     calls(&up);
     tools(&up);
     crumbs(&up);
-    secrets(&up);
+    secrets::are_kept_and_changed(&up);
+    secrets::are_given_to_tools_by_grants(&up, folder.path());
     agents(&up);
     bootstrap(&up, folder.path());
     tools_that_do_not_run(&up);
@@ -146,18 +148,6 @@ fn crumbs(up: &Running) {
     assert_eq!(up.json(&keyed)["id"], up.json(&keyed)["id"]);
 }
 
-fn secrets(up: &Running) {
-    let ran = up.run_with_stdin(&["secret", "set", "API_KEY"], "s3cr3t\n").ends_with(0);
-    assert!(ran.stdout.contains("created"), "{}", ran.stdout);
-    let ran = up.run_with_stdin(&["secret", "set", "API_KEY"], "other").ends_with(0);
-    assert!(ran.stdout.contains("version 2"), "{}", ran.stdout);
-    let list = up.run(&["secret", "list"]).ends_with(0).stdout;
-    assert!(list.contains("API_KEY") && !list.contains("other"), "{list}");
-    up.run_with_stdin(&["secret", "set", "EMPTY"], "").ends_with(2);
-    up.run(&["secret", "delete", "API_KEY"]).ends_with(0);
-    up.run(&["secret", "delete", "API_KEY"]).ends_with(3);
-}
-
 fn agents(up: &Running) {
     let made = up.json(&["token", "--agent", "reader", "--role", "subscriber"]);
     let as_reader = |arguments: &[&str]| {
@@ -238,6 +228,25 @@ fn bootstrap(up: &Running, folder: &Path) {
     assert_eq!(done(&seed(&["--prune", "--dry-run"]).ends_with(0)), pruned);
     assert_eq!(done(&seed(&["--prune"]).ends_with(0)), pruned);
     assert_eq!(done(&seed(&["--prune"]).ends_with(0)), rows(&[("double.json", "unchanged")]));
+    // A tool for a host inside is judged as by a runner that is given the same option.
+    let inside = folder.join("inside-tools");
+    std::fs::create_dir(&inside).unwrap();
+    let mut tool: Value = serde_json::from_str(TOOL).unwrap();
+    tool["context"]["name"] = json!("inside");
+    tool["context"]["permissions"] = json!({"net": ["127.0.0.1:9401"]});
+    std::fs::write(inside.join("inside.json"), tool.to_string()).unwrap();
+    std::fs::write(inside.join("inside.ts"), SOURCE).unwrap();
+    let seed = |more: &[&str]| {
+        let mut arguments = vec!["bootstrap", inside.to_str().unwrap(), "--dry-run", "--output", "json"];
+        arguments.extend(more);
+        up.run(&arguments)
+    };
+    let ran = seed(&[]).ends_with(1);
+    assert!(ran.json()["files"][0]["findings"].to_string().contains("[net-host]"), "{}", ran.stdout);
+    assert_eq!(
+        done(&seed(&["--allow-private-host", "inside=127.0.0.1"]).ends_with(0)),
+        rows(&[("inside.json", "created")])
+    );
     // Another folder's seeds are not this one's to prune.
     up.run(&["tool", "show", "calculator"]).ends_with(0);
     let table = up.run(&["bootstrap"]).ends_with(0).stdout;
@@ -321,7 +330,7 @@ fn edit_echo(up: &Running) -> String {
 }
 
 /// Replaces a record's context.
-fn edit(up: &Running, record: &Value, context: &Value) {
+pub fn edit(up: &Running, record: &Value, context: &Value) {
     let token = std::fs::read_to_string(up.data.join("token")).unwrap();
     let request = reqwest::Client::new()
         .patch(format!("{}/breadcrumbs/{}", up.api(), record["id"].as_str().unwrap()))

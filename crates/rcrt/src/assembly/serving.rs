@@ -1,0 +1,74 @@
+//! What `server` and `up` begin with: the data folder, the port, the store and the HTTP server.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use server::AuthMode;
+use url::Url;
+
+use super::{DataFolder, DatabaseOptions, System, base_url, bind, check_url};
+use crate::config::{Config, DEFAULT_LISTEN, listen_address};
+use crate::exit::Failure;
+use crate::progress::Progress;
+
+#[derive(Debug, Args)]
+pub struct ServingOptions {
+    /// Where to listen
+    #[arg(long, env = "RCRT_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT", value_parser = listen_address)]
+    listen: SocketAddr,
+    /// Who gets a token: who proves an agent's key, or anybody who asks (only when listening on this machine alone)
+    #[arg(long, env = "RCRT_AUTH", default_value = "keys")]
+    auth: Auth,
+    #[command(flatten)]
+    database: DatabaseOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Auth {
+    Keys,
+    Open,
+}
+
+/// A system that answers over HTTP.
+pub struct Served {
+    pub base_url: Url,
+    pub data: PathBuf,
+    /// The first agent's.
+    pub token: String,
+}
+
+impl ServingOptions {
+    /// Refuses what does not go together before anything is touched.
+    pub fn check(&self) -> anyhow::Result<()> {
+        self.auth_mode()?;
+        Ok(check_url(self.database.database_url.as_ref())?)
+    }
+
+    /// Tokens for everybody are for this machine alone.
+    fn auth_mode(&self) -> anyhow::Result<AuthMode> {
+        let listen = self.listen;
+        match self.auth {
+            Auth::Keys => Ok(AuthMode::Keys),
+            Auth::Open if listen.ip().is_loopback() => Ok(AuthMode::Open),
+            Auth::Open => Err(Failure::Usage(format!(
+                "--auth open gives a token to anybody who asks, so it is for 127.0.0.1 or [::1] only, not for {listen}"
+            ))
+            .into()),
+        }
+    }
+
+    /// Opens the store and the HTTP server; the system has whatever is up, also after an error.
+    pub async fn open(&self, config: &Config, progress: &Progress, system: &mut System) -> anyhow::Result<Served> {
+        let auth = self.auth_mode()?;
+        let mut folder = DataFolder::take(&config.data)?;
+        let listener = bind(self.listen).await?;
+        let base_url = base_url(&listener)?;
+        folder.announce(base_url.as_str())?;
+        let (data, token_key) = (folder.path(), folder.keys.token);
+        system.open_store(folder, &self.database, progress).await?;
+        let token = system.open_front(listener, auth, &token_key, &data)?;
+        tracing::info!(%base_url, "the server listens");
+        Ok(Served { base_url, data, token })
+    }
+}

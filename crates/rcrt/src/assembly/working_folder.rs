@@ -1,0 +1,85 @@
+//! Where the program's own tools read, write and run. What the installation itself keeps must not lie there: its keys
+//! and tokens would be a tool's to read.
+
+use std::path::{Component, Path, PathBuf};
+
+use crate::exit::Failure;
+
+/// The working folder of tools below the data folder, where the operator names none.
+const DEFAULT: &str = "work";
+
+/// The folder, absolute. `data` is the absolute path of the data folder, `given` what the operator said.
+pub fn working_folder(given: Option<&Path>, data: &Path) -> anyhow::Result<PathBuf> {
+    let own = data.join(DEFAULT);
+    let Some(given) = given else { return Ok(own) };
+    let folder = std::path::absolute(given)?;
+    let (real, real_data) = (resolved(&folder)?, resolved(data)?);
+    if real_data.starts_with(&real) {
+        let message = format!(
+            "--workdir: {} holds the data folder {}, whose keys and tokens tools must not read; name a folder beside it",
+            folder.display(),
+            data.display()
+        );
+        return Err(Failure::Usage(message).into());
+    }
+    if real.starts_with(&real_data) && !real.starts_with(real_data.join(DEFAULT)) {
+        let message = format!(
+            "--workdir: {} is a part of the data folder {}, which tools must not reach; name a folder beside it, or {}",
+            folder.display(),
+            data.display(),
+            own.display()
+        );
+        return Err(Failure::Usage(message).into());
+    }
+    Ok(folder)
+}
+
+/// The path without links, also where its end is not there yet.
+fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
+    for there in path.ancestors() {
+        let Ok(real) = there.canonicalize() else { continue };
+        let rest = path.strip_prefix(there)?;
+        if rest.components().any(|part| part == Component::ParentDir) {
+            let message = format!("{}: a folder that is not there has no folder above it", path.display());
+            return Err(Failure::Usage(message).into());
+        }
+        return Ok(real.join(rest));
+    }
+    Ok(path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::working_folder;
+
+    #[test]
+    fn the_data_folder_is_out_of_reach_whatever_links_say() {
+        let place = tempfile::tempdir().unwrap();
+        let data = place.path().join("data");
+        std::fs::create_dir_all(data.join("work/deep")).unwrap();
+        std::fs::create_dir_all(place.path().join("data-beside")).unwrap();
+        std::os::unix::fs::symlink(&data, place.path().join("link")).unwrap();
+        std::os::unix::fs::symlink(place.path(), place.path().join("data-beside/up")).unwrap();
+        let chosen = |path: &str| working_folder(Some(&place.path().join(path)), &data);
+        for bad in [
+            "",
+            ".",
+            "data",
+            "data/",
+            "data/keys",
+            "link",
+            "link/keys",
+            "data-beside/up",
+            "data/work/..",
+            "none/../data",
+        ] {
+            let error = chosen(bad).unwrap_err().to_string();
+            assert!(error.contains("data"), "{bad}: {error}");
+        }
+        assert!(working_folder(Some("/".as_ref()), &data).is_err());
+        for good in ["data-beside", "elsewhere/that/is/not/there", "data/work", "data/work/deep", "link/work"] {
+            assert_eq!(chosen(good).unwrap(), place.path().join(good), "{good}");
+        }
+        assert_eq!(working_folder(None, &data).unwrap(), data.join("work"));
+    }
+}

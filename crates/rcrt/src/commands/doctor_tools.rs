@@ -1,0 +1,101 @@
+//! Which tools wait for something, and for what: as the runners found it, else as a runner would find it here.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use breadcrumb::StoreError;
+use executors::Executor;
+use executors::egress::{Egress, EgressOptions};
+use serde::Serialize;
+
+use crate::assembly::NativeOptions;
+use crate::config::Config;
+use crate::output::{Output, Style};
+use crate::{connection, embedded};
+
+/// How long the server may take to say what is on offer.
+const ANSWER_TIME: Duration = Duration::from_secs(5);
+
+#[derive(Serialize)]
+pub struct Tools {
+    /// `catalog` as runners wrote it, or `this machine` where no server answers: then the program's own tools only.
+    from: &'static str,
+    /// How many can be called.
+    offered: usize,
+    waiting: Vec<Waiting>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    problem: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Waiting {
+    name: String,
+    /// Sentences that say what to do.
+    waits_for: Vec<String>,
+}
+
+impl Tools {
+    pub async fn find(config: &Config, native: &NativeOptions, server_answers: bool) -> Self {
+        let (from, found) = if server_answers {
+            ("catalog", of_catalog(config).await)
+        } else {
+            ("this machine", of_machine(config, native).await)
+        };
+        match found {
+            Ok((offered, waiting)) => {
+                let nothing = offered == 0 && waiting.is_empty();
+                let problem = nothing.then(|| "no runner has looked at its tools yet".to_owned());
+                Self { from, offered, waiting, problem }
+            }
+            Err(error) => Self { from, offered: 0, waiting: Vec::new(), problem: Some(format!("{error:#}")) },
+        }
+    }
+
+    pub fn print(&self, output: Output) -> anyhow::Result<()> {
+        let scope = if self.from == "catalog" { "" } else { " of the program itself (no server answers)" };
+        output.line(&format!("\n{}", output.paint(Style::Bold, &format!("Tools{scope}:"))))?;
+        if let Some(problem) = &self.problem {
+            return output.line(&format!("  {}", output.paint(Style::Warning, problem)));
+        }
+        let waiting = if self.waiting.is_empty() { "none waits for anything" } else { "these wait for something:" };
+        output.line(&format!("  {} can be called; {waiting}", self.offered))?;
+        let width = self.waiting.iter().map(|tool| tool.name.chars().count()).fold(0, usize::max) + 2;
+        for Waiting { name, waits_for } in &self.waiting {
+            for (index, what) in waits_for.iter().enumerate() {
+                let name = if index == 0 { name } else { "" };
+                output.line(&format!("  {}{what}", output.paint(Style::Warning, &format!("{name:<width$}"))))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn of_catalog(config: &Config) -> anyhow::Result<(usize, Vec<Waiting>)> {
+    let client = connection::client(config)?;
+    let asked = tokio::time::timeout(ANSWER_TIME, client.tools()).await;
+    let catalog = asked.map_err(|_| StoreError::Unavailable("it does not answer".into())).flatten()?;
+    let waiting = catalog.waiting.into_iter().map(|tool| Waiting { name: tool.name, waits_for: tool.waits_for });
+    Ok((catalog.tools.len(), waiting.collect()))
+}
+
+/// Asks the tools themselves, as a runner with these options has them. Secrets are in no one's reach here.
+async fn of_machine(config: &Config, native: &NativeOptions) -> anyhow::Result<(usize, Vec<Waiting>)> {
+    let egress = Arc::new(Egress::new(EgressOptions::default())?);
+    let executor = native.tools(&config.data, egress).await?.executor;
+    let (mut offered, mut waiting) = (0, Vec::new());
+    for (path, text) in embedded::FILES.iter().filter(|(path, _)| path.starts_with("tools-native/")) {
+        let seed = validate::seed::read(path, text, None)?;
+        let tool = seed.tool.with_context(|| format!("{path} is no tool"))?;
+        let mut waits_for = executor.waits_for(&tool);
+        waits_for.extend(executor.required_secrets(&tool).into_iter().map(|secret| {
+            format!("It needs the secret {secret}, granted to it: `rcrt secret list` tells, where the server is up.")
+        }));
+        if waits_for.is_empty() {
+            offered += 1;
+        } else {
+            waiting.push(Waiting { name: tool.name, waits_for });
+        }
+    }
+    Ok((offered, waiting))
+}

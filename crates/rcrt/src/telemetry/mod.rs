@@ -1,0 +1,103 @@
+//! Spans and measures on their way to a collector: OTLP over HTTP, by OpenTelemetry's own environment variables. Without
+//! an endpoint there is nothing of it; what cannot be exported is told in the log and stops nobody.
+
+mod client;
+mod settings;
+
+use std::time::Duration;
+
+use opentelemetry::{KeyValue, global};
+use opentelemetry_otlp::{MetricExporter, SpanExporter, WithHttpConfig};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::OTelSdkResult;
+use opentelemetry_sdk::metrics::SdkMeterProvider;
+use opentelemetry_sdk::trace::SdkTracerProvider;
+use tokio::runtime::Handle;
+
+use client::Exporting;
+use settings::Settings;
+
+/// How long the last spans and measures may take to leave when the program ends.
+const LAST: Duration = Duration::from_secs(5);
+
+/// What is exported by this process. It is to be closed while the runtime still runs.
+#[derive(Default)]
+pub struct Telemetry {
+    traces: Option<SdkTracerProvider>,
+    metrics: Option<SdkMeterProvider>,
+}
+
+impl Telemetry {
+    /// Exports what the environment asks for, from here on.
+    pub fn start(runtime: &Handle) -> Self {
+        let settings = match Settings::read(|name| std::env::var(name).ok()) {
+            Ok(settings) => settings,
+            Err(problem) => {
+                tracing::warn!(%problem, "no telemetry is exported");
+                return Self::default();
+            }
+        };
+        let mut telemetry = Self::default();
+        if settings.traces {
+            match traces(&settings, runtime) {
+                Ok(provider) => {
+                    global::set_tracer_provider(provider.clone());
+                    telemetry.traces = Some(provider);
+                }
+                Err(problem) => tracing::warn!(%problem, "no traces are exported"),
+            }
+        }
+        if settings.metrics {
+            match metrics(&settings, runtime) {
+                Ok(provider) => {
+                    global::set_meter_provider(provider.clone());
+                    telemetry.metrics = Some(provider);
+                }
+                Err(problem) => tracing::warn!(%problem, "no metrics are exported"),
+            }
+        }
+        if telemetry.traces.is_some() || telemetry.metrics.is_some() {
+            let (traces, metrics) = (telemetry.traces.is_some(), telemetry.metrics.is_some());
+            tracing::info!(traces, metrics, "telemetry is exported");
+        }
+        telemetry
+    }
+
+    /// Sends what is left. Blocks, so it is not for a thread of the runtime.
+    pub fn close(self) {
+        // Side by side: a collector that does not answer holds up the end once.
+        std::thread::scope(|scope| {
+            if let Some(traces) = self.traces {
+                scope.spawn(move || tell("traces", &traces.shutdown_with_timeout(LAST)));
+            }
+            if let Some(metrics) = self.metrics {
+                scope.spawn(move || tell("metrics", &metrics.shutdown_with_timeout(LAST)));
+            }
+        });
+    }
+}
+
+fn tell(what: &str, ended: &OTelSdkResult) {
+    if let Err(error) = ended {
+        tracing::warn!(%error, "the last {what} were not exported");
+    }
+}
+
+fn traces(settings: &Settings, runtime: &Handle) -> anyhow::Result<SdkTracerProvider> {
+    let client = Exporting::new("traces", settings.timeout_of("TRACES"), runtime.clone())?;
+    let exporter = SpanExporter::builder().with_http().with_http_client(client).build()?;
+    Ok(SdkTracerProvider::builder().with_resource(resource(settings)).with_batch_exporter(exporter).build())
+}
+
+fn metrics(settings: &Settings, runtime: &Handle) -> anyhow::Result<SdkMeterProvider> {
+    let client = Exporting::new("metrics", settings.timeout_of("METRICS"), runtime.clone())?;
+    let exporter = MetricExporter::builder().with_http().with_http_client(client).build()?;
+    Ok(SdkMeterProvider::builder().with_resource(resource(settings)).with_periodic_exporter(exporter).build())
+}
+
+/// `OTEL_RESOURCE_ATTRIBUTES`, and the name of the service where nothing names it.
+fn resource(settings: &Settings) -> Resource {
+    let version = KeyValue::new("service.version", env!("CARGO_PKG_VERSION"));
+    let resource = Resource::builder().with_attributes([version]);
+    if settings.names_service { resource.build() } else { resource.with_service_name("rcrt").build() }
+}
