@@ -1,0 +1,42 @@
+//! Every JSON payload of the worker's protocol, both ways: what is accepted has one canonical form, which reads back as
+//! itself. A message that meant one thing to its reader and another to the next would be a way around a check.
+//!
+//! Input: the message's name, a line end, the JSON.
+#![no_main]
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use sandbox::protocol::{ApiReply, Begin, BodyEnd, CallDone, CallStart, FetchReply, FetchStart, Hello, decode, encode};
+use sandbox::{ApiCall, ConsoleLine};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+fn check<T: Serialize + DeserializeOwned>(payload: &[u8]) -> Corpus {
+    // What is refused still teaches the fuzzer the way in.
+    let Ok(message) = decode::<T>(payload) else { return Corpus::Keep };
+    let canonical = encode(&message).expect("what was read can be written");
+    let again: T = decode(&canonical).expect("what was written can be read");
+    assert_eq!(encode(&again).expect("and written again"), canonical);
+    Corpus::Keep
+}
+
+fuzz_target!(|input: &[u8]| -> Corpus {
+    let Some(end) = input.iter().position(|byte| *byte == b'\n') else { return Corpus::Reject };
+    let (name, payload) = (&input[..end], &input[end + 1..]);
+    match name {
+        // The parent's.
+        b"Begin" => check::<Begin>(payload),
+        b"CallStart" => check::<CallStart>(payload),
+        b"ApiReply" => check::<ApiReply>(payload),
+        b"FetchReply" => check::<FetchReply>(payload),
+        // The worker's.
+        b"Hello" => check::<Hello>(payload),
+        b"CallDone" => check::<CallDone>(payload),
+        b"ConsoleLine" => check::<ConsoleLine>(payload),
+        b"ApiCall" => check::<ApiCall>(payload),
+        b"FetchStart" => check::<FetchStart>(payload),
+        b"SnapshotEnd" => check::<Option<String>>(payload),
+        // Either's.
+        b"BodyEnd" => check::<BodyEnd>(payload),
+        _ => Corpus::Reject,
+    }
+});

@@ -1,0 +1,101 @@
+//! A tool's definition as a stranger's record has it: what is read keeps the bounds that everybody behind it relies on,
+//! and what the validators let pass can be offered: its hosts are ones the gate reads, its schemas compile, its source
+//! becomes JavaScript.
+//!
+//! Input: the record's context as JSON. A second document after it is judged as an input of the tool.
+#![no_main]
+
+// By its file: the crate around it brings an HTTP stack that nothing here needs.
+#[path = "../../crates/executors/src/egress/rules.rs"]
+#[allow(dead_code)]
+mod rules;
+
+use breadcrumb::{Bootstrap, Grant, Implementation, Language, ToolCode, ToolDefinition, Violations, schema_names};
+use libfuzzer_sys::{Corpus, fuzz_target};
+use rules::NetRules;
+use serde_json::{Deserializer, Map, Value};
+use typescript::Dialect;
+use validate::{Author, Schema};
+
+fuzz_target!(|input: &[u8]| -> Corpus {
+    let mut documents = Deserializer::from_slice(input).into_iter::<Value>();
+    let Some(Ok(Value::Object(context))) = documents.next() else { return Corpus::Reject };
+    let value = documents.next().and_then(Result::ok).unwrap_or_default();
+    for schema_name in [schema_names::TOOL_CODE, schema_names::TOOL_LEGACY] {
+        match ToolDefinition::read(schema_name, &context, Some("from the record"), None) {
+            Ok(definition) => {
+                assert_eq!(definition.is_code(), schema_name == schema_names::TOOL_CODE);
+                check_read(&definition, &context);
+                check_offered(&definition, &value);
+            }
+            Err(Violations(found)) => {
+                assert!(!found.is_empty() && found.iter().all(|violation| !violation.message.is_empty()));
+            }
+        }
+    }
+    assert!(ToolDefinition::read("note.v1", &context, None, None).is_err());
+    Corpus::Keep
+});
+
+fn is_word(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.len())
+        && !text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '.'))
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+}
+
+/// What holds for every definition that was read, validated or not.
+fn check_read(definition: &ToolDefinition, context: &Map<String, Value>) {
+    assert!(is_word(&definition.name, 100), "{:?}", definition.name);
+    assert_eq!(context.get("name"), Some(&Value::from(definition.name.as_str())));
+    definition.limits.check().expect("limits are checked as they are read");
+    assert!(definition.subscriptions.iter().all(|selector| !selector.is_empty() && selector.check().is_ok()));
+    let again = serde_json::to_value(definition.limits).expect("limits are JSON");
+    assert_eq!(serde_json::from_value::<breadcrumb::Limits>(again).ok(), Some(definition.limits));
+    let again = serde_json::to_value(&definition.permissions).expect("permissions are JSON");
+    assert_eq!(serde_json::from_value::<breadcrumb::Permissions>(again).ok().as_ref(), Some(&definition.permissions));
+    if let Some(bootstrap) = &definition.bootstrap {
+        let again = serde_json::to_value(bootstrap).expect("a bootstrap is JSON");
+        assert_eq!(serde_json::from_value::<Bootstrap>(again).ok().as_ref(), Some(bootstrap));
+    }
+    if !context.contains_key("permissions") {
+        assert_eq!(definition.permissions, breadcrumb::Permissions::default(), "nothing is opened by saying nothing");
+    }
+}
+
+/// What holds for every definition that is offered.
+fn check_offered(definition: &ToolDefinition, value: &Value) {
+    let report = validate::tool(definition);
+    assert_eq!(validate::tool(definition), report, "a verdict is the same every time");
+    let system = validate::tool_as(definition, Author::System);
+    assert!(
+        system.errors.iter().all(|finding| report.errors.contains(finding)),
+        "a stranger may no more than the system"
+    );
+    if !report.is_ok() {
+        return;
+    }
+    let permissions = &definition.permissions;
+    NetRules::read(&permissions.net).expect("the gate reads what the validator accepts");
+    for grant in [&permissions.read, &permissions.write, &permissions.run, &permissions.ffi] {
+        assert!(!grant.is_granted(), "a stranger's tool is given {grant:?}");
+    }
+    if let Grant::Listed(hosts) = &permissions.net {
+        assert!(hosts.len() <= 5);
+    }
+    assert!(definition.required_secrets.iter().all(|name| is_word(name, 128)));
+    for schema in [&definition.input_schema, &definition.output_schema] {
+        let compiled = Schema::compile(schema).expect("the runner compiles what the validator accepts");
+        let verdict = compiled.check(value);
+        assert_eq!(compiled.check(value), verdict);
+    }
+    if let Implementation::Code(ToolCode { language, source, .. }) = &definition.implementation {
+        let dialect = match language {
+            Language::Typescript => Dialect::TypeScript,
+            Language::Javascript => Dialect::JavaScript,
+        };
+        let compiled =
+            typescript::compile(source, "tool.ts", dialect).expect("the runner compiles what the validator accepts");
+        let forbidden = typescript::inspect(&compiled.javascript, Dialect::JavaScript);
+        assert!(forbidden.is_ok(), "what was compiled is JavaScript: {forbidden:?}");
+    }
+}
