@@ -2,13 +2,13 @@ use breadcrumb::{BreadcrumbQuery, Breadcrumbs, ErrorCode, Example, ToolRequest, 
 use futures::StreamExt;
 use serde::Deserialize;
 
-use crate::process::{Place, Rcrt};
+use crate::process::Place;
 
 /// Every example of every shipped tool runs in the sandbox; where it names an output, it gives exactly that.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_shipped_tools_do_what_their_examples_say() {
     let place = Place::new();
-    let up = Rcrt::start(place.data.path(), &["up", "--listen", &place.listen.to_string()]);
+    let up = place.start(&["up", "--listen", &place.listen.to_string()]);
     let store = place.client().await;
     place.ready().await;
     let tools = store.list(&BreadcrumbQuery::of_schema("tool.code.v1")).await.unwrap();

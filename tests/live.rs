@@ -23,7 +23,7 @@ struct House {
 impl House {
     async fn start() -> Self {
         let place = Place::new();
-        let up = Rcrt::start(place.data.path(), &["up", "--no-seed", "--listen", &place.listen.to_string()]);
+        let up = place.start(&["up", "--no-seed", "--listen", &place.listen.to_string()]);
         let store = place.client().await;
         place.ready().await;
         let events = store.events(None).await.unwrap();
@@ -151,7 +151,7 @@ async fn a_tool_that_bootstraps_once_runs_once_also_after_a_restart() {
     let House { place, up, .. } = house;
     assert_eq!(up.stop().await, Some(0));
 
-    let up = Rcrt::start(place.data.path(), &["up", "--no-seed", "--listen", &place.listen.to_string()]);
+    let up = place.start(&["up", "--no-seed", "--listen", &place.listen.to_string()]);
     let store = place.client().await;
     place.ready_again(2).await;
     let events = store.events(None).await.unwrap();

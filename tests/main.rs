@@ -3,7 +3,9 @@
 
 mod examples;
 mod failure;
+mod hostile;
 mod live;
 mod process;
+mod telemetry;
 mod watcher;
 mod written;

@@ -4,4 +4,5 @@
 mod flood;
 mod postgres;
 mod runner;
+mod schedule;
 mod server;

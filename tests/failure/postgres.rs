@@ -2,7 +2,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use super::flood::{self, REQUESTS};
-use crate::process::{Place, Rcrt};
+use crate::process::Place;
 use crate::watcher::Watcher;
 
 /// The embedded Postgres is killed twice under a running house, which starts it again.
@@ -10,15 +10,15 @@ use crate::watcher::Watcher;
 async fn killed_in_the_middle_of_500_requests() {
     let place = Place::new();
     let listen = place.listen.to_string();
-    let up = Rcrt::start(place.data.path(), &["up", "--listen", &listen, "--lease-ms", "2000"]);
+    let up = place.start(&["up", "--listen", &listen, "--lease-ms", "2000"]);
     let store = place.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
 
     let flood = tokio::spawn(flood::send(store.clone()));
-    for answered in [100, 300] {
+    for (answered, starts) in [(100, 2), (300, 3)] {
         watcher.answered(answered).await;
         kill(postmaster(&place), Signal::SIGKILL).unwrap();
-        place.healthy().await;
+        place.said("Postgres takes connections", starts).await;
     }
     let flood = flood.await.unwrap();
     watcher.answered(REQUESTS).await;

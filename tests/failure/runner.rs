@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use breadcrumb::{Breadcrumbs, CallState, ErrorCode, NewSecret, ToolRequest};
+use breadcrumb::{Breadcrumbs, CallState, Catalog, ErrorCode, NewSecret, ToolRequest};
 use serde_json::json;
 use sqlx::{Connection, PgConnection};
 use test_database::TestDatabase;
@@ -25,12 +25,12 @@ impl Apart {
     pub fn server(&self) -> Rcrt {
         let listen = self.place.listen.to_string();
         let arguments = ["server", "--listen", &listen, "--database-url", &self.database.admin_url];
-        Rcrt::start(self.place.data.path(), &arguments)
+        self.place.start(&arguments)
     }
 
     pub fn runner(&self) -> Rcrt {
         let url = self.place.url().to_string();
-        Rcrt::start(self.place.data.path(), &["runner", "--server", &url, "--lease-ms", "2000"])
+        self.place.start(&["runner", "--server", &url, "--lease-ms", "2000"])
     }
 }
 
@@ -82,15 +82,20 @@ async fn killed_before_it_starts_a_call_the_call_is_run_by_the_next() {
     let _server = apart.server();
     let store = apart.place.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
-    store.create_secret(NewSecret { name: "HELD".into(), value: "held".into() }).await.unwrap();
+    let secret = NewSecret { readable: true, ..NewSecret::new("HELD", "held") };
+    let secret = store.create_secret(secret).await.unwrap().id;
     let source = "export async function execute(input, context) {\n  return context.secrets.HELD.length;\n}\n";
     let needs = json!({"required_secrets": ["HELD"]});
-    store.create(written::tool("secretive", source, &json!({"type": "object"}), &needs), None).await.unwrap();
+    let tool = written::tool("secretive", source, &json!({"type": "object"}), &needs);
+    let tool = store.create(tool, None).await.unwrap().id;
+    store.grant_secret(secret, tool).await.unwrap();
 
+    let doomed = apart.runner();
+    // It looked at the secrets for what it offers; from now on only a call asks for them.
+    offers(&*store, "secretive").await;
     let mut connection = PgConnection::connect(&apart.database.admin_url).await.unwrap();
     let mut lock = connection.begin().await.unwrap();
     sqlx::query("LOCK TABLE secrets IN ACCESS EXCLUSIVE MODE").execute(&mut *lock).await.unwrap();
-    let doomed = apart.runner();
     let record = ToolRequest::record("secretive", json!({}), Some("claimed"), None);
     let request = store.create(record, None).await.unwrap().id;
     reaches(store.clone(), request, CallState::Claimed).await;
@@ -111,10 +116,8 @@ async fn killed_after_a_call_before_its_response_is_written() {
     let _server = apart.server();
     let store = apart.place.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
-    let source = "export async function execute() {\n  await new Promise((resolve) => setTimeout(resolve, 1500));\n}\n";
-    let record =
-        written::tool("brief", &source.replace(";\n}", ";\n  return 1;\n}"), &json!({"type": "object"}), &json!({}));
-    store.create(record, None).await.unwrap();
+    let source = "export async function execute() {\n  await new Promise((resolve) => setTimeout(resolve, 1500));\n  return 1;\n}\n";
+    store.create(written::tool("brief", source, &json!({"type": "object"}), &json!({})), None).await.unwrap();
     let doomed = apart.runner();
     let request = store.create(ToolRequest::record("brief", json!({}), Some("done"), None), None).await.unwrap().id;
     reaches(store.clone(), request, CallState::Running).await;
@@ -134,6 +137,20 @@ async fn killed_after_a_call_before_its_response_is_written() {
     // Either the response was under way already and stands, or the call is answered as one whose runner was lost.
     Flood::of("done", request).check(&*store, &watcher.stop()).await;
     assert_eq!(store.call(request).await.unwrap().attempt, 1);
+}
+
+/// Waits until the tool stands in the catalog.
+async fn offers(store: &dyn Breadcrumbs, tool: &str) {
+    let listed = async {
+        while Catalog::read(store)
+            .await
+            .unwrap()
+            .is_none_or(|catalog| !catalog.tools.iter().any(|one| one.name == tool))
+        {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, listed).await.expect("the tool is offered");
 }
 
 /// Waits until the call is in this state. The queue's state has no event of its own, so it is asked for.

@@ -1,6 +1,6 @@
 use super::flood::{self, REQUESTS};
 use super::runner::Apart;
-use crate::process::{Place, Rcrt};
+use crate::process::Place;
 use crate::watcher::Watcher;
 
 /// The server alone, under two runners that work on and come back to it.
@@ -30,7 +30,7 @@ async fn killed_under_live_runners_in_the_middle_of_500_requests() {
 async fn killed_with_all_that_is_in_it_in_the_middle_of_500_requests() {
     let place = Place::new();
     let listen = place.listen.to_string();
-    let up = || Rcrt::start(place.data.path(), &["up", "--listen", &listen, "--lease-ms", "2000"]);
+    let up = || place.start(&["up", "--listen", &listen, "--lease-ms", "2000"]);
     let first = up();
     let store = place.client().await;
     let mut watcher = Watcher::start(store.clone()).await;

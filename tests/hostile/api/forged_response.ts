@@ -1,0 +1,16 @@
+/**
+ * A response written by the tool itself, for a request that is not its own.
+ *
+ * status: error
+ * error_code: PermissionDenied
+ * message: tool.response.v1
+ * records: 0
+ */
+export async function execute(_input: unknown, context: any): Promise<void> {
+  await context.api.createBreadcrumb({
+    title: "Response of good",
+    tags: ["{{tool}}", "tool:response", "request:another"],
+    schema_name: "tool.response.v1",
+    context: { request_id: "another", tool: "good", status: "success", output: 1 },
+  });
+}

@@ -1,0 +1,12 @@
+/**
+ * A chain of microtasks: control comes back to the engine all the time, and never to the event loop in which a polite
+ * deadline would run.
+ *
+ * status: error
+ * error_code: Timeout
+ * details: {"limit": "timeout_ms", "allowed": 400}
+ * limits: {"timeout_ms": 400}
+ */
+export async function execute(): Promise<void> {
+  for (;;) await null;
+}

@@ -1,0 +1,19 @@
+/**
+ * A loop in finally, where code runs after the loop before it was ended. A runtime that ends an execution only once is
+ * kept busy for ever.
+ *
+ * status: error
+ * error_code: Timeout
+ * details: {"limit": "timeout_ms", "allowed": 400}
+ * limits: {"timeout_ms": 400}
+ */
+export async function execute(): Promise<void> {
+  const stay = (depth: number): void => {
+    try {
+      for (;;);
+    } finally {
+      for (;;) if (depth > 0) stay(depth - 1);
+    }
+  };
+  stay(50);
+}

@@ -1,0 +1,12 @@
+/**
+ * A name that is only an alias, and leads to an address inside.
+ *
+ * status: error
+ * error_code: PermissionDenied
+ * message: non-public
+ * permissions: {"net": ["a.alias.example.com:{{port}}"]}
+ * never_reached: /echo/{{tool}}
+ */
+export async function execute(): Promise<number> {
+  return (await fetch("http://a.alias.example.com:{{port}}/echo/{{tool}}")).status;
+}

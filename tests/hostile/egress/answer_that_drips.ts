@@ -1,0 +1,12 @@
+/**
+ * An answer of one byte now and then for ever: no wait is long, and it never ends.
+ *
+ * status: error
+ * error_code: Timeout
+ * details: {"limit": "timeout_ms", "allowed": 900}
+ * permissions: {"net": ["api.test:{{port}}"]}
+ * limits: {"timeout_ms": 900}
+ */
+export async function execute(): Promise<string> {
+  return await (await fetch("http://api.test:{{port}}/drip/{{tool}}")).text();
+}

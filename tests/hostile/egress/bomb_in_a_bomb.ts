@@ -1,0 +1,15 @@
+/**
+ * The same packed twice, so that even what comes out first is small: the gate unpacks it not at all, and hides nothing of
+ * that.
+ *
+ * status: success
+ * output: {"status": 200, "encoding": "gzip, gzip", "small": true, "packed": true}
+ * permissions: {"net": ["api.test:{{port}}"]}
+ * arrived: {"path": "/bomb-in-bomb/{{tool}}", "holds": ["GET "]}
+ */
+export async function execute(): Promise<unknown> {
+  const answer = await fetch("http://api.test:{{port}}/bomb-in-bomb/{{tool}}");
+  const bytes = new Uint8Array(await answer.arrayBuffer());
+  const packed = bytes[0] === 0x1f && bytes[1] === 0x8b;
+  return { status: answer.status, encoding: answer.headers.get("content-encoding"), small: bytes.length < 100_000, packed };
+}

@@ -1,0 +1,13 @@
+/**
+ * The head of an answer that comes line by line for ever: the gate gives up by itself, before the tool's own deadline.
+ *
+ * status: error
+ * error_code: ExecutionFailed
+ * message: no answer after 3 s
+ * permissions: {"net": ["liar.test:{{liar}}"]}
+ * arrived: {"path": "/slow-head/{{tool}}", "holds": ["GET "]}
+ * limits: {"timeout_ms": 80000}
+ */
+export async function execute(): Promise<number> {
+  return (await fetch("http://liar.test:{{liar}}/slow-head/{{tool}}")).status;
+}

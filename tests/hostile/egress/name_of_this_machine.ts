@@ -1,0 +1,12 @@
+/**
+ * A name of the public internet that resolves to this machine, where a server waits on the port that the tool listed.
+ *
+ * status: error
+ * error_code: PermissionDenied
+ * message: non-public
+ * permissions: {"net": ["trap.inside.example.com:{{port}}"]}
+ * never_reached: /echo/{{tool}}
+ */
+export async function execute(): Promise<number> {
+  return (await fetch("http://trap.inside.example.com:{{port}}/echo/{{tool}}")).status;
+}

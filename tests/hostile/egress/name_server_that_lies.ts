@@ -1,0 +1,19 @@
+/**
+ * A name server that answers another question than was put, goes round in circles, cuts its answer off, fails, or knows
+ * nothing: none of it may become a connection.
+ *
+ * status: success
+ * output: ["PermissionDenied or TypeError"]
+ * permissions: {"net": ["*.example.com:{{port}}"]}
+ * limits: {"timeout_ms": 90000}
+ * never_reached: /echo/{{tool}}
+ */
+export async function execute(): Promise<string[]> {
+  const ends = new Set<string>();
+  for (const kind of ["other", "circle", "truncated", "failing", "unknown"]) {
+    const url = `http://a.${kind}.example.com:{{port}}/echo/{{tool}}`;
+    const end = await fetch(url).then((answer) => `answered ${answer.url}`, (error) => error.name);
+    ends.add(/^(PermissionDenied|TypeError)$/.test(end) ? "PermissionDenied or TypeError" : `${kind}: ${end}`);
+  }
+  return [...ends];
+}

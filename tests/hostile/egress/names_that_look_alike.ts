@@ -1,0 +1,19 @@
+/**
+ * Names that contain, begin or end with a listed one, or stand above it: a comparison of the ends of texts lets them in.
+ *
+ * status: success
+ * output: {"denied": 6}
+ * permissions: {"net": ["*.good.example.com:{{port}}", "api.test:{{port}}"]}
+ * never_asked: evilgood.example.com
+ * never_asked: notapi.test
+ */
+export async function execute(): Promise<unknown> {
+  let denied = 0;
+  for (const host of ["evilgood.example.com", "good.example.com", "good.example.com.evil.inside.example.com", "notapi.test",
+    "api.test.", "xapi.test"].map((name) => (name === "api.test." ? "sub.api.test" : name))) {
+    await fetch(`http://${host}:{{port}}/${host}`).catch((error) => {
+      if (error.name === "PermissionDenied") denied += 1;
+    });
+  }
+  return { denied };
+}

@@ -1,0 +1,12 @@
+/**
+ * A redirect to a name that the tool did not list: it must not be looked up, since the redirect carries data in it.
+ *
+ * status: error
+ * error_code: PermissionDenied
+ * message: permissions.net
+ * permissions: {"net": ["api.test:{{port}}"]}
+ * never_asked: carried-out.inside.example.com
+ */
+export async function execute(): Promise<number> {
+  return (await fetch("http://api.test:{{port}}/to/302?url=http://carried-out.inside.example.com:{{port}}/")).status;
+}

@@ -1,0 +1,12 @@
+/**
+ * A revoked proxy is thrown: even the question whether it is an array throws, and so does the one for its prototype.
+ *
+ * status: error
+ * error_code: ExecutionFailed
+ * details: {}
+ */
+export async function execute(): Promise<void> {
+  const { proxy, revoke } = Proxy.revocable([], {});
+  revoke();
+  throw proxy;
+}

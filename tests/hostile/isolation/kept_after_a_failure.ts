@@ -1,0 +1,17 @@
+/**
+ * A tool that keeps its globals and fails: what it left in the middle of its work must not be kept.
+ *
+ * status: success
+ * isolation: tool
+ * calls: [
+ *   {"input": {"fail": false}, "output": 1},
+ *   {"input": {"fail": true}, "error_code": "ExecutionFailed", "message": ["on purpose"]},
+ *   {"input": {"fail": false}, "output": 1}]
+ */
+let calls = 0;
+
+export async function execute(input: { fail: boolean }): Promise<number> {
+  calls += 1;
+  if (input.fail) throw new Error("on purpose");
+  return calls;
+}

@@ -1,0 +1,12 @@
+/**
+ * A thousand requests at once to a server that never answers: each would hold a place in the runner.
+ *
+ * status: error
+ * error_code: ResourceExhausted
+ * details: {"limit": "ops_in_flight", "allowed": 64}
+ * permissions: {"net": ["api.test:{{port}}"]}
+ */
+export async function execute(): Promise<unknown> {
+  const waiting = Array.from({ length: 1_000 }, () => fetch("http://api.test:{{port}}/silent/{{tool}}"));
+  return await Promise.all(waiting);
+}

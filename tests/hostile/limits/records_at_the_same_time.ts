@@ -1,0 +1,16 @@
+/**
+ * The same bound, run at by sixty writes at a time, with every refusal caught: not one record more.
+ *
+ * status: success
+ * output: {"written": 100}
+ * records: 100
+ */
+export async function execute(_input: unknown, context: any): Promise<unknown> {
+  let written = 0;
+  for (let round = 0; round < 5; round++) {
+    const tries = Array.from({ length: 60 }, (_, i) =>
+      context.api.createBreadcrumb({ title: `n ${i}`, tags: ["{{tool}}"], context: {} }));
+    written += (await Promise.allSettled(tries)).filter((end) => end.status === "fulfilled").length;
+  }
+  return { written };
+}

@@ -1,0 +1,16 @@
+/**
+ * Four bombs at once: each ends by itself, and the honest call beside them is answered.
+ *
+ * status: error
+ * error_code: ResourceExhausted
+ * details: {"limit": "memory_mb", "allowed": 48}
+ * limits: {"timeout_ms": 60000, "memory_mb": 48, "cpu_ms": 60000}
+ * times: 4
+ * side_by_side: true
+ */
+export async function execute(): Promise<void> {
+  const all: unknown[] = [];
+  for (;;) {
+    all.push(new Uint8Array(1 << 18).fill(1), Array.from({ length: 1000 }, (_, i) => ({ i })));
+  }
+}

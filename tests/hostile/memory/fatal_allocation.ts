@@ -1,0 +1,12 @@
+/**
+ * One array of two thousand million numbers: the engine does not throw for want of such memory, it aborts the process.
+ *
+ * status: error
+ * error_code: ResourceExhausted
+ * details: {"limit": "memory_mb", "allowed": 64}
+ * limits: {"timeout_ms": 60000, "memory_mb": 64, "cpu_ms": 60000}
+ */
+export async function execute(): Promise<number> {
+  const text = "ab".repeat(1 << 25);
+  return text.split("").map((c) => ({ c })).length;
+}

@@ -1,0 +1,16 @@
+/**
+ * Tables of WebAssembly: a million entries each, and no buffer anywhere.
+ *
+ * status: error
+ * error_code: ResourceExhausted
+ * details: {"limit": "memory_mb", "allowed": 64}
+ * limits: {"timeout_ms": 60000, "memory_mb": 64, "cpu_ms": 60000}
+ * engine: v8
+ */
+export async function execute(): Promise<void> {
+  const all: unknown[] = [];
+  for (;;) {
+    all.push(new WebAssembly.Table({ element: "externref" as any, initial: 1_000_000 }, { n: all.length } as any));
+    await null;
+  }
+}

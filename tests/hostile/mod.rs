@@ -1,0 +1,95 @@
+//! Tools written to break the runtime, one file each in the folders beside this one, each with what must happen at its
+//! head. They run here against the real thing, and after each the same runner must answer a good call. README.md tells
+//! how to add one.
+
+mod case;
+mod house;
+mod liar;
+mod log;
+mod names;
+mod run;
+mod seen;
+mod verdict;
+mod web;
+
+use std::path::{Path, PathBuf};
+
+use futures::StreamExt;
+
+use case::{Case, Engine, FAMILIES};
+use house::House;
+use log::Log;
+
+/// Fewer cases than this mean that some were lost.
+const LEAST: usize = 117;
+/// Cases at the same time. Most wait for a limit most of the time.
+const SIDE_BY_SIDE: usize = 6;
+/// Runs only the cases whose file begins with this, such as `egress/` or `cpu/endless_loop.ts`.
+const ONLY: &str = "RCRT_HOSTILE_ONLY";
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/hostile")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_hostile_tool_ends_as_its_head_says() {
+    let files = case::files(&folder());
+    for family in FAMILIES {
+        let count = files.iter().filter(|(file, _)| file.starts_with(&format!("{family}/"))).count();
+        assert!(count > 0, "the family {family} has no case");
+    }
+    assert!(files.len() >= LEAST, "{} cases are there, and at least {LEAST} should be", files.len());
+
+    let log = Log::start();
+    let house = Box::pin(House::open()).await;
+    run::introduce(&house).await;
+    let only = std::env::var(ONLY).unwrap_or_default();
+    let mut faults: Vec<String> = Vec::new();
+    let mut cases = Vec::new();
+    for (file, path) in files.iter().filter(|(file, _)| file.starts_with(&only)) {
+        let text = std::fs::read_to_string(path).unwrap();
+        match Case::read(file, &text, |text, tool| fill(&house, text, tool)) {
+            Ok(case) if case.head.engine.is_some_and(|engine| engine != Engine::BUILT) => {}
+            Ok(case) => cases.push(case),
+            Err(fault) => faults.push(format!("{file}: the head cannot be read: {fault}")),
+        }
+    }
+
+    let ended: Vec<_> = futures::stream::iter(&cases)
+        .map(|case| {
+            let house = &house;
+            async move { (case, run::run(house, case).await) }
+        })
+        .buffer_unordered(SIDE_BY_SIDE)
+        .collect()
+        .await;
+    for (case, faulty) in ended {
+        if !faulty.is_empty() {
+            faults.push(format!("tests/hostile/{}: {}\n    {}", case.file, case.words, faulty.join("\n    ")));
+        }
+    }
+    faults.extend(run::left_behind(&house, &cases, &log).await);
+    house.close().await;
+    faults.extend(run::left_running());
+    faults.sort();
+    if faults.is_empty() {
+        return;
+    }
+    let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile.log");
+    std::fs::write(&kept, log.text()).unwrap();
+    panic!(
+        "{} faults in {} hostile cases (the runtime's log is in {}):\n\n{}\n",
+        faults.len(),
+        cases.len(),
+        kept.display(),
+        faults.join("\n\n")
+    );
+}
+
+/// Puts what a case cannot know beforehand in place of `{{…}}`.
+fn fill(house: &House, text: &str, tool: &str) -> String {
+    text.replace("{{port}}", &house.web.to_string())
+        .replace("{{liar}}", &house.liar.to_string())
+        .replace("{{tool}}", tool)
+        .replace("{{foreign}}", &house.foreign.to_string())
+}

@@ -1,0 +1,16 @@
+/**
+ * A setter for the first place of every array: code that pushes onto an array hands over what it pushes, and finds nothing
+ * there afterwards. The guards against too deep and round results are made of such arrays.
+ *
+ * status: error
+ * error_code: InvalidOutput
+ * message: nested too deeply
+ */
+export async function execute(): Promise<unknown> {
+  let nest: unknown = "bottom";
+  for (let i = 0; i < 3_000; i++) nest = { nest };
+  for (const place of ["0", "1", "2", "99"]) {
+    Object.defineProperty(Array.prototype, place, { configurable: true, set() {}, get: () => undefined });
+  }
+  return nest;
+}

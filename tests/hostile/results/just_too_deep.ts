@@ -1,0 +1,12 @@
+/**
+ * A result that is one level deeper than is allowed, so that with the response around it a reader's own limit is near.
+ *
+ * status: error
+ * error_code: InvalidOutput
+ * message: nested too deeply
+ */
+export async function execute(): Promise<unknown> {
+  let nest: unknown = {};
+  for (let i = 0; i < 100; i++) nest = { nest };
+  return nest;
+}

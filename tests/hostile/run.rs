@@ -1,0 +1,240 @@
+//! One case from its record in the store to what is wrong with its end.
+
+use std::time::Duration;
+
+use breadcrumb::{NewBreadcrumb, NewSecret, ToolResponse};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::case::{Call, Case, Request};
+use super::house::{Asked, House, Tenant};
+use super::log::Log;
+use super::verdict;
+use crate::written;
+
+const GOOD: &str = "good";
+const GOOD_SOURCE: &str = r"
+export async function execute(input, context) {
+  const fresh = Object.keys(Object.prototype).length === 0 && Object.keys(Array.prototype).length === 0 &&
+    Object.keys(globalThis).every((name) => /^(performance|crypto)$/.test(name) || typeof globalThis[name] === 'function') &&
+    JSON.stringify({ a: [1] }) === '{\x22a\x22:[1]}' && [3, 1, 2].sort().join() === '1,2,3' && Object.isFrozen(context);
+  const answer = await (await fetch(input.url)).json();
+  return { doubled: input.n * 2, fresh, answer: answer.path };
+}
+";
+
+/// Writes the good tool into each tenant.
+pub async fn introduce(house: &House) {
+    let permissions = json!({"permissions": {"net": [format!("api.test:{}", house.web)]}});
+    for tenant in &house.tenants {
+        tenant.write(written::tool(GOOD, GOOD_SOURCE, &json!({"type": "object"}), &permissions)).await;
+    }
+    let fault = good(house, &house.tenants[0]).await;
+    assert_eq!(fault, None, "before any hostile tool");
+}
+
+/// Whether the runner that ran a hostile tool still does an honest one's work; else what it answered.
+async fn good(house: &House, tenant: &Tenant) -> Option<String> {
+    let path = format!("/good/{}", Uuid::new_v4());
+    let url = format!("http://api.test:{}{path}", house.web);
+    let asked = tenant.ask(GOOD, json!({"n": 21, "url": url}), &Request::default()).await;
+    let wanted = json!({"doubled": 42, "fresh": true, "answer": path});
+    match tenant.answer(&asked).await {
+        Ok(context) if context.get("output") == Some(&wanted) => None,
+        Ok(context) => Some(format!("the good call afterwards: {}", Value::Object(context))),
+        Err(fault) => Some(format!("the good call afterwards: {fault}")),
+    }
+}
+
+/// What is wrong with how the case ended; empty when it is as its head says.
+pub async fn run(house: &House, case: &Case) -> Vec<String> {
+    let mut faults = Vec::new();
+    let calls = case.head.calls();
+    let tenants: Vec<&Tenant> =
+        house.tenants.iter().take(calls.iter().map(|call| call.tenant).max().unwrap_or(1)).collect();
+    let mut records = Vec::new();
+    for tenant in &tenants {
+        records.push(prepare(tenant, case).await);
+    }
+    let mut asked: Vec<(&Tenant, Asked, &Call)> = Vec::new();
+    for call in &calls {
+        let tenant = tenants[call.tenant - 1];
+        let record = &mut records[call.tenant - 1];
+        if call.rewritten {
+            tenant.store.delete(*record, None).await.unwrap();
+            *record = tenant.write(tool(case)).await;
+        }
+        if call.revoked {
+            for secret in tenant.store.secrets().await.unwrap().iter().filter(|secret| secret.is_granted_to(*record)) {
+                tenant.store.revoke_secret(secret.id, *record).await.unwrap();
+            }
+        }
+        let request = tenant.ask(&case.tool, call.input.clone(), &case.head.request).await;
+        if let Some(path) = &case.head.cancel_at {
+            if !house.seen.reached(path, Duration::from_mins(1)).await {
+                faults.push(format!("the tool never came to {path}, where it is cancelled"));
+            }
+            tenant.store.cancel(request.record).await.unwrap();
+        }
+        if !case.head.side_by_side {
+            judge(case, call, tenant, &request, &mut faults).await;
+        }
+        asked.push((tenant, request, call));
+    }
+    if case.head.side_by_side {
+        for (tenant, request, call) in &asked {
+            judge(case, call, tenant, request, &mut faults).await;
+        }
+    }
+    for tenant in &tenants {
+        faults.extend(good(house, tenant).await);
+    }
+    for (tenant, request, _) in &asked {
+        match tenant.responses(request).await {
+            1 => {}
+            other => faults.push(format!("{other} responses to one request")),
+        }
+    }
+    for (tenant, request, _) in &asked {
+        verdict::of_progress(case, &tenant.progress(request).await, request.begun.elapsed(), &mut faults);
+    }
+    of_servers(house, case, &mut faults);
+    if let Some(wanted) = case.head.records {
+        let found = tenants[0].settled(&case.tool, wanted).await;
+        if found != wanted {
+            faults.push(format!("{found} records have the tag {:?}, not {wanted}", case.tool));
+        }
+    }
+    faults
+}
+
+fn tool(case: &Case) -> NewBreadcrumb {
+    let head = &case.head;
+    let names = || head.secrets.iter().map(|secret| secret.name.clone()).collect();
+    let extra = json!({
+        "output_schema": head.output_schema,
+        "permissions": head.permissions,
+        "limits": head.limits,
+        "required_secrets": head.required_secrets.clone().unwrap_or_else(names),
+        "isolation": head.isolation,
+    });
+    written::tool(&case.tool, &case.source, &head.input_schema, &extra)
+}
+
+/// Writes the tool and its secrets into a tenant; gives the tool's record.
+async fn prepare(tenant: &Tenant, case: &Case) -> Uuid {
+    let record = tenant.write(tool(case)).await;
+    for secret in &case.head.secrets {
+        let new = NewSecret {
+            name: secret.name.clone(),
+            value: secret.value.clone(),
+            hosts: secret.hosts.clone(),
+            readable: secret.readable,
+        };
+        let id = tenant.store.create_secret(new).await.unwrap().id;
+        if secret.granted {
+            tenant.store.grant_secret(id, record).await.unwrap();
+        }
+    }
+    record
+}
+
+async fn judge(case: &Case, call: &Call, tenant: &Tenant, asked: &Asked, faults: &mut Vec<String>) {
+    let context = match tenant.answer(asked).await {
+        Ok(context) => context,
+        Err(fault) => return faults.push(fault),
+    };
+    let before = faults.len();
+    match ToolResponse::from_context(&context) {
+        Ok(response) => verdict::of_response(case, call, &response, faults),
+        Err(error) => faults.push(format!("the response cannot be read: {error}")),
+    }
+    let text = Value::Object(context.clone()).to_string();
+    for never in verdict::nevers(case).iter().filter(|never| text.contains(never.as_str())) {
+        faults.push(format!("the response holds {never:?}"));
+    }
+    if faults.len() > before {
+        faults.push(format!("response to {}: {}", call.input, shown(context)));
+    }
+}
+
+/// A response that fits on a screen: of a long one the begin and the end.
+fn shown(context: Map<String, Value>) -> String {
+    let characters: Vec<char> = Value::Object(context).to_string().chars().collect();
+    match characters.len().checked_sub(4_000) {
+        None | Some(0) => characters.into_iter().collect(),
+        Some(left_out) => {
+            let (begin, rest) = characters.split_at(2_500);
+            let (begin, end): (String, String) = (begin.iter().collect(), rest[left_out..].iter().collect());
+            format!("{begin} …({left_out} characters)… {end}")
+        }
+    }
+}
+
+fn of_servers(house: &House, case: &Case, faults: &mut Vec<String>) {
+    let head = &case.head;
+    for name in head.never_asked.iter().filter(|name| house.names.was_asked(name)) {
+        faults.push(format!("the name server was asked for {name}"));
+    }
+    for path in &head.never_reached {
+        if let Some(request) = house.seen.at(path).first() {
+            faults.push(format!("a request for {path} arrived: {request}"));
+        }
+    }
+    for arrived in &head.arrived {
+        let requests = house.seen.at(&arrived.path);
+        if !requests.iter().any(|request| arrived.holds.iter().all(|text| request.contains(text))) {
+            faults.push(format!("no request for {} with {:?} arrived, but: {requests:?}", arrived.path, arrived.holds));
+        }
+    }
+    let expected: Vec<String> = head.arrived.iter().map(|arrived| arrived.path.clone()).collect();
+    for secret in head.secrets.iter().filter(|secret| !secret.readable) {
+        for path in house.seen.holding(&secret.value, &expected) {
+            faults.push(format!("the value of {} arrived at {path}", secret.name));
+        }
+    }
+}
+
+/// What must be nowhere, in what all cases together left behind: the records and the log.
+pub async fn left_behind(house: &House, cases: &[Case], log: &Log) -> Vec<String> {
+    let mut records = String::new();
+    for tenant in &house.tenants {
+        records.push_str(&tenant.traces(house.foreign).await);
+    }
+    let log = log.text();
+    let mut faults = Vec::new();
+    for case in cases {
+        // What a case says of itself holds where it is named; a secret is one everywhere.
+        let own = case.head.never.iter().map(|text| (text.clone(), Some(case.tool.as_str())));
+        let kept = case.head.secrets.iter().filter(|secret| !secret.readable);
+        let values = kept.flat_map(|secret| verdict::forms(&secret.value)).map(|form| (form, None));
+        for (never, tool) in own.chain(values) {
+            for (place, text) in [("a record", &records), ("the log", &log)] {
+                let holds = |line: &&str| line.contains(&never) && tool.is_none_or(|tool| line.contains(tool));
+                if let Some(line) = text.lines().find(holds) {
+                    let line: String = line.chars().take(1_000).collect();
+                    faults.push(format!("tests/hostile/{}: {place} holds {never:?}: {line}", case.file));
+                }
+            }
+        }
+    }
+    faults
+}
+
+/// Worker processes that outlived their sandbox.
+#[cfg(target_os = "linux")]
+pub fn left_running() -> Vec<String> {
+    let parent = format!("PPid:\t{}\n", std::process::id());
+    let processes = std::fs::read_dir("/proc").unwrap().filter_map(|entry| Some(entry.ok()?.path()));
+    processes
+        .filter(|path| std::fs::read_to_string(path.join("status")).is_ok_and(|status| status.contains(&parent)))
+        .filter_map(|path| std::fs::read_to_string(path.join("cmdline")).ok())
+        .filter(|command| command.contains("sandbox-worker"))
+        .map(|command| format!("a worker process is still there after the sandbox was closed: {command:?}"))
+        .collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn left_running() -> Vec<String> {
+    Vec::new()
+}

@@ -1,0 +1,14 @@
+/**
+ * What a tool gets for a secret, in every way it can get it, is a handle: nothing of the value is in it.
+ *
+ * status: success
+ * output: {"handles": true, "same_kind": true}
+ * secrets: [{"name": "HANDLE_KEY", "value": "sk-live-4f9d2c7b81aa", "hosts": ["api.test:{{port}}"]}]
+ */
+export async function execute(_input: unknown, context: any): Promise<unknown> {
+  const given: string = context.secrets.HANDLE_KEY;
+  const asked: string = await context.api.getSecret("HANDLE_KEY", "to read it");
+  const shape = /^rcrt_secret_HANDLE_KEY_[0-9a-f]{32}$/;
+  console.log(given, asked, context);
+  return { handles: shape.test(given) && shape.test(asked), same_kind: typeof given === typeof asked };
+}

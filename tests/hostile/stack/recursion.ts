@@ -1,0 +1,15 @@
+/**
+ * Recursion without an end, caught by the tool: an ordinary error, after which the same code goes on.
+ *
+ * status: success
+ * output: "RangeError"
+ */
+export async function execute(): Promise<string> {
+  const dive = (): number => dive() + 1;
+  try {
+    dive();
+  } catch (error) {
+    return (error as Error).name;
+  }
+  return "no end";
+}
