@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: up test lint fmt audit clean help
+.PHONY: up test fuzz lint fmt audit clean help
 
 up: preflight ## Build RCRT and start all of it on this machine
 	@settings=$$(build/engine) && eval "$$settings" && exec cargo run --locked --bin rcrt $$ENGINE_FLAGS -- up $(ARGS)
@@ -13,18 +13,27 @@ up: preflight ## Build RCRT and start all of it on this machine
 test: preflight ## Run every test; nothing has to be started beforehand
 	@build/test $(ARGS)
 
-lint: preflight ## What CI demands of the code: format and clippy
-	@cargo fmt --all --check
+fuzz: preflight ## Feed the readers of strangers' input with noise; ARGS="60 hosts" for a minute of one of them
+	@build/fuzz $(ARGS)
+
+lint: preflight check-format ## What CI demands of the code: format and clippy
 	@settings=$$(build/engine) && eval "$$settings" && cargo clippy --locked --workspace --all-targets $$ENGINE_FLAGS -- -D warnings
 
 fmt: ## Format the code
 	@cargo fmt --all
+	@cargo fmt --manifest-path fuzz/Cargo.toml
 
 audit: preflight ## What CI demands of the dependencies: licences, advisories, none unused
 	@build/audit
 
 clean: ## Remove what was built; data folders and the cache stay
 	@cargo clean
+	@cargo clean --manifest-path fuzz/Cargo.toml
+
+.PHONY: check-format
+check-format:
+	@cargo fmt --all --check
+	@cargo fmt --manifest-path fuzz/Cargo.toml --check
 
 .PHONY: preflight
 preflight:
