@@ -1,0 +1,3 @@
+//! `make bench`: floors, peers and RCRT in one run, on one machine.
+
+fn main() {}
