@@ -96,6 +96,14 @@ pub trait Breadcrumbs: Send + Sync + 'static {
 
     // --- calls ---
 
+    /// Returns when a call was queued through this process since this was last waited for on this value (the first time
+    /// at once), so that a runner in the same process need not wait for the event. It is a hint, given right after the
+    /// commit: the call may be another's by then, and a call that is queued elsewhere, or put back, gives none. Never
+    /// returns where that cannot be known.
+    async fn call_queued(&self) {
+        std::future::pending().await
+    }
+
     /// Takes up to `limit` waiting calls for a runner, oldest first.
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError>;
 
