@@ -56,6 +56,7 @@ pub fn from_invoke(mut text: String, memory_mb: u64) -> CallResult {
                 message: format!("{at}{message}"),
                 details: path.map(|path| json!({ "path": path })),
                 reached: None,
+                is_retryable: false,
             })
         }
         Ok(Told::Thrown(thrown)) => from_thrown(thrown, memory_mb),
@@ -119,7 +120,8 @@ fn from_thrown(mut thrown: Thrown, memory_mb: u64) -> CallResult {
         details.extend(thrown.stack.map(|stack| ("stack".into(), stack.into())));
         details.extend(thrown.cause.map(|cause| ("cause".into(), cause.into())));
     }
-    CallResult::Failed(Failed { code, message, details: Some(details), reached: thrown.reached })
+    let is_retryable = thrown.op.as_deref() == Some("Unavailable");
+    CallResult::Failed(Failed { code, message, details: Some(details), reached: thrown.reached, is_retryable })
 }
 
 /// What the engines throw when a buffer is refused because it does not fit.
@@ -134,5 +136,5 @@ fn is_out_of_memory(thrown: &Thrown) -> bool {
 }
 
 pub fn failed(code: ErrorCode, message: impl Into<String>) -> CallResult {
-    CallResult::Failed(Failed { code, message: message.into(), details: None, reached: None })
+    CallResult::Failed(Failed { code, message: message.into(), details: None, reached: None, is_retryable: false })
 }

@@ -50,7 +50,7 @@ fn serve(socket: &mut UnixStream, engine: &Engine, frame: &Frame) {
     let result = match answer {
         Ok(value) => CallResult::Ok(serde_json::value::to_raw_value(&value).unwrap()),
         Err(message) => {
-            CallResult::Failed(Failed { code: ErrorCode::ToolNotFound, message, details: None, reached: None })
+            CallResult::Failed(Failed { code: ErrorCode::ToolNotFound, message, details: None, reached: None, is_retryable: false })
         }
     };
     let done = encode(&CallDone { kept: false, spent: false, result }).unwrap();

@@ -122,6 +122,7 @@ fn failed_call(failed: Failed, script: &Script) -> ToolFailure {
         message.push_str("...");
     }
     let mut failure = ToolFailure::new(failed.code, stack::mapped(&message, script));
+    failure.is_retryable |= failed.is_retryable;
     let details = failed.details.filter(|details| details.to_string().len() <= MAX_DETAILS_BYTES);
     failure.details = details.map(|mut details| {
         for (name, value) in details.as_object_mut().into_iter().flatten() {

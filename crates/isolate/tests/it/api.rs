@@ -28,6 +28,7 @@ impl World for Records {
         self.seen.lock().unwrap().push(call.clone());
         match call {
             ApiCall::GetBreadcrumb { id } if id == "missing" => Err(OpError::new("NotFound", "no such breadcrumb")),
+            ApiCall::GetBreadcrumb { id } if id == "away" => Err(OpError::new("Unavailable", "the store is away")),
             ApiCall::GetBreadcrumb { id } if id == "later" => {
                 self.later.cancelled().await;
                 Ok(json!(1))
@@ -79,7 +80,17 @@ fn refusals_are_errors_that_a_tool_can_catch() {
     assert_eq!(failure.code, ErrorCode::PermissionDenied);
     assert!(failure.message.contains("required_secrets"), "{failure}");
     let (result, _) = run("await context.api.getBreadcrumb('missing')");
-    assert_eq!(result.unwrap_err().code, ErrorCode::ExecutionFailed);
+    let failure = result.unwrap_err();
+    assert_eq!((failure.code, failure.is_retryable), (ErrorCode::ExecutionFailed, false));
+}
+
+#[test]
+fn a_store_that_is_away_for_a_moment_makes_a_failure_that_a_retry_can_mend() {
+    let (result, _) = run("await context.api.getBreadcrumb('away')");
+    let failure = result.unwrap_err();
+    assert_eq!((failure.code, failure.is_retryable), (ErrorCode::ExecutionFailed, true));
+    let (result, _) = run("throw Object.assign(new Error('the store is away'), { name: 'Unavailable' })");
+    assert!(!result.unwrap_err().is_retryable, "a tool's own word for it is not enough");
 }
 
 #[test]

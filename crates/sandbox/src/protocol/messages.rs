@@ -109,6 +109,9 @@ pub struct Failed {
     /// The bound on the call that was reached, if that is why.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reached: Option<LimitReached>,
+    /// What failed was the parent's side, for the moment: the same call may succeed later.
+    #[serde(default)]
+    pub is_retryable: bool,
 }
 
 /// What a tool tells of how far it is.
