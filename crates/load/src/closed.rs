@@ -1,0 +1,30 @@
+//! A closed loop: so many callers, each with one call at a time.
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::drive::Run;
+
+/// Sends until the window ends or `stop` is cancelled. The callers are left in `tasks`, each with its last call.
+pub async fn send(run: &Arc<Run>, in_flight: usize, stop: &CancellationToken, tasks: &mut JoinSet<()>) {
+    for _ in 0..in_flight {
+        let (run, stop) = (run.clone(), stop.clone());
+        tasks.spawn(async move {
+            while run.now() < run.end() && !stop.is_cancelled() {
+                let due = run.now();
+                run.call(run.next_number(), due).await;
+                // A target that answers at once must not keep the clock and the stop signal from being looked at.
+                tokio::task::coop::consume_budget().await;
+            }
+        });
+    }
+    tokio::select! {
+        () = tokio::time::sleep_until(run.moment(run.end()).into()) => {}
+        () = stop.cancelled() => {
+            let now = run.now();
+            run.with_record(|record| record.stop(now));
+        }
+    }
+}

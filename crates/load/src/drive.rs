@@ -1,0 +1,108 @@
+//! Carries out a plan.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::measured::Measured;
+use crate::plan::{Pace, Plan};
+use crate::record::Record;
+use crate::target::Target;
+use crate::{closed, open};
+
+/// How long calls that are under way when the window ends are waited for.
+pub const DRAIN: Duration = Duration::from_secs(30);
+/// The same when somebody wants the run to end.
+const STOPPED_DRAIN: Duration = Duration::from_secs(2);
+
+/// Puts `target` under the plan's load. Calls are numbered from 0, those of the warm-up included. When `stop` is
+/// cancelled no further call is sent, and what was seen until then is told. Must run in a Tokio runtime with timers.
+pub async fn drive(target: Arc<dyn Target>, plan: &Plan, stop: &CancellationToken) -> Measured {
+    if let Err(error) = plan.check() {
+        let failures = [(format!("nothing was sent: {error}"), 1)].into();
+        return Measured { failures, ..Measured::default() };
+    }
+    let run = Arc::new(Run::new(target, plan));
+    let mut tasks = JoinSet::new();
+    match plan.pace {
+        Pace::Closed { in_flight } => closed::send(&run, in_flight, stop, &mut tasks).await,
+        Pace::Open { per_second, in_flight } => open::send(&run, per_second, in_flight, stop, &mut tasks).await,
+    }
+    let patience = if stop.is_cancelled() { STOPPED_DRAIN } else { DRAIN };
+    let drained = async { while tasks.join_next().await.is_some() {} };
+    let in_time = tokio::select! {
+        () = drained => true,
+        () = tokio::time::sleep(patience) => false,
+        // Who stops while the last answers are waited for has waited enough.
+        () = stop.cancelled(), if !stop.is_cancelled() => false,
+    };
+    if !in_time {
+        tasks.shutdown().await;
+    }
+    run.close()
+}
+
+/// One run under way.
+pub(crate) struct Run {
+    target: Arc<dyn Target>,
+    began: Instant,
+    numbers: AtomicU64,
+    record: Mutex<Option<Record>>,
+    end: Duration,
+}
+
+impl Run {
+    fn new(target: Arc<dyn Target>, plan: &Plan) -> Self {
+        Self {
+            target,
+            began: Instant::now(),
+            numbers: AtomicU64::new(0),
+            record: Mutex::new(Some(Record::new(plan.warm_up, plan.duration))),
+            end: plan.end(),
+        }
+    }
+
+    /// When the window ends, from the beginning on.
+    pub fn end(&self) -> Duration {
+        self.end
+    }
+
+    pub fn now(&self) -> Duration {
+        self.began.elapsed()
+    }
+
+    /// That moment of the run on the clock.
+    pub fn moment(&self, since_begin: Duration) -> Instant {
+        self.began + since_begin
+    }
+
+    pub fn next_number(&self) -> u64 {
+        self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Does one call, which was due then, and takes it down.
+    pub async fn call(&self, number: u64, due: Duration) {
+        self.with_record(|record| record.sent(number, due));
+        let how = self.target.call(number).await;
+        let now = self.now();
+        self.with_record(|record| record.ended(number, now, how));
+    }
+
+    pub fn with_record(&self, write: impl FnOnce(&mut Record)) {
+        if let Some(record) = self.record().as_mut() {
+            write(record);
+        }
+    }
+
+    fn record(&self) -> MutexGuard<'_, Option<Record>> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn close(&self) -> Measured {
+        let now = self.now();
+        self.record().take().map_or_else(Measured::default, |record| record.close(now))
+    }
+}

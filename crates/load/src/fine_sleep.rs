@@ -1,0 +1,50 @@
+//! Sleeps that end within some tens of microseconds. The runtime's own end at the next whole millisecond, which would
+//! stand in every latency of an open loop.
+
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+/// The last part of each sleep, which a thread sleeps; the runtime's sleep before it may be a millisecond late or two.
+const FINE: Duration = Duration::from_millis(4);
+
+/// A thread that sleeps for a task. It ends with this.
+pub struct FineSleep {
+    ask: mpsc::Sender<Instant>,
+    woken: Arc<Notify>,
+}
+
+impl FineSleep {
+    pub fn new() -> Self {
+        let (ask, asked) = mpsc::channel::<Instant>();
+        let woken = Arc::new(Notify::new());
+        let wake = woken.clone();
+        let thread = thread::Builder::new().name("fine-sleep".into()).spawn(move || {
+            while let Ok(moment) = asked.recv() {
+                thread::sleep(moment.saturating_duration_since(Instant::now()));
+                wake.notify_one();
+            }
+        });
+        // Without a thread nobody hears what is asked, and `until` makes do with the runtime's sleep.
+        drop(thread);
+        Self { ask, woken }
+    }
+
+    /// Returns at that moment. One sleep at a time.
+    pub async fn until(&mut self, moment: Instant) {
+        let left = moment.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return;
+        }
+        if let Some(coarse) = left.checked_sub(FINE) {
+            tokio::time::sleep(coarse).await;
+        }
+        if self.ask.send(moment).is_ok() {
+            self.woken.notified().await;
+        } else {
+            tokio::time::sleep_until(moment.into()).await;
+        }
+    }
+}

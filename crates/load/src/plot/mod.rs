@@ -1,0 +1,21 @@
+//! Pictures as SVG texts: lines over an axis, bars side by side, and latency by share of calls.
+
+mod axis;
+mod bars;
+mod lines;
+mod percentiles;
+
+pub use axis::{Axis, Scale};
+pub use bars::Bars;
+pub use lines::{Lines, Series};
+pub use percentiles::percentiles;
+
+/// Why there is no picture.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PlotError {
+    /// No point can be shown: there are none, or all are beyond the axis (on a logarithmic one, nothing at or below 0).
+    #[error("there is nothing to show")]
+    Nothing,
+    #[error("the picture cannot be drawn: {0}")]
+    Drawing(String),
+}
