@@ -426,9 +426,31 @@ fn check_context(found: &mut Violations, context: &Map<String, Value>) {
         }
         found.json(&format!("context.{key}"), value);
     }
-    let size = context_text(context).len();
+    let size = text_bytes(context);
     if size > MAX_RECORD_BYTES {
         found.add("context", format!("is {size} bytes of JSON; at most {MAX_RECORD_BYTES} are allowed"));
+    }
+}
+
+/// How long the context's text is, without making it.
+fn text_bytes(context: &Map<String, Value>) -> usize {
+    let mut counted = Counted(0);
+    match serde_json::to_writer(&mut counted, context) {
+        Ok(()) => counted.0,
+        Err(_) => 0,
+    }
+}
+
+struct Counted(usize);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
     }
 }
 
@@ -439,8 +461,12 @@ fn context_text(context: &Map<String, Value>) -> String {
 impl Breadcrumb {
     /// The checksum and size that a context has: SHA-256 in hex, and bytes of JSON text.
     pub fn measure(context: &Map<String, Value>) -> (String, i64) {
-        let text = context_text(context);
-        (hex(&Sha256::digest(text.as_bytes())), text.len() as i64)
+        Self::measure_text(&context_text(context))
+    }
+
+    /// [`Self::measure`] of a context whose JSON text is at hand.
+    pub fn measure_text(context: &str) -> (String, i64) {
+        (hex(&Sha256::digest(context.as_bytes())), context.len() as i64)
     }
 
     /// The first tag of the form `workspace:…`, whole.

@@ -73,36 +73,52 @@ impl Violations {
 
     /// Any JSON value: no NUL in a string or a key, not nested deeper than 128 levels.
     pub(crate) fn json(&mut self, field: &str, value: &Value) {
-        self.json_at(field, value, 0);
+        self.json_at(&Place::Root(field), value, 0);
     }
 
-    fn json_at(&mut self, field: &str, value: &Value, depth: usize) {
-        if depth > 128 {
-            self.add(field, "is nested deeper than 128 levels");
+    fn json_at(&mut self, place: &Place<'_>, value: &Value, depth: usize) {
+        if depth > 128 && (value.is_string() || value.is_array() || value.is_object()) {
+            self.add(place.to_string(), "is nested deeper than 128 levels");
             return;
         }
         match value {
             Value::String(text) if text.contains('\0') => {
-                self.add(field, "contains a NUL character (U+0000), which cannot be stored");
+                self.add(place.to_string(), "contains a NUL character (U+0000), which cannot be stored");
             }
             Value::Array(items) => {
                 for (index, item) in items.iter().enumerate() {
-                    if item.is_string() || item.is_array() || item.is_object() {
-                        self.json_at(&format!("{field}[{index}]"), item, depth + 1);
-                    }
+                    self.json_at(&Place::Item(place, index), item, depth + 1);
                 }
             }
             Value::Object(entries) => {
                 for (key, item) in entries {
                     if key.contains('\0') {
-                        self.add(field, "has a key with a NUL character (U+0000), which cannot be stored");
+                        self.add(
+                            place.to_string(),
+                            "has a key with a NUL character (U+0000), which cannot be stored",
+                        );
                     }
-                    if item.is_string() || item.is_array() || item.is_object() {
-                        self.json_at(&format!("{field}.{key}"), item, depth + 1);
-                    }
+                    self.json_at(&Place::Entry(place, key), item, depth + 1);
                 }
             }
             _ => {}
+        }
+    }
+}
+
+/// Where a value stands. Becomes text only where something is wrong with it: most values are good, and there are many.
+enum Place<'p> {
+    Root(&'p str),
+    Item(&'p Place<'p>, usize),
+    Entry(&'p Place<'p>, &'p str),
+}
+
+impl std::fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Root(field) => f.write_str(field),
+            Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
+            Self::Entry(parent, key) => write!(f, "{parent}.{key}"),
         }
     }
 }

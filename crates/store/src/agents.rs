@@ -11,17 +11,19 @@ use uuid::Uuid;
 
 use crate::audit::{self, Line};
 use crate::failure::{Done, Failure};
+use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
-#[derive(sqlx::FromRow)]
-struct AgentRow {
-    id: Uuid,
-    owner_id: Uuid,
-    name: String,
-    roles: Vec<String>,
-    profile: String,
-    key_hash: Vec<u8>,
-    created_at: DateTime<Utc>,
+from_row! {
+    struct AgentRow {
+        id: Uuid,
+        owner_id: Uuid,
+        name: String,
+        roles: Vec<String>,
+        profile: String,
+        key_hash: Vec<u8>,
+        created_at: DateTime<Utc>,
+    }
 }
 
 impl From<AgentRow> for AgentInfo {

@@ -6,23 +6,26 @@ use uuid::Uuid;
 
 use crate::Store;
 use crate::failure::Done;
+use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
-/// One line of a tenant's audit log.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
-pub struct AuditEntry {
-    pub at: DateTime<Utc>,
-    /// `None`: the operator.
-    pub agent_id: Option<Uuid>,
-    /// `secret.decrypted`, `secret.created`, `agent.deleted`, …
-    pub action: String,
-    /// The id of what it was done to.
-    pub subject: Uuid,
-    pub subject_name: String,
-    /// Why, in the words of who did it; of `secret.bound` where to.
-    pub reason: Option<String>,
-    /// The tool's record that it was done for, or that was given or lost what `subject` is.
-    pub tool_id: Option<Uuid>,
+from_row! {
+    /// One line of a tenant's audit log.
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    pub struct AuditEntry {
+        pub at: DateTime<Utc>,
+        /// `None`: the operator.
+        pub agent_id: Option<Uuid>,
+        /// `secret.decrypted`, `secret.created`, `agent.deleted`, …
+        pub action: String,
+        /// The id of what it was done to.
+        pub subject: Uuid,
+        pub subject_name: String,
+        /// Why, in the words of who did it; of `secret.bound` where to.
+        pub reason: Option<String>,
+        /// The tool's record that it was done for, or that was given or lost what `subject` is.
+        pub tool_id: Option<Uuid>,
+    }
 }
 
 /// What is to be written.

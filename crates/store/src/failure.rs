@@ -37,6 +37,11 @@ impl Failure {
         matches!(self, Self::Database(error) if matches!(code(error).as_deref(), Some("40001" | "40P01")))
     }
 
+    /// The database cannot be reached: what else is asked of it now will not fare better.
+    pub(crate) fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Database(error) if is_unreachable(error))
+    }
+
     /// The database refused a second row of the same key, under this constraint.
     pub(crate) fn violates(&self, constraint: &str) -> bool {
         matches!(self, Self::Database(sqlx::Error::Database(error)) if error.constraint() == Some(constraint))

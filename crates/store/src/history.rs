@@ -5,18 +5,20 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::failure::Done;
+use crate::from_row::from_row;
 use crate::row::Context;
 use crate::transaction::TenantTransaction;
 
-#[derive(sqlx::FromRow)]
-struct VersionRow {
-    version: i64,
-    title: String,
-    context: Context,
-    tags: Vec<String>,
-    checksum: String,
-    updated_at: DateTime<Utc>,
-    updated_by: Option<Uuid>,
+from_row! {
+    struct VersionRow {
+        version: i64,
+        title: String,
+        context: Context,
+        tags: Vec<String>,
+        checksum: String,
+        updated_at: DateTime<Utc>,
+        updated_by: Option<Uuid>,
+    }
 }
 
 /// Newest first, the present one included.

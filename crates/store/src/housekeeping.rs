@@ -56,6 +56,7 @@ pub(crate) async fn run(store: Arc<Inner>) {
             () = store.stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
+        store.kept.let_go_of_unused();
         let sweep = async {
             rescue(&store).await?;
             answer_late(&store).await?;

@@ -6,13 +6,6 @@ use uuid::Uuid;
 use crate::failure::Done;
 use crate::transaction::TenantTransaction;
 
-pub(crate) enum Standing {
-    /// Nobody used the key; it is taken now, if this transaction commits.
-    First,
-    /// The record that the first create made.
-    Answered(Uuid),
-}
-
 pub(crate) fn check(key: &str) -> Result<(), Violations> {
     if (1..=255).contains(&key.chars().count()) && !key.contains('\0') {
         Ok(())
@@ -21,44 +14,19 @@ pub(crate) fn check(key: &str) -> Result<(), Violations> {
     }
 }
 
-/// Waits for another transaction that is just taking the same key.
-pub(crate) async fn take(
-    tx: &mut TenantTransaction,
-    agent: Uuid,
-    key: &str,
-    fingerprint: &str,
-    id: Uuid,
-) -> Done<Standing> {
-    let owner_id = tx.owner_id;
-    let taken: Option<Uuid> = sqlx::query_scalar(
-        "INSERT INTO idempotency_keys AS k (owner_id, agent_id, key, fingerprint, breadcrumb_id)
-         VALUES ($1, $2, $3, $4, $5)
-         ON CONFLICT (owner_id, agent_id, key) DO UPDATE
-         SET fingerprint = EXCLUDED.fingerprint, breadcrumb_id = EXCLUDED.breadcrumb_id, created_at = now()
-         WHERE k.created_at < now() - interval '24 hours'
-         RETURNING breadcrumb_id",
+/// The record that the first create with this key made, when it was the same create.
+pub(crate) async fn first_answer(tx: &mut TenantTransaction, agent: Uuid, key: &str, fingerprint: &str) -> Done<Uuid> {
+    let first: Option<(String, Uuid)> = sqlx::query_as(
+        "SELECT fingerprint, breadcrumb_id FROM idempotency_keys
+         WHERE owner_id = current_tenant() AND agent_id = $1 AND key = $2",
     )
-    .bind(owner_id)
     .bind(agent)
     .bind(key)
-    .bind(fingerprint)
-    .bind(id)
     .fetch_optional(tx.connection())
     .await?;
-    if taken.is_some() {
-        return Ok(Standing::First);
-    }
-    let (first_fingerprint, first_id): (String, Uuid) = sqlx::query_as(
-        "SELECT fingerprint, breadcrumb_id FROM idempotency_keys WHERE owner_id = $1 AND agent_id = $2 AND key = $3",
-    )
-    .bind(owner_id)
-    .bind(agent)
-    .bind(key)
-    .fetch_one(tx.connection())
-    .await?;
-    if first_fingerprint == fingerprint {
-        Ok(Standing::Answered(first_id))
-    } else {
-        Err(StoreError::IdempotencyMismatch.into())
+    match first {
+        Some((first, id)) if first == fingerprint => Ok(id),
+        Some(_) => Err(StoreError::IdempotencyMismatch.into()),
+        None => Err(StoreError::Unavailable("the key's day has just ended; send the request again".into()).into()),
     }
 }

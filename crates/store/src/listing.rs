@@ -7,6 +7,7 @@ use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::failure::Done;
+use crate::from_row::from_row;
 use crate::row::Context;
 use crate::selecting::Conditions;
 use crate::transaction::TenantTransaction;
@@ -14,16 +15,17 @@ use crate::transaction::TenantTransaction;
 /// The contexts of one answer together, in bytes: more would fill the memory of who asks and who answers.
 const MAX_ANSWER_BYTES: i64 = 64 * 1024 * 1024;
 
-#[derive(sqlx::FromRow)]
-pub(crate) struct ItemRow {
-    id: Uuid,
-    title: String,
-    tags: Vec<String>,
-    schema_name: Option<String>,
-    version: i64,
-    updated_at: DateTime<Utc>,
-    size_bytes: i64,
-    context: Option<Context>,
+from_row! {
+    pub(crate) struct ItemRow {
+        id: Uuid,
+        title: String,
+        tags: Vec<String>,
+        schema_name: Option<String>,
+        version: i64,
+        updated_at: DateTime<Utc>,
+        size_bytes: i64,
+        context: Option<Context>,
+    }
 }
 
 impl ItemRow {

@@ -1,23 +1,32 @@
 //! From a URL to a store: migrations, the pool, the role, the background tasks.
 
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, PgConnection, PgPool};
+use sqlx::{ConnectOptions, Connection, PgConnection, PgPool, SqlSafeStr as _};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::calls::Hints;
 use crate::events::{self, Announcer, Feeds};
 use crate::housekeeping;
+use crate::kept::Kept;
 use crate::secrets::Envelope;
 use crate::store::{Inner, Store};
+use crate::writing::Writes;
 use crate::{StoreOptions, failure};
 
 /// The migrations, as they stand in the repository's `migrations/`.
-pub static MIGRATOR: Migrator = sqlx::migrate!("../../migrations");
+pub static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
+    let migrations = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
+    let one = |(number, name, sql): (i64, &'static str, &'static str)| {
+        Migration::new(number, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
+    };
+    Migrator::with_migrations(migrations.into_iter().map(one).collect())
+});
 
 /// How long a caller waits for a free connection before it hears that the store is unavailable.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -68,6 +77,9 @@ impl Store {
 
         let inner = Arc::new(Inner {
             pool,
+            kept: Kept::default(),
+            writes: Writes::default(),
+            hints: Hints::default(),
             envelope: Envelope::new(&options.secrets_key),
             feeds: Feeds::default(),
             announcer: Announcer::default(),

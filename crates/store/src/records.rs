@@ -1,4 +1,7 @@
-//! Writing records: each write is the row, its tags, its history and its event in one statement.
+//! Writing records: each write is the row, its tags, its history and its event in one statement. New records go
+//! [together](crate::writing) where many are written.
+
+use std::sync::Arc;
 
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, Created, NewBreadcrumb, StoreError, ToolFailure, Violations, schema_names,
@@ -9,90 +12,43 @@ use uuid::Uuid;
 use crate::author::Author;
 use crate::calls;
 use crate::failure::Done;
-use crate::idempotency::{self, Standing};
+use crate::idempotency;
 use crate::row::{RecordRow, record_columns, sensitivity_text, ttl_type_text, visibility_text};
 use crate::search;
 use crate::secrets;
+use crate::store::Inner;
 use crate::transaction::TenantTransaction;
+use crate::writing::{self, Key, Outcome, Prepared, Work};
 
+/// The record was checked before.
 pub(crate) async fn create(
-    mut tx: TenantTransaction,
+    store: &Arc<Inner>,
+    owner_id: Uuid,
     author: Author,
-    record: &NewBreadcrumb,
+    record: NewBreadcrumb,
     idempotency_key: Option<&str>,
 ) -> Done<Created> {
     author.refuse_what_runners_keep(record.schema_name.as_deref())?;
     let id = Uuid::now_v7();
-    if let Some(key) = idempotency_key
-        && let Standing::Answered(id) = idempotency::take(&mut tx, author.agent, key, &record.fingerprint(), id).await?
+    let key = idempotency_key.map(|key| Key { key: key.to_owned(), fingerprint: record.fingerprint() });
+    let again = key.as_ref().map(|key| (key.key.clone(), key.fingerprint.clone()));
+    let mut prepared = Prepared::new(id, record, Some(author.agent));
+    prepared.call = calls::Queued::of(id, &prepared.record, author.profile);
+    prepared.key = key;
+    let outcome = store.write(owner_id, Work::Create(prepared)).await?;
+    if outcome == Outcome::Refused
+        && let Some((key, fingerprint)) = again
     {
+        let mut tx = TenantTransaction::begin(store, owner_id).await?;
+        let id = idempotency::first_answer(&mut tx, author.agent, &key, &fingerprint).await?;
         return Ok(Created { id, version: 1, replayed: true });
     }
-    let call = calls::Queued::of(id, record, author.profile);
-    insert(&mut tx, id, record, Some(author.agent), call.as_ref()).await?;
-    tx.commit().await?;
     Ok(Created { id, version: 1, replayed: false })
 }
 
-/// Writes a record that was checked before, and the call that it asks for with it.
-pub(crate) async fn insert(
-    tx: &mut TenantTransaction,
-    id: Uuid,
-    record: &NewBreadcrumb,
-    agent: Option<Uuid>,
-    call: Option<&calls::Queued<'_>>,
-) -> Done<()> {
-    let (checksum, size_bytes) = Breadcrumb::measure(&record.context);
-    let (owner_id, event) = (tx.owner_id, tx.next_event());
-    sqlx::query(
-        "WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at),
-        record AS (
-            INSERT INTO breadcrumbs (id, owner_id, title, description, semantic_version, context, tags, schema_name,
-                llm_hints, visibility, sensitivity, version, checksum, size_bytes, ttl, ttl_type, ttl_config,
-                created_at, updated_at, created_by, updated_by, words)
-            SELECT $1, $2, $3, $4, $5, $6::json, $7, $8, $9::json, $10, $11, 1, $12, $13, $14, $15, $16::json,
-                at, at, $17, $17,
-                setweight(to_tsvector('english', $3), 'A') || setweight(to_tsvector('english', $18), 'B')
-                    || setweight(to_tsvector('english', $19), 'C')
-            FROM moment),
-        tag AS (
-            INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT DISTINCT $2, t, $1 FROM unnest($7) t),
-        call AS (
-            INSERT INTO calls (request, owner_id, tool, request_id, workspace, agent_id, queued_at, profiles,
-                deadline_at)
-            SELECT $1, $2, $20, $21, $22, $17, at, $24::text[], at + $25::float8 * interval '1 millisecond'
-            FROM moment WHERE $20 IS NOT NULL)
-        INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
-        SELECT $2, event_number($23), 'breadcrumb.created', $1, 1, at, $13 FROM moment",
-    )
-    .bind(id)
-    .bind(owner_id)
-    .bind(&record.title)
-    .bind(record.description.as_deref())
-    .bind(record.semantic_version.as_deref())
-    .bind(json_text(&record.context))
-    .bind(&record.tags)
-    .bind(record.schema_name.as_deref())
-    .bind(record.llm_hints.as_ref().map(json_text))
-    .bind(visibility_text(record.visibility))
-    .bind(sensitivity_text(record.sensitivity))
-    .bind(checksum)
-    .bind(size_bytes)
-    .bind(record.ends_at(Utc::now()))
-    .bind(record.ttl_type.map(ttl_type_text))
-    .bind(record.ttl_config.as_ref().map(json_text))
-    .bind(agent)
-    .bind(search::label_words(record))
-    .bind(search::context_words(&record.context))
-    .bind(call.map(|call| call.tool))
-    .bind(call.map(|call| call.request_id.as_str()))
-    .bind(call.and_then(|call| call.workspace))
-    .bind(event)
-    .bind(call.map(|call| call.profiles.as_slice()).unwrap_or_default())
-    .bind(call.and_then(|call| call.deadline_ms).map(|deadline_ms| deadline_ms as f64))
-    .execute(tx.connection())
-    .await?;
-    Ok(())
+/// Writes a record that was checked before. It asks for no call.
+pub(crate) async fn insert(tx: &mut TenantTransaction, id: Uuid, record: NewBreadcrumb) -> Done<()> {
+    writing::insert(tx, &Prepared::new(id, record, None)).await
 }
 
 /// The record, unless it is deleted, expired or another tenant's.

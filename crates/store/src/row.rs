@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 use sqlx::types::Json;
 use uuid::Uuid;
 
+use crate::from_row::from_row;
+
 pub(crate) type Context = Json<Map<String, Value>>;
 
 /// The columns of [`RecordRow`].
@@ -18,29 +20,30 @@ macro_rules! record_columns {
 }
 pub(crate) use record_columns;
 
-#[derive(sqlx::FromRow)]
-pub(crate) struct RecordRow {
-    id: Uuid,
-    owner_id: Uuid,
-    title: String,
-    description: Option<String>,
-    semantic_version: Option<String>,
-    context: Context,
-    tags: Vec<String>,
-    schema_name: Option<String>,
-    llm_hints: Option<Json<Value>>,
-    visibility: String,
-    sensitivity: String,
-    version: i64,
-    checksum: String,
-    size_bytes: i64,
-    ttl: Option<DateTime<Utc>>,
-    ttl_type: Option<String>,
-    ttl_config: Option<Json<Value>>,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
-    created_by: Option<Uuid>,
-    updated_by: Option<Uuid>,
+from_row! {
+    pub(crate) struct RecordRow {
+        id: Uuid,
+        owner_id: Uuid,
+        title: String,
+        description: Option<String>,
+        semantic_version: Option<String>,
+        context: Context,
+        tags: Vec<String>,
+        schema_name: Option<String>,
+        llm_hints: Option<Json<Value>>,
+        visibility: String,
+        sensitivity: String,
+        version: i64,
+        checksum: String,
+        size_bytes: i64,
+        ttl: Option<DateTime<Utc>>,
+        ttl_type: Option<String>,
+        ttl_config: Option<Json<Value>>,
+        created_at: DateTime<Utc>,
+        updated_at: DateTime<Utc>,
+        created_by: Option<Uuid>,
+        updated_by: Option<Uuid>,
+    }
 }
 
 impl From<RecordRow> for Breadcrumb {

@@ -9,9 +9,12 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::calls::Hints;
 use crate::events::{Announcer, Feeds};
 use crate::failure::{Done, is_unreachable};
+use crate::kept::Kept;
 use crate::secrets::Envelope;
+use crate::writing::Writes;
 
 const CLOSING: Duration = Duration::from_secs(10);
 
@@ -23,6 +26,9 @@ pub struct Store {
 /// What every view, task and subscription of one store shares.
 pub(crate) struct Inner {
     pub(crate) pool: PgPool,
+    pub(crate) kept: Kept,
+    pub(crate) writes: Writes,
+    pub(crate) hints: Hints,
     pub(crate) envelope: Envelope,
     pub(crate) feeds: Feeds,
     pub(crate) announcer: Announcer,
@@ -57,6 +63,7 @@ impl Store {
         self.inner.stop.cancel();
         self.inner.tasks.close();
         self.inner.tasks.wait().await;
+        self.inner.kept.let_go_of_all();
         if timeout(CLOSING, self.inner.pool.close()).await.is_err() {
             tracing::warn!("closed the store while its connections were in use");
         }

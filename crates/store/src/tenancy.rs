@@ -12,14 +12,16 @@ use uuid::Uuid;
 use crate::Store;
 use crate::agents;
 use crate::failure::{Done, retrying};
+use crate::from_row::from_row;
 use crate::tenant_store::TenantStore;
 use crate::transaction::TenantTransaction;
 
-#[derive(sqlx::FromRow)]
-struct TenantRow {
-    id: Uuid,
-    name: String,
-    created_at: DateTime<Utc>,
+from_row! {
+    struct TenantRow {
+        id: Uuid,
+        name: String,
+        created_at: DateTime<Utc>,
+    }
 }
 
 impl From<TenantRow> for TenantInfo {

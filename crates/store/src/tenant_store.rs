@@ -12,6 +12,7 @@ use breadcrumb::{
 use uuid::Uuid;
 
 use crate::author::Author;
+use crate::calls::Heard;
 use crate::failure::{Done, retrying};
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
@@ -21,11 +22,12 @@ pub(crate) struct TenantStore {
     store: Arc<Inner>,
     owner_id: Uuid,
     author: Author,
+    heard: Heard,
 }
 
 impl TenantStore {
     pub(crate) fn new(store: Arc<Inner>, identity: &Identity) -> Self {
-        Self { store, owner_id: identity.owner_id, author: Author::of(identity) }
+        Self { store, owner_id: identity.owner_id, author: Author::of(identity), heard: Heard::default() }
     }
 
     async fn begin(&self) -> Done<TenantTransaction> {
@@ -46,7 +48,7 @@ impl Breadcrumbs for TenantStore {
         if let Some(key) = idempotency_key {
             idempotency::check(key)?;
         }
-        retrying!(async { records::create(self.begin().await?, self.author, &record, idempotency_key).await })
+        Ok(records::create(&self.store, self.owner_id, self.author, record, idempotency_key).await?)
     }
 
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
@@ -86,16 +88,20 @@ impl Breadcrumbs for TenantStore {
         Ok(events::subscribe(self.store.clone(), self.owner_id, after).await?)
     }
 
+    async fn call_queued(&self) {
+        self.store.hints.wait(self.owner_id, &self.heard).await;
+    }
+
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         claim.check()?;
         if claim.except_tools.iter().any(|tool| tool.contains('\0')) {
             return Err(Violations::one("except_tools", "contains a NUL character (U+0000)").into());
         }
-        retrying!(async { calls::claim(self.begin_soon().await?, claim).await })
+        retrying!(calls::claim(&self.store, self.owner_id, claim))
     }
 
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
-        retrying!(async { calls::start(self.begin().await?, lease, max_attempts).await })
+        Ok(calls::start(&self.store, self.owner_id, lease, max_attempts).await?)
     }
 
     async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
@@ -110,7 +116,7 @@ impl Breadcrumbs for TenantStore {
 
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
         calls::complete::check(&response)?;
-        retrying!(async { calls::complete::complete(self.begin().await?, self.author.agent, lease, &response).await })
+        Ok(calls::complete::complete(&self.store, self.owner_id, self.author.agent, lease, response).await?)
     }
 
     async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {

@@ -72,6 +72,8 @@ impl TenantTransaction {
         if self.events > 0 {
             self.store.feeds.wake(self.owner_id);
             self.store.announcer.announce(self.owner_id);
+        } else {
+            self.store.feeds.wake_waiting(self.owner_id);
         }
         Ok(())
     }

@@ -14,11 +14,12 @@ use crate::transaction::TenantTransaction;
 pub(super) async fn answer(tx: &mut TenantTransaction, call: &CallRow, failure: ToolFailure) -> Done<Uuid> {
     let request = call.as_request();
     let mut metadata = Map::new();
+    metadata.insert("request".into(), json!(call.request));
     metadata.insert("attempt".into(), json!(call.attempt));
     metadata.insert("answered_by".into(), json!("store"));
     let response = ToolResponse::new(&request, Err(failure), 0, metadata, Utc::now()).record(&request);
     let id = Uuid::now_v7();
-    records::insert(tx, id, &response, None, None).await?;
+    records::insert(tx, id, response).await?;
     sqlx::query(
         "UPDATE calls SET state = 'finished', response = $2, finished_at = clock_timestamp(), runner_id = NULL,
             lease_until = NULL

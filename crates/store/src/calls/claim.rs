@@ -1,59 +1,44 @@
 //! Taking waiting calls.
 
+use std::sync::Arc;
+
 use breadcrumb::{Breadcrumb, Claim, ClaimRequest, Lease, Profile, Profiles};
 use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
+use uuid::Uuid;
 
-use crate::failure::Done;
-use crate::row::{RecordRow, record_columns};
-use crate::transaction::TenantTransaction;
+use crate::failure::{Done, is_unreachable};
+use crate::from_row::from_row;
+use crate::row::RecordRow;
+use crate::store::Inner;
 
-#[derive(sqlx::FromRow)]
-struct ClaimRow {
-    fence: i64,
-    next_attempt: i32,
-    queued_at: DateTime<Utc>,
-    ready_at: DateTime<Utc>,
-    profiles: Vec<String>,
-    left_ms: Option<f64>,
-    #[sqlx(flatten)]
-    record: RecordRow,
+from_row! {
+    struct ClaimRow {
+        fence: i64,
+        next_attempt: i32,
+        queued_at: DateTime<Utc>,
+        ready_at: DateTime<Utc>,
+        profiles: Vec<String>,
+        left_ms: Option<f64>,
+        ..record: RecordRow,
+    }
 }
 
-/// Claimers pass over each other's rows instead of waiting. A call whose request has ended, or
-/// whose deadline has passed, is left to be answered.
-///
-/// The fence is a time in microseconds and not a mere count: a claim may be lost in a crash of the database (it is
-/// committed without waiting for the disk), and the claim after it must not get the same number.
-pub(crate) async fn claim(mut tx: TenantTransaction, claim: &ClaimRequest) -> Done<Vec<Claim>> {
-    let rows: Vec<ClaimRow> = sqlx::query_as(concat!(
-        "WITH next AS (
-            SELECT c.request FROM calls c
-            JOIN breadcrumbs r ON r.id = c.request AND (r.ttl IS NULL OR r.ttl > now())
-            WHERE c.state = 'queued' AND (c.run_after IS NULL OR c.run_after <= now())
-                AND (c.deadline_at IS NULL OR c.deadline_at > clock_timestamp()) AND c.tool <> ALL($1)
-            ORDER BY c.queued_at, c.request
-            LIMIT $2
-            FOR UPDATE OF c SKIP LOCKED),
-        taken AS (
-            UPDATE calls c SET state = 'claimed', runner_id = $3,
-                fence = GREATEST(c.fence + 1, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint),
-                lease_until = clock_timestamp() + $4 * interval '1 millisecond'
-            FROM next WHERE c.request = next.request
-            RETURNING c.request, c.fence, c.attempt + 1 AS next_attempt, c.queued_at,
-                GREATEST(c.queued_at, c.run_after) AS ready_at, c.profiles,
-                (extract(epoch FROM c.deadline_at - clock_timestamp()) * 1000)::float8 AS left_ms)
-        SELECT taken.fence, taken.next_attempt, taken.queued_at, taken.ready_at, taken.profiles, taken.left_ms, ",
-        record_columns!(),
-        " FROM taken JOIN breadcrumbs b ON b.id = taken.request ORDER BY taken.queued_at, taken.request"
-    ))
-    .bind(&claim.except_tools)
-    .bind(i64::from(claim.limit))
-    .bind(claim.runner_id)
-    .bind(claim.lease_ms as f64)
-    .fetch_all(tx.connection())
-    .await?;
+/// On a connection without a transaction of ours: the claim is one, and may be lost in a crash (see `claim_calls`).
+pub(crate) async fn claim(store: &Arc<Inner>, owner_id: Uuid, claim: &ClaimRequest) -> Done<Vec<Claim>> {
+    let mut lent = store.lend().await?;
+    let rows = match ask(lent.connection(), owner_id, claim).await {
+        Err(error) if is_unreachable(&error) => {
+            lent.discard();
+            lent = store.lend_tested().await?;
+            ask(lent.connection(), owner_id, claim).await
+        }
+        rows => rows,
+    };
+    lent.give_back();
+    let rows = rows?;
     if !rows.is_empty() {
-        tx.commit().await?;
+        store.feeds.wake_waiting(owner_id);
     }
     Ok(rows
         .into_iter()
@@ -75,4 +60,19 @@ pub(crate) async fn claim(mut tx: TenantTransaction, claim: &ClaimRequest) -> Do
             }
         })
         .collect())
+}
+
+async fn ask(
+    connection: &mut PgConnection,
+    owner_id: Uuid,
+    claim: &ClaimRequest,
+) -> Result<Vec<ClaimRow>, sqlx::Error> {
+    sqlx::query_as("SELECT * FROM claim_calls($1, $2, $3, $4, $5)")
+        .bind(owner_id)
+        .bind(&claim.except_tools)
+        .bind(i64::from(claim.limit))
+        .bind(claim.runner_id)
+        .bind(claim.lease_ms as f64)
+        .fetch_all(connection)
+        .await
 }

@@ -1,11 +1,13 @@
 //! The response of a runner.
 
+use std::sync::Arc;
+
 use breadcrumb::{Lease, NewBreadcrumb, StoreError, Violations, schema_names};
 use uuid::Uuid;
 
 use crate::failure::Done;
-use crate::records;
-use crate::transaction::TenantTransaction;
+use crate::store::Inner;
+use crate::writing::{Outcome, Prepared, Work};
 
 pub(crate) fn check(response: &NewBreadcrumb) -> Result<(), Violations> {
     response.check()?;
@@ -16,28 +18,18 @@ pub(crate) fn check(response: &NewBreadcrumb) -> Result<(), Violations> {
     }
 }
 
-/// The response was checked before. The call is finished first: whoever has no lease any more writes nothing.
+/// The response was checked before. Whoever has no lease any more writes nothing.
 pub(crate) async fn complete(
-    mut tx: TenantTransaction,
+    store: &Arc<Inner>,
+    owner_id: Uuid,
     agent: Uuid,
     lease: Lease,
-    response: &NewBreadcrumb,
+    response: NewBreadcrumb,
 ) -> Done<Uuid> {
     let id = Uuid::now_v7();
-    let finished = sqlx::query(
-        "UPDATE calls SET state = 'finished', response = $3, finished_at = clock_timestamp(), runner_id = NULL,
-            lease_until = NULL
-         WHERE request = $1 AND fence = $2 AND state IN ('claimed', 'running') AND lease_until > clock_timestamp()",
-    )
-    .bind(lease.request)
-    .bind(lease.fence)
-    .bind(id)
-    .execute(tx.connection())
-    .await?;
-    if finished.rows_affected() == 0 {
-        return Err(StoreError::LeaseLost { request: lease.request }.into());
+    let response = Prepared::new(id, response, Some(agent));
+    match store.write(owner_id, Work::Complete { lease, response }).await? {
+        Outcome::Written => Ok(id),
+        Outcome::Refused => Err(StoreError::LeaseLost { request: lease.request }.into()),
     }
-    records::insert(&mut tx, id, response, Some(agent), None).await?;
-    tx.commit().await?;
-    Ok(id)
 }

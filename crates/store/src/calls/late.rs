@@ -17,7 +17,7 @@ pub(crate) async fn answer_late(mut tx: TenantTransaction) -> Done<usize> {
     let calls: Vec<CallRow> = sqlx::query_as(concat!(
         "SELECT ",
         call_columns!(),
-        " FROM calls WHERE state = 'queued' AND deadline_at <= clock_timestamp() \
+        " FROM calls WHERE runner_id IS NULL AND response IS NULL AND deadline_at <= clock_timestamp() \
          ORDER BY deadline_at LIMIT $1 FOR UPDATE SKIP LOCKED"
     ))
     .bind(BATCH as i64)

@@ -1,6 +1,7 @@
 //! What the holder of a lease may do short of answering: start, keep alive, give back.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use breadcrumb::{CallState, ErrorCode, HeldLease, Lease, LeaseStatus, Release, StoreError, ToolFailure, Violations};
 use uuid::Uuid;
@@ -9,7 +10,9 @@ use super::answer::answer;
 use super::late::NOT_RUN;
 use super::queued::{CallRow, call_columns};
 use crate::failure::Done;
+use crate::store::Inner;
 use crate::transaction::TenantTransaction;
+use crate::writing::{Outcome, Work};
 
 /// The longest that a retry can be put off: a day.
 const MAX_RETRY_MS: u64 = 86_400_000;
@@ -19,29 +22,21 @@ fn lost(lease: Lease) -> StoreError {
 }
 
 /// Starting twice under the same lease is starting once: the first answer may have been lost on its way.
-pub(crate) async fn start(mut tx: TenantTransaction, lease: Lease, max_attempts: u32) -> Done<()> {
-    let started = sqlx::query(
-        "UPDATE calls SET state = 'running', max_attempts = $3,
-            attempt = attempt + CASE state WHEN 'claimed' THEN 1 ELSE 0 END
-         WHERE request = $1 AND fence = $2 AND state IN ('claimed', 'running') AND lease_until > clock_timestamp()",
-    )
-    .bind(lease.request)
-    .bind(lease.fence)
-    .bind(max_attempts.clamp(1, 10).cast_signed())
-    .execute(tx.connection())
-    .await?;
-    if started.rows_affected() == 0 {
-        return Err(lost(lease).into());
+pub(crate) async fn start(store: &Arc<Inner>, owner_id: Uuid, lease: Lease, max_attempts: u32) -> Done<()> {
+    let max_attempts = max_attempts.clamp(1, 10).cast_signed();
+    match store.write(owner_id, Work::Start { lease, max_attempts }).await? {
+        Outcome::Written => Ok(()),
+        Outcome::Refused => Err(lost(lease).into()),
     }
-    tx.commit().await
 }
 
+/// The calls are taken in the order of their requests, like everything that holds several: no two wait for each other.
 pub(crate) async fn heartbeat(mut tx: TenantTransaction, leases: &[Lease], lease_ms: u64) -> Done<Vec<HeldLease>> {
     let (requests, fences): (Vec<Uuid>, Vec<i64>) = leases.iter().map(|lease| (lease.request, lease.fence)).unzip();
     let held: Vec<(Uuid, i64, bool)> = sqlx::query_as(
         "UPDATE calls c SET lease_until = clock_timestamp() + $3 * interval '1 millisecond'
-         FROM unnest($1::uuid[], $2::bigint[]) AS given (request, fence)
-         WHERE c.request = given.request AND c.fence = given.fence AND c.state IN ('claimed', 'running')
+         FROM (SELECT * FROM unnest($1::uuid[], $2::bigint[]) AS g (request, fence) ORDER BY g.request) given
+         WHERE c.request = given.request AND c.fence = given.fence AND c.runner_id IS NOT NULL
             AND c.lease_until > clock_timestamp()
          RETURNING c.request, c.fence, c.cancel_requested",
     )

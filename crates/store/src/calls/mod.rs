@@ -5,6 +5,7 @@ mod answer;
 mod cancel;
 mod claim;
 pub(crate) mod complete;
+mod hints;
 mod late;
 mod lease;
 mod queued;
@@ -13,7 +14,7 @@ mod rescue;
 pub(crate) use self::answer::abandon;
 pub(crate) use self::cancel::cancel;
 pub(crate) use self::claim::claim;
-
+pub(crate) use self::hints::{Heard, Hints};
 pub(crate) use self::late::answer_late;
 pub(crate) use self::lease::{heartbeat, release, start};
 pub(crate) use self::queued::{Queued, find};

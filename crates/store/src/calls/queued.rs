@@ -8,21 +8,22 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use crate::failure::Done;
+use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
 /// What a new request writes into the queue: enough to answer it when its record is gone.
-pub(crate) struct Queued<'r> {
-    pub(crate) tool: &'r str,
+pub(crate) struct Queued {
+    pub(crate) tool: String,
     pub(crate) request_id: String,
-    pub(crate) workspace: Option<&'r str>,
+    pub(crate) workspace: Option<String>,
     /// The writer's, and those that the record's tags name.
     pub(crate) profiles: Vec<&'static str>,
     pub(crate) deadline_ms: Option<u64>,
 }
 
-impl<'r> Queued<'r> {
+impl Queued {
     /// `None` when the record is no request. `profile`: its writer's.
-    pub(crate) fn of(id: Uuid, record: &'r NewBreadcrumb, profile: Profile) -> Option<Self> {
+    pub(crate) fn of(id: Uuid, record: &NewBreadcrumb, profile: Profile) -> Option<Self> {
         if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
             return None;
         }
@@ -30,9 +31,9 @@ impl<'r> Queued<'r> {
         let mut profiles = Profiles::of(profile);
         profiles.add_tags(&record.tags);
         Some(Self {
-            tool: text("tool").unwrap_or_default(),
+            tool: text("tool").unwrap_or_default().to_owned(),
             request_id: text("requestId").map_or_else(|| id.to_string(), str::to_owned),
-            workspace: record.tags.iter().map(String::as_str).find(|tag| tag.starts_with("workspace:")),
+            workspace: record.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
             profiles: profiles.iter().map(Profile::as_str).collect(),
             deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
         })
@@ -48,21 +49,22 @@ macro_rules! call_columns {
 }
 pub(super) use call_columns;
 
-#[derive(sqlx::FromRow)]
-pub(super) struct CallRow {
-    pub(super) request: Uuid,
-    pub(super) tool: String,
-    request_id: String,
-    workspace: Option<String>,
-    agent_id: Option<Uuid>,
-    state: String,
-    pub(super) attempt: i32,
-    pub(super) max_attempts: i32,
-    pub(super) cancel_requested: bool,
-    response: Option<Uuid>,
-    queued_at: DateTime<Utc>,
-    deadline_ms: Option<i64>,
-    left_ms: Option<f64>,
+from_row! {
+    pub(super) struct CallRow {
+        pub(super) request: Uuid,
+        pub(super) tool: String,
+        request_id: String,
+        workspace: Option<String>,
+        agent_id: Option<Uuid>,
+        state: String,
+        pub(super) attempt: i32,
+        pub(super) max_attempts: i32,
+        pub(super) cancel_requested: bool,
+        response: Option<Uuid>,
+        queued_at: DateTime<Utc>,
+        deadline_ms: Option<i64>,
+        left_ms: Option<f64>,
+    }
 }
 
 impl CallRow {

@@ -17,7 +17,7 @@ pub(crate) async fn rescue(mut tx: TenantTransaction) -> Done<usize> {
     let calls: Vec<CallRow> = sqlx::query_as(concat!(
         "SELECT ",
         call_columns!(),
-        " FROM calls WHERE state IN ('claimed', 'running') AND lease_until <= clock_timestamp() \
+        " FROM calls WHERE runner_id IS NOT NULL AND lease_until <= clock_timestamp() \
          ORDER BY queued_at LIMIT $1 FOR UPDATE SKIP LOCKED"
     ))
     .bind(BATCH as i64)

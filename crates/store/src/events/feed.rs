@@ -1,11 +1,11 @@
 //! One reader per tenant with live subscribers, that hands each new event to all of them.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use breadcrumb::StoreError;
+use breadcrumb::{Event, StoreError};
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
@@ -32,6 +32,8 @@ pub(crate) struct Feeds {
 
 struct Feed {
     wake: Notify,
+    /// Committed events wait for an older transaction to end.
+    is_waiting: AtomicBool,
     state: Mutex<State>,
 }
 
@@ -39,6 +41,9 @@ struct State {
     /// Everything up to this number has been handed out.
     cursor: i64,
     subscribers: Vec<Subscriber>,
+    /// What this process has written and the feed has not come to yet, by number: it need not be read again.
+    fresh: BTreeMap<i64, Arc<Weighed>>,
+    fresh_bytes: usize,
 }
 
 struct Subscriber {
@@ -81,6 +86,27 @@ impl Feeds {
         }
     }
 
+    /// A transaction that changed no record has ended here. Events may have waited for it.
+    pub(crate) fn wake_waiting(&self, owner_id: Uuid) {
+        if let Some(feed) = locked(&self.tenants).get(&owner_id)
+            && feed.is_waiting.load(Ordering::Relaxed)
+        {
+            feed.wake.notify_one();
+        }
+    }
+
+    pub(crate) fn is_followed(&self, owner_id: Uuid) -> bool {
+        locked(&self.tenants).contains_key(&owner_id)
+    }
+
+    /// New events of this tenant are there, among them these (with the bytes of their contexts).
+    pub(crate) fn wrote(&self, owner_id: Uuid, events: Vec<(Event, i64)>) {
+        if let Some(feed) = locked(&self.tenants).get(&owner_id) {
+            locked(&feed.state).remember(events);
+            feed.wake.notify_one();
+        }
+    }
+
     pub(super) fn wake_all(&self) {
         for feed in locked(&self.tenants).values() {
             feed.wake.notify_one();
@@ -98,8 +124,9 @@ impl Feeds {
             state.subscribers.push(subscriber);
             state.cursor
         } else {
-            let state = Mutex::new(State { cursor, subscribers: vec![subscriber] });
-            let feed = Arc::new(Feed { wake: Notify::new(), state });
+            let state = State { cursor, subscribers: vec![subscriber], fresh: BTreeMap::new(), fresh_bytes: 0 };
+            let feed =
+                Arc::new(Feed { wake: Notify::new(), is_waiting: AtomicBool::new(false), state: Mutex::new(state) });
             tenants.insert(owner_id, feed.clone());
             store.tasks.spawn(run(store.clone(), owner_id, feed));
             cursor
@@ -120,26 +147,55 @@ impl Feeds {
     }
 }
 
+impl State {
+    fn remember(&mut self, events: Vec<(Event, i64)>) {
+        for (event, size_bytes) in events {
+            let number = event.number.0;
+            let event = Weighed::new(event, size_bytes);
+            if number > self.cursor && self.fresh_bytes + event.bytes <= QUEUE_BYTES {
+                self.fresh_bytes += event.bytes;
+                self.fresh.insert(number, Arc::new(event));
+            }
+        }
+    }
+
+    /// Everything up to this number has been handed out.
+    fn advance(&mut self, cursor: i64) {
+        self.cursor = cursor;
+        while let Some(first) = self.fresh.first_entry()
+            && *first.key() <= cursor
+        {
+            self.fresh_bytes -= first.remove().bytes;
+        }
+    }
+}
+
 async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
     let mut peek = PEEK_FIRST;
     let mut is_failing = false;
     while !store.feeds.retire(owner_id, &feed) {
-        let cursor = locked(&feed.state).cursor;
+        let (cursor, fresh) = {
+            let state = locked(&feed.state);
+            (state.cursor, state.fresh.values().cloned().collect::<Vec<_>>())
+        };
         let page = tokio::select! {
             () = store.stop.cancelled() => break,
-            page = page::read(&store, owner_id, cursor) => page,
+            page = page::read(&store, owner_id, cursor, &fresh) => page,
         };
         let pause = match page {
             Ok(page) => {
                 is_failing = false;
                 if let Some(last) = page.events.last() {
                     let mut state = locked(&feed.state);
-                    state.cursor = last.event.number.0;
+                    state.advance(last.event.number.0);
                     state.subscribers.retain(|subscriber| subscriber.take(&page.events));
                     peek = PEEK_FIRST;
-                    continue;
+                    if page.has_more {
+                        continue;
+                    }
                 }
-                if page.is_waiting {
+                feed.is_waiting.store(page.has_more, Ordering::Relaxed);
+                if page.has_more {
                     peek = (peek * 2).min(PEEK_LONGEST);
                     peek
                 } else {

@@ -4,10 +4,12 @@ use std::sync::Arc;
 
 use breadcrumb::{Event, EventKind, EventNumber};
 use chrono::{DateTime, Utc};
+use sqlx::PgConnection;
 use uuid::Uuid;
 
 use super::snapshot::Snapshot;
-use crate::failure::{Done, Failure};
+use crate::failure::{Done, Failure, is_unreachable};
+use crate::from_row::from_row;
 use crate::row::Context;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
@@ -25,76 +27,95 @@ pub(super) struct Weighed {
 
 pub(super) struct Page {
     pub(super) events: Vec<Arc<Weighed>>,
-    /// Committed events wait behind the horizon for an older transaction to end: look again soon.
-    pub(super) is_waiting: bool,
+    /// There are more. After a page without any they are committed and wait for an older transaction to end.
+    pub(super) has_more: bool,
 }
 
-#[derive(sqlx::FromRow)]
-struct EventRow {
-    number: i64,
-    kind: String,
-    breadcrumb_id: Uuid,
+from_row! {
+    struct EventRow {
+        /// `None` says that there are more.
+        number: Option<i64>,
+        kind: String,
+        breadcrumb_id: Uuid,
+        version: i64,
+        at: DateTime<Utc>,
+        size_bytes: i64,
+        tags: Option<Vec<String>>,
+        schema_name: Option<String>,
+        context: Option<Context>,
+    }
+}
+
+/// The next events after this number that are complete: below the oldest transaction still running. Those that are
+/// `fresh` (in the order of their numbers) are not read again.
+pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: &[Arc<Weighed>]) -> Done<Page> {
+    let known: Vec<i64> = fresh.iter().take(PAGE_EVENTS as usize).map(|fresh| fresh.event.number.0).collect();
+    let mut lent = store.lend().await?;
+    let rows = match ask(lent.connection(), owner_id, after, &known).await {
+        Err(error) if is_unreachable(&error) => {
+            lent.discard();
+            lent = store.lend_tested().await?;
+            ask(lent.connection(), owner_id, after, &known).await
+        }
+        rows => rows,
+    };
+    lent.give_back();
+    let mut page = Page { events: Vec::new(), has_more: false };
+    for row in rows? {
+        match row.number {
+            None => page.has_more = true,
+            Some(number) => page.events.push(match known.binary_search(&number) {
+                Ok(index) => fresh[index].clone(),
+                Err(_) => Arc::new(row.into_event(owner_id, number)),
+            }),
+        }
+    }
+    Ok(page)
+}
+
+async fn ask(
+    connection: &mut PgConnection,
     owner_id: Uuid,
-    version: i64,
-    at: DateTime<Utc>,
-    size_bytes: i64,
-    tags: Option<Vec<String>>,
-    schema_name: Option<String>,
-    context: Option<Context>,
+    after: i64,
+    known: &[i64],
+) -> Result<Vec<EventRow>, sqlx::Error> {
+    sqlx::query_as("SELECT * FROM events_after($1, $2, $3, $4, $5)")
+        .bind(owner_id)
+        .bind(after)
+        .bind(PAGE_EVENTS)
+        .bind(PAGE_BYTES)
+        .bind(known)
+        .fetch_all(connection)
+        .await
 }
 
-/// The next events after this number that are complete: below the oldest transaction still running.
-pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64) -> Done<Page> {
-    let mut tx = TenantTransaction::begin(store, owner_id).await?;
-    let rows: Vec<EventRow> = sqlx::query_as(
-        "WITH next AS MATERIALIZED (
-            SELECT e.*, sum(e.size_bytes) OVER (ORDER BY e.number) - e.size_bytes AS bytes_before
-            FROM (SELECT * FROM events WHERE owner_id = current_tenant() AND number > $1 AND number < event_horizon()
-                  ORDER BY number LIMIT $2) e)
-        SELECT n.number, n.kind, n.breadcrumb_id, n.owner_id, n.version, n.at, n.size_bytes,
-            coalesce(b.tags, v.tags) AS tags, coalesce(b.schema_name, v.schema_name) AS schema_name,
-            coalesce(b.context, v.context) AS context
-        FROM next n
-        LEFT JOIN breadcrumbs b ON b.id = n.breadcrumb_id AND b.version = n.version
-        LEFT JOIN breadcrumb_versions v ON v.breadcrumb_id = n.breadcrumb_id AND v.version = n.version
-        WHERE n.bytes_before < $3
-        ORDER BY n.number",
-    )
-    .bind(after)
-    .bind(PAGE_EVENTS)
-    .bind(PAGE_BYTES)
-    .fetch_all(tx.connection())
-    .await?;
-    // Asked afterwards and without the horizon: what moved below it in between must count too.
-    let is_waiting = rows.is_empty()
-        && sqlx::query_scalar("SELECT EXISTS (SELECT FROM events WHERE owner_id = current_tenant() AND number > $1)")
-            .bind(after)
-            .fetch_one(tx.connection())
-            .await?;
-    tx.commit().await?;
-    Ok(Page { events: rows.into_iter().map(|row| Arc::new(row.into())).collect(), is_waiting })
-}
-
-impl From<EventRow> for Weighed {
-    fn from(row: EventRow) -> Self {
-        let kind = match row.kind.as_str() {
+impl EventRow {
+    fn into_event(self, owner_id: Uuid, number: i64) -> Weighed {
+        let kind = match self.kind.as_str() {
             "breadcrumb.created" => EventKind::Created,
             "breadcrumb.updated" => EventKind::Updated,
             // The column's CHECK admits no other text.
             _ => EventKind::Deleted,
         };
         let event = Event {
-            number: EventNumber(row.number),
+            number: EventNumber(number),
             kind,
-            breadcrumb_id: row.breadcrumb_id,
-            owner_id: row.owner_id,
-            version: row.version,
-            tags: row.tags.unwrap_or_default(),
-            schema_name: row.schema_name,
-            updated_at: row.at,
-            context: row.context.map(|json| json.0).unwrap_or_default(),
+            breadcrumb_id: self.breadcrumb_id,
+            owner_id,
+            version: self.version,
+            tags: self.tags.unwrap_or_default(),
+            schema_name: self.schema_name,
+            updated_at: self.at,
+            context: self.context.map(|json| json.0).unwrap_or_default(),
         };
-        Self { event, bytes: usize::try_from(row.size_bytes).unwrap_or_default() + 512 }
+        Weighed::new(event, self.size_bytes)
+    }
+}
+
+impl Weighed {
+    /// `size_bytes`: of the context's text.
+    pub(super) fn new(event: Event, size_bytes: i64) -> Self {
+        Self { event, bytes: usize::try_from(size_bytes).unwrap_or_default() + 512 }
     }
 }
 

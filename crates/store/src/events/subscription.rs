@@ -112,7 +112,7 @@ impl Subscription {
     /// In a task of its own: a subscriber that is not polled (its reader is slow) must not keep a database connection.
     async fn read(&self) -> Result<Page, StoreError> {
         let (store, owner_id, cursor) = (self.store.clone(), self.owner_id, self.cursor);
-        let reading = self.store.tasks.spawn(async move { page::read(&store, owner_id, cursor).await });
+        let reading = self.store.tasks.spawn(async move { page::read(&store, owner_id, cursor, &[]).await });
         match reading.await {
             Ok(page) => Ok(page?),
             Err(error) => Err(StoreError::Internal(format!("reading events: {error}"))),

@@ -7,6 +7,7 @@ use super::envelope::{Envelope, OVERHEAD, Place};
 use super::{get, unknown};
 use crate::audit::{self, Line};
 use crate::failure::{Done, Failure};
+use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
 /// `hosts` are the secret's in their one spelling.
@@ -58,13 +59,14 @@ pub(crate) async fn create(
     Ok(secret)
 }
 
-#[derive(sqlx::FromRow)]
-struct Standing {
-    name: String,
-    version: i64,
-    hosts: Vec<String>,
-    readable: bool,
-    sealed_bytes: i32,
+from_row! {
+    struct Standing {
+        name: String,
+        version: i64,
+        hosts: Vec<String>,
+        readable: bool,
+        sealed_bytes: i32,
+    }
 }
 
 /// Of a new value the old one is gone with its ciphertext. `hosts`, if they change, in their one spelling.

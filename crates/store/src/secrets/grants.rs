@@ -9,16 +9,18 @@ use uuid::Uuid;
 use super::{get, unknown};
 use crate::audit::{self, Line};
 use crate::failure::{Done, Failure};
+use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
-#[derive(sqlx::FromRow)]
-struct GrantRow {
-    secret_id: Uuid,
-    tool_id: Uuid,
-    tool: String,
-    tool_version: i64,
-    granted_at: DateTime<Utc>,
-    granted_by: Uuid,
+from_row! {
+    struct GrantRow {
+        secret_id: Uuid,
+        tool_id: Uuid,
+        tool: String,
+        tool_version: i64,
+        granted_at: DateTime<Utc>,
+        granted_by: Uuid,
+    }
 }
 
 /// The grants of one secret or of all, oldest first, without those of records whose time has ended.

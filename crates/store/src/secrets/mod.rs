@@ -14,17 +14,19 @@ pub(crate) use self::envelope::Envelope;
 pub(crate) use self::grants::{end_with_record, grant, refuse_change_by_others, revoke};
 pub(crate) use self::opening::{check_reason, open};
 use crate::failure::Done;
+use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
-#[derive(sqlx::FromRow)]
-struct SecretRow {
-    id: Uuid,
-    name: String,
-    version: i64,
-    hosts: Vec<String>,
-    readable: bool,
-    created_at: DateTime<Utc>,
-    updated_at: DateTime<Utc>,
+from_row! {
+    struct SecretRow {
+        id: Uuid,
+        name: String,
+        version: i64,
+        hosts: Vec<String>,
+        readable: bool,
+        created_at: DateTime<Utc>,
+        updated_at: DateTime<Utc>,
+    }
 }
 
 impl SecretRow {

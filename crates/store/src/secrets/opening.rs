@@ -7,6 +7,7 @@ use super::envelope::{Envelope, Place, Sealed};
 use super::unknown;
 use crate::audit::{self, Line};
 use crate::failure::Done;
+use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
 pub(crate) fn check_reason(reason: &str) -> Result<(), Violations> {
@@ -16,15 +17,16 @@ pub(crate) fn check_reason(reason: &str) -> Result<(), Violations> {
     Ok(())
 }
 
-#[derive(sqlx::FromRow)]
-struct SealedRow {
-    name: String,
-    version: i64,
-    key_id: String,
-    wrapped_key: Vec<u8>,
-    sealed_value: Vec<u8>,
-    /// In the same statement as the value: a grant that ended before it gives nothing.
-    is_granted: bool,
+from_row! {
+    struct SealedRow {
+        name: String,
+        version: i64,
+        key_id: String,
+        wrapped_key: Vec<u8>,
+        sealed_value: Vec<u8>,
+        /// In the same statement as the value: a grant that ended before it gives nothing.
+        is_granted: bool,
+    }
 }
 
 /// The value, once the line in the audit log is on disk. For a tool it needs a grant; whether the agent may ask for no

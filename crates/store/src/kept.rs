@@ -1,0 +1,96 @@
+//! Connections kept at hand for the steps of calls. One that goes back to the pool is tested there with a round trip;
+//! one that is kept is not, so whoever takes it must know what to do when it turns out to be dead.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sqlx::pool::PoolConnection;
+use sqlx::{Connection, PgConnection, Postgres};
+
+use crate::failure::{Done, is_unreachable};
+use crate::store::Inner;
+
+/// Unused for this long, a connection goes back to the pool.
+const KEPT_FOR: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+pub(crate) struct Kept {
+    free: Mutex<Vec<(Instant, PoolConnection<Postgres>)>>,
+}
+
+impl Kept {
+    fn take(&self) -> Option<PoolConnection<Postgres>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop().map(|(_, connection)| connection)
+    }
+
+    fn put(&self, connection: PoolConnection<Postgres>, most: usize) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.len() < most {
+            free.push((Instant::now(), connection));
+        }
+    }
+
+    /// Gives those back to the pool that nobody used for a while.
+    pub(crate) fn let_go_of_unused(&self) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).retain(|(used, _)| used.elapsed() < KEPT_FOR);
+    }
+
+    pub(crate) fn let_go_of_all(&self) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// A connection outside of a transaction. Dropped midway, it goes back to the pool, which tests it.
+pub(crate) struct Lent {
+    connection: PoolConnection<Postgres>,
+    store: Arc<Inner>,
+}
+
+impl Lent {
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+
+    /// After a statement that came to its end, whether it was refused or not.
+    pub(crate) fn give_back(self) {
+        if !self.store.stop.is_cancelled() {
+            self.store.kept.put(self.connection, self.store.kept_most());
+        }
+    }
+
+    /// After the connection failed.
+    pub(crate) fn discard(mut self) {
+        self.connection.close_on_drop();
+    }
+}
+
+impl Inner {
+    /// At most half of the connections are kept, so that the rest of the work has the others.
+    fn kept_most(&self) -> usize {
+        (self.pool.options().get_max_connections() as usize / 2).max(1)
+    }
+
+    /// A connection that may be dead.
+    pub(crate) async fn lend(self: &Arc<Self>) -> Done<Lent> {
+        match self.kept.take() {
+            Some(connection) => Ok(Lent { connection, store: self.clone() }),
+            None => self.lend_tested().await,
+        }
+    }
+
+    /// A connection that has just answered.
+    pub(crate) async fn lend_tested(self: &Arc<Self>) -> Done<Lent> {
+        let mut dead = 0;
+        loop {
+            let mut connection = self.pool.acquire().await?;
+            match connection.ping().await {
+                Ok(()) => return Ok(Lent { connection, store: self.clone() }),
+                Err(error) if is_unreachable(&error) && dead < self.pool.options().get_max_connections() => {
+                    connection.close_on_drop();
+                    dead += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! A record on its way into the database, with everything about it that needs no database.
+
+use breadcrumb::{Breadcrumb, NewBreadcrumb};
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::calls::Queued;
+use crate::search;
+
+/// A record that was checked before. It is made by who writes it, so that the lanes only carry.
+pub(crate) struct Prepared {
+    pub(crate) id: Uuid,
+    pub(crate) record: NewBreadcrumb,
+    /// `None`: the store itself.
+    pub(crate) agent: Option<Uuid>,
+    pub(crate) key: Option<Key>,
+    /// The call that the record asks for.
+    pub(crate) call: Option<Queued>,
+    pub(super) context: String,
+    pub(super) checksum: String,
+    pub(super) size_bytes: i64,
+    pub(super) tags: String,
+    pub(super) llm_hints: Option<String>,
+    pub(super) ttl: Option<DateTime<Utc>>,
+    pub(super) ttl_config: Option<String>,
+    pub(super) label_words: String,
+    pub(super) context_words: String,
+}
+
+/// By which a repetition is known.
+pub(crate) struct Key {
+    pub(crate) key: String,
+    pub(crate) fingerprint: String,
+}
+
+impl Prepared {
+    pub(crate) fn new(id: Uuid, record: NewBreadcrumb, agent: Option<Uuid>) -> Self {
+        let context = json_text(&record.context);
+        let (checksum, size_bytes) = Breadcrumb::measure_text(&context);
+        Self {
+            id,
+            agent,
+            key: None,
+            call: None,
+            context,
+            checksum,
+            size_bytes,
+            tags: array_text(record.tags.iter().map(String::as_str)),
+            llm_hints: record.llm_hints.as_ref().map(json_text),
+            ttl: record.ends_at(Utc::now()),
+            ttl_config: record.ttl_config.as_ref().map(json_text),
+            label_words: search::label_words(&record),
+            context_words: search::context_words(&record.context),
+            record,
+        }
+    }
+
+    /// How much of a batch it takes, about.
+    pub(super) fn bytes(&self) -> usize {
+        self.context.len() + self.context_words.len() + 1024
+    }
+}
+
+fn json_text(value: &impl serde::Serialize) -> String {
+    // Maps with string keys and JSON values always serialise.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+/// An array of texts as Postgres reads it: an array of arrays of different lengths cannot be sent as one.
+pub(super) fn array_text<'t>(items: impl Iterator<Item = &'t str>) -> String {
+    let mut text = String::from("{");
+    for item in items {
+        if text.len() > 1 {
+            text.push(',');
+        }
+        text.push('"');
+        for character in item.chars() {
+            if matches!(character, '"' | '\\') {
+                text.push('\\');
+            }
+            text.push(character);
+        }
+        text.push('"');
+    }
+    text.push('}');
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_stands_in_an_array_as_it_is() {
+        assert_eq!(array_text([].into_iter()), "{}");
+        assert_eq!(array_text(["a", "b,c", r#"d"\"#, "", "NULL"].into_iter()), r#"{"a","b,c","d\"\\","","NULL"}"#);
+    }
+}

@@ -1,0 +1,201 @@
+//! Who waits to be written, and which batch goes next.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use breadcrumb::StoreError;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::lane;
+use super::write::{Outcome, Work, Write};
+use crate::failure::Done;
+use crate::store::Inner;
+
+/// How many batches of one tenant are under way at most: while one waits for the disk the next is put together.
+const TENANT_LANES: usize = 2;
+/// The most writes of one batch, and the most bytes (a single larger write still goes).
+const BATCH_WRITES: usize = 64;
+const BATCH_BYTES: usize = 1024 * 1024;
+
+#[derive(Default)]
+pub(crate) struct Writes {
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tenants: HashMap<Uuid, Tenant>,
+    /// The tenants that have something waiting and a lane to spare, in turn.
+    ready: VecDeque<Uuid>,
+    lanes: usize,
+}
+
+#[derive(Default)]
+struct Tenant {
+    waiting: VecDeque<Write>,
+    under_way: usize,
+    is_ready: bool,
+}
+
+impl Writes {
+    fn locked(&self) -> MutexGuard<'_, State> {
+        // Nothing here panics while it holds the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether another lane has to be started for it.
+    fn put(&self, owner_id: Uuid, write: Write, most_lanes: usize) -> bool {
+        let mut state = self.locked();
+        state.tenants.entry(owner_id).or_default().waiting.push_back(write);
+        state.list(owner_id);
+        let starts = !state.ready.is_empty() && state.lanes < most_lanes;
+        state.lanes += usize::from(starts);
+        starts
+    }
+
+    /// The next batch. `None` ends the lane that asks.
+    pub(super) fn next(&self) -> Option<(Uuid, Vec<Write>)> {
+        let mut state = self.locked();
+        let Some(owner_id) = state.ready.pop_front() else {
+            state.lanes -= 1;
+            return None;
+        };
+        let tenant = state.tenants.entry(owner_id).or_default();
+        tenant.is_ready = false;
+        tenant.under_way += 1;
+        let batch = tenant.batch();
+        state.list(owner_id);
+        Some((owner_id, batch))
+    }
+
+    /// A batch of this tenant has come to its end.
+    pub(super) fn done(&self, owner_id: Uuid) {
+        let mut state = self.locked();
+        if let Some(tenant) = state.tenants.get_mut(&owner_id) {
+            tenant.under_way -= 1;
+            if tenant.under_way == 0 && tenant.waiting.is_empty() {
+                state.tenants.remove(&owner_id);
+            } else {
+                state.list(owner_id);
+            }
+        }
+    }
+}
+
+impl State {
+    fn list(&mut self, owner_id: Uuid) {
+        if let Some(tenant) = self.tenants.get_mut(&owner_id)
+            && !tenant.is_ready
+            && !tenant.waiting.is_empty()
+            && tenant.under_way < TENANT_LANES
+        {
+            tenant.is_ready = true;
+            self.ready.push_back(owner_id);
+        }
+    }
+}
+
+impl Tenant {
+    /// The oldest writes, up to the bounds, and up to one that cannot go with them: a statement takes a key and a call
+    /// once only.
+    fn batch(&mut self) -> Vec<Write> {
+        let mut batch: Vec<Write> = Vec::new();
+        let (mut keys, mut calls, mut bytes) = (HashSet::new(), HashSet::new(), 0);
+        while let Some(write) = self.waiting.front() {
+            bytes += write.work.bytes();
+            if !batch.is_empty() && (batch.len() == BATCH_WRITES || bytes > BATCH_BYTES) {
+                break;
+            }
+            let record = write.work.record();
+            let key = record.and_then(|record| Some((record.agent, record.key.as_ref()?.key.clone())));
+            let call = write.work.step().map(|step| step.lease.request);
+            if key.is_some_and(|key| !keys.insert(key)) || call.is_some_and(|call| !calls.insert(call)) {
+                break;
+            }
+            batch.extend(self.waiting.pop_front());
+        }
+        batch
+    }
+}
+
+impl Inner {
+    fn most_lanes(&self) -> usize {
+        (self.pool.options().get_max_connections() as usize / 4).max(1)
+    }
+
+    /// Writes it, on disk, alone or together with others of its tenant. It happens even when nobody waits any more.
+    pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, work: Work) -> Done<Outcome> {
+        let (reply, outcome) = oneshot::channel();
+        if self.writes.put(owner_id, Write { work, reply }, self.most_lanes()) {
+            self.tasks.spawn(lane::run(self.clone()));
+        }
+        outcome.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closing".into()).into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use breadcrumb::{Lease, NewBreadcrumb};
+
+    use super::super::prepared::{Key, Prepared};
+    use super::*;
+
+    fn write(work: Work) -> Write {
+        Write { work, reply: oneshot::channel().0 }
+    }
+
+    fn start(request: u128) -> Write {
+        write(Work::Start { lease: Lease { request: Uuid::from_u128(request), fence: 1 }, max_attempts: 1 })
+    }
+
+    fn keyed(key: &str) -> Write {
+        let mut record = Prepared::new(Uuid::now_v7(), NewBreadcrumb::default(), None);
+        record.key = Some(Key { key: key.into(), fingerprint: String::new() });
+        write(Work::Create(record))
+    }
+
+    #[test]
+    fn the_first_goes_at_once_and_the_next_gather() {
+        let writes = Writes::default();
+        let owner = Uuid::from_u128(1);
+        for request in 0..TENANT_LANES as u128 {
+            assert!(writes.put(owner, start(request), 9), "a lane for each of the first");
+            assert_eq!(writes.next().unwrap().1.len(), 1);
+        }
+        for request in 10..15 {
+            assert!(!writes.put(owner, start(request), 9), "the tenant has its lanes");
+        }
+        // Another tenant does not wait for this one.
+        assert!(writes.put(Uuid::from_u128(2), start(1), 9));
+        assert_eq!(writes.next().unwrap().0, Uuid::from_u128(2));
+        writes.done(owner);
+        assert_eq!(writes.next().unwrap().1.len(), 5);
+        assert!(writes.next().is_none());
+    }
+
+    #[test]
+    fn lanes_end_and_tenants_are_forgotten() {
+        let writes = Writes::default();
+        let owner = Uuid::from_u128(1);
+        assert!(writes.put(owner, start(1), 1));
+        writes.next().unwrap();
+        writes.done(owner);
+        assert!(writes.next().is_none());
+        let state = writes.locked();
+        assert_eq!((state.lanes, state.tenants.len(), state.ready.len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_key_and_a_call_come_once_in_a_batch_and_it_has_bounds() {
+        let batches = |waiting: Vec<Write>| {
+            let mut tenant = Tenant { waiting: waiting.into(), ..Tenant::default() };
+            std::iter::from_fn(|| Some(tenant.batch().len()).filter(|len| *len > 0)).collect::<Vec<_>>()
+        };
+        assert_eq!(batches(vec![start(1), start(2), start(1), start(3)]), [2, 2]);
+        assert_eq!(batches(vec![keyed("a"), keyed("b"), keyed("b")]), [2, 1]);
+        assert_eq!(batches((0..150).map(start).collect()), [64, 64, 22]);
+    }
+}

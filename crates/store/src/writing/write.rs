@@ -1,0 +1,82 @@
+//! One write, and what became of it.
+
+use breadcrumb::Lease;
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::prepared::Prepared;
+use crate::failure::Done;
+
+/// What belongs together: happens whole or not at all.
+pub(crate) enum Work {
+    Create(Prepared),
+    Start {
+        lease: Lease,
+        max_attempts: i32,
+    },
+    /// The lease's call is finished with this record.
+    Complete {
+        lease: Lease,
+        response: Prepared,
+    },
+}
+
+/// A call's part of a write. Without a response it is a start.
+pub(crate) struct Step {
+    pub(crate) lease: Lease,
+    pub(crate) max_attempts: Option<i32>,
+    pub(crate) response: Option<Uuid>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Written,
+    /// The record's key is taken, or the lease is lost. Nothing was written.
+    Refused,
+}
+
+/// A write that waits, with the end that its maker listens to.
+pub(super) struct Write {
+    pub(super) work: Work,
+    pub(super) reply: oneshot::Sender<Done<Outcome>>,
+}
+
+impl Work {
+    pub(super) fn record(&self) -> Option<&Prepared> {
+        match self {
+            Self::Create(record) | Self::Complete { response: record, .. } => Some(record),
+            Self::Start { .. } => None,
+        }
+    }
+
+    pub(super) fn into_record(self) -> Option<Prepared> {
+        match self {
+            Self::Create(record) | Self::Complete { response: record, .. } => Some(record),
+            Self::Start { .. } => None,
+        }
+    }
+
+    pub(super) fn step(&self) -> Option<Step> {
+        match self {
+            Self::Create(_) => None,
+            Self::Start { lease, max_attempts } => {
+                Some(Step { lease: *lease, max_attempts: Some(*max_attempts), response: None })
+            }
+            Self::Complete { lease, response } => {
+                Some(Step { lease: *lease, max_attempts: None, response: Some(response.id) })
+            }
+        }
+    }
+
+    /// The id that stands in the batch's answer when this was written: the record's, of a start the request's.
+    pub(super) fn mark(&self) -> Uuid {
+        match self {
+            Self::Create(record) | Self::Complete { response: record, .. } => record.id,
+            Self::Start { lease, .. } => lease.request,
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.record().map_or(64, Prepared::bytes)
+    }
+}
