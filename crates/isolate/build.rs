@@ -1,5 +1,6 @@
 //! Finds the JavaScript of Deno's web platform in the sources of its crates and puts it into the binary: their own
-//! extension tables only name files of the machine that built them.
+//! extension tables only name files of the machine that built them. Of deno_fetch nothing but its scripts is wanted, so
+//! it is no dependency of a build; cargo fetches it with the rest of the lock file (the feature `scripts`).
 //!
 //! On the way the scripts become strict code, so that a tool's function does not find what calls it through `caller`,
 //! `arguments` or a stack frame; and the symbols under which their objects keep their inner state become hidden keys.
@@ -87,6 +88,7 @@ fn cargo_metadata() -> Result<String, Box<dyn Error>> {
     for network in [&["--offline"][..], &[]] {
         let output = Command::new(variable("CARGO")?)
             .args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &variable("TARGET")?])
+            .args(["--features", "scripts"])
             .args(network)
             .output()?;
         if output.status.success() {
