@@ -85,6 +85,12 @@ pub trait Executor: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Whether its calls do little but wait for others, in this process: such calls need no worker, and many of them may
+    /// be under way at once.
+    fn only_waits(&self, _definition: &ToolDefinition) -> bool {
+        false
+    }
+
     /// The secrets without which the tool cannot run here.
     fn required_secrets(&self, definition: &ToolDefinition) -> Vec<String> {
         definition.required_secrets.clone()

@@ -60,6 +60,10 @@ impl Executor for RestExecutor {
         ToolOutput { result, metadata }.cleared(call.secrets).await
     }
 
+    fn only_waits(&self, _definition: &ToolDefinition) -> bool {
+        true
+    }
+
     fn forget(&self, _tool_id: Uuid, _tool_version: i64) {}
 }
 

@@ -17,6 +17,8 @@ const WRITERS: usize = 4;
 /// Tries of one write while the store cannot be reached.
 const ATTEMPTS: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// A result of at most this size is measured where it is.
+const QUICK_BYTES: usize = 16 * 1024;
 
 /// What the caller gets.
 #[derive(Debug, Clone, PartialEq)]
@@ -30,6 +32,9 @@ pub struct Shortened {
 /// request's session; where there is none, or the store does not take them, the result is cut.
 pub async fn shorten(output: Value, settings: &Settings, request: &ToolRequest, memory: &WorkingMemory) -> Shortened {
     let most = settings.most_for(&request.tool, request);
+    if is_surely_within(&output, most.min(QUICK_BYTES)) {
+        return Shortened { output, metadata: Map::new() };
+    }
     let namespace = request.session.as_deref().map(Namespace::session);
     let chunk = chunk_chars(most);
     let is_session = namespace.is_some();
@@ -58,6 +63,24 @@ pub async fn shorten(output: Value, settings: &Settings, request: &ToolRequest, 
     }
     let omitted = json!({"characters": characters, "truncated": true});
     Shortened { output: output.into(), metadata: Map::from_iter([("large_result".into(), omitted)]) }
+}
+
+/// Whether its JSON has at most this many bytes, whatever has to be escaped. Looks no further than it must.
+fn is_surely_within(value: &Value, most: usize) -> bool {
+    fn left_after(value: &Value, left: usize) -> Option<usize> {
+        // A control character is spelled with six.
+        let text = |text: &str, left: usize| left.checked_sub(3 + 6 * text.len());
+        match value {
+            Value::Null | Value::Bool(_) => left.checked_sub(6),
+            Value::Number(_) => left.checked_sub(32),
+            Value::String(string) => text(string, left),
+            Value::Array(items) => items.iter().try_fold(left.checked_sub(3)?, |left, item| left_after(item, left)),
+            Value::Object(entries) => {
+                entries.iter().try_fold(left.checked_sub(3)?, |left, (key, item)| left_after(item, text(key, left)?))
+            }
+        }
+    }
+    left_after(value, most).is_some()
 }
 
 enum Measured {

@@ -21,6 +21,10 @@ const PATTERN_BYTES: usize = 1024 * 1024;
 const MAX_VISITS: u64 = 20_000_000;
 /// The compiler recurses along references: more than the bounds in `graph` need.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
+/// What a quick check may cost: a visit costs one, and one more for each 16 bytes of text at its place.
+const QUICK: u64 = 20_000;
+/// Items of one array in a quick check: that all are unique takes each with each.
+const QUICK_ITEMS: usize = 64;
 
 /// A compiled schema. Cheap to share by reference; checking allocates only for violations.
 ///
@@ -63,6 +67,37 @@ impl Schema {
     /// [`MAX_VIOLATIONS`], each of bounded size.
     pub fn check(&self, value: &Value) -> Vec<Violation> {
         self.check_as("", value)
+    }
+
+    /// Whether the check of this value takes far less than a millisecond, so that any thread may do it. Says so itself
+    /// in less.
+    pub fn is_quick(&self, value: &Value) -> bool {
+        let mut left = QUICK;
+        self.spends(value, 0, &mut left)
+    }
+
+    /// Whether the check of the value at this depth costs no more than what is left, which it takes.
+    fn spends(&self, value: &Value, depth: usize, left: &mut u64) -> bool {
+        if depth > cost::MAX_VALUE_DEPTH {
+            return false;
+        }
+        let visits = self.cost.get(depth).or(self.cost.last()).copied().unwrap_or(1);
+        let mut pay = |text: &str| {
+            let cost = visits.saturating_mul(1 + text.len() as u64 / 16);
+            left.checked_sub(cost).map(|rest| *left = rest).is_some()
+        };
+        match value {
+            Value::String(text) => pay(text),
+            Value::Array(items) => {
+                pay("") && items.len() <= QUICK_ITEMS && items.iter().all(|item| self.spends(item, depth + 1, left))
+            }
+            Value::Object(entries) => {
+                pay("")
+                    && entries.keys().all(|key| pay(key))
+                    && entries.values().all(|item| self.spends(item, depth + 1, left))
+            }
+            _ => pay(""),
+        }
     }
 
     /// As [`Schema::check`], with places that start with `root`: `input.items[0].name`.

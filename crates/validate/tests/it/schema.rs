@@ -211,3 +211,29 @@ fn the_longest_chains_that_are_let_through_fit_a_small_stack() {
         .join()
         .unwrap();
 }
+
+/// Where a check may be done at once, and where it may not: large values, and small ones that a schema visits often.
+#[test]
+fn a_check_is_quick_only_where_it_costs_little() {
+    let plain = Schema::compile(&json!({"type": "object"})).unwrap();
+    for value in [json!({}), json!({"a": 1, "b": [1, 2, 3]}), json!("text"), json!("x".repeat(10_000))] {
+        assert!(plain.is_quick(&value), "{value}");
+    }
+    let mut deep = json!(1);
+    for _ in 0..200 {
+        deep = json!([deep]);
+    }
+    for value in [json!("x".repeat(2_000_000)), json!(vec![1; 1000]), json!({"many": vec![vec![1; 60]; 1000]}), deep] {
+        assert!(!plain.is_quick(&value));
+    }
+    // Each place is visited some thousand times.
+    let mut definitions = serde_json::Map::from_iter([("d0".to_owned(), json!({"type": "string"}))]);
+    for level in 1..=11 {
+        let below = json!({"$ref": format!("#/$defs/d{}", level - 1)});
+        definitions.insert(format!("d{level}"), json!({"allOf": [below, below]}));
+    }
+    let often = json!({"$ref": "#/$defs/d11", "items": {"$ref": "#/$defs/d11"}, "$defs": definitions});
+    if let Ok(often) = Schema::compile(&often) {
+        assert!(!often.is_quick(&json!(["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"])));
+    }
+}
