@@ -1,0 +1,7 @@
+// workerd: isolates in one process, nothing kept. As a module of the fetch kind, its usual one.
+export default {
+  async fetch(request) {
+    const { a, b } = await request.json();
+    return Response.json(a + b);
+  },
+};
