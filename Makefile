@@ -5,13 +5,17 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: up test fuzz lint fmt audit clean help
+.PHONY: up test bench fuzz lint fmt audit clean help
 
 up: preflight ## Build RCRT and start all of it on this machine
 	@settings=$$(build/engine) && eval "$$settings" && exec cargo run --locked --bin rcrt $$ENGINE_FLAGS -- up $(ARGS)
 
 test: preflight ## Run every test; nothing has to be started beforehand
 	@build/test $(ARGS)
+
+bench: preflight ## Measure RCRT against its floors and its peers; ARGS="--quick" for a minute, ARGS="--only latency,waiting"
+	@settings=$$(build/engine) && eval "$$settings" && cargo build --locked --bin rcrt --bin bench --bin engine_floor $$ENGINE_FLAGS && \
+		exec cargo run --quiet --locked --bin bench $$ENGINE_FLAGS -- $(ARGS)
 
 fuzz: preflight ## Feed the readers of strangers' input with noise; ARGS="60 hosts" for a minute of one of them
 	@build/fuzz $(ARGS)

@@ -1,3 +1,107 @@
 //! `make bench`: floors, peers and RCRT in one run, on one machine.
 
-fn main() {}
+mod floors;
+mod hosts;
+mod house;
+mod page;
+mod peers;
+mod run;
+mod sections;
+mod targets;
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use clap::{Parser, Subcommand};
+use load::{Report, Row};
+use tokio_util::sync::CancellationToken;
+
+use crate::run::Run;
+use crate::sections::Section;
+
+/// Measure RCRT against its floors and its peers
+///
+/// Writes RESULTS.md, and for each section a JSON file and pictures into `results/`. A section that could not be measured stands in
+/// the page with the reason.
+#[derive(Debug, Parser)]
+#[command(name = "bench")]
+struct Options {
+    /// See that everything works, in about a minute; no number of it is to be believed
+    #[arg(long)]
+    quick: bool,
+
+    /// Only these sections [default: all but `scale` and `build`]
+    #[arg(long, value_delimiter = ',', value_name = "SECTION")]
+    only: Vec<Section>,
+
+    /// Where RESULTS.md and results/ are written [default: bench; with --quick a folder that git does not see]
+    #[arg(long, value_name = "FOLDER")]
+    out: Option<PathBuf>,
+
+    #[command(subcommand)]
+    role: Option<Role>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Role {
+    /// Serve as the floor's HTTP server
+    #[command(hide = true)]
+    Echo,
+}
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let options = Options::parse();
+    if let Some(Role::Echo) = options.role {
+        return floors::serve_echo().await;
+    }
+    let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let out = options.out.unwrap_or_else(|| if options.quick { own.join("../target/bench") } else { own });
+    let sections = if options.only.is_empty() { Section::usual() } else { options.only };
+    let stop = CancellationToken::new();
+    tokio::spawn(end_on_interrupt(stop.clone()));
+    let mut run = Run::new(options.quick, stop, Report::new("", ""))?;
+    for section in sections {
+        if run.stop.is_cancelled() {
+            break;
+        }
+        progress(&format!("{section} …"));
+        run.report = Report::new(section.to_string(), command(section, options.quick));
+        run.report.versions = house::versions();
+        run.pictures.clear();
+        if let Err(error) = section.measure(&mut run).await {
+            run.push(Row::missing(section.to_string(), format!("the section {section}"), format!("{error:#}")));
+        }
+        if run.stop.is_cancelled() {
+            break;
+        }
+        progress(&run.report.table().to_string());
+        page::keep(&out, section, &run).with_context(|| format!("{} cannot be written", out.display()))?;
+    }
+    let page = page::write(&out).with_context(|| format!("{} cannot be written", out.display()))?;
+    progress(&format!("{}", page.display()));
+    Ok(())
+}
+
+/// The command that repeats a section's numbers.
+fn command(section: Section, is_quick: bool) -> String {
+    let quick = if is_quick { "--quick " } else { "" };
+    if section.is_usual() && !is_quick {
+        return "make bench".into();
+    }
+    format!("make bench ARGS=\"{quick}--only {section}\"")
+}
+
+async fn end_on_interrupt(stop: CancellationToken) {
+    if tokio::signal::ctrl_c().await.is_ok() {
+        progress("Stopping after what is being measured");
+        stop.cancel();
+    }
+}
+
+fn progress(text: &str) {
+    #[allow(clippy::print_stderr)]
+    {
+        eprintln!("{text}");
+    }
+}

@@ -21,7 +21,7 @@ pub fn make_and_send(mut socket: UnixStream) -> Result<(), WorkerError> {
 }
 
 #[cfg(not(feature = "quickjs"))]
-fn make() -> Result<Box<[u8]>, String> {
+pub fn make() -> Result<Box<[u8]>, String> {
     use deno_core::{JsRuntimeForSnapshot, RuntimeOptions};
 
     use crate::extensions::{self, Scripts};
@@ -38,6 +38,6 @@ fn make() -> Result<Box<[u8]>, String> {
 
 #[cfg(feature = "quickjs")]
 #[allow(clippy::unnecessary_wraps)]
-fn make() -> Result<Box<[u8]>, String> {
+pub fn make() -> Result<Box<[u8]>, String> {
     Err("QuickJS has no start-up snapshots".into())
 }

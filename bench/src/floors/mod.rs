@@ -1,0 +1,10 @@
+//! What RCRT stands on, each measured alone: the disk by way of Postgres, HTTP on this machine, the engine.
+
+mod echo;
+mod engine;
+mod pgbench;
+pub mod section;
+
+pub use echo::{Echo, serve as serve_echo};
+pub use engine::{at_rest as engine_at_rest, idle as idle_engines, side_by_side as engines_side_by_side};
+pub use pgbench::PgBench;

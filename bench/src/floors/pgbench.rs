@@ -1,0 +1,124 @@
+//! The disk's floor: pgbench, of the same Postgres, inserts one row of a request's size in a transaction of its own, as
+//! durably as the house writes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use sqlx::{Executor, PgPool};
+use tokio::process::Command;
+
+use crate::house::Database;
+
+/// A database beside the house's, in the same cluster.
+const DATABASE: &str = "floor";
+/// What a row of the floor's table takes beside its text, in bytes: header, id, time.
+const BESIDE: i64 = 24 + 16 + 8 + 4;
+
+/// pgbench, ready to insert.
+pub struct PgBench {
+    program: PathBuf,
+    socket_dir: PathBuf,
+    place: PathBuf,
+    script: PathBuf,
+    /// Bytes of an inserted row, as Postgres keeps it.
+    pub row_bytes: i64,
+}
+
+/// What a run of inserts showed.
+#[derive(Debug, Clone, Copy)]
+pub struct Insert {
+    pub per_second: f64,
+    pub median: Duration,
+}
+
+impl PgBench {
+    /// Makes a table for it beside the database of a house that has written requests before. `place` is a folder for
+    /// its script and logs.
+    pub async fn prepare(database: &Database, place: &Path) -> anyhow::Result<Self> {
+        let own = database.connect(postgres::DATABASE, 1).await?;
+        for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
+            let value: String = sqlx::query_scalar("SELECT current_setting($1)").bind(setting).fetch_one(&own).await?;
+            if value != "on" {
+                bail!("{setting} is {value}; a bench without durability says nothing");
+            }
+        }
+        let row_bytes = request_bytes(&own).await?;
+        let there: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_database WHERE datname = $1)")
+            .bind(DATABASE)
+            .fetch_one(&own)
+            .await?;
+        if !there {
+            own.execute("CREATE DATABASE floor").await?;
+        }
+        own.close().await;
+        let floor = database.connect(DATABASE, 1).await?;
+        floor
+            .execute(
+                "CREATE TABLE IF NOT EXISTS record (id uuid PRIMARY KEY, at timestamptz NOT NULL, text text NOT NULL)",
+            )
+            .await?;
+        floor.close().await;
+        let text = "x".repeat(usize::try_from((row_bytes - BESIDE).max(1))?);
+        let script = place.join("insert.sql");
+        let statement =
+            format!("INSERT INTO record (id, at, text) VALUES (gen_random_uuid(), clock_timestamp(), '{text}');\n");
+        std::fs::write(&script, statement)?;
+        let (program, socket_dir) = (database.program("pgbench")?, database.socket_dir()?);
+        Ok(Self { program, socket_dir, place: place.to_owned(), script, row_bytes })
+    }
+
+    /// Inserts from so many connections at once, each as fast as it gets answers.
+    pub async fn insert(&self, clients: u32, time: Duration) -> anyhow::Result<Insert> {
+        let log = self.place.join(format!("pgbench-{clients}"));
+        let seconds = time.as_secs().max(1);
+        let output = Command::new(&self.program)
+            .current_dir(&self.place)
+            .arg("--host")
+            .arg(&self.socket_dir)
+            .args(["--username", postgres::SUPERUSER, "--no-vacuum", "--protocol", "prepared", "--log"])
+            .arg(format!("--log-prefix={}", log.display()))
+            .args(["--client", &clients.to_string(), "--jobs", &clients.min(2).to_string()])
+            .args(["--time", &seconds.to_string(), "--file"])
+            .arg(&self.script)
+            .arg(DATABASE)
+            .kill_on_drop(true)
+            .output()
+            .await
+            .context("pgbench cannot be started")?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let rate = text.lines().find_map(|line| line.strip_prefix("tps = ")?.split(' ').next()?.parse().ok());
+        let Some(per_second) = rate else {
+            bail!("pgbench told no rate: {}", String::from_utf8_lossy(&output.stderr).trim());
+        };
+        Ok(Insert { per_second, median: median(&self.place, &format!("pgbench-{clients}."))? })
+    }
+}
+
+/// The mean size of the requests that the house has written, as Postgres keeps them.
+async fn request_bytes(own: &PgPool) -> anyhow::Result<i64> {
+    let mean: Option<i64> = sqlx::query_scalar(
+        "SELECT avg(pg_column_size(b.*))::bigint FROM breadcrumbs b WHERE schema_name = 'tool.request.v1'",
+    )
+    .fetch_one(own)
+    .await?;
+    mean.context("the house has written no request yet, so the size of one is not known")
+}
+
+/// The median of the latencies in the logs with this beginning of their names, which are removed.
+fn median(place: &Path, beginning: &str) -> anyhow::Result<Duration> {
+    let mut micros: Vec<u64> = Vec::new();
+    for entry in std::fs::read_dir(place)? {
+        let entry = entry?;
+        if !entry.file_name().to_string_lossy().starts_with(beginning) {
+            continue;
+        }
+        // client, number, microseconds, …
+        let text = std::fs::read_to_string(entry.path())?;
+        micros.extend(text.lines().filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok()));
+        std::fs::remove_file(entry.path())?;
+    }
+    micros.sort_unstable();
+    let middle = micros.get(micros.len() / 2).context("pgbench logged nothing")?;
+    Ok(Duration::from_micros(*middle))
+}

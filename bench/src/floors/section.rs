@@ -1,0 +1,28 @@
+//! The floors that belong to no single demand.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use load::Row;
+
+use super::Echo;
+use crate::run::{Run, micros};
+
+const SECTION: &str = "floors";
+/// About what a request of the bench sends.
+const BODY_BYTES: usize = 200;
+
+pub async fn run(run: &mut Run) -> anyhow::Result<()> {
+    let echo = Arc::new(Echo::start("x".repeat(BODY_BYTES)).await?);
+    let warm_up = Duration::from_millis(500);
+    let alone = run.closed(echo.clone(), 1, warm_up, run.seconds(4)).await;
+    run.push(Row::new(SECTION, "HTTP echo (axum), one after the other: p50", micros(alone.quantile(0.5)), "µs"));
+    let at_rest = run.at_rest(echo.clone(), run.seconds(4)).await;
+    run.push(Row::new(SECTION, "HTTP echo (axum), at rest: p50", micros(at_rest.quantile(0.5)), "µs"));
+    let loaded = run.closed(echo, 32, warm_up, run.seconds(5)).await;
+    run.push(
+        Row::new(SECTION, "HTTP echo (axum), 32 in flight", loaded.per_second(), "calls/s")
+            .note("client and server on this machine; the same client as for RCRT's calls"),
+    );
+    Ok(())
+}

@@ -1,0 +1,48 @@
+//! What processes hold of memory. Shared pages are counted in proportion (PSS), so that a sum over processes is what
+//! they take of the machine.
+
+use std::collections::HashMap;
+use std::fs;
+
+use anyhow::{Context, bail};
+
+/// A process and all that descend from it.
+pub fn tree(root: u32) -> anyhow::Result<Vec<u32>> {
+    let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
+    for entry in fs::read_dir("/proc").context("no /proc; memory is only measured on Linux")? {
+        let name = entry?.file_name();
+        let Some(id) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        // One that has just ended is not there any more.
+        let Ok(stat) = fs::read_to_string(format!("/proc/{id}/stat")) else { continue };
+        // The program's name stands in brackets and may hold anything.
+        let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+        if let Some(parent) = after_name.split(' ').nth(1).and_then(|parent| parent.parse().ok()) {
+            children.entry(parent).or_default().push(id);
+        }
+    }
+    let (mut found, mut next) = (Vec::new(), vec![root]);
+    while let Some(id) = next.pop() {
+        found.push(id);
+        next.extend(children.remove(&id).unwrap_or_default());
+    }
+    Ok(found)
+}
+
+/// Proportional memory of these processes in bytes; those that have ended count nothing.
+pub fn proportional_bytes(processes: &[u32]) -> anyhow::Result<u64> {
+    let mut sum = 0;
+    for id in processes {
+        let path = format!("/proc/{id}/smaps_rollup");
+        let text = match fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                bail!("{path}: {error}; only root may measure processes that have changed their user")
+            }
+            Err(_) => continue,
+        };
+        let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap_or_default();
+        let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().unwrap_or_default();
+        sum += kib * 1024;
+    }
+    Ok(sum)
+}

@@ -1,0 +1,71 @@
+//! A server on loopback that answers nobody until it is told to.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use axum::Router;
+use axum::routing::get;
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub struct SlowServer {
+    address: SocketAddr,
+    held: watch::Sender<usize>,
+    open: watch::Sender<bool>,
+    serving: JoinHandle<()>,
+}
+
+impl SlowServer {
+    pub async fn start() -> anyhow::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let address = listener.local_addr()?;
+        let (held, open) = (watch::Sender::new(0), watch::Sender::new(false));
+        let (counter, gate) = (held.clone(), open.clone());
+        let answer = async move || {
+            counter.send_modify(|held| *held += 1);
+            // An error means that this server is gone, and so is who asked.
+            let _ = gate.subscribe().wait_for(|open| *open).await;
+            counter.send_modify(|held| *held -= 1);
+            "{}"
+        };
+        let app = Router::new().route("/slow", get(answer));
+        let serving = tokio::spawn(async move {
+            let _ = axum::serve(listener, app).await;
+        });
+        Ok(Self { address, held, open, serving })
+    }
+
+    /// As `--allow-private-host` and a tool's permissions name it.
+    pub fn host(&self) -> String {
+        self.address.to_string()
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://{}/slow", self.address)
+    }
+
+    /// How many requests it holds.
+    pub fn held(&self) -> usize {
+        *self.held.borrow()
+    }
+
+    /// Waits until it holds so many, or until that was long enough; gives how many it holds then.
+    pub async fn wait_for(&self, requests: usize, patience: Duration) -> usize {
+        let mut held = self.held.subscribe();
+        let reached = held.wait_for(|held| *held >= requests);
+        let _ = tokio::time::timeout(patience, reached).await;
+        self.held()
+    }
+
+    /// Answers all that it holds, and all that come from now on.
+    pub fn let_go(&self) {
+        self.open.send_replace(true);
+    }
+}
+
+impl Drop for SlowServer {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}

@@ -1,0 +1,85 @@
+//! The tools that a bench calls.
+
+use std::time::Duration;
+
+use anyhow::bail;
+use breadcrumb::{Breadcrumbs, Isolation, NewBreadcrumb, schema_names};
+use client::Client;
+use serde_json::{Map, Value, json};
+
+/// How long a runner may take to offer a tool that was written.
+const OFFERED: u32 = 1200;
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+
+/// A tool as its author writes it.
+pub struct Tool {
+    pub name: String,
+    record: NewBreadcrumb,
+}
+
+/// The tool of every comparison: adds two numbers.
+pub fn adding(name: &str, isolation: Isolation) -> Tool {
+    let source = "export async function execute(input: { a: number; b: number }): Promise<{ sum: number }> {\n  \
+                  return { sum: input.a + input.b };\n}\n";
+    let number = json!({"type": "number", "description": "A number."});
+    Tool::code(name, source, isolation, &json!({"a": number, "b": number}), &json!({"a": 1, "b": 2}))
+}
+
+impl Tool {
+    /// TypeScript that takes these properties, all of them required.
+    pub fn code(name: &str, source: &str, isolation: Isolation, properties: &Value, example: &Value) -> Self {
+        let required: Vec<&String> = properties.as_object().into_iter().flat_map(Map::keys).collect();
+        let context = json!({
+            "name": name, "description": "A tool of the bench.", "version": "1.0.0",
+            "code": {"language": "typescript", "source": source},
+            "input_schema": {"type": "object", "properties": properties, "required": required},
+            "output_schema": {},
+            "isolation": isolation,
+            "examples": [{"description": "As it is.", "input": example}],
+        });
+        Self::of(name, schema_names::TOOL_CODE, context)
+    }
+
+    /// One HTTP GET of this address.
+    pub fn get(name: &str, url: &str, host: &str, timeout_ms: u64) -> Self {
+        let context = json!({
+            "name": name, "description": "A tool of the bench.", "version": "1.0.0",
+            "definition": {
+                "inputSchema": {"type": "object", "properties": {}},
+                "outputSchema": {},
+                "examples": [{"description": "As it is.", "input": {}}],
+            },
+            "implementation": {"type": "http", "method": "GET", "url": url},
+            "permissions": {"net": [host]},
+            "limits": {"timeout_ms": timeout_ms},
+        });
+        Self::of(name, schema_names::TOOL_LEGACY, context)
+    }
+
+    fn of(name: &str, schema: &str, context: Value) -> Self {
+        let context = match context {
+            Value::Object(context) => context,
+            _ => Map::new(),
+        };
+        let record = NewBreadcrumb {
+            title: name.into(),
+            context,
+            tags: vec!["tool".into(), format!("tool:{name}"), "workspace:tools".into()],
+            schema_name: Some(schema.into()),
+            ..NewBreadcrumb::default()
+        };
+        Self { name: name.into(), record }
+    }
+
+    /// Writes the tool's record and waits until a runner offers it.
+    pub async fn add(self, client: &Client) -> anyhow::Result<String> {
+        client.create(self.record, None).await?;
+        for _ in 0..OFFERED {
+            if client.tool(&self.name).await.is_ok() {
+                return Ok(self.name);
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+        bail!("no runner offers the tool {}; `rcrt doctor` says why", self.name)
+    }
+}

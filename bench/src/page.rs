@@ -1,0 +1,117 @@
+//! RESULTS.md: all sections that were ever measured here, the demands first. Each keeps its own JSON file, so that a section
+//! that is measured alone takes its place among the others.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use load::report::number;
+use load::{Report, Row, Table};
+
+use crate::run::Run;
+use crate::sections::Section;
+
+const HEAD: &str = "# Results\n\nWritten by `make bench`, which measures RCRT, what it stands on and its peers in one run; do not edit. \
+                    A ratio is to something of the same run. What people have to say about the numbers stands in `notes/`, and below.\n";
+
+/// Keeps a section's report and the pictures that go with it.
+pub fn keep(out: &Path, section: Section, run: &Run) -> anyhow::Result<()> {
+    let folder = out.join("results");
+    fs::create_dir_all(&folder)?;
+    for (name, svg) in &run.pictures {
+        fs::write(folder.join(format!("{name}.svg")), svg)?;
+    }
+    let mut text = serde_json::to_string_pretty(&run.report)?;
+    text.push('\n');
+    fs::write(folder.join(format!("{section}.json")), text)?;
+    Ok(())
+}
+
+/// Writes the page from all sections that there are. Gives its path.
+pub fn write(out: &Path) -> anyhow::Result<PathBuf> {
+    let mut reports = Vec::new();
+    for section in Section::value_variants() {
+        let path = out.join("results").join(format!("{section}.json"));
+        if let Ok(text) = fs::read_to_string(&path) {
+            reports.push((section.to_string(), serde_json::from_str::<Report>(&text)?));
+        }
+    }
+    let mut page = HEAD.to_owned();
+    page.push_str(&demands(&reports));
+    for (section, report) in &reports {
+        page.push_str(&details(section, report, &pictures(out, section)?));
+    }
+    page.push_str(&notes(out)?);
+    fs::create_dir_all(out)?;
+    let path = out.join("RESULTS.md");
+    fs::write(&path, page)?;
+    Ok(path)
+}
+
+/// Every row that has a target.
+fn demands(reports: &[(String, Report)]) -> String {
+    let mut table = Table::new(["demand", "what", "value", "ratio", "target", "holds"]);
+    let rows = reports.iter().flat_map(|(_, report)| &report.rows).filter(|row| row.target.is_some());
+    for row in rows {
+        let [what, value, ratio, target, holds, _] = cells(row);
+        table.row([row.section.clone(), what, value, ratio, target, holds]);
+    }
+    format!("\n## The demands\n\n{}", table.markdown())
+}
+
+/// One section: how it was taken, all its rows, its pictures.
+fn details(section: &str, report: &Report, pictures: &[String]) -> String {
+    let mut text = format!("\n## {section}\n\n");
+    let versions: Vec<String> = report.versions.iter().map(|(name, version)| format!("{name} {version}")).collect();
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "`{}`, {}, {}; {}.\n", report.command, report.taken_at, report.machine, versions.join(", "));
+    let mut table = Table::new(["what", "value", "ratio", "target", "holds", "note"]);
+    for row in &report.rows {
+        table.row(cells(row));
+    }
+    text.push_str(&table.markdown());
+    for picture in pictures {
+        let _ = write!(text, "\n![{picture}](results/{picture})\n");
+    }
+    text
+}
+
+fn cells(row: &Row) -> [String; 6] {
+    let value = match row.value {
+        Some(value) => format!("{} {}", number(value), row.unit),
+        None => "missing".to_owned(),
+    };
+    let ratio = row.ratio.as_ref().map(|ratio| format!("{} × {}", number(ratio.value), ratio.to)).unwrap_or_default();
+    let holds = row.holds.map_or("", |holds| if holds { "yes" } else { "**no**" });
+    let (target, note) = (row.target.clone().unwrap_or_default(), row.note.clone().unwrap_or_default());
+    [row.name.clone(), value, ratio, target, holds.to_owned(), note]
+}
+
+/// The section's pictures: `<section>.svg`, `<section>-….svg`.
+fn pictures(out: &Path, section: &str) -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(out.join("results"))? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let stem = name.strip_suffix(".svg").and_then(|stem| stem.strip_prefix(section));
+        if stem.is_some_and(|rest| rest.is_empty() || rest.starts_with('-')) {
+            found.push(name);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// What people wrote beside the numbers, in the order of the files' names.
+fn notes(out: &Path) -> anyhow::Result<String> {
+    let Ok(entries) = fs::read_dir(out.join("notes")) else { return Ok(String::new()) };
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "md"));
+    paths.sort();
+    let mut text = String::new();
+    for path in paths {
+        text.push('\n');
+        text.push_str(&fs::read_to_string(path)?);
+    }
+    Ok(text)
+}

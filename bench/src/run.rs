@@ -1,0 +1,156 @@
+//! One run of the bench: how long things may take, where they lie, and what is known so far.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use load::{Histogram, Measured, Pace, Plan, Report, Row, Target, drive};
+use tempfile::TempDir;
+use tokio_util::sync::CancellationToken;
+
+use crate::house::House;
+
+/// How often a call at rest is made, so that each finds a system that has come to rest.
+const AT_REST_PER_SECOND: f64 = 20.0;
+/// Calls that may be under way at rest, should one be slow.
+const AT_REST_IN_FLIGHT: usize = 64;
+
+pub struct Run {
+    /// A smoke test: everything is done, and nothing long enough to be believed.
+    pub is_quick: bool,
+    /// Ends what is being measured.
+    pub stop: CancellationToken,
+    /// What the section that runs now has found.
+    pub report: Report,
+    /// The section's pictures: a file's name, which begins with the section's, and the SVG text.
+    pub pictures: Vec<(String, String)>,
+    /// What the peers did, where they were measured in this run.
+    pub peers: Vec<PeerMeasured>,
+    /// Fresh folders are made in it, and it is removed in the end.
+    place: TempDir,
+}
+
+/// A peer at the same trivial call.
+#[derive(Debug, Clone)]
+pub struct PeerMeasured {
+    pub name: String,
+    /// Requests and results survive a crash, as RCRT's do.
+    pub is_durable: bool,
+    /// With 32 calls in flight.
+    pub per_second: f64,
+    /// Of a call at rest.
+    pub median: Duration,
+}
+
+impl Run {
+    pub fn new(is_quick: bool, stop: CancellationToken, report: Report) -> anyhow::Result<Self> {
+        // A short path: Postgres's socket lies below it.
+        let place = tempfile::Builder::new().prefix("rcrt-bench-").tempdir_in("/tmp")?;
+        Ok(Self { is_quick, stop, report, pictures: Vec::new(), peers: Vec::new(), place })
+    }
+
+    /// A path in this run's folder at which nothing is yet.
+    pub fn folder(&self, name: &str) -> PathBuf {
+        self.place.path().join(name)
+    }
+
+    pub fn place(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// How long something is measured that takes so many seconds in a whole run.
+    pub fn seconds(&self, whole: u64) -> Duration {
+        if self.is_quick { Duration::from_secs(whole.div_ceil(6).min(2)) } else { Duration::from_secs(whole) }
+    }
+
+    /// How often something is done that is done so often in a whole run.
+    pub fn times(&self, whole: usize) -> usize {
+        if self.is_quick { whole.div_ceil(10) } else { whole }
+    }
+
+    /// Starts a house on this data folder, and notes what it is made of.
+    pub async fn house(&mut self, data: &Path, arguments: &[&str]) -> anyhow::Result<House> {
+        let house = House::start(data, arguments).await?;
+        if let Some(version) = house.hello["postgres"].as_str() {
+            self.report.versions.insert("Postgres".into(), version.into());
+        }
+        Ok(house)
+    }
+
+    pub fn push(&mut self, row: Row) {
+        self.report.push(row);
+    }
+
+    pub fn peer(&self, name: &str) -> Option<&PeerMeasured> {
+        self.peers.iter().find(|peer| peer.name == name)
+    }
+
+    /// As many callers as that, each as fast as it gets answers.
+    pub async fn closed(
+        &self,
+        target: Arc<dyn Target>,
+        in_flight: usize,
+        warm_up: Duration,
+        time: Duration,
+    ) -> Measured {
+        drive(target, &Plan { pace: Pace::Closed { in_flight }, warm_up, duration: time }, &self.stop).await
+    }
+
+    /// Calls that come so seldom that each is alone.
+    pub async fn at_rest(&self, target: Arc<dyn Target>, time: Duration) -> Measured {
+        let pace = Pace::Open { per_second: AT_REST_PER_SECOND, in_flight: AT_REST_IN_FLIGHT };
+        drive(target, &Plan { pace, warm_up: Duration::from_millis(250), duration: time }, &self.stop).await
+    }
+}
+
+/// Rounds of one thing, taken in turn with those of another: what the machine does meanwhile hits both.
+#[derive(Debug, Default)]
+pub struct Rounds {
+    rates: Vec<f64>,
+    pub latency: Histogram,
+    pub failed: u64,
+    first_failure: Option<String>,
+}
+
+impl Rounds {
+    pub fn add(&mut self, measured: &Measured) {
+        self.rates.push(measured.per_second());
+        self.latency.add(&measured.latency);
+        self.failed += measured.missed();
+        if let Some(failure) = measured.failures.keys().next() {
+            self.first_failure.get_or_insert_with(|| failure.clone());
+        }
+    }
+
+    /// The median of the rounds' rates.
+    pub fn per_second(&self) -> f64 {
+        median(self.rates.clone())
+    }
+
+    pub fn quantile(&self, quantile: f64) -> Duration {
+        self.latency.quantile(quantile)
+    }
+
+    /// A row's note on calls that did not end well; nothing when all did.
+    pub fn told(&self, row: Row) -> Row {
+        match (self.failed, &self.first_failure) {
+            (0, _) => row,
+            (failed, Some(why)) => row.note(format!("{failed} calls failed: {why}")),
+            (failed, None) => row.note(format!("{failed} calls were not answered in time")),
+        }
+    }
+}
+
+/// The middle one; 0 of none.
+pub fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+pub fn millis(took: Duration) -> f64 {
+    took.as_secs_f64() * 1e3
+}
+
+pub fn micros(took: Duration) -> f64 {
+    took.as_secs_f64() * 1e6
+}

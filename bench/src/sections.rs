@@ -1,0 +1,65 @@
+//! What a run consists of, in its order.
+
+use std::fmt;
+
+use clap::ValueEnum;
+use futures::future::BoxFuture;
+
+use crate::run::Run;
+use crate::{floors, hosts, peers, targets};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Section {
+    Floors,
+    Peers,
+    Throughput,
+    Latency,
+    Unseen,
+    Fresh,
+    Sandbox,
+    Memory,
+    Waiting,
+    Start,
+    Hosts,
+    Scale,
+    Build,
+}
+
+impl Section {
+    /// Those of a run that names none, in an order in which each finds what it compares itself to.
+    pub fn usual() -> Vec<Self> {
+        Self::value_variants().iter().copied().filter(|section| section.is_usual()).collect()
+    }
+
+    /// These take longer than all the others together.
+    pub fn is_usual(self) -> bool {
+        !matches!(self, Self::Scale | Self::Build)
+    }
+
+    /// Measures it and puts its rows into the run's report.
+    pub async fn measure(self, run: &mut Run) -> anyhow::Result<()> {
+        let measuring: BoxFuture<'_, anyhow::Result<()>> = match self {
+            Self::Floors => Box::pin(floors::section::run(run)),
+            Self::Peers => Box::pin(peers::section::run(run)),
+            Self::Throughput => Box::pin(targets::throughput::run(run)),
+            Self::Latency => Box::pin(targets::at_rest::run(run)),
+            Self::Unseen => Box::pin(targets::unseen::run(run)),
+            Self::Fresh => Box::pin(targets::fresh::run(run)),
+            Self::Sandbox => Box::pin(targets::frames::run(run)),
+            Self::Memory => Box::pin(targets::idle_memory::run(run)),
+            Self::Waiting => Box::pin(targets::waiting::run(run)),
+            Self::Start => Box::pin(targets::start::run(run)),
+            Self::Hosts => Box::pin(hosts::run(run)),
+            Self::Scale => Box::pin(targets::scale::run(run)),
+            Self::Build => Box::pin(targets::build::run(run)),
+        };
+        measuring.await
+    }
+}
+
+impl fmt::Display for Section {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = self.to_possible_value();
+        f.write_str(name.as_ref().map_or("", |name| name.get_name()))
+    }
+}

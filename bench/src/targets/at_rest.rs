@@ -1,0 +1,84 @@
+//! Latency at rest, from sending the request to receiving the response's event: against two durable inserts in a row,
+//! and against durable peers.
+
+use std::sync::Arc;
+
+use breadcrumb::Isolation;
+use load::Row;
+use load::plot::Bars;
+use serde_json::json;
+
+use crate::floors::PgBench;
+use crate::house::{Answers, ToolCalls, adding};
+use crate::run::{Rounds, Run, median, micros, millis};
+
+const SECTION: &str = "latency at rest";
+const TIMES_TWO_INSERTS: f64 = 4.0;
+const TAIL: f64 = 5.0;
+
+pub async fn run(run: &mut Run) -> anyhow::Result<()> {
+    let house = run.house(&run.folder("at-rest"), &[]).await?;
+    let client = house.client();
+    let answers = Answers::follow(&house).await?;
+    let mut calls = Vec::new();
+    for (name, isolation) in [("bench-fresh", Isolation::Call), ("bench-reuse", Isolation::Tool)] {
+        let tool = adding(name, isolation).add(&client).await?;
+        calls.push(Arc::new(ToolCalls {
+            answers: answers.clone(),
+            tool,
+            input: |number| json!({"a": number, "b": 2}),
+        }));
+    }
+    for calls in &calls {
+        run.at_rest(calls.clone(), run.seconds(3)).await;
+    }
+    let floor = PgBench::prepare(&house.database(), run.place()).await?;
+    let mut inserts = Vec::new();
+    let (mut fresh, mut reuse) = (Rounds::default(), Rounds::default());
+    for _ in 0..run.times(3).max(1) {
+        inserts.push(micros(floor.insert(1, run.seconds(4)).await?.median));
+        for (calls, rounds) in calls.iter().zip([&mut fresh, &mut reuse]) {
+            rounds.add(&run.at_rest(calls.clone(), run.seconds(12)).await);
+        }
+    }
+    house.stop().await?;
+    let two_inserts = 2.0 * median(inserts) / 1e3;
+    run.push(
+        Row::new(SECTION, "floor: two durable inserts in a row (pgbench, 1 client), p50", two_inserts, "ms")
+            .note("twice the median of one"),
+    );
+    for (name, rounds, is_judged) in [("RCRT", &fresh, true), ("RCRT, with reuse", &reuse, false)] {
+        let (p50, p99) = (millis(rounds.quantile(0.5)), millis(rounds.quantile(0.99)));
+        let mut middle = Row::new(SECTION, format!("{name}: p50"), p50, "ms").ratio(two_inserts, "two inserts");
+        let mut tail = Row::new(SECTION, format!("{name}: p99"), p99, "ms").ratio(p50, "its p50");
+        if is_judged {
+            middle =
+                middle.target(format!("≤ {TIMES_TWO_INSERTS} × two inserts"), p50 <= TIMES_TWO_INSERTS * two_inserts);
+            tail = tail.target(format!("≤ {TAIL} × p50"), p99 <= TAIL * p50);
+        }
+        run.push(rounds.told(middle));
+        run.push(tail);
+    }
+    let median = fresh.quantile(0.5);
+    let mut bars = Bars::new("Latency at rest, p50", "ms")
+        .bar("two durable inserts", two_inserts)
+        .bar("RCRT", millis(median))
+        .bar("RCRT, with reuse", millis(reuse.quantile(0.5)));
+    for peer in &run.peers {
+        let kind = if peer.is_durable { "durable" } else { "not durable" };
+        bars = bars.bar(format!("{} ({kind})", peer.name), millis(peer.median));
+    }
+    run.pictures.push(("latency".into(), bars.svg()?));
+    let durable: Vec<_> = run.peers.iter().filter(|peer| peer.is_durable).cloned().collect();
+    if durable.is_empty() {
+        run.push(Row::missing(SECTION, "against durable peers", "no durable peer was measured in this run"));
+    }
+    for peer in durable {
+        run.push(
+            Row::new(SECTION, format!("RCRT: p50 against {}", peer.name), millis(median), "ms")
+                .ratio(millis(peer.median), peer.name.clone())
+                .target("below it", median < peer.median),
+        );
+    }
+    Ok(())
+}

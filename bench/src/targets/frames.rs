@@ -1,0 +1,49 @@
+//! Inside the sandbox: a warm call with reuse, measured where the runner stands, from handing it over to its outcome.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use breadcrumb::Isolation;
+use load::{Histogram, Row};
+
+use super::sandboxed::{self, ADD, Meeting};
+use crate::floors;
+use crate::run::{Run, micros};
+
+const SECTION: &str = "inside the sandbox";
+const CALLS: usize = 5_000;
+const TARGET_US: f64 = 100.0;
+
+pub async fn run(run: &mut Run) -> anyhow::Result<()> {
+    let sandbox = sandboxed::start(2).await?;
+    let engine = sandbox.report();
+    run.report.versions.insert(engine.engine.clone(), engine.engine_version.clone());
+    let call = sandboxed::invocation(ADD, Isolation::Tool);
+    let nobody = Arc::new(Meeting(None));
+    let mut latency = Histogram::new();
+    for number in 0..run.times(CALLS) {
+        let call = call.clone();
+        let begun = Instant::now();
+        sandboxed::run(&sandbox, call, nobody.clone()).await.map_err(anyhow::Error::msg)?;
+        // The first ones come before the engine has optimised anything.
+        if number >= run.times(CALLS) / 5 {
+            latency.record(begun.elapsed());
+        }
+    }
+    sandbox.close().await;
+    let bare = floors::engine_at_rest(run.seconds(3)).await;
+    let p50 = micros(latency.quantile(0.5));
+    let mut row = Row::new(SECTION, "warm call with reuse, p50", p50, "µs")
+        .target(format!("≤ {TARGET_US} µs"), p50 <= TARGET_US)
+        .note("from the runner's side: two frames, both ways through the socket, and the supervision");
+    if let Ok(bare) = &bare {
+        row = row.ratio(bare.warm_call_us, "the same call in a bare engine");
+    }
+    run.push(row);
+    run.push(Row::new(SECTION, "warm call with reuse, p99", micros(latency.quantile(0.99)), "µs"));
+    run.push(match bare {
+        Ok(bare) => Row::new(SECTION, "floor: warm call in a bare engine, p50", bare.warm_call_us, "µs"),
+        Err(why) => Row::missing(SECTION, "floor: warm call in a bare engine, p50", format!("{why:#}")),
+    });
+    Ok(())
+}

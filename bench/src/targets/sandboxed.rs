@@ -1,0 +1,83 @@
+//! The sandbox alone, as the runner uses it, with the workers that the installed program starts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{Isolation, Limits};
+use load::Target;
+use sandbox::{
+    ApiCall, BodyStream, FetchRequest, FetchResponse, Invocation, OpError, RequestContext, Sandbox, SandboxOptions,
+    Script, Task, WorkerCommand, World,
+};
+use serde_json::{Value, json};
+use tokio::sync::Barrier;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::house::program;
+
+/// The hidden command by which the program becomes a worker.
+const WORKER: &str = "sandbox-worker";
+/// The tool of every comparison, types stripped.
+pub const ADD: &str = "export async function execute(input) { return { sum: input.a + input.b }; }";
+
+pub fn is_worker(command_line: &str) -> bool {
+    command_line.contains(WORKER)
+}
+
+pub async fn start(max_workers: usize) -> anyhow::Result<Arc<Sandbox>> {
+    let worker = WorkerCommand { program: program("rcrt")?, args: vec![WORKER.into()] };
+    Ok(Arc::new(Sandbox::start(SandboxOptions { max_workers, ..SandboxOptions::new(worker) }).await?))
+}
+
+pub fn invocation(javascript: &str, isolation: Isolation) -> Invocation {
+    let script = Script::new("add.ts".into(), javascript.into(), None);
+    Invocation {
+        task: Task::Call,
+        owner_id: Uuid::from_u128(1),
+        script: Arc::new(script),
+        input: json!({"a": 1, "b": 2}),
+        request: RequestContext { id: "bench".into(), ..RequestContext::default() },
+        secrets: BTreeMap::new(),
+        limits: Limits::default(),
+        isolation,
+        hrtime: false,
+    }
+}
+
+/// The same call again and again.
+pub struct SandboxCalls {
+    pub sandbox: Arc<Sandbox>,
+    pub invocation: Invocation,
+}
+
+#[async_trait]
+impl Target for SandboxCalls {
+    async fn call(&self, _number: u64) -> Result<(), String> {
+        run(&self.sandbox, self.invocation.clone(), Arc::new(Meeting(None))).await
+    }
+}
+
+/// Runs one call to its end.
+pub async fn run(sandbox: &Sandbox, invocation: Invocation, world: Arc<Meeting>) -> Result<(), String> {
+    let outcome = sandbox.run(invocation, world, CancellationToken::new()).await;
+    outcome.result.map(|_| ()).map_err(|failure| failure.to_string())
+}
+
+/// A world in which a call can do one thing: wait until as many calls wait as the barrier was made for.
+pub struct Meeting(pub Option<Barrier>);
+
+#[async_trait]
+impl World for Meeting {
+    async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
+        Err(OpError::new("PermissionDenied", "there is no network"))
+    }
+
+    async fn api(&self, _call: ApiCall) -> Result<Value, OpError> {
+        if let Some(barrier) = &self.0 {
+            barrier.wait().await;
+        }
+        Ok(Value::Null)
+    }
+}

@@ -1,0 +1,112 @@
+//! With a million records and ten thousand tools in the store: everything within 1.3 times of an empty one. Two houses,
+//! measured in turns.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use breadcrumb::Isolation;
+use load::{Histogram, Row};
+use serde_json::json;
+
+use crate::house::{Answers, Filling, ToolCalls, adding, fill, proportional_bytes, tree};
+use crate::run::{Rounds, Run, median, millis};
+
+const SECTION: &str = "1,000,000 breadcrumbs and 10,000 tools";
+const FULL: Filling = Filling { records: 1_000_000, tools: 10_000 };
+const SMOKE: Filling = Filling { records: 20_000, tools: 200 };
+const MOST: f64 = 1.3;
+const IN_FLIGHT: usize = 32;
+
+/// What is measured of either house.
+#[derive(Default)]
+struct Found {
+    starts: Vec<f64>,
+    at_rest: Rounds,
+    loaded: Rounds,
+    unseen: Histogram,
+    memory_mb: f64,
+}
+
+pub async fn run(run: &mut Run) -> anyhow::Result<()> {
+    let (empty, full) = (run.folder("empty"), run.folder("full"));
+    for data in [&empty, &full] {
+        run.house(data, &[]).await?.stop().await?;
+    }
+    let filling = if run.is_quick { SMOKE } else { FULL };
+    let begun = Instant::now();
+    fill(&full, filling).await?;
+    let filled = begun.elapsed();
+
+    let (mut of_empty, mut of_full) = (Found::default(), Found::default());
+    for (data, found) in [(&empty, &mut of_empty), (&full, &mut of_full)] {
+        for _ in 0..run.times(3) {
+            let house = run.house(data, &[]).await?;
+            found.starts.push(house.took.as_secs_f64());
+            house.stop().await?;
+        }
+    }
+    let (mut houses, mut calls) = (Vec::new(), Vec::new());
+    for data in [&empty, &full] {
+        let house = run.house(data, &[]).await?;
+        let answers = Answers::follow(&house).await?;
+        // It comes after all tools that are in the store: when it is offered, the others were looked at.
+        let tool = adding("bench-reuse", Isolation::Tool).add(&house.client()).await?;
+        let input = |number| json!({"a": number, "b": 2});
+        calls.push(Arc::new(ToolCalls { answers, tool, input }));
+        houses.push(house);
+    }
+    for calls in &calls {
+        run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(4)).await;
+    }
+    for round in 0..run.times(3).max(1) {
+        for ((house, calls), found) in houses.iter().zip(&calls).zip([&mut of_empty, &mut of_full]) {
+            found.at_rest.add(&run.at_rest(calls.clone(), run.seconds(10)).await);
+            found.loaded.add(&run.closed(calls.clone(), IN_FLIGHT, Duration::from_secs(1), run.seconds(8)).await);
+            for number in 0..run.times(10) {
+                let name = format!("bench-unseen-{round}-{number}");
+                let tool = adding(&name, Isolation::Call).add(&house.client()).await?;
+                let begun = Instant::now();
+                calls.answers.call(&tool, json!({"a": 1, "b": 2})).await.map_err(anyhow::Error::msg)?;
+                found.unseen.record(begun.elapsed());
+            }
+        }
+    }
+    for (house, found) in houses.iter().zip([&mut of_empty, &mut of_full]) {
+        found.memory_mb = proportional_bytes(&tree(house.process_id())?).context("memory")? as f64 / 1e6;
+    }
+    for house in houses {
+        house.stop().await?;
+    }
+
+    let mut compare = |name: &str, unit: &str, empty: f64, full: f64, is_judged: bool, more_is_better: bool| {
+        let mut row = Row::new(SECTION, name, full, unit).ratio(empty, "the empty store");
+        if is_judged {
+            let holds = if more_is_better { full * MOST >= empty } else { full <= MOST * empty };
+            row = row.target(format!("within {MOST} × of the empty store"), holds);
+        }
+        run.push(row);
+    };
+    let (empty, full) = (of_empty, of_full);
+    compare(
+        "calls per second, warm tool with reuse, 32 in flight",
+        "calls/s",
+        empty.loaded.per_second(),
+        full.loaded.per_second(),
+        true,
+        true,
+    );
+    for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+        let (of_empty, of_full) = (millis(empty.at_rest.quantile(quantile)), millis(full.at_rest.quantile(quantile)));
+        compare(&format!("latency at rest, {name}"), "ms", of_empty, of_full, true, false);
+    }
+    let first_calls = (millis(empty.unseen.quantile(0.5)), millis(full.unseen.quantile(0.5)));
+    compare("first call of a tool, p50", "ms", first_calls.0, first_calls.1, true, false);
+    compare("start of an installed system", "s", median(empty.starts), median(full.starts), true, false);
+    compare("memory, Postgres included", "MB", empty.memory_mb, full.memory_mb, false, false);
+    run.push(
+        Row::new(SECTION, "filling the store", filled.as_secs_f64(), "s")
+            .note(format!("{} records, {} tools, by SQL; no part of any target", filling.records, filling.tools)),
+    );
+    Ok(())
+}
