@@ -1,7 +1,8 @@
 -- Each step of a call in one statement: it names the tenant, does the work and commits, in one round trip.
 --
 -- These are functions with the rights of who calls them: row-level security holds in them as everywhere, for the
--- tenant that they set until the end of the transaction. Their plans are made once for each connection.
+-- tenant that they set until the end of the transaction. Their plans are made once for each connection, and go by index
+-- whatever is in the tables then: a plan that was good for empty tables would read full ones whole.
 
 -- What waits and what is under way, by columns that a start and a heartbeat do not touch, so that these touch no
 -- index. Of a call's states only `queued` has neither a runner nor a response (see the checks of the table).
@@ -45,7 +46,8 @@ CREATE FUNCTION write_batch(
     profiles text[], deadlines double precision[],
     requests uuid[], fences bigint[], attempts integer[], responses uuid[]
 ) RETURNS TABLE (written uuid, number bigint, at timestamptz)
-LANGUAGE plpgsql VOLATILE SET plan_cache_mode = force_generic_plan
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 DECLARE
@@ -135,7 +137,8 @@ RETURNS TABLE (
     size_bytes bigint, ttl timestamptz, ttl_type text, ttl_config json, created_at timestamptz, updated_at timestamptz,
     created_by uuid, updated_by uuid
 )
-LANGUAGE plpgsql VOLATILE SET plan_cache_mode = force_generic_plan
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 BEGIN
@@ -167,34 +170,40 @@ $$;
 
 -- The next events after a number that are complete (below the oldest transaction still running), with their contents
 -- but for those that the caller knows; and a row without a number when there are more, which may wait for an older
--- transaction to end. It is one statement and so one moment: nothing moves below the horizon in between.
+-- transaction to end. That is asked afterwards and without the horizon: what moved below it in between must count too.
 CREATE FUNCTION events_after(tenant uuid, after bigint, most bigint, most_bytes bigint, known bigint[])
 RETURNS TABLE (
     number bigint, kind text, breadcrumb_id uuid, version bigint, at timestamptz, size_bytes bigint, tags text[],
     schema_name text, context json
 )
-LANGUAGE plpgsql VOLATILE SET plan_cache_mode = force_generic_plan
+LANGUAGE plpgsql VOLATILE
+SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
+DECLARE
+    newest bigint := after;
 BEGIN
     PERFORM set_config('rcrt.tenant', tenant::text, true);
-    RETURN QUERY
-    WITH next AS MATERIALIZED (
-        SELECT e.*, sum(e.size_bytes) OVER (ORDER BY e.number) - e.size_bytes AS bytes_before
-        FROM (SELECT * FROM events v WHERE v.owner_id = tenant AND v.number > after AND v.number < event_horizon()
-              ORDER BY v.number LIMIT most) e),
-    page AS MATERIALIZED (
-        SELECT n.*, CASE WHEN n.number <> ALL (known) THEN n.breadcrumb_id END AS unknown
-        FROM next n WHERE n.bytes_before < most_bytes)
-    SELECT p.number, p.kind, p.breadcrumb_id, p.version, p.at, p.size_bytes, coalesce(b.tags, v.tags),
-        coalesce(b.schema_name, v.schema_name), coalesce(b.context, v.context)
-    FROM page p
-    LEFT JOIN breadcrumbs b ON b.id = p.unknown AND b.version = p.version
-    LEFT JOIN breadcrumb_versions v ON v.breadcrumb_id = p.unknown AND v.version = p.version
-    UNION ALL
-    SELECT NULL, '', tenant, 0, now(), 0, NULL, NULL, NULL
-    WHERE EXISTS (SELECT FROM events v
-                  WHERE v.owner_id = tenant AND v.number > coalesce((SELECT max(p.number) FROM page p), after))
-    ORDER BY 1 NULLS LAST;
+    FOR number, kind, breadcrumb_id, version, at, size_bytes, tags, schema_name, context IN
+        WITH next AS MATERIALIZED (
+            SELECT e.*, sum(e.size_bytes) OVER (ORDER BY e.number) - e.size_bytes AS bytes_before,
+                CASE WHEN e.number <> ALL (known) THEN e.breadcrumb_id END AS unknown
+            FROM (SELECT * FROM events v
+                  WHERE v.owner_id = tenant AND v.number > after AND v.number < event_horizon()
+                  ORDER BY v.number LIMIT most) e)
+        SELECT n.number, n.kind, n.breadcrumb_id, n.version, n.at, n.size_bytes, coalesce(b.tags, v.tags),
+            coalesce(b.schema_name, v.schema_name), coalesce(b.context, v.context)
+        FROM next n
+        LEFT JOIN breadcrumbs b ON b.id = n.unknown AND b.version = n.version
+        LEFT JOIN breadcrumb_versions v ON v.breadcrumb_id = n.unknown AND v.version = n.version
+        WHERE n.bytes_before < most_bytes
+        ORDER BY n.number
+    LOOP
+        newest := number;
+        RETURN NEXT;
+    END LOOP;
+    IF EXISTS (SELECT FROM events v WHERE v.owner_id = tenant AND v.number > newest) THEN
+        RETURN QUERY SELECT NULL::bigint, '', tenant, 0::bigint, now(), 0::bigint, NULL::text[], NULL, NULL::json;
+    END IF;
 END
 $$;
