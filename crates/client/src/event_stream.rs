@@ -128,12 +128,15 @@ fn read(message: &Message) -> Result<Option<Event>, String> {
         #[serde(rename = "type")]
         kind: String,
     }
-    let Kind { kind } = serde_json::from_str(&message.data).map_err(|error| error.to_string())?;
-    if !kind.starts_with("breadcrumb.") {
-        return Ok(None);
-    }
+    // Nearly every message is an event; what kind another is, is asked only then.
+    let event = match serde_json::from_str::<Event>(&message.data) {
+        Ok(event) => event,
+        Err(error) => {
+            let Kind { kind } = serde_json::from_str(&message.data).map_err(|error| error.to_string())?;
+            return if kind.starts_with("breadcrumb.") { Err(error.to_string()) } else { Ok(None) };
+        }
+    };
     let number = message.id.parse().map_err(|_| format!("{:?} is no event number", message.id))?;
-    let event: Event = serde_json::from_str(&message.data).map_err(|error| error.to_string())?;
     Ok(Some(Event { number: EventNumber(number), ..event }))
 }
 

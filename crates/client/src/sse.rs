@@ -34,22 +34,27 @@ impl Parser {
             rest = rest.strip_prefix(b"\n").unwrap_or(rest);
         }
         while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-            self.line.extend_from_slice(&rest[..end]);
+            let message = if self.line.is_empty() {
+                self.end_line(&rest[..end])
+            } else {
+                self.line.extend_from_slice(&rest[..end]);
+                let line = std::mem::take(&mut self.line);
+                self.end_line(&line)
+            };
+            found.extend(message);
             let cr = rest[end] == b'\r';
             rest = &rest[end + 1..];
             if cr {
                 self.after_cr = rest.is_empty();
                 rest = rest.strip_prefix(b"\n").unwrap_or(rest);
             }
-            found.extend(self.end_line());
         }
         self.line.extend_from_slice(rest);
         if self.line.len() + self.data.as_ref().map_or(0, String::len) > MOST_BYTES { Err(TooLong) } else { Ok(()) }
     }
 
-    fn end_line(&mut self) -> Option<Message> {
-        let bytes = std::mem::take(&mut self.line);
-        let text = String::from_utf8_lossy(&bytes);
+    fn end_line(&mut self, bytes: &[u8]) -> Option<Message> {
+        let text = String::from_utf8_lossy(bytes);
         let line = if self.begun { &*text } else { text.strip_prefix('\u{feff}').unwrap_or(&text) };
         self.begun = true;
         if line.is_empty() {

@@ -1,18 +1,19 @@
 //! Hearing of answers while callers wait for them, without asking the store again and again: one event stream for each
 //! tenant that has waiting callers, however many they are.
 //!
-//! A caller listens before it writes its request, and looks once after it: an answer that comes between is seen by the
-//! look, and one that comes later is heard.
+//! A caller listens before it writes its request. What is answered from then on is heard, and the event is the answer:
+//! nobody asks the store for it. Only where something may have been missed (the request was written earlier, its answer
+//! came before its caller had a bell, the stream broke) the caller looks.
 
 use std::{
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
-use breadcrumb::{Breadcrumb, Breadcrumbs, Event, EventKind, EventStream, StoreError, schema_names};
+use breadcrumb::{Breadcrumbs, Created, Event, EventKind, EventStream, StoreError, schema_names};
 use futures::StreamExt;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::{
     sync::{Notify, watch},
     time::{MissedTickBehavior, interval},
@@ -22,6 +23,8 @@ use uuid::Uuid;
 
 /// How long a stream stays open, at the least, when nobody waits any more.
 const LINGER: Duration = Duration::from_secs(15);
+/// How many answers are remembered that came before anybody had a bell for them.
+const REMEMBERED: usize = 1024;
 
 /// The tenants with waiting callers.
 pub struct AnswerWatch {
@@ -41,7 +44,11 @@ struct Waiting {
     /// Callers that listen, whether they have written their request or not.
     listeners: usize,
     /// By the request's own id. Two requests may have the same.
-    bells: HashMap<String, Vec<Arc<Notify>>>,
+    bells: HashMap<String, Vec<Arc<Bell>>>,
+    /// The own ids of the requests answered last, newest last.
+    answered: VecDeque<String>,
+    /// How many answers were heard in all.
+    heard: u64,
 }
 
 #[derive(Clone)]
@@ -86,31 +93,38 @@ impl AnswerWatch {
             self.tasks.spawn(follower.run(store.clone()));
             tenant
         });
-        locked(&tenant.waiting).listeners += 1;
-        Listening { tenant: tenant.clone() }
+        let mut waiting = locked(&tenant.waiting);
+        waiting.listeners += 1;
+        Listening { tenant: tenant.clone(), since: waiting.heard }
     }
 
-    /// The answer to a request that was written under `listening`. Waits for ever; to be dropped when the time is up.
+    /// The answer (the response's context) to a request that was written under `listening`. Waits for ever; to be
+    /// dropped when the time is up.
     pub async fn answer(
         &self,
         mut listening: Listening,
         owner_id: Uuid,
         store: &Arc<dyn Breadcrumbs>,
-        request: Uuid,
+        created: Created,
         request_id: &str,
-    ) -> Result<Breadcrumb, StoreError> {
+    ) -> Result<Map<String, Value>, StoreError> {
+        let mut must_look = created.replayed;
         loop {
-            let mut bell = listening.bell(request_id);
+            let (mut hung, may_have_rung) = listening.hang(created.id, request_id);
+            must_look |= may_have_rung;
             loop {
-                if let Some(response) = store.call(request).await?.response {
-                    return store.get(response).await;
+                if must_look && let Some(response) = store.call(created.id).await?.response {
+                    return Ok(store.get(response).await?.context);
                 }
-                if !bell.rings().await {
-                    break;
+                match hung.rings().await {
+                    Some(Ring::Answer(context)) => return Ok(context),
+                    Some(Ring::Look) => must_look = true,
+                    None => break,
                 }
             }
-            drop(bell);
-            // The stream broke: what was answered meanwhile is seen by the next look.
+            drop(hung);
+            // The stream broke: what was answered meanwhile is seen by a look.
+            must_look = true;
             listening = self.listen(owner_id, store).await?;
         }
     }
@@ -119,18 +133,22 @@ impl AnswerWatch {
 /// A caller's place among those who listen, until it is dropped.
 pub struct Listening {
     tenant: Arc<Tenant>,
+    /// How many answers had been heard when it began.
+    since: u64,
 }
 
 impl Listening {
-    fn bell(&self, request_id: &str) -> Bell {
-        let notify = Arc::new(Notify::new());
-        locked(&self.tenant.waiting).bells.entry(request_id.to_owned()).or_default().push(notify.clone());
-        Bell {
-            tenant: self.tenant.clone(),
-            request_id: request_id.to_owned(),
-            notify,
-            standing: self.tenant.standing.subscribe(),
-        }
+    /// Hangs up a bell for the answer to this request, and tells whether the answer may have come before.
+    fn hang(&self, request: Uuid, request_id: &str) -> (Hung, bool) {
+        let bell = Arc::new(Bell { request, ring: Mutex::default(), notify: Notify::new() });
+        let mut waiting = locked(&self.tenant.waiting);
+        waiting.bells.entry(request_id.to_owned()).or_default().push(bell.clone());
+        let missed = usize::try_from(waiting.heard - self.since).unwrap_or(usize::MAX);
+        let may_have_rung = missed > waiting.answered.len()
+            || waiting.answered.iter().rev().take(missed).any(|answered| answered == request_id);
+        drop(waiting);
+        let (tenant, standing) = (self.tenant.clone(), self.tenant.standing.subscribe());
+        (Hung { tenant, request_id: request_id.to_owned(), bell, standing }, may_have_rung)
     }
 }
 
@@ -142,27 +160,56 @@ impl Drop for Listening {
 
 /// Rings when a request of this id was answered.
 struct Bell {
-    tenant: Arc<Tenant>,
-    request_id: String,
-    notify: Arc<Notify>,
-    standing: watch::Receiver<Standing>,
+    request: Uuid,
+    ring: Mutex<Option<Ring>>,
+    notify: Notify,
+}
+
+/// What a bell tells.
+enum Ring {
+    /// The response's context.
+    Answer(Map<String, Value>),
+    /// An answer came that does not say whose it is.
+    Look,
 }
 
 impl Bell {
-    /// `false` when it will not ring any more.
-    async fn rings(&mut self) -> bool {
-        tokio::select! {
-            () = self.notify.notified() => true,
-            _ = self.standing.wait_for(|standing| matches!(standing, Standing::Ended(_))) => false,
+    fn ring(&self, ring: Ring) {
+        *locked(&self.ring) = Some(ring);
+        self.notify.notify_one();
+    }
+}
+
+/// A bell in its place, until it is dropped.
+struct Hung {
+    tenant: Arc<Tenant>,
+    request_id: String,
+    bell: Arc<Bell>,
+    standing: watch::Receiver<Standing>,
+}
+
+impl Hung {
+    /// `None` when it will not ring any more.
+    async fn rings(&mut self) -> Option<Ring> {
+        loop {
+            if let Some(ring) = locked(&self.bell.ring).take() {
+                return Some(ring);
+            }
+            tokio::select! {
+                () = self.bell.notify.notified() => {}
+                _ = self.standing.wait_for(|standing| matches!(standing, Standing::Ended(_))) => {
+                    return locked(&self.bell.ring).take();
+                }
+            }
         }
     }
 }
 
-impl Drop for Bell {
+impl Drop for Hung {
     fn drop(&mut self) {
         let mut waiting = locked(&self.tenant.waiting);
         if let Some(bells) = waiting.bells.get_mut(&self.request_id) {
-            bells.retain(|bell| !Arc::ptr_eq(bell, &self.notify));
+            bells.retain(|bell| !Arc::ptr_eq(bell, &self.bell));
             if bells.is_empty() {
                 waiting.bells.remove(&self.request_id);
             }
@@ -207,7 +254,7 @@ impl Follower {
             tokio::select! {
                 () = self.stop.cancelled() => return closing(),
                 event = events.next() => match event {
-                    Some(Ok(event)) => self.ring(&event),
+                    Some(Ok(event)) => self.ring(event),
                     Some(Err(error)) => return error,
                     None => return StoreError::Unavailable("the events ended".into()),
                 },
@@ -230,16 +277,36 @@ impl Follower {
         }
     }
 
-    fn ring(&self, event: &Event) {
+    fn ring(&self, event: Event) {
         if event.kind != EventKind::Created || event.schema_name.as_deref() != Some(schema_names::TOOL_RESPONSE) {
             return;
         }
-        let Some(request_id) = event.context.get("request_id").and_then(Value::as_str) else { return };
-        if let Some(bells) = locked(&self.tenant.waiting).bells.get(request_id) {
-            for bell in bells {
-                bell.notify_one();
-            }
+        let context = event.context;
+        let Some(request_id) = context.get("request_id").and_then(Value::as_str).map(str::to_owned) else { return };
+        let mut waiting = locked(&self.tenant.waiting);
+        let bells = waiting.bells.get(&request_id).cloned().unwrap_or_default();
+        waiting.heard += 1;
+        waiting.answered.push_back(request_id);
+        if waiting.answered.len() > REMEMBERED {
+            waiting.answered.pop_front();
         }
+        drop(waiting);
+        // The runtime alone writes responses, and what its metadata say of the request is none of the tool's words.
+        let request: Option<Uuid> =
+            context.get("metadata").and_then(|metadata| metadata.get("request")?.as_str()?.parse().ok());
+        let Some(request) = request else {
+            for bell in bells {
+                bell.ring(Ring::Look);
+            }
+            return;
+        };
+        // Another request may have the same id.
+        let mut bells = bells.into_iter().filter(|bell| bell.request == request);
+        let Some(first) = bells.next() else { return };
+        for bell in bells {
+            bell.ring(Ring::Answer(context.clone()));
+        }
+        first.ring(Ring::Answer(context));
     }
 }
 

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use breadcrumb::{Breadcrumb, Catalog, Created, NewBreadcrumb, StoreError, ToolRequest, ToolResponse, Violations};
+use breadcrumb::{Catalog, Created, NewBreadcrumb, StoreError, ToolRequest, ToolResponse, Violations};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -118,11 +118,11 @@ pub async fn invoke(
         None => None,
         Some(listening) => tokio::select! {
             () = state.shutdown.cancelled() => None,
-            answer = timeout(wait, state.answer(&caller, listening, created.id, &request_id)) => answer.ok().flatten(),
+            answer = timeout(wait, state.answer(&caller, listening, created, &request_id)) => answer.ok().flatten(),
         },
     };
     let mut response = match answer {
-        Some(response) => Json(response.context).into_response(),
+        Some(context) => Json(context).into_response(),
         None => accepted(created, request_id)?,
     };
     if let Some(applied) = preferences.applied() {
@@ -151,11 +151,12 @@ impl ServerState {
         &self,
         caller: &Caller,
         listening: Listening,
-        request: Uuid,
+        created: Created,
         request_id: &str,
-    ) -> Option<Breadcrumb> {
-        let answer = self.answers.answer(listening, caller.identity.owner_id, &caller.store, request, request_id).await;
-        answer.inspect_err(|error| tracing::warn!(%request, %error, "a caller's answer cannot be waited for")).ok()
+    ) -> Option<Map<String, Value>> {
+        let answer = self.answers.answer(listening, caller.identity.owner_id, &caller.store, created, request_id).await;
+        let told = |error: &_| tracing::warn!(request = %created.id, %error, "a caller's answer cannot be waited for");
+        answer.inspect_err(told).ok()
     }
 }
 

@@ -41,8 +41,23 @@ impl Hand {
     }
 
     async fn answer(&self, claim: &Claim, result: Result<Value, ToolFailure>) -> Value {
+        self.answer_with(claim, result, Map::new()).await
+    }
+
+    /// As runners do it: the answer says which request's it is.
+    async fn answer_by_name(&self, claim: &Claim, result: Result<Value, ToolFailure>) -> Value {
+        let named = Map::from_iter([("request".to_owned(), json!(claim.request.id))]);
+        self.answer_with(claim, result, named).await
+    }
+
+    async fn answer_with(
+        &self,
+        claim: &Claim,
+        result: Result<Value, ToolFailure>,
+        metadata: Map<String, Value>,
+    ) -> Value {
         let request = ToolRequest::from_breadcrumb(&claim.request).unwrap();
-        let response = ToolResponse::new(&request, result, 3, Map::new(), Utc::now()).record(&request);
+        let response = ToolResponse::new(&request, result, 3, metadata, Utc::now()).record(&request);
         let context = Value::Object(response.context.clone());
         self.store.complete(claim.lease, response).await.unwrap();
         context
@@ -204,13 +219,33 @@ async fn each_of_many_callers_gets_its_own_answer() {
     for _ in 0..asking.len() {
         claims.push(scene.hand.claim().await);
     }
-    for claim in claims.iter().rev() {
-        scene.hand.answer(claim, Ok(claim.request.context["input"].clone())).await;
+    for (n, claim) in claims.iter().rev().enumerate() {
+        let output = Ok(claim.request.context["input"].clone());
+        // Answers that say whose they are, and answers that leave their callers to look.
+        if n % 3 == 0 {
+            scene.hand.answer(claim, output).await;
+        } else {
+            scene.hand.answer_by_name(claim, output).await;
+        }
     }
     for (n, answer) in join_all(asking).await.into_iter().enumerate() {
         let answer = answer.unwrap();
         assert_eq!((answer.status.as_u16(), &answer.json()["output"]), (200, &json!({"n": n})), "{}", answer.text);
     }
+    scene.world.close().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_names_its_request_is_heard_as_it_was_written() {
+    let mut scene = Scene::start().await;
+    let key = ("Idempotency-Key", "named");
+    let asking = tokio::spawn(scene.invoke("echo", &[key], json!({"requestId": "mine"})));
+    let claim = scene.hand.claim().await;
+    let given = scene.hand.answer_by_name(&claim, Ok(json!({"large": "x".repeat(100_000)}))).await;
+    assert_eq!(given["metadata"]["request"], json!(claim.request.id));
+    assert_eq!(asking.await.unwrap().ok().json(), given);
+    // Whoever asks again, when no event comes any more, looks.
+    assert_eq!(scene.invoke("echo", &[key], json!({"requestId": "mine"})).await.ok().json(), given);
     scene.world.close().await;
 }
 
