@@ -12,8 +12,11 @@ pub async fn send(run: &Arc<Run>, in_flight: usize, stop: &CancellationToken, ta
     for _ in 0..in_flight {
         let (run, stop) = (run.clone(), stop.clone());
         tasks.spawn(async move {
-            while run.now() < run.end() && !stop.is_cancelled() {
+            loop {
                 let due = run.now();
+                if due >= run.end() || stop.is_cancelled() {
+                    return;
+                }
                 run.call(run.next_number(), due).await;
                 // A target that answers at once must not keep the clock and the stop signal from being looked at.
                 tokio::task::coop::consume_budget().await;

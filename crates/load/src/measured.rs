@@ -40,6 +40,11 @@ impl Measured {
         self.latency.quantile(quantile)
     }
 
+    /// The window's calls that were answered well, however late.
+    pub fn answered(&self) -> u64 {
+        self.latency.len().saturating_sub(self.unsent + self.unanswered)
+    }
+
     /// How many calls failed.
     pub fn failed(&self) -> u64 {
         self.failures.values().sum()

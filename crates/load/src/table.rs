@@ -22,6 +22,17 @@ impl Table {
         self
     }
 
+    /// The same without the columns in which no row says anything.
+    #[must_use]
+    pub fn without_empty_columns(&self) -> Self {
+        let says: Vec<bool> =
+            (0..self.heading.len()).map(|column| self.rows.iter().any(|row| !row[column].is_empty())).collect();
+        let kept = |cells: &Vec<String>| {
+            cells.iter().zip(&says).filter(|&(_, &says)| says).map(|(cell, _)| cell.clone()).collect::<Vec<_>>()
+        };
+        Self { heading: kept(&self.heading), rows: self.rows.iter().map(kept).collect() }
+    }
+
     /// As Markdown has tables.
     pub fn markdown(&self) -> String {
         let line = |cells: &[String]| {

@@ -14,7 +14,7 @@ impl Report {
         for row in &self.rows {
             table.row([vec![row.section.clone()], cells(row)].concat());
         }
-        table
+        table.without_empty_columns()
     }
 
     /// A page in Markdown: how the numbers were taken, then a table for each section, in the order in which they
@@ -34,7 +34,7 @@ impl Report {
             self.rows.iter().filter(|row| row.section == section).for_each(|row| {
                 table.row(cells(row));
             });
-            let _ = write!(page, "\n## {section}\n\n{}", table.markdown());
+            let _ = write!(page, "\n## {section}\n\n{}", table.without_empty_columns().markdown());
         }
         page
     }
