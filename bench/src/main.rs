@@ -1,10 +1,13 @@
 //! `make bench`: floors, peers and RCRT in one run, on one machine.
 
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
+
 mod floors;
 mod hosts;
 mod house;
 mod page;
 mod peers;
+mod rounds;
 mod run;
 mod sections;
 mod targets;

@@ -115,3 +115,47 @@ fn notes(out: &Path) -> anyhow::Result<String> {
     }
     Ok(text)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder_with(report: &Report, section: Section) -> tempfile::TempDir {
+        let out = tempfile::tempdir().unwrap();
+        let results = out.path().join("results");
+        fs::create_dir(&results).unwrap();
+        fs::write(results.join(format!("{section}.json")), serde_json::to_string(report).unwrap()).unwrap();
+        out
+    }
+
+    #[test]
+    fn a_page_has_the_demands_first_and_every_section_with_its_pictures_and_notes() {
+        let mut report = Report::new("latency", "make bench");
+        report
+            .push(Row::new("latency at rest", "RCRT: p50", 5.0, "ms").ratio(2.0, "two inserts").target("≤ 2 ×", false));
+        report.push(Row::new("latency at rest", "RCRT: p99", 9.0, "ms"));
+        report.push(Row::missing("latency at rest", "a peer", "its package cannot be had"));
+        let out = folder_with(&report, Section::Latency);
+        for picture in ["latency.svg", "latency-tail.svg", "latencyless.svg"] {
+            fs::write(out.path().join("results").join(picture), "<svg/>").unwrap();
+        }
+        fs::create_dir(out.path().join("notes")).unwrap();
+        fs::write(out.path().join("notes/10-walls.md"), "## Where the walls are\n").unwrap();
+
+        let page = fs::read_to_string(write(out.path()).unwrap()).unwrap();
+
+        let demands = page.split("## latency").next().unwrap();
+        assert!(demands.contains("| RCRT: p50 | 5.00 ms | 2.50 × two inserts | ≤ 2 × | **no** |"), "{page}");
+        assert!(!demands.contains("RCRT: p99"), "{page}");
+        assert!(page.contains("missing") && page.contains("its package cannot be had"), "{page}");
+        assert!(page.contains("(results/latency.svg)") && page.contains("(results/latency-tail.svg)"), "{page}");
+        assert!(!page.contains("latencyless"), "{page}");
+        assert!(page.ends_with("## Where the walls are\n"), "{page}");
+    }
+
+    #[test]
+    fn a_page_without_any_section_is_a_page() {
+        let out = tempfile::tempdir().unwrap();
+        assert!(write(out.path()).unwrap().is_file());
+    }
+}

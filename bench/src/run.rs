@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use load::{Histogram, Measured, Pace, Plan, Report, Row, Target, drive};
+use anyhow::Context;
+use load::{Measured, Pace, Plan, Report, Row, Target, drive};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -44,8 +45,7 @@ pub struct PeerMeasured {
 
 impl Run {
     pub fn new(is_quick: bool, stop: CancellationToken, report: Report) -> anyhow::Result<Self> {
-        // A short path: Postgres's socket lies below it.
-        let place = tempfile::Builder::new().prefix("rcrt-bench-").tempdir_in("/tmp")?;
+        let place = tempfile::Builder::new().prefix("rcrt-bench-").tempdir_in(on_disk()?)?;
         Ok(Self { is_quick, stop, report, pictures: Vec::new(), peers: Vec::new(), place })
     }
 
@@ -103,48 +103,23 @@ impl Run {
     }
 }
 
-/// Rounds of one thing, taken in turn with those of another: what the machine does meanwhile hits both.
-#[derive(Debug, Default)]
-pub struct Rounds {
-    rates: Vec<f64>,
-    pub latency: Histogram,
-    pub failed: u64,
-    first_failure: Option<String>,
+/// A folder for what must survive a crash. Its path is short, because Postgres's socket lies below it.
+fn on_disk() -> anyhow::Result<&'static str> {
+    ["/tmp", "/var/tmp"]
+        .into_iter()
+        .find(|folder| is_disk(folder))
+        .context("/tmp and /var/tmp lie in memory, where writing costs nothing: the bench needs one of them on a disk")
 }
 
-impl Rounds {
-    pub fn add(&mut self, measured: &Measured) {
-        self.rates.push(measured.per_second());
-        self.latency.add(&measured.latency);
-        self.failed += measured.missed();
-        if let Some(failure) = measured.failures.keys().next() {
-            self.first_failure.get_or_insert_with(|| failure.clone());
-        }
-    }
-
-    /// The median of the rounds' rates.
-    pub fn per_second(&self) -> f64 {
-        median(self.rates.clone())
-    }
-
-    pub fn quantile(&self, quantile: f64) -> Duration {
-        self.latency.quantile(quantile)
-    }
-
-    /// A row's note on calls that did not end well; nothing when all did.
-    pub fn told(&self, row: Row) -> Row {
-        match (self.failed, &self.first_failure) {
-            (0, _) => row,
-            (failed, Some(why)) => row.note(format!("{failed} calls failed: {why}")),
-            (failed, None) => row.note(format!("{failed} calls were not answered in time")),
-        }
-    }
+#[cfg(target_os = "linux")]
+fn is_disk(folder: &str) -> bool {
+    use nix::sys::statfs::{TMPFS_MAGIC, statfs};
+    statfs(folder).is_ok_and(|found| found.filesystem_type() != TMPFS_MAGIC)
 }
 
-/// The middle one; 0 of none.
-pub fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
+#[cfg(not(target_os = "linux"))]
+fn is_disk(folder: &str) -> bool {
+    Path::new(folder).is_dir()
 }
 
 pub fn millis(took: Duration) -> f64 {

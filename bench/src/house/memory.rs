@@ -46,3 +46,22 @@ pub fn proportional_bytes(processes: &[u32]) -> anyhow::Result<u64> {
     }
     Ok(sum)
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    #[test]
+    fn a_tree_holds_a_process_and_its_children_and_their_memory_is_counted() {
+        let own = std::process::id();
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let found = tree(own).unwrap();
+        assert!(found.contains(&own) && found.contains(&child.id()), "{found:?}");
+        assert!(proportional_bytes(&[own]).unwrap() > 0);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(proportional_bytes(&[child.id()]).unwrap(), 0, "one that has ended counts nothing");
+    }
+}

@@ -133,3 +133,20 @@ async fn first_value(mut from: impl AsyncRead + Unpin) -> Option<Value> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::first_value;
+
+    #[tokio::test]
+    async fn the_first_value_is_read_however_it_is_cut() {
+        let text = "{\n  \"api\": \"http://127.0.0.1:1\"\n}\nmore";
+        let (mut there, here) = tokio::io::duplex(3);
+        let telling =
+            tokio::spawn(async move { tokio::io::AsyncWriteExt::write_all(&mut there, text.as_bytes()).await });
+        assert_eq!(first_value(here).await.unwrap()["api"], "http://127.0.0.1:1");
+        // The reader is gone before the end.
+        let _ = telling.await.unwrap();
+        assert!(first_value(&b"{\"api\": "[..]).await.is_none());
+    }
+}

@@ -69,3 +69,21 @@ impl Drop for SlowServer {
         self.serving.abort();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn it_holds_every_request_until_it_lets_go() {
+        let slow = SlowServer::start().await.unwrap();
+        let http = reqwest::Client::builder().no_proxy().build().unwrap();
+        let asked: Vec<_> = (0..3).map(|_| tokio::spawn(http.get(slow.url()).send())).collect();
+        assert_eq!(slow.wait_for(3, Duration::from_mins(1)).await, 3);
+        assert!(asked.iter().all(|asked| !asked.is_finished()));
+        slow.let_go();
+        for asked in asked {
+            assert!(asked.await.unwrap().unwrap().status().is_success());
+        }
+    }
+}

@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::floors::PgBench;
 use crate::house::{Answers, ToolCalls, adding};
-use crate::run::{Rounds, Run, median, micros, millis};
+use crate::rounds::{Rounds, median};
+use crate::run::{Run, micros, millis};
 
 const SECTION: &str = "latency at rest";
 const TIMES_TWO_INSERTS: f64 = 4.0;

@@ -11,7 +11,8 @@ use serde_json::json;
 use super::sandboxed::{self, ADD, SandboxCalls};
 use crate::floors;
 use crate::house::{Answers, adding};
-use crate::run::{Rounds, Run, median, micros, millis};
+use crate::rounds::{Rounds, median};
+use crate::run::{Run, micros, millis};
 
 const SECTION: &str = "a fresh isolate for every call";
 const PAIRS: usize = 300;

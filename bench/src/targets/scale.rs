@@ -10,7 +10,8 @@ use load::{Histogram, Row};
 use serde_json::json;
 
 use crate::house::{Answers, Filling, ToolCalls, adding, fill, proportional_bytes, tree};
-use crate::run::{Rounds, Run, median, millis};
+use crate::rounds::{Rounds, median};
+use crate::run::{Run, millis};
 
 const SECTION: &str = "1,000,000 breadcrumbs and 10,000 tools";
 const FULL: Filling = Filling { records: 1_000_000, tools: 10_000 };

@@ -2,7 +2,8 @@
 
 use load::Row;
 
-use crate::run::{Run, median};
+use crate::rounds::median;
+use crate::run::Run;
 
 const SECTION: &str = "start";
 const MOST_S: f64 = 1.5;

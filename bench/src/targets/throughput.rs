@@ -10,7 +10,8 @@ use serde_json::json;
 
 use crate::floors::PgBench;
 use crate::house::{Answers, ToolCalls, adding};
-use crate::run::{Rounds, Run, median, millis};
+use crate::rounds::{Rounds, median};
+use crate::run::{Run, millis};
 
 const SECTION: &str = "durable calls per second";
 const IN_FLIGHT: usize = 32;

@@ -11,7 +11,8 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::house::{Answers, House, SlowServer, Tool, ToolCalls, adding, proportional_bytes, tree};
-use crate::run::{Rounds, Run, millis};
+use crate::rounds::Rounds;
+use crate::run::{Run, millis};
 
 const SECTION: &str = "1,000 calls waiting on slow HTTP";
 const CALLS: usize = 1_000;
