@@ -1,0 +1,61 @@
+//! The Postgres that the queues run on: the one that RCRT embeds, with the same settings, on a cluster of its own, so that
+//! nothing else works in it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use postgres::{DATABASE, Postgres, PostgresOptions, SUPERUSER};
+use sqlx::PgPool;
+use sqlx::postgres::PgPoolOptions;
+
+/// As many as calls are in flight in the bench's runs.
+const CONNECTIONS: u32 = 32;
+
+pub struct QueueDatabase {
+    server: Postgres,
+}
+
+impl QueueDatabase {
+    /// Starts a new cluster in a folder of `place`, and makes sure that it is durable.
+    pub async fn start(place: &Path) -> anyhow::Result<Self> {
+        let options =
+            PostgresOptions { data_dir: place.join("data"), cache_dir: postgres::default_cache_dir(), durable: true };
+        let server = Box::pin(postgres::start(options, &|_| ())).await.context("its Postgres cannot be started")?;
+        let database = Self { server };
+        let pool = database.connect(1).await?;
+        for setting in ["fsync", "synchronous_commit", "full_page_writes"] {
+            let value: String = sqlx::query_scalar("SELECT current_setting($1)").bind(setting).fetch_one(&pool).await?;
+            if value != "on" {
+                bail!("{setting} is {value}; without durability it is no peer");
+            }
+        }
+        pool.close().await;
+        Ok(database)
+    }
+
+    /// For Node's driver, which wants the socket's folder as the host.
+    pub fn url(&self) -> String {
+        self.server.url(SUPERUSER, DATABASE)
+    }
+
+    /// The client's connections, all of them open: a client that has been up for a while.
+    pub async fn clients(&self) -> anyhow::Result<PgPool> {
+        self.connect(CONNECTIONS).await
+    }
+
+    async fn connect(&self, connections: u32) -> anyhow::Result<PgPool> {
+        PgPoolOptions::new()
+            .min_connections(connections)
+            .max_connections(connections)
+            .test_before_acquire(false)
+            .acquire_timeout(Duration::from_secs(30))
+            .connect(&self.url())
+            .await
+            .context("its Postgres cannot be reached")
+    }
+
+    pub async fn stop(self) {
+        self.server.stop().await;
+    }
+}

@@ -1,0 +1,127 @@
+//! Programs that do what RCRT does, or a part of it, each at its documented best: the same trivial tool (two numbers are
+//! added), from a client's request to the result in the client's hands.
+//!
+//! Where a peer is durable, it is as durable as RCRT: the request and the result are on the disk before the client hears
+//! of the result. A peer that cannot be had on a machine is named with the reason, never left out.
+
+mod child;
+mod database;
+mod deno;
+mod graphile_worker;
+mod packages;
+mod pg_boss;
+mod restate;
+pub mod section;
+mod sum;
+mod waiting;
+mod web;
+mod workerd;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use load::Target;
+
+use self::child::Child;
+use self::database::QueueDatabase;
+use self::packages::Packages;
+
+/// Which peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    Deno,
+    GraphileWorker,
+    PgBoss,
+    Restate,
+    Workerd,
+}
+
+impl Which {
+    pub const ALL: [Self; 5] = [Self::Deno, Self::GraphileWorker, Self::PgBoss, Self::Restate, Self::Workerd];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deno => "deno",
+            Self::GraphileWorker => "graphile-worker",
+            Self::PgBoss => "pg-boss",
+            Self::Restate => "Restate",
+            Self::Workerd => "workerd",
+        }
+    }
+
+    /// A short name: Postgres's socket lies below it.
+    fn folder(self) -> &'static str {
+        match self {
+            Self::Deno => "deno",
+            Self::GraphileWorker => "graphile",
+            Self::PgBoss => "pgboss",
+            Self::Restate => "restate",
+            Self::Workerd => "workerd",
+        }
+    }
+}
+
+/// A peer that runs, and can be called.
+pub struct Peer {
+    pub name: &'static str,
+    pub version: String,
+    /// Whether request and result are on the disk before the client hears of the result.
+    pub is_durable: bool,
+    /// What it was set to, in a few words.
+    pub settings: &'static str,
+    target: Arc<dyn Target>,
+    children: Vec<Child>,
+    database: Option<QueueDatabase>,
+}
+
+impl Peer {
+    /// One call of the tool, checked for its sum.
+    pub fn target(&self) -> Arc<dyn Target> {
+        self.target.clone()
+    }
+
+    /// Ends its processes and waits for them.
+    pub async fn stop(self) {
+        drop(self.target);
+        for child in self.children {
+            child.stop().await;
+        }
+        if let Some(database) = self.database {
+            database.stop().await;
+        }
+    }
+}
+
+/// A peer that cannot be had here.
+#[derive(Debug, Clone)]
+pub struct Missing {
+    pub name: &'static str,
+    /// In a sentence.
+    pub why: String,
+}
+
+/// Installs the peer where it is not there yet, starts it, and has it answer one call. `place` is an empty folder for
+/// what it writes; it must be on the disk that RCRT is measured on.
+pub async fn start(which: Which, place: &Path) -> Result<Peer, Missing> {
+    let missing = |error: anyhow::Error| Missing { name: which.name(), why: format!("{error:#}") };
+    let peer = open(which, place).await.map_err(missing)?;
+    match peer.target.call(0).await {
+        Ok(()) => Ok(peer),
+        Err(why) => {
+            peer.stop().await;
+            Err(Missing { name: which.name(), why: format!("its first call failed: {why}") })
+        }
+    }
+}
+
+async fn open(which: Which, place: &Path) -> anyhow::Result<Peer> {
+    let packages = Packages::install().await?;
+    std::fs::create_dir_all(place)?;
+    match which {
+        Which::Deno => deno::start(&packages, place),
+        Which::GraphileWorker => Box::pin(graphile_worker::start(&packages, place)).await,
+        Which::PgBoss => Box::pin(pg_boss::start(&packages, place)).await,
+        Which::Restate => restate::start(&packages, place).await,
+        Which::Workerd => workerd::start(&packages, place).await,
+    }
+}

@@ -1,0 +1,107 @@
+//! Calls that wait for results which come by another way than the request went.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::Deserialize;
+use tokio::sync::oneshot;
+
+/// No call of a bench takes longer, unless something is broken.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+type Result = std::result::Result<f64, String>;
+
+/// Who waits for which call.
+#[derive(Default)]
+pub struct Waiting {
+    numbered: AtomicU64,
+    calls: Mutex<HashMap<u64, oneshot::Sender<Result>>>,
+}
+
+/// What a peer says of a call.
+#[derive(Deserialize)]
+struct Said {
+    call: u64,
+    sum: Option<f64>,
+    failed: Option<String>,
+}
+
+/// One call that waits.
+pub struct Call {
+    /// Its number: no two calls of a peer have the same, whichever run they belong to.
+    pub number: u64,
+    answer: oneshot::Receiver<Result>,
+    waiting: Arc<Waiting>,
+}
+
+impl Waiting {
+    pub fn begin(self: &Arc<Self>) -> Call {
+        let number = self.numbered.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        self.calls().insert(number, sender);
+        Call { number, answer, waiting: self.clone() }
+    }
+
+    /// Hands on `{"call": …, "sum": …}` or `{"call": …, "failed": …}`; anything else is somebody's remark.
+    pub fn hear(&self, text: &str) {
+        let Ok(said) = serde_json::from_str::<Said>(text) else { return };
+        if let Some(sender) = self.calls().remove(&said.call) {
+            let answer = said.sum.ok_or_else(|| said.failed.unwrap_or_else(|| "no sum".into()));
+            // Who waited may have given up.
+            let _ = sender.send(answer);
+        }
+    }
+
+    /// Nothing will be heard any more.
+    pub fn close(&self) {
+        self.calls().clear();
+    }
+
+    fn calls(&self) -> MutexGuard<'_, HashMap<u64, oneshot::Sender<Result>>> {
+        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Call {
+    pub async fn answer(mut self) -> Result {
+        match tokio::time::timeout(PATIENCE, &mut self.answer).await {
+            Ok(Ok(answer)) => answer,
+            Ok(Err(_)) => Err("the peer ended".into()),
+            Err(_) => Err(format!("no result within {} s", PATIENCE.as_secs())),
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        self.waiting.calls().remove(&self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn each_call_gets_its_own_result() {
+        let waiting = Arc::new(Waiting::default());
+        let (first, second) = (waiting.begin(), waiting.begin());
+        let (a, b) = (first.number, second.number);
+        waiting.hear("Worker connected");
+        waiting.hear(&format!(r#"{{"call":{b},"failed":"no"}}"#));
+        waiting.hear(&format!(r#"{{"call":{a},"sum":3}}"#));
+        assert_eq!(first.answer().await, Ok(3.0));
+        assert_eq!(second.answer().await, Err("no".into()));
+        assert!(waiting.calls().is_empty());
+    }
+
+    #[tokio::test]
+    async fn who_waits_hears_that_the_peer_ended() {
+        let waiting = Arc::new(Waiting::default());
+        let call = waiting.begin();
+        waiting.close();
+        assert_eq!(call.answer().await, Err("the peer ended".into()));
+    }
+}

@@ -1,0 +1,42 @@
+//! workerd: the tool is a worker's module, in an isolate that stays. Nothing is kept of a call.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context;
+use tokio::process::Command;
+use url::Url;
+
+use super::child::{Child, Pipes};
+use super::packages::{Packages, npm_arch, npm_os};
+use super::web::WebTool;
+use super::{Peer, Which};
+
+pub async fn start(packages: &Packages, place: &Path) -> anyhow::Result<Peer> {
+    // This one calls 64 what the others call x64.
+    let arch = if npm_arch() == "x64" { "64" } else { npm_arch() };
+    let package = format!("@cloudflare/workerd-{}-{arch}", npm_os());
+    let program = packages.program(&package, "bin/workerd")?;
+    let mut command = Command::new(program);
+    // Its first words on stdout are then where it listens.
+    command.args(["serve", "--control-fd=1"]).arg(packages.file("workerd.capnp"));
+    let log = place.join("workerd.log");
+    let (child, mut pipes) = Child::start(command, &log)?;
+    let listens = pipes.object_with("port", &log).await?;
+    let port = listens["port"].as_u64().context("it does not say where it listens")?;
+    tokio::spawn(read_on(pipes));
+    Ok(Peer {
+        name: Which::Workerd.name(),
+        version: packages.version(&package)?,
+        is_durable: false,
+        settings: "HTTP/1.1, connections kept",
+        target: Arc::new(WebTool::new(Url::parse(&format!("http://127.0.0.1:{port}/"))?)?),
+        children: vec![child],
+        database: None,
+    })
+}
+
+/// A process whose output nobody reads would stand still one day.
+pub async fn read_on(mut pipes: Pipes) {
+    while let Ok(Some(_)) = pipes.stdout.next_line().await {}
+}
