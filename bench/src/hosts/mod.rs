@@ -1,0 +1,129 @@
+//! Beyond one machine: two runners, each with one processor and, where this user may make one, a network of its own, work
+//! for one store with a tool that only computes. And what a call costs the store, which says where the next wall is.
+
+mod cost;
+mod invoking;
+mod network;
+mod processes;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::bail;
+use breadcrumb::Isolation;
+use load::{Measured, Row};
+use serde_json::json;
+
+use self::cost::Costs;
+use self::invoking::Invoking;
+use self::network::Host;
+use self::processes::{Runner, Server};
+use crate::house::{Tool, adding};
+use crate::rounds::median;
+use crate::run::Run;
+
+const SECTION: &str = "hosts";
+/// More than two runners take at once, so that neither ever waits for work.
+const IN_FLIGHT: usize = 24;
+const LEAST: f64 = 1.8;
+/// Around 100 ms of one processor: much against what the store has to do for a call.
+const STEPS: u64 = 30_000_000;
+const WARM_UP: Duration = Duration::from_secs(3);
+
+pub async fn run(run: &mut Run) -> anyhow::Result<()> {
+    if std::thread::available_parallelism()?.get() < 2 {
+        bail!("two runners need a processor each, and this machine has one");
+    }
+    let place = run.folder("hosts");
+    std::fs::create_dir_all(&place)?;
+    let server = Server::start(&place).await?;
+    let hosts = [Host::new(0).await, Host::new(1).await];
+    let measured = measure(run, &place, &hosts, &server).await;
+    server.stop().await;
+    measured
+}
+
+async fn measure(run: &mut Run, place: &Path, hosts: &[Host; 2], server: &Server) -> anyhow::Result<()> {
+    let mut working = Runner::start(place, &hosts[0], server).await?;
+    let tool = computing().add(&server.client()?).await?;
+    let steps = if run.is_quick { STEPS / 20 } else { STEPS };
+    let target = Arc::new(Invoking { client: server.client()?, tool, input: json!({"steps": steps}) });
+
+    // One, two, the other one, two, the first one: what the machine does meanwhile hits one and two alike.
+    let mut alone = vec![rate(&run.closed(target.clone(), IN_FLIGHT, WARM_UP, run.seconds(12)).await)?];
+    let mut together = Vec::new();
+    for round in 1..=run.times(2).max(1) {
+        let other = Runner::start(place, &hosts[round % 2], server).await?;
+        together.push(rate(&run.closed(target.clone(), IN_FLIGHT, WARM_UP, run.seconds(12)).await)?);
+        working.stop().await;
+        working = other;
+        alone.push(rate(&run.closed(target.clone(), IN_FLIGHT, WARM_UP, run.seconds(12)).await)?);
+    }
+    let (one, two) = (median(alone), median(together));
+    run.push(
+        Row::new(SECTION, "one runner, one processor, a tool that computes", one, "calls/s")
+            .note(format!("{:.0} ms of its processor for each call", 1e3 / one)),
+    );
+    run.push(
+        Row::new(SECTION, "two runners, a processor each, one store", two, "calls/s")
+            .ratio(one, "one runner")
+            .target(format!("≥ {LEAST} ×"), two >= LEAST * one)
+            .note(format!("{}; store, server and client share the two processors with them", hosts[0].describe())),
+    );
+    costs(run, server, &working).await?;
+    working.stop().await;
+    Ok(())
+}
+
+/// What a call of a tool that does next to nothing costs, apart from the tool: by that the store's part grows with each
+/// runner that is added.
+async fn costs(run: &mut Run, server: &Server, runner: &Runner) -> anyhow::Result<()> {
+    let tool = adding("bench-adding", Isolation::Tool).add(&server.client()?).await?;
+    let target = Arc::new(Invoking { client: server.client()?, tool, input: json!({"a": 1, "b": 2}) });
+    run.closed(target.clone(), 32, Duration::ZERO, WARM_UP).await;
+    let before = Costs::now(server, runner).await?;
+    let measured = run.closed(target, 32, Duration::ZERO, run.seconds(8)).await;
+    let cost = Costs::now(server, runner).await?.since(&before);
+    let calls = rate(&measured)? * measured.took.as_secs_f64();
+    let rows = [
+        ("the server's processor time for a call", cost.server.as_secs_f64() * 1e6, "µs"),
+        ("Postgres's processor time for a call", cost.postgres.as_secs_f64() * 1e6, "µs"),
+        ("the runner's processor time for a call, tool included", cost.runner.as_secs_f64() * 1e6, "µs"),
+        ("transactions for a call", cost.transactions as f64, ""),
+        ("write-ahead log for a call", cost.log_bytes as f64, "bytes"),
+        ("what a call leaves in the database", cost.kept_bytes as f64, "bytes"),
+    ];
+    for (name, value, unit) in rows {
+        run.push(Row::new(SECTION, name, value / calls, unit));
+    }
+    let store = (cost.server + cost.postgres).as_secs_f64() / calls;
+    run.push(
+        Row::new(SECTION, "calls that one processor of server and Postgres carries", 1.0 / store, "calls/s").note(
+            format!(
+                "the wall: with tools of 100 ms, {:.0} processors of runners keep one processor of the store busy",
+                0.1 / store
+            ),
+        ),
+    );
+    Ok(())
+}
+
+/// A loop that nothing can be left out of.
+fn computing() -> Tool {
+    let source = "export async function execute(input: { steps: number }): Promise<{ rest: number }> {\n  \
+                  let rest = 1;\n  \
+                  for (let step = 0; step < input.steps; step++) rest = (rest * 48271) % 2147483647;\n  \
+                  return { rest };\n}\n";
+    let steps = json!({"steps": {"type": "integer", "description": "How many."}});
+    Tool::code("bench-computing", source, Isolation::Tool, &steps, &json!({"steps": 1}))
+}
+
+/// A run in which calls fail has shown nothing.
+fn rate(measured: &Measured) -> anyhow::Result<f64> {
+    match measured.failures.iter().next() {
+        Some((why, times)) => bail!("{times} calls failed: {why}"),
+        None if measured.calls == 0 => bail!("no call was answered in {:?}", measured.took),
+        None => Ok(measured.per_second()),
+    }
+}

@@ -1,0 +1,154 @@
+//! `rcrt server` and `rcrt runner` as the processes that they are in an installation of several hosts.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use client::{Client, Credentials};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use tokio::process::{Child, Command};
+use url::Url;
+
+use super::network::Host;
+use crate::house::{Database, rcrt};
+
+/// A first start may download Postgres.
+const START: Duration = Duration::from_mins(5);
+const END: Duration = Duration::from_secs(30);
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// A process of `rcrt` whose log is a file.
+struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    fn start(mut command: Command, log: PathBuf) -> anyhow::Result<Self> {
+        let file = std::fs::File::create(&log)?;
+        command.stdout(file.try_clone()?).stderr(file).kill_on_drop(true);
+        let name = command.as_std().get_program().to_owned();
+        let child = command.spawn().with_context(|| format!("{} cannot be started", name.display()))?;
+        Ok(Self { child, log })
+    }
+
+    /// What its log says after these words, on the same line, once they stand there.
+    async fn says(&mut self, words: &str) -> anyhow::Result<String> {
+        let found = tokio::time::timeout(START, async {
+            loop {
+                let text = std::fs::read_to_string(&self.log).unwrap_or_default();
+                if let Some((_, rest)) = text.split_once(words)
+                    && let Some((rest, _)) = rest.split_once('\n')
+                {
+                    return Ok(rest.trim().to_owned());
+                }
+                if let Some(status) = self.child.try_wait()? {
+                    bail!("it ended with {status}: {}", text.lines().last().unwrap_or_default());
+                }
+                tokio::time::sleep(LOOK_EVERY).await;
+            }
+        });
+        found.await.unwrap_or_else(|_| bail!("{} did not come up", self.log.display()))
+    }
+
+    fn id(&self) -> u32 {
+        self.child.id().unwrap_or_default()
+    }
+
+    async fn stop(mut self) {
+        if let Some(id) = self.child.id() {
+            // One that has just ended is not there any more.
+            let _ = kill(Pid::from_raw(id.cast_signed()), Signal::SIGTERM);
+        }
+        if tokio::time::timeout(END, self.child.wait()).await.is_err() {
+            // What cannot be killed is beyond a bench.
+            let _ = self.child.kill().await;
+        }
+    }
+}
+
+/// The store with its public door, and no runner.
+pub struct Server {
+    process: Process,
+    port: u16,
+    token: String,
+    runner_token: String,
+    data: PathBuf,
+}
+
+impl Server {
+    pub async fn start(place: &Path) -> anyhow::Result<Self> {
+        let data = place.join("data");
+        let mut command = rcrt()?;
+        command.args(["server", "--listen", "0.0.0.0:0", "--data"]).arg(&data);
+        let mut process = Process::start(command, place.join("server.log"))?;
+        let said = process.says("listening on ").await.context("rcrt server")?;
+        let address = said.split(' ').next().unwrap_or_default();
+        let port = Url::parse(address)?.port().context("rcrt server does not say where it listens")?;
+        let token = |name: &str| std::fs::read_to_string(data.join(name)).map(|text| text.trim().to_owned());
+        let (own, runner_token) = (token("token")?, token("runner.token")?);
+        Ok(Self { process, port, token: own, runner_token, data })
+    }
+
+    pub fn client(&self) -> anyhow::Result<Client> {
+        Ok(Client::new(self.url(Ipv4Addr::LOCALHOST)?, Credentials::Token(self.token.clone())))
+    }
+
+    fn url(&self, address: Ipv4Addr) -> anyhow::Result<Url> {
+        Ok(Url::parse(&format!("http://{address}:{}/", self.port))?)
+    }
+
+    pub fn database(&self) -> Database {
+        Database::of(&self.data)
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    pub async fn stop(self) {
+        self.process.stop().await;
+    }
+}
+
+/// A runner on a host.
+pub struct Runner {
+    process: Process,
+}
+
+impl Runner {
+    /// Started, and at work.
+    pub async fn start(place: &Path, host: &Host, server: &Server) -> anyhow::Result<Self> {
+        let name = format!("runner{}", host.number);
+        let program = rcrt()?;
+        let prefix = host.prefix();
+        let mut command = Command::new(&prefix[0]);
+        command.args(&prefix[1..]).arg(program.as_std().get_program());
+        for (name, value) in program.as_std().get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        command
+            .args(["runner", "--data"])
+            .arg(place.join(&name))
+            .env("RCRT_SERVER", server.url(host.reaches())?.as_str())
+            // Not as an argument: other users of a machine see those.
+            .env("RCRT_TOKEN", &server.runner_token);
+        let mut process = Process::start(command, place.join(format!("{name}.log")))?;
+        process.says("the runner is at work").await.context("rcrt runner")?;
+        Ok(Self { process })
+    }
+
+    pub fn process_id(&self) -> u32 {
+        self.process.id()
+    }
+
+    /// Its calls end first.
+    pub async fn stop(self) {
+        self.process.stop().await;
+    }
+}
