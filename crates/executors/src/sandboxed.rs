@@ -121,9 +121,7 @@ fn compile(name: &str, code: &ToolCode) -> Result<Script, ToolFailure> {
     };
     let file_name = format!("{name}.{extension}");
     match typescript::compile(&code.source, &file_name, dialect) {
-        Ok(compiled) => {
-            Ok(Script { file_name, javascript: compiled.javascript, source_map: Some(compiled.source_map) })
-        }
+        Ok(compiled) => Ok(Script::new(file_name, compiled.javascript, Some(compiled.source_map))),
         Err(errors) => {
             let first = errors.first().map(ToString::to_string).unwrap_or_default();
             let errors: Vec<Value> = errors

@@ -3,19 +3,31 @@
 use std::task::Poll;
 
 use breadcrumb::ErrorCode;
+use bytes::Bytes;
 use deno_core::error::CoreError;
 use deno_core::{ModuleSpecifier, PollEventLoopOptions, v8};
 use sandbox::Task;
-use sandbox::protocol::{CallResult, CallStart};
+use sandbox::protocol::{CallResult, CallStart, Kind, MAX_CODE_CACHE_BYTES};
 use serde_json::value::RawValue;
 
 use crate::engine::Isolate;
+use crate::link::Link;
+use crate::loader::Module;
 use crate::outcome::{failed, from_engine, from_invoke};
 
+/// A call as it came from the parent.
+pub struct Work {
+    pub call: u32,
+    pub start: CallStart,
+    /// What an engine made of the script's text before.
+    pub cache: Option<Bytes>,
+}
+
 /// Runs to the tool's own end. Ended from outside, it gives an error that the caller knows better than to report.
-pub async fn run(isolate: &mut Isolate, start: CallStart) -> CallResult {
+pub async fn run(isolate: &mut Isolate, link: &Link, Work { start, cache, .. }: Work) -> CallResult {
     if let Some(javascript) = start.javascript {
-        match evaluate(isolate, &start.file_name, javascript).await {
+        let module = Module { javascript, cache, wants_cache: start.wants_cache };
+        match evaluate(isolate, link, &start.file_name, module).await {
             Ok(Some(execute)) => isolate.execute = Some(execute),
             Ok(None) => {
                 return failed(
@@ -54,12 +66,22 @@ async fn settle(isolate: &mut Isolate) {
 /// Evaluates the module; gives its `execute` when that is a function.
 async fn evaluate(
     isolate: &mut Isolate,
+    link: &Link,
     file_name: &str,
-    javascript: String,
+    module: Module,
 ) -> Result<Option<v8::Global<v8::Function>>, CoreError> {
-    let runtime = &mut isolate.runtime;
     let specifier = ModuleSpecifier::parse(&format!("tool:///{file_name}"))?;
-    let module = runtime.load_main_es_module_from_code(&specifier, javascript).await?;
+    let wants_cache = module.wants_cache;
+    isolate.main.offer(module);
+    let module = isolate.runtime.load_main_es_module(&specifier).await?;
+    if wants_cache {
+        // The engine's host hands it over in the next turn. None of the script's code has run, and none may before the
+        // parent has it.
+        settle(isolate).await;
+        let made = isolate.main.take_made().filter(|made| made.len() <= MAX_CODE_CACHE_BYTES);
+        let _ = link.send(Kind::CodeCache, 0, made.unwrap_or_default());
+    }
+    let runtime = &mut isolate.runtime;
     let evaluated = Box::pin(runtime.mod_evaluate(module));
     runtime.with_event_loop_promise(evaluated, PollEventLoopOptions::default()).await?;
     let namespace = runtime.get_module_namespace(module)?;

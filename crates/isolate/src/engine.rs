@@ -9,10 +9,10 @@ use deno_core::{JsRuntime, RuntimeOptions, v8};
 
 use crate::extensions::{self, Scripts};
 use crate::link::Link;
-use crate::loader::NoImports;
+use crate::loader::Main;
 use crate::memory::Account;
 use crate::ops::{Clock, Console, Fetches, Progress, Timers};
-use crate::serve::Stop;
+use crate::stop::Stop;
 
 const MIB: usize = 1024 * 1024;
 /// What the web platform itself takes of the heap, in bytes. V8 has it in its snapshot.
@@ -32,6 +32,8 @@ pub struct Isolate {
     heap_limit: Rc<Cell<usize>>,
     /// What the running call may hold of memory, and holds. The engine points at it, so it goes after the engine.
     pub account: Arc<Account>,
+    /// The tool's one module, on its way to the engine.
+    pub main: Rc<Main>,
 }
 
 impl Isolate {
@@ -40,11 +42,12 @@ impl Isolate {
         let scripts = if startup.is_some() { Scripts::InSnapshot } else { Scripts::Included };
         let limit = memory_mb as usize * MIB + OWN_HEAP;
         let account = Account::new(stop.clone());
+        let main = Rc::new(Main::default());
         let parameters = account.apply(v8::CreateParams::default().heap_limits(0, limit).allow_atomics_wait(false));
         let mut runtime = JsRuntime::try_new(RuntimeOptions {
             extensions: extensions::all(scripts),
             startup_snapshot: startup,
-            module_loader: Some(Rc::new(NoImports)),
+            module_loader: Some(main.clone()),
             create_params: Some(parameters),
             ..RuntimeOptions::default()
         })
@@ -86,7 +89,7 @@ impl Isolate {
                 local.try_into().map_err(|_| "the start script gives no function".to_owned())?;
             v8::Global::new(scope, function)
         };
-        Ok(Self { runtime, invoke, execute: None, made_for: memory_mb, heap_limit, account })
+        Ok(Self { runtime, invoke, execute: None, made_for: memory_mb, heap_limit, account, main })
     }
 
     /// Whether a call with this much memory can run here.
@@ -95,14 +98,15 @@ impl Isolate {
         memory_mb == self.made_for || (memory_mb > self.made_for && cfg!(not(feature = "quickjs")))
     }
 
-    /// Nothing of the call that ended can still act: no timer is set and no operation is under way.
-    pub fn is_quiet(&self) -> bool {
-        let state = self.runtime.op_state();
-        if !state.borrow().borrow::<Timers>().is_empty() {
-            return false;
-        }
+    /// Whether the call that ended left an operation under way.
+    pub fn has_ops(&self) -> bool {
         let filter = RuntimeActivityStatsFilter::default().with_ops();
-        self.runtime.runtime_activity_stats_factory().capture(&filter).dump().active.is_empty()
+        !self.runtime.runtime_activity_stats_factory().capture(&filter).dump().active.is_empty()
+    }
+
+    /// Whether it left a timer set.
+    pub fn has_timers(&self) -> bool {
+        !self.runtime.op_state().borrow().borrow::<Timers>().is_empty()
     }
 
     /// Gets ready for a call with this much memory; `hrtime` gives it clocks finer than a millisecond.

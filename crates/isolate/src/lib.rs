@@ -4,6 +4,8 @@
 //! It knows no tool, no store and no permission: the parent decides what an op may do. There is deliberately no op for
 //! files, network, environment or processes.
 
+mod aside;
+pub mod bare;
 mod call;
 mod engine;
 mod extensions;
@@ -15,6 +17,7 @@ mod ops;
 mod outcome;
 mod serve;
 mod snapshot;
+mod stop;
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

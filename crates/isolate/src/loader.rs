@@ -1,14 +1,53 @@
-//! A tool is one file: whatever it imports is refused.
+//! A tool is one file: its module is handed over here, and whatever it imports is refused.
 
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::future::{Future, ready};
+use std::pin::Pin;
+
+use bytes::Bytes;
 use deno_core::error::ModuleLoaderError;
 use deno_core::{
-    ModuleLoadOptions, ModuleLoadReferrer, ModuleLoadResponse, ModuleLoader, ModuleSpecifier, ResolutionKind,
+    ModuleLoadOptions, ModuleLoadReferrer, ModuleLoadResponse, ModuleLoader, ModuleSource, ModuleSourceCode,
+    ModuleSpecifier, ModuleType, ResolutionKind, SourceCodeCacheInfo,
 };
 use deno_error::JsErrorBox;
 
-pub struct NoImports;
+/// The tool's module and what the engine makes of its text.
+#[derive(Default)]
+pub struct Main {
+    module: RefCell<Option<Module>>,
+    /// The engine was given a cache.
+    had_cache: Cell<bool>,
+    made: RefCell<Option<Vec<u8>>>,
+}
 
-impl ModuleLoader for NoImports {
+pub struct Module {
+    pub javascript: String,
+    /// From an engine of this very build.
+    pub cache: Option<Bytes>,
+    /// Whether one is to be made.
+    pub wants_cache: bool,
+}
+
+impl Main {
+    /// What the engine loads next, once.
+    pub fn offer(&self, module: Module) {
+        *self.module.borrow_mut() = Some(module);
+    }
+
+    /// What the engine made of the text, when that was wanted.
+    pub fn take_made(&self) -> Option<Vec<u8>> {
+        self.made.borrow_mut().take()
+    }
+
+    /// The engine makes another one when it does not take what it was given.
+    pub fn was_cache_refused(&self) -> bool {
+        self.had_cache.get() && self.made.borrow().is_some()
+    }
+}
+
+impl ModuleLoader for Main {
     fn resolve(
         &self,
         specifier: &str,
@@ -24,10 +63,30 @@ impl ModuleLoader for NoImports {
     fn load(
         &self,
         specifier: &ModuleSpecifier,
-        _referrer: Option<&ModuleLoadReferrer>,
+        referrer: Option<&ModuleLoadReferrer>,
         _options: ModuleLoadOptions,
     ) -> ModuleLoadResponse {
-        ModuleLoadResponse::Sync(Err(refused(specifier.as_str())))
+        let module = if referrer.is_none() { self.module.borrow_mut().take() } else { None };
+        let Some(module) = module else { return ModuleLoadResponse::Sync(Err(refused(specifier.as_str()))) };
+        self.had_cache.set(module.cache.is_some());
+        let asks = module.wants_cache || module.cache.is_some();
+        let cache = asks.then(|| SourceCodeCacheInfo {
+            // A text has its own cache, never another's: nothing is looked up by it.
+            hash: 0,
+            data: module.cache.map(|cache| Cow::Owned(cache.to_vec())),
+        });
+        let code = ModuleSourceCode::String(module.javascript.into());
+        ModuleLoadResponse::Sync(Ok(ModuleSource::new(ModuleType::JavaScript, code, specifier, cache)))
+    }
+
+    fn code_cache_ready(
+        &self,
+        _specifier: ModuleSpecifier,
+        _hash: u64,
+        made: &[u8],
+    ) -> Pin<Box<dyn Future<Output = ()>>> {
+        *self.made.borrow_mut() = Some(made.to_vec());
+        Box::pin(ready(()))
     }
 }
 

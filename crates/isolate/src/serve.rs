@@ -1,9 +1,9 @@
 //! The worker's two threads: one reads the socket and can end what runs, the other owns the isolate and runs calls.
 
+use std::io::BufReader;
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Barrier, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
 use breadcrumb::ErrorCode;
 use deno_core::{JsRuntime, v8};
@@ -11,22 +11,25 @@ use sandbox::protocol::{
     Begin, CallDone, CallResult, CallStart, Frame, Hello, Kind, PROTOCOL_VERSION, Protection, decode, encode,
     read_frame,
 };
-use tokio::runtime::Runtime;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 
 use crate::WorkerError;
-use crate::call;
+use crate::aside;
+use crate::call::{self, Work};
 use crate::engine::Isolate;
 use crate::jail::{self, OwnMemory};
 use crate::link::Link;
 use crate::memory::Meter;
 use crate::outcome::failed;
+use crate::stop::{Reason, Stop};
 
 /// Stack of the isolate's thread, in bytes; the engine keeps to about one of them and throws a RangeError beyond.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 /// Isolates that one process makes. QuickJS keeps something of each, and after about a hundred makes no more; V8's
 /// processes are renewed for good measure.
 const ISOLATES: u32 = if cfg!(feature = "quickjs") { 30 } else { 10_000 };
+/// Bytes of frames that are read at once.
+const READ_AT_ONCE: usize = 16 * 1024;
 /// Exit status of a process that panicked.
 const PANICKED: i32 = 101;
 /// What the engine does not keep by itself: an end has to wait for long built-in functions, which the parent does not;
@@ -36,78 +39,6 @@ const LEFT_TO_PROCESS: &[&str] = if cfg!(feature = "quickjs") {
 } else {
     &["timeout_ms and cpu_ms, within long built-in functions"]
 };
-/// Threads for what Deno's crypto does aside.
-const SIDE_THREADS: usize = 2;
-/// How long they may take to come to rest when a call is over.
-const REST: Duration = Duration::from_millis(50);
-/// They are not started again: the jail is sealed.
-const FOR_EVER: Duration = Duration::from_hours(24 * 365 * 100);
-
-/// Why the running call is to end, set by whoever knows first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Reason {
-    Told,
-    OutOfMemory,
-}
-
-/// The switch that ends the running call from another thread.
-#[derive(Clone, Default)]
-pub struct Stop(Arc<StopState>);
-
-#[derive(Default)]
-struct StopState {
-    running: Mutex<Running>,
-    told: Notify,
-}
-
-#[derive(Default)]
-struct Running {
-    call: u32,
-    engine: Option<v8::IsolateHandle>,
-    reason: Option<Reason>,
-}
-
-impl Stop {
-    fn held(&self) -> MutexGuard<'_, Running> {
-        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn begin(&self, call: u32, engine: v8::IsolateHandle) {
-        *self.held() = Running { call, engine: Some(engine), reason: None };
-    }
-
-    /// After this no word from outside reaches the isolate.
-    fn end(&self) -> Option<Reason> {
-        std::mem::take(&mut *self.held()).reason
-    }
-
-    /// The parent's word, from the reading thread.
-    fn tell(&self, call: u32) {
-        let mut running = self.held();
-        if running.call != call {
-            return;
-        }
-        running.reason.get_or_insert(Reason::Told);
-        if let Some(engine) = &running.engine {
-            engine.terminate_execution();
-        }
-        self.0.told.notify_one();
-    }
-
-    /// Waits until the running call is to end.
-    async fn wanted(&self) {
-        // A word for a call that ended by itself may have left its mark.
-        while self.held().reason.is_none() {
-            self.0.told.notified().await;
-        }
-    }
-
-    /// From the engine's own thread, which ends the call itself.
-    pub fn out_of_memory(&self) {
-        self.held().reason.get_or_insert(Reason::OutOfMemory);
-        self.0.told.notify_one();
-    }
-}
 
 /// Serves calls until the socket closes.
 pub fn serve(
@@ -165,17 +96,15 @@ fn exit(result: &Result<(), WorkerError>) -> ! {
     }
 }
 
-fn read(
-    mut socket: UnixStream,
-    link: &Link,
-    stop: &Stop,
-    calls: &mpsc::Sender<(u32, CallStart)>,
-) -> Result<(), WorkerError> {
+fn read(socket: UnixStream, link: &Link, stop: &Stop, calls: &mpsc::Sender<Work>) -> Result<(), WorkerError> {
+    let mut socket = BufReader::with_capacity(READ_AT_ONCE, socket);
+    let mut cache = None;
     while let Some(frame) = read_frame(&mut socket)? {
         match frame.kind {
+            Kind::CodeCache => cache = Some(frame.payload),
             Kind::Call => {
                 let start = decode(&frame.payload)?;
-                if calls.try_send((frame.call, start)).is_err() {
+                if calls.try_send(Work { call: frame.call, start, cache: cache.take() }).is_err() {
                     return Ok(());
                 }
             }
@@ -198,22 +127,16 @@ struct Host {
 }
 
 impl Host {
-    fn run(mut self, waiting: mpsc::Receiver<(u32, CallStart)>) -> Result<(), WorkerError> {
-        let tokio = tokio::runtime::Builder::new_current_thread()
-            .enable_time()
-            .max_blocking_threads(SIDE_THREADS)
-            .thread_keep_alive(FOR_EVER)
-            .build()
-            .map_err(WorkerError::Threads)?;
-        start_side_threads(&tokio);
-        tokio.block_on(self.serve(waiting))
+    fn run(mut self, waiting: mpsc::Receiver<Work>) -> Result<(), WorkerError> {
+        aside::runtime().map_err(WorkerError::Threads)?.block_on(self.serve(waiting))
     }
 
-    async fn serve(&mut self, mut waiting: mpsc::Receiver<(u32, CallStart)>) -> Result<(), WorkerError> {
+    async fn serve(&mut self, mut waiting: mpsc::Receiver<Work>) -> Result<(), WorkerError> {
         let mut ready = Some(self.isolate().map_err(WorkerError::Engine)?);
         jail::seal(&mut self.protections);
         self.hello()?;
-        while let Some((call, start)) = waiting.recv().await {
+        while let Some(work) = waiting.recv().await {
+            let start = &work.start;
             let isolate = match ready.take() {
                 Some(isolate) if isolate.execute.is_some() && start.javascript.is_none() => Ok(isolate),
                 Some(isolate) if isolate.execute.is_none() && isolate.fits(start.memory_mb) => Ok(isolate),
@@ -225,16 +148,17 @@ impl Host {
             };
             self.memory_mb = start.memory_mb;
             ready = match isolate {
-                Ok(isolate) => self.call(isolate, call, start).await?,
+                Ok(isolate) => self.call(isolate, work).await?,
                 Err(error) => {
                     let message = format!("no isolate can be made with {} MiB: {error}", self.memory_mb);
-                    self.done(call, false, false, failed(ErrorCode::ResourceExhausted, message))?;
+                    self.done(work.call, &CallDone::fresh(failed(ErrorCode::ResourceExhausted, message)))?;
                     None
                 }
             };
             if ready.is_none() {
                 // The next isolate is made now, while nobody waits for it; if it cannot be, the next call says so.
                 ready = self.isolate().ok();
+                self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, Vec::new()))?;
             }
         }
         Ok(())
@@ -245,20 +169,24 @@ impl Host {
     }
 
     /// Runs the call and answers it; gives back the isolate if it is to be kept.
-    async fn call(&self, mut isolate: Isolate, call: u32, start: CallStart) -> Result<Option<Isolate>, WorkerError> {
-        isolate.admit(start.memory_mb, start.hrtime);
+    async fn call(&self, mut isolate: Isolate, work: Work) -> Result<Option<Isolate>, WorkerError> {
+        let CallStart { memory_mb, hrtime, keep, is_counted, .. } = work.start;
+        let call = work.call;
+        isolate.admit(memory_mb, hrtime);
         self.link.begin(call);
         self.stop.begin(call, isolate.runtime.v8_isolate().thread_safe_handle());
         self.meter.begin(isolate.runtime.v8_isolate(), isolate.account.clone());
-        self.link.send(Kind::Started, 0, Vec::new())?;
-        let keep = start.keep;
+        if !is_counted {
+            self.link.send(Kind::Started, 0, Vec::new())?;
+        }
         let ended = tokio::select! {
             biased;
             () = self.stop.wanted() => None,
-            result = call::run(&mut isolate, start) => Some(result),
+            result = call::run(&mut isolate, &self.link, work) => Some(result),
         };
         // Before anything else is waited for: an answer that comes meanwhile would only look as if nothing waited for it.
-        let is_quiet = isolate.is_quiet();
+        let is_idle = !isolate.has_ops();
+        let is_quiet = is_idle && !isolate.has_timers();
         self.meter.end();
         let reason = self.stop.end();
         let result = match (reason, ended) {
@@ -266,15 +194,18 @@ impl Host {
             (Some(Reason::Told), _) | (None, None) => CallResult::Terminated,
             (None, Some(result)) => result,
         };
-        let spent = !side_threads_rest().await;
+        // What an operation does on a thread beside the isolate's is waited for by the operation: without one, nothing
+        // is left there.
+        let spent = !is_idle && !aside::rests().await;
         let kept = keep && is_quiet && !spent && matches!(result, CallResult::Ok(_)) && isolate.execute.is_some();
         self.link.end();
-        self.done(call, kept, spent, result)?;
+        let is_cache_refused = isolate.main.was_cache_refused();
+        self.done(call, &CallDone { kept, spent, is_cache_refused, result })?;
         Ok(kept.then_some(isolate))
     }
 
-    fn done(&self, call: u32, kept: bool, spent: bool, result: CallResult) -> Result<(), WorkerError> {
-        let done = encode(&CallDone { kept, spent, result })?;
+    fn done(&self, call: u32, done: &CallDone) -> Result<(), WorkerError> {
+        let done = encode(done)?;
         Ok(self.link.send_frame(&Frame::new(Kind::Done, call, 0, done))?)
     }
 
@@ -290,32 +221,4 @@ impl Host {
         self.link.send_frame(&Frame::new(Kind::Hello, 0, 0, hello))?;
         Ok(())
     }
-}
-
-/// Each is held until all are there, so that none does the work of two.
-fn start_side_threads(tokio: &Runtime) {
-    let all = Arc::new(Barrier::new(SIDE_THREADS + 1));
-    for _ in 0..SIDE_THREADS {
-        let all = all.clone();
-        tokio.spawn_blocking(move || all.wait());
-    }
-    all.wait();
-}
-
-/// Whether no call's work is left on the threads beside the isolate's: nothing ends it there, and the next call would
-/// pay for it and wait behind it.
-async fn side_threads_rest() -> bool {
-    let all = Arc::new(Barrier::new(SIDE_THREADS));
-    let rests: Vec<_> = (0..SIDE_THREADS)
-        .map(|_| {
-            let all = all.clone();
-            tokio::task::spawn_blocking(move || all.wait())
-        })
-        .collect();
-    let rest = async {
-        for rest in rests {
-            let _ = rest.await;
-        }
-    };
-    tokio::time::timeout(REST, rest).await.is_ok()
 }

@@ -49,11 +49,15 @@ fn serve(socket: &mut UnixStream, engine: &Engine, frame: &Frame) {
     let answer = if name == "a good call" { Ok(json!("a good answer")) } else { engine.attack(&name) };
     let result = match answer {
         Ok(value) => CallResult::Ok(serde_json::value::to_raw_value(&value).unwrap()),
-        Err(message) => {
-            CallResult::Failed(Failed { code: ErrorCode::ToolNotFound, message, details: None, reached: None, is_retryable: false })
-        }
+        Err(message) => CallResult::Failed(Failed {
+            code: ErrorCode::ToolNotFound,
+            message,
+            details: None,
+            reached: None,
+            is_retryable: false,
+        }),
     };
-    let done = encode(&CallDone { kept: false, spent: false, result }).unwrap();
+    let done = encode(&CallDone::fresh(result)).unwrap();
     write_frame(socket, &Frame::new(Kind::Done, frame.call, 0, done)).unwrap();
 }
 

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::CodeCache;
+
 /// A tool version's code, ready for the engine.
 #[derive(Debug)]
 pub struct Script {
@@ -17,6 +19,15 @@ pub struct Script {
     pub javascript: String,
     /// Maps positions in `javascript` to the author's source; used on stacks and console lines.
     pub source_map: Option<typescript::SourceMap>,
+    /// What the engine made of the text, once it did.
+    pub cache: CodeCache,
+}
+
+impl Script {
+    /// A script that no engine has seen yet.
+    pub fn new(file_name: String, javascript: String, source_map: Option<typescript::SourceMap>) -> Self {
+        Self { file_name, javascript, source_map, cache: CodeCache::default() }
+    }
 }
 
 /// What is to be done with the code.

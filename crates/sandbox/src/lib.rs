@@ -6,6 +6,7 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
+mod code_cache;
 mod console;
 mod ending;
 mod error;
@@ -28,6 +29,7 @@ mod worker;
 mod world;
 
 pub use breadcrumb::Isolation;
+pub use code_cache::CodeCache;
 pub use error::SandboxError;
 pub use invocation::{ConsoleLevel, ConsoleLine, Invocation, Outcome, RequestContext, Script, Task};
 pub use level::Level;

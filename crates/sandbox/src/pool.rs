@@ -80,6 +80,15 @@ impl Idle {
     }
 }
 
+/// Which worker a call would like.
+pub struct Wanted<'a> {
+    pub owner: Uuid,
+    pub script: &'a Arc<Script>,
+    pub isolation: Isolation,
+    /// One that no tool's code ever came to is worth more than one of the tenant.
+    pub is_best_untouched: bool,
+}
+
 /// A worker for one call. Dropped instead of given back, it takes its process with it.
 pub struct Lease {
     pub worker: Worker,
@@ -156,11 +165,12 @@ impl Pool {
         self.state().spares.push(worker);
     }
 
-    /// Waits for a turn, then gives the best worker there is: the one that kept the script, another of the tenant, a
-    /// spare, a new one.
-    pub async fn lease(&self, owner: Uuid, script: &Arc<Script>, isolation: Isolation) -> Result<Lease, SandboxError> {
+    /// Waits for a turn, then gives the best worker there is: the one that kept the script, another of the tenant (one
+    /// that is ready first), a spare, a new one.
+    pub async fn lease(&self, wanted: &Wanted<'_>) -> Result<Lease, SandboxError> {
         let permit = self.permits.clone().acquire_owned().await.map_err(|_| SandboxError::Closed)?;
-        while let Some((mut worker, has_script)) = self.take(owner, script, isolation) {
+        let owner = wanted.owner;
+        while let Some((mut worker, has_script)) = self.take(wanted) {
             if worker.is_alive() {
                 return Ok(Lease { worker, has_script, owner, _permit: permit });
             }
@@ -169,21 +179,27 @@ impl Pool {
         Ok(Lease { worker, has_script: false, owner, _permit: permit })
     }
 
-    fn take(&self, owner: Uuid, script: &Arc<Script>, isolation: Isolation) -> Option<(Worker, bool)> {
+    fn take(&self, wanted: &Wanted<'_>) -> Option<(Worker, bool)> {
         let mut state = self.state();
-        let own = |idle: &Idle| idle.owner == owner;
-        let kept_this = |idle: &Idle| idle.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, script));
-        if isolation == Isolation::Tool
+        let own = |idle: &Idle| idle.owner == wanted.owner;
+        let kept_this = |idle: &Idle| idle.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, wanted.script));
+        if wanted.isolation == Isolation::Tool
             && let Some(at) = state.idle.iter().rposition(|idle| own(idle) && kept_this(idle))
         {
             return Some((state.idle.remove(at).worker, true));
         }
-        if let Some(at) = state.idle.iter().rposition(|idle| own(idle) && idle.kept.is_none()) {
+        if wanted.is_best_untouched
+            && let Some(spare) = self.take_spare(&mut state)
+        {
+            return Some((spare, false));
+        }
+        let is_free = |idle: &Idle| own(idle) && idle.kept.is_none();
+        // One that is still making its isolate is only waited for when no other stands ready.
+        let ready = state.idle.iter_mut().rposition(|idle| is_free(idle) && idle.worker.is_ready());
+        if let Some(at) = ready.or_else(|| state.idle.iter().position(is_free)) {
             return Some((state.idle.remove(at).worker, false));
         }
-        if let Some(spare) = state.spares.pop() {
-            self.spare_taken.notify_one();
-            self.make_room(&mut state);
+        if let Some(spare) = self.take_spare(&mut state) {
             return Some((spare, false));
         }
         if let Some(at) = state.idle.iter().position(own) {
@@ -191,6 +207,13 @@ impl Pool {
         }
         self.make_room(&mut state);
         None
+    }
+
+    fn take_spare(&self, state: &mut State) -> Option<Worker> {
+        let spare = state.spares.pop()?;
+        self.spare_taken.notify_one();
+        self.make_room(state);
+        Some(spare)
     }
 
     /// Ends idle workers, longest idle first, until one more process fits.

@@ -12,13 +12,13 @@ use tokio_util::sync::CancellationToken;
 use crate::console::Console;
 use crate::ending::Ending;
 use crate::limits::Cgroups;
-use crate::pool::Pool;
+use crate::pool::{Pool, Wanted};
 use crate::protocol::{CallStart, MAX_INPUT_BYTES, encode};
 use crate::snapshot::Snapshot;
 use crate::spawner::Spawner;
 use crate::supervise::{After, Watch, supervise};
 use crate::worker::Death;
-use crate::{CgroupUse, Invocation, Isolation, Outcome, Report, SandboxError, SandboxOptions, World};
+use crate::{CgroupUse, Invocation, Isolation, Outcome, Report, SandboxError, SandboxOptions, Task, World};
 
 pub struct Sandbox {
     pool: Arc<Pool>,
@@ -85,16 +85,26 @@ impl Sandbox {
         cancelled: &CancellationToken,
         console: &mut Console,
     ) -> Ending {
+        let script = &invocation.script;
+        let may_cache = script.cache.is_wanted(script.javascript.len());
+        let wanted = Wanted {
+            owner: invocation.owner_id,
+            script,
+            isolation: invocation.isolation,
+            is_best_untouched: may_cache && invocation.task == Task::Check,
+        };
         let leased = tokio::select! {
             biased;
             () = cancelled.cancelled() => return Ending::Cancelled,
-            leased = self.pool.lease(invocation.owner_id, &invocation.script, invocation.isolation) => leased,
+            leased = self.pool.lease(&wanted) => leased,
         };
         let mut lease = match leased {
             Ok(lease) => lease,
             Err(error) => return Ending::NoWorker(error),
         };
-        let start = match start_payload(invocation, lease.has_script) {
+        let is_counted = lease.has_script || lease.worker.is_ready_for(invocation.limits.memory_mb);
+        let wants_cache = may_cache && lease.worker.is_untouched();
+        let start = match start_payload(invocation, lease.has_script, is_counted, wants_cache) {
             Ok(start) => start,
             Err(ending) => {
                 self.pool.give_back(lease, None);
@@ -107,8 +117,10 @@ impl Sandbox {
             return Ending::NoWorker(SandboxError::Limits(error.to_string()));
         }
         let watch = Watch {
-            script: &invocation.script,
+            script,
             has_script: lease.has_script,
+            is_counted,
+            wants_cache,
             world,
             cancelled,
             closed: &self.pool.closed,
@@ -160,7 +172,12 @@ impl Drop for Sandbox {
     }
 }
 
-fn start_payload(invocation: &Invocation, has_script: bool) -> Result<Bytes, Ending> {
+fn start_payload(
+    invocation: &Invocation,
+    has_script: bool,
+    is_counted: bool,
+    wants_cache: bool,
+) -> Result<Bytes, Ending> {
     let unreadable = |error: serde_json::Error| Ending::Breach(format!("input that cannot be written: {error}"));
     let input = to_raw_value(&invocation.input).map_err(unreadable)?;
     let context = json!({ "request": invocation.request, "secrets": invocation.secrets });
@@ -178,6 +195,8 @@ fn start_payload(invocation: &Invocation, has_script: bool) -> Result<Bytes, End
         memory_mb: invocation.limits.memory_mb,
         keep: invocation.isolation == Isolation::Tool,
         hrtime: invocation.hrtime,
+        is_counted,
+        wants_cache,
     };
     encode(&start).map_err(unreadable)
 }

@@ -32,6 +32,10 @@ pub struct Watch<'a> {
     pub script: &'a Script,
     /// The call runs in the isolate that an earlier call of the same script left.
     pub has_script: bool,
+    /// An isolate is there: the call's time counts from its first frame on.
+    pub is_counted: bool,
+    /// The worker is to tell what the engine made of the script.
+    pub wants_cache: bool,
     pub world: Arc<dyn World>,
     pub cancelled: &'a CancellationToken,
     /// The sandbox is being closed.
@@ -67,19 +71,27 @@ pub async fn supervise(
     watch: Watch<'_>,
     console: &mut Console,
 ) -> (Ending, After) {
-    let call = worker.next_call(!watch.has_script);
+    let call = worker.next_call(!watch.has_script, watch.limits.memory_mb);
     let stop = CancellationToken::new();
     let (out, queue) = mpsc::channel(OUTBOX);
     let mut ops = Ops::new(watch.world.clone(), call, out);
     let mut heard = Heard::begin();
-    let mut writer = pin!(write(&mut worker.sink, Frame::new(Kind::Call, call, 0, start), queue, &stop));
+    let cache = if watch.has_script { None } else { watch.script.cache.get() };
+    let cache = cache.map(|cache| Frame::new(Kind::CodeCache, call, 0, cache));
+    let first = cache.into_iter().chain([Frame::new(Kind::Call, call, 0, start)]);
+    let mut writer = pin!(write(&mut worker.sink, call, first, queue, &stop));
     let mut is_writing = true;
-    let mut deadline = pin!(sleep_until(Instant::now() + START));
-    let mut grace = pin!(sleep_until(Instant::now()));
-    let mut look = pin!(sleep_until(Instant::now()));
-    let mut meter = None;
+    let now = Instant::now();
+    let mut deadline = pin!(sleep_until(now + if watch.is_counted { watch.limits.timeout() } else { START }));
+    let mut grace = pin!(sleep_until(now));
+    let mut look = pin!(sleep_until(now));
+    let mut meter = if watch.is_counted { worker.bounds.begin(watch.limits) } else { None };
+    if let Some(meter) = &meter {
+        look.as_mut().reset(now + meter.first_look());
+    }
     let mut told = None;
     let mut is_started = false;
+    let mut wants_cache = watch.wants_cache;
     let mut late = 0;
 
     let done = loop {
@@ -119,9 +131,17 @@ pub async fn supervise(
                     },
                     Kind::Started if !is_started => {
                         is_started = true;
-                        deadline.as_mut().reset(Instant::now() + watch.limits.timeout());
-                        meter = worker.bounds.begin(watch.limits);
-                        look.as_mut().reset(Instant::now());
+                        if !watch.is_counted {
+                            let now = Instant::now();
+                            deadline.as_mut().reset(now + watch.limits.timeout());
+                            meter = worker.bounds.begin(watch.limits);
+                            look.as_mut().reset(now + meter.as_ref().map(Meter::first_look).unwrap_or_default());
+                        }
+                    }
+                    // The first only, which the worker sends before any of the script's code runs.
+                    Kind::CodeCache if wants_cache => {
+                        wants_cache = false;
+                        watch.script.cache.put(frame.payload);
                     }
                     Kind::ConsoleFull => console.truncated = true,
                     Kind::Progress => if let Err(breach) = heard.take(&frame.payload, &*watch.world) {
@@ -159,6 +179,10 @@ pub async fn supervise(
     drop(meter);
     // Without ops nobody writes any more; what is half written must be finished before the next call.
     drop(ops);
+    if let Ok(CallDone { is_cache_refused: true, .. }) = &done {
+        tracing::debug!(file = watch.script.file_name, "the engine refuses a script's code cache");
+        watch.script.cache.refuse();
+    }
     let is_whole = !is_writing || matches!(timeout(watch.grace, &mut writer).await, Ok(Ok(())));
     let after = match &done {
         Ok(done) if done.spent => After::Unusable,
@@ -204,12 +228,15 @@ async fn either(one: &CancellationToken, other: &CancellationToken) {
 /// Writes the call, then what its ops answer, and in between the word to end it.
 async fn write(
     sink: &mut FramedWrite<OwnedWriteHalf, FrameCodec>,
-    first: Frame,
+    call: u32,
+    first: impl Iterator<Item = Frame>,
     mut queue: mpsc::Receiver<Frame>,
     stop: &CancellationToken,
 ) -> Result<(), FrameError> {
-    let call = first.call;
-    sink.send(first).await?;
+    for frame in first {
+        sink.feed(frame).await?;
+    }
+    sink.flush().await?;
     let mut is_told = false;
     loop {
         tokio::select! {

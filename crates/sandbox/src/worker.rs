@@ -5,7 +5,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use futures::{SinkExt, StreamExt};
+use futures::{FutureExt, SinkExt, StreamExt};
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -24,6 +24,8 @@ const START: Duration = Duration::from_secs(30);
 const OWN_END: Duration = Duration::from_millis(500);
 /// How long to wait for a killed process's end, which the kernel brings about.
 pub const REAP: Duration = Duration::from_secs(5);
+/// Frames that are read between calls without looking up.
+const FRAMES_AT_ONCE: usize = 64;
 /// Bytes of a dead worker's standard error that are looked at.
 const LAST_WORDS: u64 = 2000;
 
@@ -38,6 +40,10 @@ pub struct Worker {
     pub bounds: Bounds,
     /// Fresh isolates that the process is still good for.
     isolates: u32,
+    /// Heap of the next fresh isolate, in MiB: what the call before had.
+    next_mb: u64,
+    /// That isolate is made and waits.
+    is_ready: bool,
 }
 
 impl Worker {
@@ -60,6 +66,8 @@ impl Worker {
             calls: 0,
             bounds: Bounds::new(group),
             isolates: 0,
+            next_mb: memory_mb,
+            is_ready: false,
         };
         let begin = Begin { protocol: PROTOCOL_VERSION, mode, has_snapshot, memory_mb };
         let begin = encode(&begin).map_err(|error| SandboxError::Protocol(error.to_string()))?;
@@ -100,6 +108,7 @@ impl Worker {
             return Err(SandboxError::Version { worker: hello.protocol, parent: PROTOCOL_VERSION });
         }
         self.isolates = hello.isolates;
+        self.is_ready = true;
         Ok(hello)
     }
 
@@ -108,9 +117,35 @@ impl Worker {
         self.isolates == 0
     }
 
-    /// The number of a new call, which may run in a kept isolate or a fresh one.
-    pub fn next_call(&mut self, is_fresh: bool) -> u32 {
+    /// Whether no tool's code ever came here.
+    pub fn is_untouched(&self) -> bool {
+        self.calls == 0
+    }
+
+    /// Whether a fresh isolate waits here, as far as the worker has told by now.
+    pub fn is_ready(&mut self) -> bool {
+        for _ in 0..FRAMES_AT_ONCE {
+            match self.frames.next().now_or_never() {
+                Some(Some(Ok(Frame { kind: Kind::Ready, .. }))) => self.is_ready = true,
+                // What a call let go of arrives late.
+                Some(Some(Ok(_))) => {}
+                // A socket that closed is found by the next call, which starts with another worker then.
+                _ => break,
+            }
+        }
+        self.is_ready
+    }
+
+    /// Whether a fresh isolate waits here that was made for so many MiB.
+    pub fn is_ready_for(&mut self, memory_mb: u64) -> bool {
+        self.next_mb == memory_mb && self.is_ready()
+    }
+
+    /// The number of a new call with so many MiB, which may run in a kept isolate or a fresh one.
+    pub fn next_call(&mut self, is_fresh: bool, memory_mb: u64) -> u32 {
         self.isolates = self.isolates.saturating_sub(u32::from(is_fresh));
+        self.next_mb = memory_mb;
+        self.is_ready = false;
         self.calls = self.calls.wrapping_add(1).max(1);
         self.calls
     }

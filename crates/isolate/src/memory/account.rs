@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use deno_core::v8;
 
 use super::buffers;
-use crate::serve::Stop;
+use crate::stop::Stop;
 
 /// What the process may hold beyond what the engine tells of before it counts, in bytes: pages that the heap keeps for
 /// later, tables, stacks, code being compiled.
@@ -72,11 +72,14 @@ impl Account {
         self.buffers.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    /// A call begins; `process` as in `ask`.
-    pub(super) fn begin(&self, isolate: &mut v8::Isolate, process: Option<u64>) {
-        let process = process.map_or(0, |bytes| bytes as usize);
-        self.process.store(process, Ordering::Relaxed);
-        self.untold.get_or_init(|| process.saturating_sub(self.told(isolate).committed));
+    /// A call begins; `process` as in `ask`, which an isolate's first call alone asks for.
+    pub(super) fn begin(&self, isolate: &mut v8::Isolate, process: impl FnOnce() -> Option<u64>) {
+        let told = self.told(isolate);
+        self.untold.get_or_init(|| {
+            let process = process().map_or(0, |bytes| bytes as usize);
+            self.process.store(process, Ordering::Relaxed);
+            process.saturating_sub(told.committed)
+        });
     }
 
     /// Has the isolate look at its memory as soon as its code lets it. `process` is what the whole process holds, in

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use deno_core::v8;
 
-use crate::serve::Stop;
+use crate::stop::Stop;
 
 pub struct Account;
 
@@ -20,7 +20,7 @@ impl Account {
 
     pub fn allow(&self, _bytes: usize) {}
 
-    pub(super) fn begin(&self, _isolate: &mut v8::Isolate, _process: Option<u64>) {}
+    pub(super) fn begin(&self, _isolate: &mut v8::Isolate, _process: impl FnOnce() -> Option<u64>) {}
 
     pub(super) fn ask(&self, _isolate: &v8::IsolateHandle, _process: Option<u64>) {}
 }

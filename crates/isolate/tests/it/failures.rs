@@ -30,11 +30,7 @@ fn stacks_point_at_the_authors_source() {
                   const half: number = input.n / 2;\n  if (half > 1) throw new RangeError(`too much: ${half}`);\n  return half;\n}\n";
     let compiled = typescript::compile(source, "half.ts", typescript::Dialect::TypeScript).unwrap();
     let mut call = invocation("", json!({"n": 4}));
-    call.script = Arc::new(Script {
-        file_name: "half.ts".into(),
-        javascript: compiled.javascript,
-        source_map: Some(compiled.source_map),
-    });
+    call.script = Arc::new(Script::new("half.ts".into(), compiled.javascript, Some(compiled.source_map)));
     let failure = block_on(run_in(shared(), call)).result.unwrap_err();
     assert_eq!(failure.message, "RangeError: too much: 2");
     let details = failure.details.unwrap();

@@ -45,7 +45,7 @@ pub async fn start(change: impl FnOnce(&mut SandboxOptions)) -> Sandbox {
 }
 
 pub fn script(javascript: &str) -> Arc<Script> {
-    Arc::new(Script { file_name: "tool.js".into(), javascript: javascript.into(), source_map: None })
+    Arc::new(Script::new("tool.js".into(), javascript.into(), None))
 }
 
 pub fn invocation(javascript: &str, input: Value) -> Invocation {

@@ -1,6 +1,7 @@
 //! The processor time of one call: counted on the process's own clock, held to a share, ended past a budget. With it,
 //! where no group counts memory, a look at how much there is.
 
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use super::process::Process;
@@ -41,7 +42,7 @@ pub enum Look {
 impl<'a> Meter<'a> {
     /// Counts from now on. `percent` is the share that is to be kept here.
     pub fn start(process: &'a Process, budget: Duration, percent: Option<u64>, watches_memory: bool) -> Self {
-        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let processors = processors();
         let from = process.cpu_time().unwrap_or_default();
         Self {
             process,
@@ -53,6 +54,13 @@ impl<'a> Meter<'a> {
             looked: from,
             at: Instant::now(),
         }
+    }
+
+    /// How long nothing can be used up that matters: until then there is nothing to see.
+    pub fn first_look(&self) -> Duration {
+        let share = self.share.as_ref().map_or(Duration::MAX, Share::first_wait);
+        let memory = if self.watches_memory { MEMORY } else { Duration::MAX };
+        (self.budget / self.processors).max(SHORTEST).min(share).min(memory)
     }
 
     pub fn look(&mut self) -> Look {
@@ -91,6 +99,12 @@ impl<'a> Meter<'a> {
             let _ = self.process.resume();
         }
     }
+}
+
+/// Asked once: to find it, the library reads the files of this program's own control group.
+fn processors() -> usize {
+    static PROCESSORS: LazyLock<usize> = LazyLock::new(|| std::thread::available_parallelism().map_or(1, usize::from));
+    *PROCESSORS
 }
 
 impl Drop for Meter<'_> {

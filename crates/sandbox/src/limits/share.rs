@@ -34,6 +34,11 @@ impl Share {
         Self { rate, processors: processors.max(1) as f64, credit: rate * PERIOD.as_secs_f64(), is_stopped: false }
     }
 
+    /// How long a process that begins now cannot have used up its share.
+    pub fn first_wait(&self) -> Duration {
+        Duration::from_secs_f64((self.credit / self.processors).max(SHORTEST.as_secs_f64()))
+    }
+
     /// Tells what to do after `passed`, in which the process used `used`, and when to look again.
     pub fn after(&mut self, passed: Duration, used: Duration) -> (Turn, Duration) {
         let full = self.rate * PERIOD.as_secs_f64();

@@ -48,16 +48,21 @@ pub enum Kind {
     Snapshot = 16,
     /// Worker: the snapshot is whole, or cannot be had (JSON: null or a reason).
     SnapshotEnd = 17,
-    /// Worker: an isolate is there and the call begins; its time counts from here.
+    /// Worker: an isolate had to be made, is there now, and the call begins; its time counts from here.
     Started = 18,
     /// Worker: the first frame; the process that runs tool code, as the parent sees it (`u32`).
     Process = 19,
     /// Worker: how far the call is (JSON `ProgressWord`).
     Progress = 20,
+    /// Worker: the isolate for the next call is made.
+    Ready = 21,
+    /// What the engine made of a script's text (bytes of its own). Parent: before the call; worker: before any of the
+    /// script's code runs, empty where there is none.
+    CodeCache = 22,
 }
 
 impl Kind {
-    const ALL: [Self; 20] = [
+    const ALL: [Self; 22] = [
         Self::Begin,
         Self::Hello,
         Self::Call,
@@ -78,6 +83,8 @@ impl Kind {
         Self::Started,
         Self::Process,
         Self::Progress,
+        Self::Ready,
+        Self::CodeCache,
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {

@@ -75,6 +75,13 @@ pub struct CallStart {
     pub keep: bool,
     /// Clocks finer than a millisecond.
     pub hrtime: bool,
+    /// The worker said that an isolate is ready, and the call's time counts from the sending of this: nothing needs to
+    /// be said when the call begins.
+    #[serde(default)]
+    pub is_counted: bool,
+    /// Before the script's code runs, tell what the engine made of its text.
+    #[serde(default)]
+    pub wants_cache: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -84,7 +91,17 @@ pub struct CallDone {
     /// Work of the call goes on beside the isolate and cannot be ended: the process is good for no further call.
     #[serde(default)]
     pub spent: bool,
+    /// The engine did not take the code cache that came with the call.
+    #[serde(default)]
+    pub is_cache_refused: bool,
     pub result: CallResult,
+}
+
+impl CallDone {
+    /// The call is over and nothing of it is kept.
+    pub fn fresh(result: CallResult) -> Self {
+        Self { kept: false, spent: false, is_cache_refused: false, result }
+    }
 }
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -13,7 +13,7 @@ pub use messages::{
 };
 
 /// Both sides must be of one build; the number catches a worker program of another version.
-pub const PROTOCOL_VERSION: u32 = 4;
+pub const PROTOCOL_VERSION: u32 = 5;
 /// The file descriptor on which a worker finds its socket.
 pub const SOCKET_FD: i32 = 3;
 /// The file descriptor on which a worker finds the start-up snapshot, when there is one.
@@ -32,6 +32,10 @@ pub const MAX_OUTPUT_BYTES: usize = 4 * 1024 * 1024;
 pub const MAX_CONSOLE_LINES: usize = 1000;
 /// Bytes of all console lines of a call together.
 pub const MAX_CONSOLE_BYTES: usize = 64 * 1024;
+/// Bytes of a script that an engine's cache is worth keeping for: less is compiled as quickly as the cache is read.
+pub const MIN_CACHED_SCRIPT_BYTES: usize = 8 * 1024;
+/// Bytes of what an engine made of a script.
+pub const MAX_CODE_CACHE_BYTES: usize = 8 * 1024 * 1024;
 /// Bytes of one message of `context.progress`.
 pub const MAX_PROGRESS_BYTES: usize = 2000;
 /// The least time between two words of a call about its progress. What a tool says more often is left out, the newest

@@ -7,7 +7,7 @@ use sandbox::protocol::{
 };
 use tokio_util::codec::{Decoder, Encoder};
 
-const KINDS: [Kind; 19] = [
+const KINDS: [Kind; 22] = [
     Kind::Begin,
     Kind::Hello,
     Kind::Call,
@@ -27,6 +27,9 @@ const KINDS: [Kind; 19] = [
     Kind::SnapshotEnd,
     Kind::Started,
     Kind::Process,
+    Kind::Progress,
+    Kind::Ready,
+    Kind::CodeCache,
 ];
 
 fn frames() -> impl Strategy<Value = Vec<Frame>> {
@@ -111,7 +114,7 @@ fn a_length_that_no_frame_has_is_refused_before_anything_is_kept_for_it() {
 fn unknown_kinds_are_refused() {
     let mut bytes = Vec::new();
     write_frame(&mut bytes, &Frame::new(Kind::Hello, 1, 2, "x")).unwrap();
-    for kind in [0, 21, 255] {
+    for kind in [0, 23, 255] {
         bytes[4] = kind;
         assert!(matches!(read_frame(&mut &bytes[..]), Err(FrameError::UnknownKind(found)) if found == kind));
     }

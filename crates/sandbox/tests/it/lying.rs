@@ -64,7 +64,7 @@ fn invocation() -> Invocation {
     Invocation {
         task: Task::Call,
         owner_id: Uuid::from_u128(1),
-        script: Arc::new(Script { file_name: "tool.js".into(), javascript: String::new(), source_map: None }),
+        script: Arc::new(Script::new("tool.js".into(), String::new(), None)),
         input: Value::Null,
         request: RequestContext::default(),
         secrets: BTreeMap::new(),
@@ -91,6 +91,7 @@ async fn whoever_breaks_the_protocol_is_ended() {
         ("asks_what_nobody_can_read", "cannot be read"),
         ("names_another_process_later", "a frame Process"),
         ("starts_twice", "a frame Started"),
+        ("tells_a_code_cache_that_nobody_wants", "a frame CodeCache"),
         ("keeps_talking_of_another_call", "other calls"),
         ("sends_noise", "no kind of frame"),
         ("floods_with_progress", "more often than a call may"),
@@ -206,7 +207,7 @@ fn send(socket: &mut File, kind: Kind, call: u32, op: u32, payload: &[u8]) {
 }
 
 fn done(socket: &mut File, result: CallResult) {
-    send(socket, Kind::Done, 1, 0, &encode(&CallDone { kept: false, spent: false, result }).unwrap());
+    send(socket, Kind::Done, 1, 0, &encode(&CallDone::fresh(result)).unwrap());
 }
 
 /// Stays until the parent hangs up.
@@ -275,6 +276,7 @@ roles! {
         send(socket, Kind::Process, 1, 0, &named.payload);
     };
     starts_twice: |socket| send(socket, Kind::Started, 1, 0, &[]);
+    tells_a_code_cache_that_nobody_wants: |socket| send(socket, Kind::CodeCache, 1, 0, b"cache");
     keeps_talking_of_another_call: |socket| {
         for _ in 0..20_000 {
             send(socket, Kind::Console, 9, 0, &line());

@@ -1,0 +1,72 @@
+//! The switch that ends the running call from another thread.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use deno_core::v8;
+use tokio::sync::Notify;
+
+/// Why the running call is to end, set by whoever knows first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reason {
+    Told,
+    OutOfMemory,
+}
+
+/// The switch that ends the running call from another thread.
+#[derive(Clone, Default)]
+pub struct Stop(Arc<StopState>);
+
+#[derive(Default)]
+struct StopState {
+    running: Mutex<Running>,
+    told: Notify,
+}
+
+#[derive(Default)]
+struct Running {
+    call: u32,
+    engine: Option<v8::IsolateHandle>,
+    reason: Option<Reason>,
+}
+
+impl Stop {
+    fn held(&self) -> MutexGuard<'_, Running> {
+        self.0.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn begin(&self, call: u32, engine: v8::IsolateHandle) {
+        *self.held() = Running { call, engine: Some(engine), reason: None };
+    }
+
+    /// After this no word from outside reaches the isolate.
+    pub fn end(&self) -> Option<Reason> {
+        std::mem::take(&mut *self.held()).reason
+    }
+
+    /// The parent's word, from the reading thread.
+    pub fn tell(&self, call: u32) {
+        let mut running = self.held();
+        if running.call != call {
+            return;
+        }
+        running.reason.get_or_insert(Reason::Told);
+        if let Some(engine) = &running.engine {
+            engine.terminate_execution();
+        }
+        self.0.told.notify_one();
+    }
+
+    /// Waits until the running call is to end.
+    pub async fn wanted(&self) {
+        // A word for a call that ended by itself may have left its mark.
+        while self.held().reason.is_none() {
+            self.0.told.notified().await;
+        }
+    }
+
+    /// From the engine's own thread, which ends the call itself.
+    pub fn out_of_memory(&self) {
+        self.held().reason.get_or_insert(Reason::OutOfMemory);
+        self.0.told.notify_one();
+    }
+}
