@@ -2,7 +2,7 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bootstrap, call, completions, crumb, doctor, runner, secret, server, token, tool, up};
+use crate::commands::{bench, bootstrap, call, completions, crumb, doctor, runner, secret, server, token, tool, up};
 use crate::config::Config;
 use crate::exit;
 
@@ -37,6 +37,7 @@ pub enum Command {
     #[command(subcommand)]
     Secret(secret::Secret),
     Token(token::Token),
+    Bench(bench::Bench),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
 }

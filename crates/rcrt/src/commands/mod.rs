@@ -1,5 +1,8 @@
 //! One file per subcommand: its options, and what it does.
 
+pub mod bench;
+mod bench_doors;
+mod bench_report;
 pub mod bootstrap;
 pub mod call;
 pub mod completions;
@@ -52,6 +55,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Server(server) => server.run(config, output).await,
         Command::Runner(runner) => runner.run(config, output).await,
         Command::Bootstrap(bootstrap) => bootstrap.run(config, output).await,
+        Command::Bench(bench) => bench.run(config, output).await,
         Command::Call(call) => call.run(config, output).await,
         Command::Tool(tool) => tool.run(config, output).await,
         Command::Crumb(crumb) => crumb.run(config, output).await,

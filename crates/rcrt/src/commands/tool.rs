@@ -168,7 +168,7 @@ fn lacks(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> 
 }
 
 /// The definition, or what is wrong with it.
-fn read(record: &Breadcrumb) -> Result<ToolDefinition, String> {
+pub(super) fn read(record: &Breadcrumb) -> Result<ToolDefinition, String> {
     let schema = record.schema_name.as_deref().unwrap_or_default();
     ToolDefinition::read(schema, &record.context, record.description.as_deref(), record.semantic_version.as_deref())
         .map_err(|violations| violations.to_string())

@@ -1,6 +1,7 @@
 //! The program from outside, as a person or a script uses it: real processes, a real database, real calls.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::return_self_not_must_use)]
 
+mod bench;
 mod database;
 mod native;
 mod offline;

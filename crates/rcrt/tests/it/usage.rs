@@ -33,6 +33,16 @@ fn a_wrong_command_line_is_status_2_and_says_what_is_wrong() {
         (vec!["call", "echo", "--deadline", "soon"], "such as 2.5"),
         (vec!["call", "echo", "--deadline", "90000"], "86400"),
         (vec!["call", "echo", "--max-result-chars", "10"], "1000"),
+        (vec!["bench", "--rate", "0"], "--rate: the rate must be above 0"),
+        (vec!["bench", "--rate", "NaN"], "--rate: the rate must be above 0"),
+        (vec!["bench", "--rate", "0.1", "--warm-up", "1", "--duration", "2"], "make it longer"),
+        (vec!["bench", "--in-flight", "0"], "--in-flight"),
+        (vec!["bench", "--duration", "0"], "--duration"),
+        (vec!["bench", "--duration", "soon"], "such as 2.5"),
+        (vec!["bench", "--warm-up=-1"], "0 or more seconds"),
+        (vec!["bench", "--door", "window"], "[possible values: events, invoke]"),
+        (vec!["bench", "--input", "{", "--token", "x"], "--input is not JSON"),
+        (vec!["bench", "--json", "no/such/folder.json", "--token", "x"], "no/such/folder.json cannot be written"),
         (vec!["tool", "list", "--format", "xml"], "openai"),
         (vec!["tool", "list", "--profile", "boss"], "a2asynthesis"),
         (vec!["token", "--profile", "boss"], "a2asynthesis"),
@@ -63,6 +73,7 @@ fn help_names_the_exit_statuses_and_every_subcommand() {
         "crumb",
         "secret",
         "token",
+        "bench",
         "doctor",
         "completions",
         "Exit status",
@@ -72,7 +83,7 @@ fn help_names_the_exit_statuses_and_every_subcommand() {
         assert!(help.contains(word), "{word} is not in {help}");
     }
     assert!(!help.contains("sandbox-worker"), "{help}");
-    for subcommand in ["up", "call", "bootstrap"] {
+    for subcommand in ["up", "call", "bench", "bootstrap"] {
         assert!(run(&[subcommand, "--help"]).ends_with(0).stdout.contains("Examples:"), "{subcommand}");
     }
 }

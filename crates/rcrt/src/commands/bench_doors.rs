@@ -1,0 +1,178 @@
+//! The two ways in which a call under load is made. Both are those of an agent: the public door, and nothing else.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use breadcrumb::{
+    Breadcrumbs, ErrorCode, Event, EventKind, EventStream, ResponseStatus, StoreError, ToolRequest, ToolResponse,
+    schema_names,
+};
+use client::{Client, Invocation, Invoked};
+use futures::StreamExt;
+use load::Target;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+/// How long one call may take; the server waits no longer for an invocation either.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// Where the records of the calls are to be found.
+const WORKSPACE: &str = "workspace:bench";
+
+/// One way of making a call.
+#[async_trait]
+pub trait Making: Send + Sync {
+    /// Asks for a call and waits for its answer.
+    async fn answer(&self, tool: &str, input: &Value) -> Result<ToolResponse, StoreError>;
+}
+
+/// One tool, called again and again with the same input.
+pub struct Calls {
+    pub door: Box<dyn Making>,
+    pub tool: String,
+    pub input: Value,
+}
+
+impl Calls {
+    /// Makes one call. Gives what it failed with.
+    pub async fn once(&self) -> Result<Option<String>, StoreError> {
+        Ok(failure(&self.door.answer(&self.tool, &self.input).await?).map(|told| format!("{}: {told}", self.tool)))
+    }
+}
+
+#[async_trait]
+impl Target for Calls {
+    async fn call(&self, _number: u64) -> Result<(), String> {
+        let response = self.door.answer(&self.tool, &self.input).await.map_err(|error| error.to_string())?;
+        failure(&response).map_or(Ok(()), Err)
+    }
+}
+
+/// What a response that tells of a failure says.
+fn failure(response: &ToolResponse) -> Option<String> {
+    let code = response.error_code.map_or("Error", ErrorCode::as_str);
+    let told = || format!("{code}: {}", response.error.as_deref().unwrap_or("no reason given"));
+    (response.status == ResponseStatus::Error).then(told)
+}
+
+/// One round trip for each call.
+pub struct InvokeDoor {
+    client: Client,
+}
+
+impl InvokeDoor {
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+}
+
+#[async_trait]
+impl Making for InvokeDoor {
+    async fn answer(&self, tool: &str, input: &Value) -> Result<ToolResponse, StoreError> {
+        let invocation =
+            Invocation { input: input.clone(), workspace: Some(WORKSPACE.into()), ..Invocation::default() };
+        match self.client.invoke(tool, &invocation, PATIENCE, None).await? {
+            Invoked::Answered(response) => Ok(*response),
+            Invoked::Waiting { .. } => Err(no_answer()),
+        }
+    }
+}
+
+type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Event>>>>;
+
+/// A request record for each call, and one event stream for all answers.
+pub struct EventDoor {
+    client: Client,
+    /// Who waits for the response with which tag.
+    waiting: Waiting,
+    follower: JoinHandle<()>,
+}
+
+impl EventDoor {
+    /// Follows the events from now on.
+    pub async fn open(client: Client) -> Result<Self, StoreError> {
+        let waiting = Waiting::default();
+        let events = client.events(None).await?;
+        Ok(Self { client, follower: tokio::spawn(hand_out(events, waiting.clone())), waiting })
+    }
+}
+
+impl Drop for EventDoor {
+    fn drop(&mut self) {
+        self.follower.abort();
+    }
+}
+
+#[async_trait]
+impl Making for EventDoor {
+    async fn answer(&self, tool: &str, input: &Value) -> Result<ToolResponse, StoreError> {
+        let id = Uuid::new_v4().to_string();
+        let (sender, answer) = oneshot::channel();
+        // Before the request is written, so that its answer cannot be missed.
+        let place = Place::take(&self.waiting, ToolResponse::tag(&id), sender);
+        let record = ToolRequest::record(tool, input.clone(), Some(&id), Some(WORKSPACE));
+        let both = async {
+            self.client.create(record, Some(&id)).await?;
+            answer.await.map_err(|_| StoreError::Unavailable("the event stream ended".into()))
+        };
+        let event = tokio::time::timeout(PATIENCE, both).await.map_err(|_| no_answer())??;
+        drop(place);
+        ToolResponse::deserialize(Value::Object(event.context))
+            .map_err(|error| StoreError::Internal(format!("the response cannot be read: {error}")))
+    }
+}
+
+/// A caller's entry among those who wait; gone when nobody waits any longer.
+struct Place<'w> {
+    waiting: &'w Waiting,
+    tag: String,
+}
+
+impl<'w> Place<'w> {
+    fn take(waiting: &'w Waiting, tag: String, sender: oneshot::Sender<Event>) -> Self {
+        held(waiting).insert(tag.clone(), sender);
+        Self { waiting, tag }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        held(self.waiting).remove(&self.tag);
+    }
+}
+
+fn held(waiting: &Waiting) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Event>>> {
+    waiting.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Gives each response to who waits for it. When the stream has ended for good, all who wait hear so.
+async fn hand_out(mut events: EventStream, waiting: Waiting) {
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => {
+                tracing::warn!(%error, "the event stream ended");
+                break;
+            }
+        };
+        let is_response =
+            event.kind == EventKind::Created && event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE);
+        if !is_response {
+            continue;
+        }
+        let caller = event.tags.iter().find_map(|tag| held(&waiting).remove(tag));
+        if let Some(caller) = caller {
+            // One that was given up in the meantime needs none.
+            let _ = caller.send(event);
+        }
+    }
+    held(&waiting).clear();
+}
+
+fn no_answer() -> StoreError {
+    StoreError::Unavailable(format!("no answer within {} s; is a runner up?", PATIENCE.as_secs()))
+}
