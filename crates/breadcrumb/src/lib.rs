@@ -73,6 +73,8 @@ pub mod schema_names {
     pub const TOOL_ERROR: &str = "tool.error.v1";
     /// The tools that are offered, as runners keep it.
     pub const TOOL_CATALOG: &str = "tool.catalog.v1";
+    /// Which native tools a live runner is set up for, as it tells the others.
+    pub const TOOL_RUNNER: &str = "tool.runner.v1";
     /// How far a running call is.
     pub const TOOL_PROGRESS: &str = "tool.progress.v1";
     /// How a family of tools is used, for agents.

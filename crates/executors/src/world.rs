@@ -276,6 +276,9 @@ fn refuse_kept(schema_name: Option<&str>) -> Result<(), OpError> {
         Some(schema_names::TOOL_CATALOG) => {
             "a tool cannot write, change or delete a tool.catalog.v1; it follows the tools that there are"
         }
+        Some(schema_names::TOOL_RUNNER) => {
+            "a tool cannot write, change or delete a tool.runner.v1; each runner tells by it what it is set up for"
+        }
         // It is fired under the profiles that stand in it.
         Some(schema_names::SCHEDULE) => {
             "a tool cannot write, change or delete a schedule.v1; call schedule_task, or cancel_scheduled_task"

@@ -14,12 +14,12 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::backoff::{doubled, jittered, persist};
-use crate::claiming::Hints;
 use crate::deadline::Deadline;
+use crate::hints::Hints;
 use crate::leases::Held;
 use crate::stages::Stages;
 use crate::telemetry::{self, Invocation};
-use crate::tool::Tool;
+use crate::tool::{Candidate, Tool};
 
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
@@ -42,7 +42,7 @@ pub(crate) struct Answer<'c> {
 
 impl Answering {
     /// A call that failed before it ran.
-    pub async fn fail(&self, answer: &Answer<'_>, tool: Option<&Tool>, failure: ToolFailure) {
+    pub async fn fail(&self, answer: &Answer<'_>, tool: Option<&Candidate>, failure: ToolFailure) {
         let metadata = self.metadata(answer, tool, Map::new());
         self.write(answer, tool, Err(failure), Duration::ZERO, metadata).await;
     }
@@ -71,10 +71,10 @@ impl Answering {
     }
 
     /// Gives back a call that was not started.
-    pub async fn give_back(&self, answer: &Answer<'_>) {
-        let release = persist("give a call back", || self.store.release(answer.held.lease, Release::Unstarted));
+    pub async fn give_back(&self, held: &Held) {
+        let release = persist("give a call back", || self.store.release(held.lease, Release::Unstarted));
         tokio::select! {
-            () = answer.held.lost.cancelled() => {}
+            () = held.lost.cancelled() => {}
             released = release => match released {
                 Ok(()) => tracing::debug!("the call was given back"),
                 Err(error) => tracing::warn!(%error, "the call cannot be given back; its lease will end"),
@@ -106,11 +106,13 @@ impl Answering {
     fn metadata(
         &self,
         answer: &Answer<'_>,
-        tool: Option<&Tool>,
+        tool: Option<&Candidate>,
         from_executor: Map<String, Value>,
     ) -> Map<String, Value> {
         let mut metadata = from_executor;
         metadata.insert("attempt".into(), answer.claim.attempt.into());
+        // What the answer's readers know it by: the request's own id may be another request's too.
+        metadata.insert("request".into(), answer.request.id.to_string().into());
         metadata.insert("runner_id".into(), self.runner_id.to_string().into());
         if let Some(tool) = tool {
             metadata.insert("tool_id".into(), tool.id.to_string().into());
@@ -128,7 +130,7 @@ impl Answering {
     async fn write(
         &self,
         answer: &Answer<'_>,
-        tool: Option<&Tool>,
+        tool: Option<&Candidate>,
         result: Result<Value, ToolFailure>,
         elapsed: Duration,
         metadata: Map<String, Value>,
@@ -165,7 +167,7 @@ impl Answering {
         if let Some(code) = response.error_code {
             answer.invocation.failed(code);
         }
-        telemetry::answered(tool.map(Tool::name), response.status, elapsed);
+        telemetry::answered(tool.map(Candidate::name), response.status, elapsed);
     }
 
     /// Tries as long as the lease is kept.
@@ -208,7 +210,7 @@ fn unstorable(record: &NewBreadcrumb) -> Option<ToolFailure> {
 
 /// The same response with a failure in place of its result; what executors added may be what is wrong.
 fn failed(answer: &Answer<'_>, failure: ToolFailure, before: &ToolResponse) -> ToolResponse {
-    let ours = ["attempt", "runner_id", "tool_id", "tool_version", "since_queued_ms", "stages", "trace_id"];
+    let ours = ["attempt", "request", "runner_id", "tool_id", "tool_version", "since_queued_ms", "stages", "trace_id"];
     let metadata: Map<String, Value> = before
         .metadata
         .iter()

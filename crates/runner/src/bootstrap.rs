@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use crate::backoff::{doubled, persist};
 use crate::registry::Registry;
-use crate::tool::Tool;
+use crate::tool::Candidate;
 
 /// The longest pause after failures in a row.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
@@ -84,7 +84,7 @@ impl Bootstrapping {
 
     /// Does what can be done now; gives the moment to look again.
     async fn pass(&mut self) -> Option<Instant> {
-        let mut tools = self.registry.select(|tool| tool.bootstrap().is_some());
+        let mut tools = self.registry.bootstrapped();
         self.known.retain(|(id, version), _| tools.iter().any(|tool| tool.id == *id && tool.version == *version));
         tools.sort_by_key(|tool| (tool.bootstrap().map(|wish| wish.priority), tool.name().to_owned()));
         let mut next: Option<Instant> = None;
@@ -109,7 +109,7 @@ impl Bootstrapping {
     }
 
     /// Whether every tool that this one waits for has succeeded, or is there and does not bootstrap.
-    fn may_begin(&self, tool: &Tool, wish: &Bootstrap) -> bool {
+    fn may_begin(&self, tool: &Candidate, wish: &Bootstrap) -> bool {
         self.known.contains_key(&(tool.id, tool.version))
             || wish.wait_for.iter().all(|name| match self.registry.offered(name) {
                 None => false,
@@ -118,7 +118,7 @@ impl Bootstrapping {
             })
     }
 
-    async fn once(&mut self, tool: &Tool, wish: &Bootstrap) -> Result<Option<Instant>, StoreError> {
+    async fn once(&mut self, tool: &Candidate, wish: &Bootstrap) -> Result<Option<Instant>, StoreError> {
         let version = (tool.id, tool.version);
         let request = match self.known.get(&version) {
             Some(Progress::Succeeded | Progress::Failed) => return Ok(None),
@@ -146,7 +146,7 @@ impl Bootstrapping {
         Ok(matches!(progress, Progress::Asked(_)).then(|| Instant::now() + LOOK_AGAIN))
     }
 
-    async fn continuous(&mut self, tool: &Tool, wish: &Bootstrap) -> Result<Option<Instant>, StoreError> {
+    async fn continuous(&mut self, tool: &Candidate, wish: &Bootstrap) -> Result<Option<Instant>, StoreError> {
         let version = (tool.id, tool.version);
         let tag = format!("bootstrap:{}", tool.id);
         // Across versions, so that a new version waits for the old one's last run.
@@ -193,7 +193,7 @@ impl Bootstrapping {
     /// Writes the request, the same on every runner. `None` when another runner wrote one that differs.
     async fn ask(
         &self,
-        tool: &Tool,
+        tool: &Candidate,
         wish: &Bootstrap,
         version_tag: &str,
         run: Option<(u64, u32)>,
@@ -234,7 +234,7 @@ impl Bootstrapping {
     }
 }
 
-fn request(tool: &Tool, wish: &Bootstrap, version_tag: &str, run: Option<(u64, u32)>) -> NewBreadcrumb {
+fn request(tool: &Candidate, wish: &Bootstrap, version_tag: &str, run: Option<(u64, u32)>) -> NewBreadcrumb {
     let input = Value::Object(wish.input.clone());
     let mut record = ToolRequest::record(tool.name(), input, None, tool.workspace.as_deref());
     record.tags.push(format!("bootstrap:{}", tool.id));

@@ -10,13 +10,15 @@ use opentelemetry::context::FutureExt;
 use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use validate::Schema;
 
 use crate::answering::{Answer, Answering};
 use crate::backoff::persist;
 use crate::deadline::Deadline;
-use crate::finding::Finding;
+use crate::finding::{Finding, Refusal};
 use crate::leases::{Held, Leases};
 use crate::options::RunnerOptions;
+use crate::places::Place;
 use crate::progress::{self, Telling};
 use crate::running::{self, Bounds, Ran, Stopped};
 use crate::secrets;
@@ -44,7 +46,9 @@ struct Ready {
 }
 
 impl Caller {
-    pub async fn run(&self, claim: Claim, held: Held, stages: Stages) {
+    pub async fn run(&self, mut claim: Claim, held: Held, mut place: Place, stages: Stages) {
+        // It may be large, and is wanted once.
+        let input = claim.request.context.remove("input").unwrap_or_else(|| Value::Object(Map::new()));
         let request = ToolRequest::from_breadcrumb(&claim.request).unwrap_or_else(|violations| {
             // The store takes no such request; a runner must not fall over it all the same.
             tracing::error!(%violations, "a request cannot be read");
@@ -58,16 +62,24 @@ impl Caller {
         let ready = tokio::select! {
             biased;
             () = held.lost.cancelled() => return,
-            () = held.cancel.cancelled() => Err((None, cancelled())),
-            () = self.stop.cancelled() => return self.answering.give_back(&answer).await,
-            () = Deadline::passed(deadline.as_ref()) => Err((None, late(deadline, "before the tool ran"))),
-            ready = self.prepare(&claim, &request).with_context(answer.invocation.stage("load")) => ready,
+            () = held.cancel.cancelled() => Err(Refusal::failed(cancelled())),
+            () = self.stop.cancelled() => return self.answering.give_back(&held).await,
+            () = Deadline::passed(deadline.as_ref()) => Err(Refusal::failed(late(deadline, "before the tool ran"))),
+            ready = self.prepare(&claim, &request, input).with_context(answer.invocation.stage("load")) => ready,
         };
         answer.stages.loaded(began.elapsed());
         let ready = match ready {
             Ok(ready) => ready,
-            Err((tool, failure)) => return self.answering.fail(&answer, tool.as_deref(), failure).await,
+            Err(Refusal::Elsewhere) => {
+                drop(place);
+                return self.answering.give_back(&held).await;
+            }
+            Err(Refusal::Failed { tool, failure }) => {
+                drop(place);
+                return self.answering.fail(&answer, tool.as_deref(), failure).await;
+            }
         };
+        place.settle();
         let began = Instant::now();
         let max_attempts = ready.call.limits.max_attempts;
         let started = tokio::select! {
@@ -77,20 +89,21 @@ impl Caller {
         };
         answer.stages.started(began.elapsed());
         match started {
-            Ok(()) => self.attempt(answer, ready).await,
+            Ok(()) => self.attempt(answer, ready, place).await,
             Err(StoreError::LeaseLost { .. }) => tracing::info!("the lease was lost before the start"),
             Err(error) => {
                 tracing::error!(%error, "the call cannot be started");
-                self.answering.give_back(&answer).await;
+                drop(place);
+                self.answering.give_back(&held).await;
             }
         }
     }
 
     /// Everything before the start. The failures end the request; the tool, where it is known, is for the metrics.
-    async fn prepare(&self, claim: &Claim, request: &ToolRequest) -> Result<Ready, (Option<Arc<Tool>>, ToolFailure)> {
+    async fn prepare(&self, claim: &Claim, request: &ToolRequest, input: Value) -> Result<Ready, Refusal> {
         let tool = self.finding.find(&request.tool, &claim.profiles).await?;
         let ready = async {
-            let (input, violations) = check(&tool, Side::Input, request.input.clone()).await?;
+            let (input, violations) = check(&tool, Side::Input, input).await?;
             if !violations.is_empty() {
                 return Err(violated(
                     ErrorCode::InvalidArguments,
@@ -124,11 +137,11 @@ impl Caller {
         };
         match ready.await {
             Ok((call, telling)) => Ok(Ready { tool, call, telling }),
-            Err(failure) => Err((Some(tool), failure)),
+            Err(failure) => Err(Refusal::Failed { tool: Some(tool.candidate.clone()), failure }),
         }
     }
 
-    async fn attempt(&self, mut answer: Answer<'_>, ready: Ready) {
+    async fn attempt(&self, mut answer: Answer<'_>, ready: Ready, place: Place) {
         let Ready { tool, mut call, telling } = ready;
         answer.invocation.runs(&tool);
         let deadline = answer.deadline;
@@ -147,6 +160,8 @@ impl Caller {
         };
         let Ran { output, stopped } =
             running::run(&tool, call, telling, bounds).with_context(answer.invocation.stage("run")).await;
+        // What is left needs no worker: the next call has it, while this one's answer is written.
+        drop(place);
         let elapsed = began.elapsed();
         answer.stages.ran(elapsed);
         let (result, mut metadata) = match output {
@@ -202,15 +217,25 @@ enum Side {
     Output,
 }
 
+impl Side {
+    fn schema(self, tool: &Tool) -> &Schema {
+        match self {
+            Self::Input => &tool.input,
+            Self::Output => &tool.output,
+        }
+    }
+}
+
 /// A large value against a costly schema takes its time: not on a thread that others wait for.
 async fn check(tool: &Arc<Tool>, side: Side, value: Value) -> Result<(Value, Vec<Violation>), ToolFailure> {
+    let schema = side.schema(tool);
+    if schema.is_quick(&value) {
+        let violations = schema.check(&value);
+        return Ok((value, violations));
+    }
     let tool = tool.clone();
     let check = move || {
-        let schema = match side {
-            Side::Input => &tool.input,
-            Side::Output => &tool.output,
-        };
-        let violations = schema.check(&value);
+        let violations = side.schema(&tool).check(&value);
         (value, violations)
     };
     tokio::task::spawn_blocking(check)

@@ -6,49 +6,97 @@ use breadcrumb::{ErrorCode, Profiles, ToolFailure, schema_names::TOOL_ERROR};
 use serde_json::json;
 
 use crate::backoff::persist;
+use crate::elsewhere::Elsewhere;
 use crate::loading::Loading;
 use crate::readiness::Readiness;
 use crate::registry::{Found, Registry};
-use crate::tool::{Problem, Tool};
+use crate::tool::{Candidate, Problem, Tool};
+
+/// How often a name may turn out to be a record's that has to be judged first.
+const MAX_CLAIMANTS: usize = 100;
 
 pub(crate) struct Finding {
     pub registry: Arc<Registry>,
     pub loading: Arc<Loading>,
     pub readiness: Arc<Readiness>,
+    pub elsewhere: Arc<Elsewhere>,
+}
+
+/// Why a call does not run here.
+pub(crate) enum Refusal {
+    /// It has failed. The tool, where one of the name is there, is for the metrics.
+    Failed { tool: Option<Arc<Candidate>>, failure: ToolFailure },
+    /// Another runner is set up for it.
+    Elsewhere,
+}
+
+impl Refusal {
+    pub fn failed(failure: ToolFailure) -> Self {
+        Self::Failed { tool: None, failure }
+    }
 }
 
 impl Finding {
-    /// The failure comes with the tool where one of the name is there, for the metrics.
-    pub async fn find(&self, name: &str, profiles: &Profiles) -> Result<Arc<Tool>, (Option<Arc<Tool>>, ToolFailure)> {
+    pub async fn find(&self, name: &str, profiles: &Profiles) -> Result<Arc<Tool>, Refusal> {
         if let Some(profile) = profiles.closing(name) {
             let failure = ToolFailure::new(ErrorCode::PermissionDenied, format!("the profile {profile} has no {name}"))
                 .with_details(json!({"profile": profile, "tool": name}));
-            return Err((self.registry.offered(name), failure));
+            return Err(Refusal::Failed { tool: self.registry.offered(name), failure });
         }
-        let may_name = |name: &str| profiles.closing(name).is_none();
-        let mut found = self.registry.find(name, may_name);
-        if matches!(found, Found::Unknown { .. } | Found::Broken(_)) {
-            // Written a moment ago, perhaps: the request may have overtaken the tool's event.
+        match self.judged(name, profiles).await {
+            Found::Tool(tool) if tool.executor.waits_for(&tool.definition).is_empty() => Ok(tool),
+            Found::Tool(tool) => self.ready(tool.candidate.clone(), name, profiles).await,
+            Found::Waiting(tool) => self.ready(tool, name, profiles).await,
+            Found::Broken(problem) => Err(Refusal::failed(broken(name, &problem))),
+            Found::Unknown { nearest } => Err(Refusal::failed(unknown(name, &nearest))),
+            Found::Unjudged(_) => Err(Refusal::failed(undecided(name))),
+        }
+    }
+
+    /// Whose the name is, once that is judged.
+    async fn judged(&self, name: &str, profiles: &Profiles) -> Found {
+        let find = || self.registry.find(name, |name| profiles.closing(name).is_none());
+        let mut found = find();
+        // Written a moment ago, perhaps: the request may have overtaken the tool's event. While the list of all tools is
+        // being read, somebody with an older claim to the name may not have been read yet.
+        let may_change = match &found {
+            Found::Unknown { .. } | Found::Broken(_) => true,
+            _ => !self.loading.is_listed(),
+        };
+        if may_change {
             if let Err(error) = persist("look for a tool", || self.loading.look_for(name)).await {
                 tracing::warn!(%error, "the store cannot be asked for a tool");
             }
-            found = self.registry.find(name, may_name);
+            found = find();
         }
-        match found {
-            Found::Tool(tool) if tool.executor.waits_for(&tool.definition).is_empty() => Ok(tool),
-            Found::Tool(tool) | Found::Waiting(tool) => {
-                // What it waited for may have come since, or what it had may be gone.
-                let lacks = self.readiness.recheck(&tool).await;
-                if lacks.is_empty() {
-                    return Ok(tool);
-                }
-                let failure = lacks.failure(&tool);
-                Err((Some(tool), failure))
-            }
-            Found::Broken(problem) => Err((None, broken(name, &problem))),
-            Found::Unknown { nearest } => Err((None, unknown(name, &nearest))),
+        for _ in 0..MAX_CLAIMANTS {
+            let Found::Unjudged(id) = found else { break };
+            self.loading.judge_now(id).await;
+            found = find();
         }
+        found
     }
+
+    /// What it waited for may have come since, or what it had may be gone.
+    async fn ready(&self, tool: Arc<Candidate>, name: &str, profiles: &Profiles) -> Result<Arc<Tool>, Refusal> {
+        let lacks = self.readiness.recheck(&tool).await;
+        if lacks.is_empty()
+            && let Found::Tool(tool) = self.judged(name, profiles).await
+        {
+            return Ok(tool);
+        }
+        if lacks.is_of_this_runner() && self.elsewhere.serves(name).await {
+            return Err(Refusal::Elsewhere);
+        }
+        let failure = if lacks.is_empty() { undecided(name) } else { lacks.failure(&tool) };
+        Err(Refusal::Failed { tool: Some(tool), failure })
+    }
+}
+
+/// It changes while it is looked at.
+fn undecided(name: &str) -> ToolFailure {
+    let message = format!("the tool {name:?} is being changed; ask again");
+    ToolFailure::new(ErrorCode::ExecutionFailed, message).retryable(true)
 }
 
 fn broken(name: &str, problem: &Problem) -> ToolFailure {

@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::backoff::Backoff;
 use crate::bootstrap::BootstrapHints;
-use crate::claiming::Hints;
+use crate::elsewhere::Elsewhere;
+use crate::hints::Hints;
 use crate::leases::Leases;
 use crate::loading::Loading;
 use crate::preparing::is_tool;
@@ -30,6 +31,7 @@ pub(crate) struct Following {
     pub hints: Arc<Hints>,
     pub bootstrap: Arc<BootstrapHints>,
     pub publishing: Arc<Publishing>,
+    pub elsewhere: Arc<Elsewhere>,
     /// Events that a subscribed tool may want.
     pub triggers: mpsc::Sender<Event>,
 }
@@ -89,13 +91,15 @@ impl Following {
             self.loading.look_at(event.breadcrumb_id);
         }
         match (schema, event.kind) {
-            (Some(schema_names::TOOL_REQUEST), EventKind::Created) => self.hints.now(),
+            (Some(schema_names::TOOL_REQUEST), EventKind::Created) => self.hints.written(event.breadcrumb_id),
             (Some(schema_names::TOOL_REQUEST), EventKind::Deleted) => self.leases.look_at(event.breadcrumb_id),
             (Some(schema_names::TOOL_REQUEST), EventKind::Updated)
                 if event.context.get("cancel_requested") == Some(&Value::Bool(true)) =>
             {
                 self.leases.look_at(event.breadcrumb_id);
             }
+            (Some(schema_names::TOOL_RUNNER), EventKind::Deleted) => self.elsewhere.forget(event.breadcrumb_id),
+            (Some(schema_names::TOOL_RUNNER), _) => self.elsewhere.heard(event.breadcrumb_id, &event.context),
             (Some(schema_names::TOOL_CATALOG), EventKind::Deleted) => self.publishing.look_for_parts(),
             (Some(schema_names::TOOL_RESPONSE), EventKind::Created) => {
                 let tool = event.context.get("tool").and_then(Value::as_str).unwrap_or_default();
@@ -106,7 +110,7 @@ impl Following {
             _ => {}
         }
         let may_trigger = event.kind != EventKind::Deleted
-            && (!self.loading.is_settled() || self.registry.any(|tool| !tool.definition.subscriptions.is_empty()));
+            && (!self.loading.is_listed() || !self.loading.is_settled() || self.registry.has_subscribed());
         if may_trigger {
             // A full queue holds the stream back; nothing is left out.
             let _ = self.triggers.send(event).await;

@@ -4,39 +4,46 @@ use breadcrumb::{ErrorCode, SecretInfo, SecretLack, ToolFailure, Waiting};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::tool::Tool;
+use crate::tool::Candidate;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Lacks {
-    /// The executor's own words: a setting, a program on this machine.
+    /// The executor's own words: a setting, a program on this machine. Another runner may have it.
+    settings: Vec<String>,
     sentences: Vec<String>,
     secrets: Vec<(String, SecretLack)>,
 }
 
 impl Lacks {
     /// `known`: the tenant's secrets.
-    pub fn of(tool: &Tool, known: &[SecretInfo]) -> Self {
+    pub fn of(tool: &Candidate, known: &[SecretInfo]) -> Self {
         let lack = |name: String| {
             let secret = known.iter().find(|secret| secret.name == name);
             SecretLack::between(Some((tool.id, tool.version)), secret).map(|lack| (name, lack))
         };
         let names = tool.executor.required_secrets(&tool.definition);
         Self {
-            sentences: tool.executor.waits_for(&tool.definition),
+            settings: tool.executor.waits_for(&tool.definition),
+            sentences: Vec::new(),
             secrets: names.into_iter().filter_map(lack).collect(),
         }
     }
 
     pub fn sentence(sentence: impl Into<String>) -> Self {
-        Self { sentences: vec![sentence.into()], secrets: Vec::new() }
+        Self { sentences: vec![sentence.into()], ..Self::default() }
     }
 
     pub fn secret(name: &str, lack: SecretLack) -> Self {
-        Self { sentences: Vec::new(), secrets: vec![(name.to_owned(), lack)] }
+        Self { secrets: vec![(name.to_owned(), lack)], ..Self::default() }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.sentences.is_empty() && self.secrets.is_empty()
+        self.settings.is_empty() && self.sentences.is_empty() && self.secrets.is_empty()
+    }
+
+    /// Whether a runner that is set up otherwise may not lack it.
+    pub fn is_of_this_runner(&self) -> bool {
+        !self.settings.is_empty()
     }
 
     /// All that is lacking at once, so that it is mended at once. Each a sentence for people.
@@ -45,10 +52,10 @@ impl Lacks {
         let secrets = self.secrets.iter().map(|(name, lack)| {
             format!("{}; a curator mends it with `{}`", lack.sentence(name), lack.mend(name, &tool))
         });
-        self.sentences.iter().cloned().chain(secrets).collect()
+        self.settings.iter().chain(&self.sentences).cloned().chain(secrets).collect()
     }
 
-    pub fn waiting(&self, tool: &Tool) -> Waiting {
+    pub fn waiting(&self, tool: &Candidate) -> Waiting {
         Waiting {
             name: tool.name().to_owned(),
             source: tool.source(),
@@ -58,7 +65,7 @@ impl Lacks {
     }
 
     /// The answer to a call of a tool that waits.
-    pub fn failure(&self, tool: &Tool) -> ToolFailure {
+    pub fn failure(&self, tool: &Candidate) -> ToolFailure {
         let sentences = self.waits_for(tool.id);
         let told: Vec<&str> = sentences.iter().map(|sentence| sentence.trim_end_matches('.')).collect();
         let message = format!("the tool {:?} waits for what it needs: {}", tool.name(), told.join(". "));

@@ -1,6 +1,10 @@
 //! Brings the registry up to what the store has: which records are to be read again, and the reading of them.
+//!
+//! A record is read in two steps. A *sketch* is what it says of itself; it costs little, and is made of every tool when
+//! the runner begins. A record is *judged* by the validators and by its executor, once for each version: when it was
+//! written, when a call asks for it, or, where nobody knows of it whether it is good, when there is time.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,7 +13,7 @@ use breadcrumb::{
     StoreError, schema_names,
 };
 use serde_json::Value;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, OnceCell};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -17,13 +21,19 @@ use uuid::Uuid;
 use crate::backoff::persist;
 use crate::preparing::{Preparing, Version, is_tool};
 use crate::readiness::Readiness;
-use crate::registry::{Consequences, Reading, Registry, Working};
-use crate::tool::Tool;
+use crate::records::{Record, Working};
+use crate::registry::{Consequences, Known, Registry};
+use crate::remembered::Remembered;
+use crate::tool::{Candidate, Problem, Tool};
 use crate::tool_errors::ToolErrors;
+use crate::wishes::{Depth, Urgency, Wishes};
 
 /// How far back a working version is looked for when the newest does not work.
 const MAX_HISTORY: usize = 20;
-const PAGE: u32 = 500;
+/// How long the catalog waits for tools that nobody has judged before.
+const MOSTLY: Duration = Duration::from_secs(10);
+/// The most records of one name that a call looks at.
+const MAX_RIVALS: u32 = 100;
 
 pub(crate) struct Loading {
     pub store: Arc<dyn Breadcrumbs>,
@@ -32,16 +42,12 @@ pub(crate) struct Loading {
     readiness: Arc<Readiness>,
     preparing: Preparing,
     max_loads: usize,
-    work: Mutex<Work>,
+    wishes: Mutex<Wishes>,
     more: Notify,
-    settled: Notify,
-}
-
-/// A record is read by one task at a time; what changes meanwhile is read after.
-#[derive(Default)]
-struct Work {
-    waiting: HashSet<Uuid>,
-    reading: HashSet<Uuid>,
+    done: Notify,
+    remembered: OnceCell<Remembered>,
+    /// Every tool that was there at the beginning has been read.
+    listed: CancellationToken,
 }
 
 impl Loading {
@@ -53,37 +59,86 @@ impl Loading {
         preparing: Preparing,
         max_loads: usize,
     ) -> Arc<Self> {
-        let (work, more, settled) = Default::default();
-        let max_loads = max_loads.max(1);
-        Arc::new(Self { store, registry, errors, readiness, preparing, max_loads, work, more, settled })
+        Arc::new(Self {
+            store,
+            registry,
+            errors,
+            readiness,
+            preparing,
+            max_loads: max_loads.max(1),
+            wishes: Mutex::default(),
+            more: Notify::new(),
+            done: Notify::new(),
+            remembered: OnceCell::new(),
+            listed: CancellationToken::new(),
+        })
     }
 
-    fn work(&self) -> MutexGuard<'_, Work> {
-        self.work.lock().unwrap_or_else(PoisonError::into_inner)
+    fn wishes(&self) -> MutexGuard<'_, Wishes> {
+        self.wishes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn wish(&self, id: Uuid, urgency: Urgency, depth: Depth) {
+        self.wishes().add(id, urgency, depth);
+        self.more.notify_one();
     }
 
     /// This record was written, changed or deleted: read it soon.
     pub fn look_at(&self, id: Uuid) {
-        self.work().waiting.insert(id);
-        self.more.notify_one();
+        self.wish(id, Urgency::Heard, Depth::Judge);
     }
 
+    /// Whether everything that was heard of is read. What waits to be judged when there is time does not count.
     pub fn is_settled(&self) -> bool {
-        let work = self.work();
-        work.waiting.is_empty() && work.reading.is_empty()
+        self.wishes().is_settled()
     }
 
-    /// Returns when everything that was to be read is read.
+    /// Returns when everything that was heard of is read.
     pub async fn settle(&self) {
+        self.until(Wishes::is_settled).await;
+    }
+
+    async fn until(&self, holds: impl Fn(&Wishes) -> bool) {
         loop {
-            let settled = self.settled.notified();
-            tokio::pin!(settled);
-            settled.as_mut().enable();
-            if self.is_settled() {
+            let done = self.done.notified();
+            tokio::pin!(done);
+            done.as_mut().enable();
+            if holds(&self.wishes()) {
                 return;
             }
-            settled.await;
+            done.await;
         }
+    }
+
+    /// Returns when every tool that was there when the runner began has been read.
+    pub async fn listed(&self) {
+        self.listed.cancelled().await;
+    }
+
+    pub fn is_listed(&self) -> bool {
+        self.listed.is_cancelled()
+    }
+
+    /// Returns when what was there when the runner began is judged, as far as it had to be, or when that takes long:
+    /// who tells of all tools then tells of those that are known to be good.
+    pub async fn mostly_judged(&self) {
+        self.listed().await;
+        if tokio::time::timeout(MOSTLY, self.until(Wishes::is_through)).await.is_err() {
+            tracing::info!("there are many new tools; the catalog grows while they are judged");
+        }
+    }
+
+    /// Reads all tools that are there; those that nobody knows to be good are judged afterwards, beside the calls.
+    pub async fn begin(&self) -> Result<(), StoreError> {
+        self.remembered().await?;
+        self.reconcile().await?;
+        self.settle().await;
+        self.listed.cancel();
+        Ok(())
+    }
+
+    async fn remembered(&self) -> Result<&Remembered, StoreError> {
+        self.remembered.get_or_try_init(|| Remembered::read(&*self.store)).await
     }
 
     /// Reads until stopped.
@@ -91,11 +146,9 @@ impl Loading {
         let mut tasks = JoinSet::new();
         let mut ids = HashMap::new();
         loop {
-            while tasks.len() < self.max_loads
-                && let Some(id) = self.next()
-            {
+            while let Some((id, depth)) = self.next() {
                 let loading = self.clone();
-                let task = tasks.spawn(async move { loading.read(id).await });
+                let task = tasks.spawn(async move { loading.read(id, depth).await });
                 ids.insert(task.id(), id);
             }
             tokio::select! {
@@ -110,105 +163,61 @@ impl Loading {
                         }
                     };
                     if let Some(id) = ids.remove(&task) {
-                        self.work().reading.remove(&id);
+                        self.wishes().done(id);
                     }
-                    if self.is_settled() {
-                        self.settled.notify_waiters();
-                    }
+                    self.done.notify_waiters();
                 }
             }
         }
         tasks.shutdown().await;
     }
 
-    fn next(&self) -> Option<Uuid> {
-        let mut work = self.work();
-        let id = work.waiting.iter().find(|id| !work.reading.contains(id)).copied()?;
-        work.waiting.remove(&id);
-        work.reading.insert(id);
-        Some(id)
+    fn next(&self) -> Option<(Uuid, Depth)> {
+        self.wishes().take(self.max_loads)
     }
 
-    /// Compares the list of tools with the store's, and looks at whatever differs.
-    pub async fn reconcile(&self) -> Result<(), StoreError> {
-        let mut gone = self.registry.known();
-        for schema in [schema_names::TOOL_CODE, schema_names::TOOL_LEGACY] {
-            for (id, version) in self.list_all(schema).await? {
-                gone.remove(&id);
-                if self.registry.version_of(id) != Some(version) {
-                    self.look_at(id);
-                }
-            }
-        }
-        for id in gone {
-            self.look_at(id);
-        }
-        Ok(())
+    /// Judges this record before others, and returns when that is done.
+    pub async fn judge_now(&self, id: Uuid) {
+        self.wish(id, Urgency::Call, Depth::Judge);
+        self.until(|wishes| wishes.is_done(id)).await;
     }
 
-    /// Pages overlap by one row: if the first row of a page was not seen, rows moved up meanwhile (one was deleted),
-    /// and the list is read again.
-    async fn list_all(&self, schema: &str) -> Result<HashMap<Uuid, i64>, StoreError> {
-        'again: loop {
-            let mut query =
-                BreadcrumbQuery { limit: PAGE, include_context: false, ..BreadcrumbQuery::of_schema(schema) };
-            let mut seen = HashMap::new();
-            loop {
-                let page = persist("list tools", || self.store.list(&query)).await?;
-                if query.offset > 0 && page.first().is_some_and(|row| !seen.contains_key(&row.id)) {
-                    continue 'again;
-                }
-                let is_last = page.len() < PAGE as usize;
-                seen.extend(page.into_iter().map(|row| (row.id, row.version)));
-                if is_last {
-                    return Ok(seen);
-                }
-                query.offset += PAGE - 1;
-            }
-        }
-    }
-
-    /// Asks the store for a tool that is not known here: its event may be under way still.
+    /// Asks the store for a tool that is not known here: its event may be under way still, or the list of all tools.
     pub async fn look_for(&self, name: &str) -> Result<(), StoreError> {
+        let mut ids = Vec::new();
+        if !self.is_listed() {
+            // A record may serve an older version, whose name is another than the one that stands in it now.
+            ids.extend(self.remembered().await?.owner_of(name).filter(|id| self.registry.known(*id).is_none()));
+        }
         let Ok(path) = ContextPath::try_from("$.name".to_owned()) else { return Ok(()) };
         for schema in [schema_names::TOOL_CODE, schema_names::TOOL_LEGACY] {
             let named = ContextMatch { path: path.clone(), op: MatchOp::Eq, value: name.into() };
             let selector =
                 Selector { schema_name: Some(schema.to_owned()), context_match: vec![named], ..Selector::default() };
-            let query = BreadcrumbQuery { selector, limit: 10, ..BreadcrumbQuery::default() };
-            for row in self.store.list(&query).await? {
-                if self.registry.version_of(row.id) != Some(row.version) {
-                    self.look_at(row.id);
-                }
-            }
+            let query = BreadcrumbQuery { selector, limit: MAX_RIVALS, ..BreadcrumbQuery::default() };
+            let rows = self.store.list(&query).await?;
+            ids.extend(
+                rows.iter().filter(|row| self.registry.version_of(row.id) != Some(row.version)).map(|row| row.id),
+            );
         }
-        self.settle().await;
+        for id in &ids {
+            let depth = if self.registry.known(*id).is_some() { Depth::Judge } else { Depth::Sketch };
+            self.wish(*id, Urgency::Call, depth);
+        }
+        self.until(|wishes| ids.iter().all(|id| wishes.is_done(*id))).await;
         Ok(())
     }
 
-    async fn read(&self, id: Uuid) {
-        let name = match persist("read a tool", || self.store.get(id)).await {
-            Ok(record) if is_tool(record.schema_name.as_deref()) => {
-                if self.registry.version_of(id) == Some(record.version) {
-                    return;
-                }
-                let reading = self.reading(&record).await;
-                log(&reading);
-                let name = reading.working.as_ref().map(|working| working.tool.name().to_owned());
-                self.follow_up(self.registry.put(reading));
-                name
-            }
-            Ok(_) | Err(StoreError::NotFound { .. }) => {
-                self.follow_up(self.registry.remove(id));
-                None
-            }
-            Err(error) => {
-                tracing::error!(tool_id = %id, %error, "a tool cannot be read");
-                None
-            }
-        };
-        if let Some(name) = name {
-            self.settle_rivals(&name).await;
+    async fn read(&self, id: Uuid, depth: Depth) {
+        match persist("read a tool", || self.store.get(id)).await {
+            Ok(record) if is_tool(record.schema_name.as_deref()) => match self.registry.known(id) {
+                Some(Known { version, is_judged })
+                    if version == record.version && (is_judged || depth == Depth::Sketch) => {}
+                None if depth == Depth::Sketch => self.sketch(&record).await,
+                _ => self.judge(&record).await,
+            },
+            Ok(_) | Err(StoreError::NotFound { .. }) => self.follow_up(self.registry.remove(id)),
+            Err(error) => tracing::error!(tool_id = %id, %error, "a tool cannot be read"),
         }
     }
 
@@ -221,36 +230,77 @@ impl Loading {
         }
     }
 
-    async fn reading(&self, record: &Breadcrumb) -> Reading {
+    /// Takes the record as it says it is.
+    async fn sketch(&self, record: &Breadcrumb) {
+        let remembered = match self.remembered().await {
+            Ok(remembered) => remembered,
+            Err(error) => return tracing::error!(tool_id = %record.id, %error, "the catalog of tools cannot be read"),
+        };
+        let sketch = self.preparing.candidate(&Version::newest(record)).ok().map(Arc::new);
+        let name = sketch.as_ref().map(|sketch| sketch.name().to_owned());
+        let good = sketch.clone().filter(|one| remembered.is_good(record.id, record.version, one.name()));
+        let later = match &sketch {
+            _ if good.is_some() => None,
+            Some(sketch) if sketch.is_system => Some(Urgency::OwnLater),
+            _ => Some(Urgency::Later),
+        };
+        if let Some(sketch) = &sketch {
+            self.date_before_it_is_seen(sketch).await;
+        }
+        let working = match good {
+            Some(candidate) => Some(Working { lacks: self.readiness.lately(&candidate).await, candidate, tool: None }),
+            None => None,
+        };
+        // An older version may serve under the name that it has in the catalog, or under the same as the newest.
+        let names = said(record).into_iter().chain(remembered.name_of(record.id));
+        let may_claim = names.map(str::to_owned).collect();
+        let reading = Record { may_claim, sketch, ..read_of(record, working, None, false) };
+        self.follow_up(self.registry.put(reading));
+        if let Some(later) = later {
+            self.wish(record.id, later, Depth::Judge);
+        }
+        if let Some(name) = name {
+            self.settle_rivals(&name).await;
+        }
+    }
+
+    async fn judge(&self, record: &Breadcrumb) {
         let (tool, problem) = match self.preparing.prepare(&Version::newest(record)).await {
             Ok(tool) => (Some(Arc::new(tool)), None),
             Err(problem) => (self.last_working(record).await, Some(problem)),
         };
         let working = match tool {
-            None => None,
             Some(tool) => {
-                // Before it is seen: a record that takes a name must not have it for a moment.
-                if self.registry.is_wanted_by_another(tool.name(), tool.id) {
-                    self.date(&tool).await;
-                }
-                let lacks = self.readiness.of(&tool).await;
-                Some(Working { tool, lacks })
+                self.date_before_it_is_seen(&tool).await;
+                Some(Working {
+                    candidate: tool.candidate.clone(),
+                    lacks: self.readiness.of(&tool).await,
+                    tool: Some(tool),
+                })
             }
+            None => None,
         };
-        Reading {
-            id: record.id,
-            version: record.version,
-            name: record.context.get("name").and_then(|name| name.as_str()).map(str::to_owned),
-            workspace: record.workspace().map(str::to_owned),
-            working,
-            problem,
+        let name = working.as_ref().map(|working| working.candidate.name().to_owned());
+        let reading = read_of(record, working, problem, true);
+        log(&reading);
+        self.follow_up(self.registry.put(reading));
+        self.errors.judged(record.id);
+        if let Some(name) = name {
+            self.settle_rivals(&name).await;
         }
     }
 
-    /// The newest version before this one that works, where it is newer than the one that is offered: so a runner that
-    /// starts now offers the same as one that was there all the time.
+    /// A record that takes a name must not have it for a moment.
+    async fn date_before_it_is_seen(&self, candidate: &Candidate) {
+        if self.registry.is_wanted_by_another(candidate.name(), candidate.id) {
+            self.date(candidate).await;
+        }
+    }
+
+    /// The newest version before this one that works, where it is newer than the one that was judged and is offered: so
+    /// a runner that starts now offers the same as one that was there all the time.
     async fn last_working(&self, record: &Breadcrumb) -> Option<Arc<Tool>> {
-        let offered = self.registry.working_version(record.id).unwrap_or(0);
+        let offered = self.registry.judged_version(record.id).unwrap_or(0);
         if record.version <= offered + 1 {
             return None;
         }
@@ -280,13 +330,13 @@ impl Loading {
             learned |= self.date(&tool).await;
         }
         if learned {
-            self.follow_up(self.registry.settle_names());
+            self.follow_up(self.registry.settle_name(name));
         }
     }
 
     /// Looks up since when the tool has its name, unless that is known. A record that was renamed is not older under
     /// its new name than who had it. True when something was learned.
-    async fn date(&self, tool: &Tool) -> bool {
+    async fn date(&self, tool: &Candidate) -> bool {
         if tool.named_since.get().is_some() {
             return false;
         }
@@ -295,25 +345,30 @@ impl Loading {
         let since = history.iter().skip_while(|one| one.version > tool.version).take_while(is_named).last();
         since.is_some_and(|one| tool.named_since.set(one.updated_at).is_ok())
     }
+}
 
-    /// Reconciles now and then, until stopped.
-    pub async fn keep_reconciled(&self, every: Duration, stop: CancellationToken) {
-        loop {
-            tokio::select! {
-                () = stop.cancelled() => return,
-                () = tokio::time::sleep(every) => {}
-            }
-            tokio::select! {
-                () = stop.cancelled() => return,
-                outcome = self.reconcile() => if let Err(error) = outcome {
-                    tracing::warn!(%error, "the list of tools cannot be compared with the store's");
-                },
-            }
-        }
+/// The name that stands in the record.
+fn said(record: &Breadcrumb) -> Option<&str> {
+    record.context.get("name").and_then(Value::as_str)
+}
+
+fn read_of(record: &Breadcrumb, working: Option<Working>, problem: Option<Problem>, is_judged: bool) -> Record {
+    Record {
+        id: record.id,
+        version: record.version,
+        created_at: record.created_at,
+        name: said(record).map(str::to_owned),
+        workspace: record.workspace().map(str::to_owned),
+        is_judged,
+        may_claim: Vec::new(),
+        sketch: None,
+        working,
+        problem,
+        taken: None,
     }
 }
 
-fn log(reading: &Reading) {
+fn log(reading: &Record) {
     let tool = reading.name.as_deref().unwrap_or_default();
     match &reading.problem {
         None => tracing::debug!(tool, tool_id = %reading.id, version = reading.version, "a tool is live"),

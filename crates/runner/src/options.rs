@@ -20,6 +20,9 @@ pub struct RunnerOptions {
     /// compute or wait: in those places each tool has one call at a time. Whoever sets this cap so high that less than
     /// that is left gets the smaller reserve, and none where one tool may have every place.
     pub max_calls_per_tool: usize,
+    /// Calls side by side that only wait for others (an HTTP exchange): those hold no worker. Of one tool three quarters
+    /// of them, and a quarter is kept as above. Default 2000.
+    pub max_waiting: usize,
     /// How long a claim holds without a heartbeat; the runner beats three times as often. 1 s to 10 min, default 15 s.
     pub lease: Duration,
     /// How often the queue is asked when no event says that there is something. Default 3 s.
@@ -59,6 +62,7 @@ impl Default for RunnerOptions {
             runner_id: Uuid::new_v4(),
             max_calls,
             max_calls_per_tool: Self::share_of_one_tool(max_calls),
+            max_waiting: 2000,
             lease: Duration::from_secs(15),
             poll: Duration::from_secs(3),
             drain: Duration::from_secs(10),

@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use breadcrumb::{Breadcrumb, Profiles, ToolDefinition, ToolFailure, Violations, schema_names};
+use executors::Executors;
 use executors::egress::PrivateHost;
-use executors::{Executor, Executors};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 use validate::{Author, Schema};
 
 use crate::judging::judge;
-use crate::tool::{Problem, Tool};
+use crate::tool::{Candidate, Problem, Tool};
 
 /// How long an executor may take to prepare one version.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -45,7 +45,8 @@ pub(crate) fn is_tool(schema_name: Option<&str>) -> bool {
 }
 
 impl Preparing {
-    pub async fn prepare(&self, version: &Version<'_>) -> Result<Tool, Problem> {
+    /// Reads the version without judging it.
+    pub fn candidate(&self, version: &Version<'_>) -> Result<Candidate, Problem> {
         let record = version.record;
         let definition = ToolDefinition::read(
             record.schema_name.as_deref().unwrap_or_default(),
@@ -54,17 +55,10 @@ impl Preparing {
             record.semantic_version.as_deref(),
         )
         .map_err(|violations| of_violations(&violations))?;
-        let author = match version.author {
-            Some(agent) if self.system_authors.contains(&agent) => Author::System,
-            _ => Author::User,
-        };
-        let definition = Arc::new(definition);
-        let (input, output) = checked(definition.clone(), author, self.allowed_private.clone()).await?;
         let executor = self.executors.of(&definition.implementation).map_err(of_failure)?.clone();
-        load(executor.as_ref(), &definition, record, version.number).await?;
         let mut profiles = Profiles::default();
         profiles.add_tags(version.tags);
-        Ok(Tool {
+        Ok(Candidate {
             id: record.id,
             version: version.number,
             created_at: record.created_at,
@@ -74,11 +68,19 @@ impl Preparing {
             },
             workspace: version.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
             profiles,
-            definition,
-            input,
-            output,
+            definition: Arc::new(definition),
             executor,
+            is_system: version.author.is_some_and(|agent| self.system_authors.contains(&agent)),
         })
+    }
+
+    /// Judges the version: the validators, the schemas, and what its executor says to it.
+    pub async fn prepare(&self, version: &Version<'_>) -> Result<Tool, Problem> {
+        let candidate = Arc::new(self.candidate(version)?);
+        let author = if candidate.is_system { Author::System } else { Author::User };
+        let (input, output) = checked(candidate.definition.clone(), author, self.allowed_private.clone()).await?;
+        load(&candidate, version.record.owner_id).await?;
+        Ok(Tool { candidate, input, output })
     }
 }
 
@@ -104,13 +106,9 @@ async fn checked(
         .unwrap_or_else(|error| Err(Problem::new("", format!("the validator failed: {error}"))))
 }
 
-async fn load(
-    executor: &dyn Executor,
-    definition: &ToolDefinition,
-    record: &Breadcrumb,
-    version: i64,
-) -> Result<(), Problem> {
-    match tokio::time::timeout(PATIENCE, executor.load(definition, record.owner_id, record.id, version)).await {
+async fn load(tool: &Candidate, owner_id: Uuid) -> Result<(), Problem> {
+    let loading = tool.executor.load(&tool.definition, owner_id, tool.id, tool.version);
+    match tokio::time::timeout(PATIENCE, loading).await {
         Ok(loaded) => loaded.map_err(of_failure),
         Err(_) => Err(Problem::new("", format!("the tool was not ready after {} s", PATIENCE.as_secs()))),
     }

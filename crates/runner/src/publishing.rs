@@ -1,21 +1,22 @@
 //! Keeps the `tool.catalog.v1` records as this runner sees the tools. Several runners act as one agent and keep the
-//! same records; each writes only when its own view has changed, so that two that see different things (one has a
+//! same records; each writes only what of its own view has changed, so that two that see different things (one has a
 //! program that the other lacks) do not write over each other for ever. Only a part that is gone is written again unasked.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{
-    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Catalog, MAX_PAGE, NewBreadcrumb, Selector,
-    StoreError, schema_names::TOOL_CATALOG,
+    BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Catalog, CatalogEntry, NewBreadcrumb, Selector, StoreError,
+    schema_names::TOOL_CATALOG,
 };
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use crate::backoff::persist;
+use crate::catalog_part::{Kept, create, delete, part_tag, update};
+use crate::elsewhere::Elsewhere;
 use crate::registry::Registry;
 
 /// After a change, more of them are waited for this long …
@@ -30,12 +31,19 @@ const MAX_TRIES: usize = 10;
 pub(crate) struct Publishing {
     store: Arc<dyn Breadcrumbs>,
     registry: Arc<Registry>,
+    elsewhere: Arc<Elsewhere>,
     lost: Notify,
 }
 
+/// The catalog as it was written last, part by part.
+struct Written {
+    names: Vec<BTreeSet<String>>,
+    parts: Vec<Kept>,
+}
+
 impl Publishing {
-    pub fn new(store: Arc<dyn Breadcrumbs>, registry: Arc<Registry>) -> Arc<Self> {
-        Arc::new(Self { store, registry, lost: Notify::new() })
+    pub fn new(store: Arc<dyn Breadcrumbs>, registry: Arc<Registry>, elsewhere: Arc<Elsewhere>) -> Arc<Self> {
+        Arc::new(Self { store, registry, elsewhere, lost: Notify::new() })
     }
 
     /// A part was deleted: by another runner that sees less, or by a person.
@@ -52,27 +60,17 @@ impl Publishing {
 
     async fn work(&self) {
         let mut changes = self.registry.changes.subscribe();
-        let mut written: Option<Catalog> = None;
+        let mut written: Option<Written> = None;
         loop {
             changes.mark_unchanged();
-            let catalog = self.registry.catalog();
-            if written.as_ref() != Some(&catalog) {
-                match self.write(&catalog).await {
-                    Ok(()) => {
-                        tracing::debug!(
-                            tools = catalog.tools.len(),
-                            waiting = catalog.waiting.len(),
-                            "the catalog is written"
-                        );
-                        written = Some(catalog);
-                    }
-                    Err(error) => {
-                        tracing::warn!(%error, "the catalog of tools cannot be written");
-                        sleep(AGAIN).await;
-                        continue;
-                    }
+            written = match self.bring_up(written.take()).await {
+                Ok(written) => Some(written),
+                Err(error) => {
+                    tracing::warn!(%error, "the catalog of tools cannot be written");
+                    sleep(AGAIN).await;
+                    continue;
                 }
-            }
+            };
             tokio::select! {
                 more = changes.changed() => if more.is_err() {
                     return;
@@ -84,43 +82,103 @@ impl Publishing {
         }
     }
 
-    async fn write(&self, catalog: &Catalog) -> Result<(), StoreError> {
-        let parts = catalog.records();
+    /// Writes what changed since the last time; everything where that is not known, or where parts are to be divided.
+    async fn bring_up(&self, written: Option<Written>) -> Result<Written, StoreError> {
+        let changed = self.registry.take_changed();
+        if let Some(written) = written
+            && let Some(written) = self.write_changed(written, &changed).await?
+        {
+            return Ok(written);
+        }
         for _ in 0..MAX_TRIES {
-            if self.bring_up(&parts).await? {
-                return Ok(());
+            if let Some(written) = self.write_all().await? {
+                return Ok(written);
             }
         }
         Err(StoreError::Internal("other runners changed the catalog again and again".into()))
     }
 
-    /// Writes what differs from what is there. False when another runner got in between: look again.
-    async fn bring_up(&self, parts: &[NewBreadcrumb]) -> Result<bool, StoreError> {
+    /// `None` when that is not enough.
+    async fn write_changed(
+        &self,
+        mut written: Written,
+        changed: &HashSet<String>,
+    ) -> Result<Option<Written>, StoreError> {
+        let mut entries: BTreeMap<usize, Vec<CatalogEntry>> = BTreeMap::new();
+        for name in changed {
+            let number = Catalog::part_of(name, written.parts.len());
+            if self.elsewhere.entry(name).is_some() {
+                written.names[number].insert(name.clone());
+            } else {
+                written.names[number].remove(name);
+            }
+            entries.entry(number).or_default();
+        }
+        if written.names.iter().map(BTreeSet::len).sum::<usize>() < written.parts.len() {
+            // Mostly empty ones: perhaps fewer will do.
+            return Ok(None);
+        }
+        for (number, mut entries) in entries {
+            entries.extend(written.names[number].iter().filter_map(|name| self.elsewhere.entry(name)));
+            let Some(part) = Catalog::part(number, &entries) else { return Ok(None) };
+            if !written.parts[number].bring_to(&*self.store, &part).await? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(written))
+    }
+
+    /// Writes what differs from what is there. `None` when another runner got in between: look again.
+    async fn write_all(&self) -> Result<Option<Written>, StoreError> {
         let mut there: BTreeMap<String, Vec<BreadcrumbListItem>> = BTreeMap::new();
         let mut surplus = Vec::new();
         for row in self.list().await? {
-            match part_tag(&row.tags).filter(|tag| parts.iter().any(|part| part_tag(&part.tags) == Some(tag))) {
+            match part_tag(&row.tags) {
                 Some(tag) => there.entry(tag.to_owned()).or_default().push(row),
                 None => surplus.push(row.id),
             }
         }
-        let mut is_done = true;
-        for part in parts {
+        let names = self.registry.names();
+        let catalog = self.catalog(&names);
+        let parts = catalog.records_beside(there.len());
+        let mut kept = Vec::new();
+        for part in &parts {
             let mut rows = part_tag(&part.tags).and_then(|tag| there.remove(tag)).unwrap_or_default();
             // More than one came from runners that began at the same moment; all of them keep the same.
             rows.sort_by_key(|row| row.id);
             let mut rows = rows.into_iter();
-            is_done &= match rows.next() {
-                None => self.create(part).await?,
-                Some(row) => self.update(&row, part).await?,
-            };
+            match rows.next() {
+                // Another may have made one of another view, or changed it: look.
+                None => create(&*self.store, part).await?,
+                Some(row) => kept.extend(self.update(&row, part).await?),
+            }
             surplus.extend(rows.map(|row| row.id));
         }
+        surplus.extend(there.into_values().flatten().map(|row| row.id));
         // Last, so that each tool stands somewhere all the time.
         for id in surplus {
-            self.delete(id).await?;
+            delete(&*self.store, id).await?;
         }
-        Ok(is_done)
+        if kept.len() < parts.len() {
+            return Ok(None);
+        }
+        tracing::debug!(tools = catalog.tools.len(), waiting = catalog.waiting.len(), "the catalog is written");
+        let mut by_part = vec![BTreeSet::new(); parts.len()];
+        for name in names {
+            by_part[Catalog::part_of(&name, parts.len())].insert(name);
+        }
+        Ok(Some(Written { names: by_part, parts: kept }))
+    }
+
+    fn catalog(&self, names: &[String]) -> Catalog {
+        let (mut tools, mut waiting) = (Vec::new(), Vec::new());
+        for entry in names.iter().filter_map(|name| self.elsewhere.entry(name)) {
+            match entry {
+                CatalogEntry::Offered(tool) => tools.push(tool),
+                CatalogEntry::Waiting(tool) => waiting.push(tool),
+            }
+        }
+        Catalog::new(tools, waiting)
     }
 
     async fn list(&self) -> Result<Vec<BreadcrumbListItem>, StoreError> {
@@ -129,50 +187,23 @@ impl Publishing {
             schema_name: Some(TOOL_CATALOG.into()),
             ..Selector::default()
         };
-        let query = BreadcrumbQuery { selector, limit: MAX_PAGE, offset: 0, include_context: true };
-        persist("read the catalog of tools", || self.store.list(&query)).await
-    }
-
-    async fn create(&self, part: &NewBreadcrumb) -> Result<bool, StoreError> {
-        let number = part_tag(&part.tags).unwrap_or_default();
-        // The same part has the same key on every runner.
-        let key = format!("{number}:{}", &part.fingerprint()[..32]);
-        let create = |key| persist("write a part of the catalog", move || self.store.create(part.clone(), key));
-        let created = create(Some(&key)).await?;
-        // Another runner wrote it now, or it was written before and is gone.
-        if created.replayed && matches!(self.store.get(created.id).await, Err(StoreError::NotFound { .. })) {
-            create(None).await?;
+        let mut query = BreadcrumbQuery { selector, limit: Catalog::PARTS_AT_ONCE, offset: 0, include_context: true };
+        let mut rows = Vec::new();
+        loop {
+            let page = persist("read the catalog of tools", || self.store.list(&query)).await?;
+            let is_last = page.len() < query.limit as usize;
+            rows.extend(page);
+            if is_last {
+                return Ok(rows);
+            }
+            query.offset += query.limit;
         }
-        // Another may have made one of another view: look.
-        Ok(false)
     }
 
-    async fn update(&self, there: &BreadcrumbListItem, part: &NewBreadcrumb) -> Result<bool, StoreError> {
+    async fn update(&self, there: &BreadcrumbListItem, part: &NewBreadcrumb) -> Result<Option<Kept>, StoreError> {
         if there.context.as_ref() == Some(&part.context) && there.tags == part.tags {
-            return Ok(true);
+            return Ok(Some(Kept { id: there.id, version: there.version, fingerprint: part.fingerprint() }));
         }
-        let changes = BreadcrumbChanges {
-            title: Some(part.title.clone()),
-            context: Some(part.context.clone()),
-            tags: Some(part.tags.clone()),
-            ..BreadcrumbChanges::default()
-        };
-        let update = || self.store.update(there.id, there.version, changes.clone());
-        match persist("change a part of the catalog", update).await {
-            Ok(_) => Ok(true),
-            Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) => Ok(false),
-            Err(error) => Err(error),
-        }
+        update(&*self.store, there.id, there.version, part).await
     }
-
-    async fn delete(&self, id: Uuid) -> Result<(), StoreError> {
-        match persist("delete a part of the catalog", || self.store.delete(id, None)).await {
-            Err(StoreError::NotFound { .. }) => Ok(()),
-            outcome => outcome,
-        }
-    }
-}
-
-fn part_tag(tags: &[String]) -> Option<&str> {
-    tags.iter().map(String::as_str).find(|tag| tag.starts_with("catalog:part:"))
 }

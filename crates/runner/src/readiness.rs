@@ -5,25 +5,29 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{Breadcrumbs, SecretInfo, StoreError};
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::persist;
 use crate::lacks::Lacks;
 use crate::registry::Registry;
-use crate::tool::Tool;
-use crate::tool_errors::ToolErrors;
+use crate::tool::Candidate;
 
 pub(crate) struct Readiness {
     store: Arc<dyn Breadcrumbs>,
     registry: Arc<Registry>,
-    errors: Arc<ToolErrors>,
     soon: Notify,
+    /// What was listed last, and when.
+    listed: Mutex<Option<(Instant, Arc<Vec<SecretInfo>>)>>,
 }
 
+/// How old a list of secrets may be for tools that are looked at one after the other.
+const LATELY: Duration = Duration::from_secs(1);
+
 impl Readiness {
-    pub fn new(store: Arc<dyn Breadcrumbs>, registry: Arc<Registry>, errors: Arc<ToolErrors>) -> Arc<Self> {
-        Arc::new(Self { store, registry, errors, soon: Notify::new() })
+    pub fn new(store: Arc<dyn Breadcrumbs>, registry: Arc<Registry>) -> Arc<Self> {
+        Arc::new(Self { store, registry, soon: Notify::new(), listed: Mutex::new(None) })
     }
 
     /// A call found that something is not as the registry has it: look at all tools soon.
@@ -32,7 +36,7 @@ impl Readiness {
     }
 
     /// What the tool lacks now.
-    pub async fn of(&self, tool: &Tool) -> Lacks {
+    pub async fn of(&self, tool: &Candidate) -> Lacks {
         if tool.executor.required_secrets(&tool.definition).is_empty() {
             return Lacks::of(tool, &[]);
         }
@@ -42,10 +46,31 @@ impl Readiness {
         }
     }
 
+    /// What the tool lacked a moment ago; for when many tools are looked at. A call looks again.
+    pub async fn lately(&self, tool: &Candidate) -> Lacks {
+        if tool.executor.required_secrets(&tool.definition).is_empty() {
+            return Lacks::of(tool, &[]);
+        }
+        let mut listed = self.listed.lock().await;
+        if let Some((when, known)) = &*listed
+            && when.elapsed() < LATELY
+        {
+            return Lacks::of(tool, known);
+        }
+        match self.secrets().await {
+            Ok(known) => {
+                let lacks = Lacks::of(tool, &known);
+                *listed = Some((Instant::now(), Arc::new(known)));
+                lacks
+            }
+            Err(lacks) => lacks,
+        }
+    }
+
     /// What the tool lacks now, for a call of it; the registry learns it too.
-    pub async fn recheck(&self, tool: &Arc<Tool>) -> Lacks {
+    pub async fn recheck(&self, tool: &Arc<Candidate>) -> Lacks {
         let lacks = self.of(tool).await;
-        self.learn(vec![(tool.clone(), lacks.clone())]);
+        self.registry.set_lacks(vec![(tool.clone(), lacks.clone())]);
         lacks
     }
 
@@ -68,7 +93,7 @@ impl Readiness {
 
     async fn look_at_all(&self) {
         let tools = self.registry.working();
-        let needs_secrets = |tool: &Arc<Tool>| !tool.executor.required_secrets(&tool.definition).is_empty();
+        let needs_secrets = |tool: &Arc<Candidate>| !tool.executor.required_secrets(&tool.definition).is_empty();
         let known = if tools.iter().any(needs_secrets) { self.secrets().await } else { Ok(Vec::new()) };
         let lacks = tools.into_iter().map(|tool| {
             let lacks = match &known {
@@ -78,13 +103,7 @@ impl Readiness {
             };
             (tool, lacks)
         });
-        self.learn(lacks.collect());
-    }
-
-    fn learn(&self, lacks: Vec<(Arc<Tool>, Lacks)>) {
-        for id in self.registry.set_lacks(lacks).reports {
-            self.errors.look_at(id);
-        }
+        self.registry.set_lacks(lacks.collect());
     }
 
     async fn secrets(&self) -> Result<Vec<SecretInfo>, Lacks> {

@@ -1,39 +1,16 @@
 //! The tools as this runner has them: for each name one working version of one record, offered or waiting.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use breadcrumb::{Catalog, nearest_names};
+use breadcrumb::{CatalogEntry, ToolSource, nearest_names};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use uuid::Uuid;
 
 use crate::lacks::Lacks;
-use crate::tool::{Problem, Tool};
-
-/// What was read of a tool's record at its newest version.
-pub(crate) struct Reading {
-    pub id: Uuid,
-    pub version: i64,
-    /// As the record says it, be it a good name or not.
-    pub name: Option<String>,
-    pub workspace: Option<String>,
-    /// The version to offer: the newest that works, `None` to go on with the one that is there.
-    pub working: Option<Working>,
-    pub problem: Option<Problem>,
-}
-
-#[derive(Clone)]
-pub(crate) struct Working {
-    pub tool: Arc<Tool>,
-    pub lacks: Lacks,
-}
-
-struct Record {
-    reading: Reading,
-    /// Its name belongs to another record.
-    taken: Option<Problem>,
-}
+use crate::records::{Record, Records};
+use crate::tool::{Candidate, Problem, Tool};
 
 /// What is to be reported of a record.
 #[derive(Debug, Clone, PartialEq)]
@@ -47,7 +24,9 @@ pub(crate) struct Report {
 
 pub(crate) enum Found {
     Tool(Arc<Tool>),
-    Waiting(Arc<Tool>),
+    Waiting(Arc<Candidate>),
+    /// The name may be this record's, which was not judged here yet.
+    Unjudged(Uuid),
     /// The tool is there, and no version of it works.
     Broken(Problem),
     Unknown {
@@ -55,15 +34,15 @@ pub(crate) enum Found {
     },
 }
 
-#[derive(Default)]
-struct Inner {
-    records: HashMap<Uuid, Record>,
-    offered: BTreeMap<String, Arc<Tool>>,
-    waiting: BTreeMap<String, Working>,
+/// How far a record was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub version: i64,
+    pub is_judged: bool,
 }
 
 pub(crate) struct Registry {
-    inner: RwLock<Inner>,
+    inner: RwLock<Records>,
     /// Something is offered or waits that did not, or the other way round.
     pub changes: watch::Sender<()>,
 }
@@ -74,7 +53,7 @@ pub(crate) struct Consequences {
     /// Records whose report is another now.
     pub reports: Vec<Uuid>,
     /// A version that is not offered any more.
-    pub retired: Option<Arc<Tool>>,
+    pub retired: Option<Arc<Candidate>>,
 }
 
 impl Registry {
@@ -82,211 +61,212 @@ impl Registry {
         Arc::new(Self { inner: RwLock::default(), changes: watch::Sender::new(()) })
     }
 
-    fn read<T>(&self, look: impl FnOnce(&Inner) -> T) -> T {
+    fn read<T>(&self, look: impl FnOnce(&Records) -> T) -> T {
         look(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn write<T>(&self, change: impl FnOnce(&mut Records) -> T) -> T {
+        let changed = change(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner));
+        self.changes.send_replace(());
+        changed
     }
 
     /// `may_name`: which names the asker may be told of.
     pub fn find(&self, name: &str, may_name: impl Fn(&str) -> bool) -> Found {
-        self.read(|inner| {
-            if let Some(tool) = inner.offered.get(name) {
-                return Found::Tool(tool.clone());
+        self.read(|records| {
+            if let Some(tool) = records.offered.get(name) {
+                let working = records.get(tool.id).and_then(|record| record.working.as_ref());
+                return match working.and_then(|working| working.tool.clone()) {
+                    Some(tool) => Found::Tool(tool),
+                    None => Found::Unjudged(tool.id),
+                };
             }
-            if let Some(waiting) = inner.waiting.get(name) {
-                return Found::Waiting(waiting.tool.clone());
+            if let Some(waiting) = records.waiting.get(name) {
+                return Found::Waiting(waiting.candidate.clone());
             }
-            let mut broken = inner.records.values().filter(|record| record.reading.name.as_deref() == Some(name));
-            match broken.find_map(|record| record.reading.problem.clone()) {
+            if let Some(owner) = records.open.get(name) {
+                return Found::Unjudged(*owner);
+            }
+            match records.saying(name).find_map(|record| record.problem.clone()) {
                 Some(problem) => Found::Broken(problem),
                 None => {
-                    let known = inner.offered.keys().map(String::as_str).filter(|name| may_name(name));
+                    let known = records.offered.keys().map(String::as_str).filter(|name| may_name(name));
                     Found::Unknown { nearest: nearest_names(name, known) }
                 }
             }
         })
     }
 
-    pub fn offered(&self, name: &str) -> Option<Arc<Tool>> {
-        self.read(|inner| inner.offered.get(name).cloned())
+    /// The version that is offered under this name, be it judged yet or not.
+    pub fn offered(&self, name: &str) -> Option<Arc<Candidate>> {
+        self.read(|records| records.offered.get(name).cloned())
     }
 
-    /// All offered tools that pass, by name.
-    pub fn select(&self, wanted: impl Fn(&Tool) -> bool) -> Vec<Arc<Tool>> {
-        self.read(|inner| inner.offered.values().filter(|tool| wanted(tool)).cloned().collect())
+    /// The offered tools that some event may start, by name, as far as they pass.
+    pub fn subscribed(&self, wanted: impl Fn(&Candidate) -> bool) -> Vec<Arc<Candidate>> {
+        self.read(|records| records.subscribed.values().filter(|tool| wanted(tool)).cloned().collect())
     }
 
-    pub fn any(&self, wanted: impl Fn(&Tool) -> bool) -> bool {
-        self.read(|inner| inner.offered.values().any(|tool| wanted(tool)))
+    pub fn has_subscribed(&self) -> bool {
+        self.read(|records| !records.subscribed.is_empty())
+    }
+
+    /// Whether calls of a tool that is offered only wait for others.
+    pub fn has_idling(&self) -> bool {
+        self.read(|records| !records.idling.is_empty())
+    }
+
+    pub fn is_idling(&self, name: &str) -> bool {
+        self.read(|records| records.idling.contains(name))
+    }
+
+    /// The offered tools that want to run by themselves, by name.
+    pub fn bootstrapped(&self) -> Vec<Arc<Candidate>> {
+        self.read(|records| records.bootstrapped.values().cloned().collect())
     }
 
     /// The working version of each record, also where the name is another's.
-    pub fn working(&self) -> Vec<Arc<Tool>> {
-        self.read(|inner| {
-            inner.records.values().filter_map(|record| Some(record.reading.working.as_ref()?.tool.clone())).collect()
+    pub fn working(&self) -> Vec<Arc<Candidate>> {
+        self.read(|records| records.all().filter_map(|one| Some(one.working.as_ref()?.candidate.clone())).collect())
+    }
+
+    /// Whether the tool waits for something that a runner that is set up otherwise may have.
+    pub fn waits_for_settings(&self, name: &str) -> bool {
+        self.read(|records| records.waiting.get(name).is_some_and(|one| one.lacks.is_of_this_runner()))
+    }
+
+    /// The native tools for which this runner is set up.
+    pub fn served_by_settings(&self) -> BTreeSet<String> {
+        let is_native = |tool: &Candidate| tool.source() == ToolSource::Native;
+        let is_set_up = |tool: &Candidate| tool.executor.waits_for(&tool.definition).is_empty();
+        self.read(|records| {
+            let waiting = records.waiting.values().map(|one| &one.candidate);
+            let all = records.offered.values().chain(waiting).filter(|tool| is_native(tool) && is_set_up(tool));
+            all.map(|tool| tool.name().to_owned()).collect()
         })
     }
 
-    /// The working versions of this name, where more than one record has it.
-    pub fn rivals(&self, name: &str) -> Vec<Arc<Tool>> {
-        let mut rivals = self.working();
-        rivals.retain(|tool| tool.name() == name);
-        if rivals.len() > 1 { rivals } else { Vec::new() }
+    /// What the catalog would say of a tool that waits if it did not.
+    pub fn as_if_offered(&self, name: &str) -> Option<CatalogEntry> {
+        self.read(|records| {
+            records.waiting.get(name).map(|waiting| CatalogEntry::Offered(waiting.candidate.registration()))
+        })
     }
 
-    /// Whether a record other than this one has the name.
+    /// Something outside of the registry changed what the catalog has to say of these names.
+    pub fn touch(&self, names: impl IntoIterator<Item = String>) {
+        self.write(|records| records.changed.extend(names));
+    }
+
+    /// The versions that have this name or may have it, where more than one record does.
+    pub fn rivals(&self, name: &str) -> Vec<Arc<Candidate>> {
+        self.read(|records| {
+            let rivals: Vec<_> = records.claiming(name).filter_map(|one| one.candidate_as(name).cloned()).collect();
+            if rivals.len() > 1 { rivals } else { Vec::new() }
+        })
+    }
+
+    /// Whether a record other than this one has the name, or may have it.
     pub fn is_wanted_by_another(&self, name: &str, id: Uuid) -> bool {
-        self.working().iter().any(|tool| tool.name() == name && tool.id != id)
+        self.read(|records| records.claiming(name).any(|record| record.id != id))
     }
 
-    pub fn catalog(&self) -> Catalog {
-        self.read(|inner| {
-            Catalog::new(
-                inner.offered.values().map(|tool| tool.registration()).collect(),
-                inner.waiting.values().map(|one| one.lacks.waiting(&one.tool)).collect(),
-            )
+    /// What the catalog is to say of a name.
+    pub fn entry(&self, name: &str) -> Option<CatalogEntry> {
+        self.read(|records| {
+            let offered = || records.offered.get(name).map(|tool| CatalogEntry::Offered(tool.registration()));
+            let waits =
+                || records.waiting.get(name).map(|one| CatalogEntry::Waiting(one.lacks.waiting(&one.candidate)));
+            offered().or_else(waits)
+        })
+    }
+
+    /// Every name of which the catalog says something.
+    pub fn names(&self) -> Vec<String> {
+        self.read(|records| records.offered.keys().chain(records.waiting.keys()).cloned().collect())
+    }
+
+    /// The names of which the catalog may have to say something else than when this was asked the last time.
+    pub fn take_changed(&self) -> HashSet<String> {
+        std::mem::take(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner).changed)
+    }
+
+    /// How far a record was read.
+    pub fn known(&self, id: Uuid) -> Option<Known> {
+        self.read(|records| {
+            let record = records.get(id)?;
+            Some(Known { version: record.version, is_judged: record.is_judged })
         })
     }
 
     /// The newest version that was read of a record.
     pub fn version_of(&self, id: Uuid) -> Option<i64> {
-        self.read(|inner| inner.records.get(&id).map(|record| record.reading.version))
+        self.known(id).map(|known| known.version)
     }
 
-    /// The version of a record that works, and is offered unless its name is another's, or it waits.
-    pub fn working_version(&self, id: Uuid) -> Option<i64> {
-        self.read(|inner| inner.records.get(&id)?.reading.working.as_ref().map(|working| working.tool.version))
+    /// The version of a record that was judged to work, and is offered unless its name is another's, or it waits.
+    pub fn judged_version(&self, id: Uuid) -> Option<i64> {
+        self.read(|records| Some(records.get(id)?.working.as_ref()?.tool.as_ref()?.version))
     }
 
-    pub fn known(&self) -> HashSet<Uuid> {
-        self.read(|inner| inner.records.keys().copied().collect())
+    pub fn ids(&self) -> HashSet<Uuid> {
+        self.read(|records| records.all().map(|record| record.id).collect())
     }
 
     pub fn report(&self, id: Uuid) -> Option<Report> {
-        self.read(|inner| inner.records.get(&id)?.report())
+        self.read(|records| records.get(id)?.report())
     }
 
-    pub fn put(&self, mut reading: Reading) -> Consequences {
-        self.change(|inner| {
-            let id = reading.id;
-            let before = inner.records.remove(&id);
-            let old = before.and_then(|record| record.reading.working);
-            let retired = match (&reading.working, &old) {
-                (None, _) => {
-                    reading.working.clone_from(&old);
+    /// Takes what was read of a record in place of what was known. One without a working version goes on with the one
+    /// that is there.
+    pub fn put(&self, mut record: Record) -> Consequences {
+        self.write(|records| {
+            let id = record.id;
+            let old = records.get(id).and_then(|record| record.working.clone());
+            let retired = match (&record.working, old) {
+                // What was taken on another's word before is judged now, and that came to nothing.
+                (None, Some(old)) if old.tool.is_none() && record.is_judged => Some(old.candidate),
+                (None, old) => {
+                    record.working = old;
                     None
                 }
                 (Some(new), Some(old)) => {
-                    new.tool.inherit_name(&old.tool);
-                    Some(old.tool.clone())
+                    new.candidate.inherit_name(&old.candidate);
+                    Some(old.candidate).filter(|old| old.version != new.candidate.version)
                 }
                 (Some(_), None) => None,
             };
-            inner.records.insert(id, Record { reading, taken: None });
-            retired
+            Consequences { reports: records.replace(id, Some(record)), retired }
         })
     }
 
     pub fn remove(&self, id: Uuid) -> Consequences {
-        self.change(|inner| Some(inner.records.remove(&id)?.reading.working?.tool))
+        self.write(|records| {
+            let retired = records.get(id).and_then(|record| Some(record.working.as_ref()?.candidate.clone()));
+            Consequences { reports: records.replace(id, None), retired }
+        })
     }
 
     /// What these versions lack now.
-    pub fn set_lacks(&self, lacks: Vec<(Arc<Tool>, Lacks)>) -> Consequences {
-        let changed = self.read(|inner| {
-            lacks.iter().any(|(tool, now)| inner.working(tool).is_some_and(|working| working.lacks != *now))
-        });
-        if !changed {
-            return Consequences::default();
-        }
-        self.change(|inner| {
-            for (tool, now) in lacks {
-                if let Some(record) = inner.records.get_mut(&tool.id)
-                    && let Some(working) = &mut record.reading.working
-                    && working.tool.version == tool.version
-                {
-                    working.lacks = now;
+    pub fn set_lacks(&self, lacks: Vec<(Arc<Candidate>, Lacks)>) {
+        let is_news = |records: &Records, tool: &Candidate, now: &Lacks| {
+            let working = records.get(tool.id).and_then(|record| record.working.as_ref());
+            working.is_some_and(|working| working.candidate.version == tool.version && working.lacks != *now)
+        };
+        let news: Vec<(Arc<Candidate>, Lacks)> =
+            self.read(|records| lacks.into_iter().filter(|(tool, now)| is_news(records, tool, now)).collect());
+        if !news.is_empty() {
+            self.write(|records| {
+                for (tool, now) in news {
+                    records.set_lacks(&tool, now);
                 }
-            }
-            None
-        })
-    }
-
-    /// Gives the names again: something was learned of who had them first.
-    pub fn settle_names(&self) -> Consequences {
-        self.change(|_| None)
-    }
-
-    fn change(&self, change: impl FnOnce(&mut Inner) -> Option<Arc<Tool>>) -> Consequences {
-        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-        let before = inner.reports();
-        let retired = change(&mut inner);
-        inner.settle_names();
-        let after = inner.reports();
-        drop(inner);
-        self.changes.send_replace(());
-        let touched: HashSet<Uuid> = before.keys().chain(after.keys()).copied().collect();
-        let reports = touched.into_iter().filter(|id| before.get(id) != after.get(id)).collect();
-        Consequences { reports, retired }
-    }
-}
-
-impl Inner {
-    fn working(&self, tool: &Tool) -> Option<&Working> {
-        self.records.get(&tool.id)?.reading.working.as_ref().filter(|working| working.tool.version == tool.version)
-    }
-
-    fn reports(&self) -> HashMap<Uuid, Report> {
-        self.records.iter().filter_map(|(id, record)| Some((*id, record.report()?))).collect()
-    }
-
-    /// Gives each name to the record that had it first, whatever runs it, and whether it waits or not: nobody gets a
-    /// name by coming at a time when its owner cannot run. Who comes later is told whose it is.
-    fn settle_names(&mut self) {
-        let mut working: Vec<Working> =
-            self.records.values().filter_map(|record| record.reading.working.clone()).collect();
-        working.sort_by_key(|one| one.tool.claim_to_name());
-        self.offered.clear();
-        self.waiting.clear();
-        for record in self.records.values_mut() {
-            record.taken = None;
-        }
-        for one in working {
-            let name = one.tool.name().to_owned();
-            let waiting = self.waiting.get(&name).map(|first| &first.tool);
-            if let Some(first) = self.offered.get(&name).or(waiting) {
-                let message = format!(
-                    "the name {name:?} is taken by a tool of the source {} (record {}); choose another",
-                    first.source(),
-                    first.id
-                );
-                if let Some(record) = self.records.get_mut(&one.tool.id) {
-                    record.taken = Some(Problem::new("name", message));
-                }
-            } else if one.lacks.is_empty() {
-                self.offered.insert(name, one.tool);
-            } else {
-                self.waiting.insert(name, one);
-            }
+            });
         }
     }
-}
 
-impl Record {
-    fn report(&self) -> Option<Report> {
-        let reading = &self.reading;
-        let errors: Vec<Value> = [&reading.problem, &self.taken]
-            .into_iter()
-            .flatten()
-            .flat_map(|problem| problem.errors.iter().cloned())
-            .collect();
-        let serving = reading.working.as_ref().filter(|_| self.taken.is_none());
-        (!errors.is_empty()).then(|| Report {
-            name: reading.name.clone(),
-            workspace: reading.workspace.clone(),
-            version: reading.version,
-            running_version: serving.map(|working| working.tool.version),
-            errors,
-        })
+    /// Gives a name again: something was learned of who had it first.
+    pub fn settle_name(&self, name: &str) -> Consequences {
+        self.write(|records| Consequences { reports: records.settle_again(name), retired: None })
     }
 }
 

@@ -51,9 +51,15 @@ impl Room {
         Some(Ask { limit: limit as u32, except_tools: full.map(|(tool, _)| tool.clone()).take(1000).collect() })
     }
 
-    pub fn take(&mut self, tool: &str) {
+    /// Whether there was a place for a call of this tool, which has it now.
+    pub fn take(&mut self, tool: &str) -> bool {
+        let running = self.by_tool.get(tool).copied().unwrap_or_default();
+        if self.is_full() || running >= self.max_per_tool {
+            return false;
+        }
         self.total += 1;
-        *self.by_tool.entry(tool.to_owned()).or_default() += 1;
+        self.by_tool.insert(tool.to_owned(), running + 1);
+        true
     }
 
     pub fn leave(&mut self, tool: &str) {
@@ -68,6 +74,15 @@ impl Room {
 
     pub fn taken(&self) -> usize {
         self.total
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.total >= self.max_calls
+    }
+
+    /// The tools with a call here.
+    pub fn running(&self) -> impl Iterator<Item = &str> {
+        self.by_tool.keys().map(String::as_str)
     }
 }
 
@@ -99,7 +114,7 @@ mod tests {
                     let takes_reserve = running.len() + ask.limit as usize > max - room.reserve;
                     prop_assert!(!takes_reserve || (ask.limit == 1 && !running.contains(&tool)));
                     for _ in 0..ask.limit {
-                        room.take(&tool);
+                        prop_assert!(room.take(&tool));
                         running.push(tool.clone());
                     }
                 }
@@ -131,7 +146,7 @@ mod tests {
                 let tool = if (order >> (step % 128)) & 1 == 0 { "one" } else { "other" };
                 match room.ask() {
                     Some(ask) if !ask.except_tools.iter().any(|full| full == tool) => {
-                        (0..ask.limit).for_each(|_| room.take(tool));
+                        (0..ask.limit).for_each(|_| assert!(room.take(tool)));
                     }
                     _ => {}
                 }

@@ -13,12 +13,16 @@ use crate::answering::Answering;
 use crate::backoff::persist;
 use crate::bootstrap::{BootstrapHints, Bootstrapping};
 use crate::call::Caller;
-use crate::claiming::{Claiming, Hints};
+use crate::claiming::Claiming;
+use crate::elsewhere::Elsewhere;
 use crate::finding::Finding;
 use crate::following::Following;
+use crate::hints::Hints;
 use crate::leases::Leases;
 use crate::loading::Loading;
 use crate::options::RunnerOptions;
+use crate::pace::Pace;
+use crate::places::Places;
 use crate::preparing::Preparing;
 use crate::publishing::Publishing;
 use crate::readiness::Readiness;
@@ -30,6 +34,8 @@ use crate::tool_errors::ToolErrors;
 
 /// Events that wait for the subscriptions to be matched; past that the stream waits.
 const MAX_TRIGGERS: usize = 256;
+/// Calls whose answers are being written, for each place: that needs no worker, but its memory.
+const ANSWERING_PER_PLACE: usize = 4;
 
 /// Why a runner ended although nobody told it to.
 #[derive(Debug, thiserror::Error)]
@@ -86,6 +92,7 @@ struct Parts {
     loading: Arc<Loading>,
     leases: Arc<Leases>,
     hints: Arc<Hints>,
+    elsewhere: Arc<Elsewhere>,
     caller: Arc<Caller>,
 }
 
@@ -94,7 +101,7 @@ impl Parts {
         let (store, options) = (runner.store.clone(), runner.options.clone());
         let registry = Registry::new();
         let errors = ToolErrors::new(store.clone(), registry.clone());
-        let readiness = Readiness::new(store.clone(), registry.clone(), errors.clone());
+        let readiness = Readiness::new(store.clone(), registry.clone());
         let preparing = Preparing {
             executors: runner.executors.clone(),
             system_authors: options.system_authors.clone(),
@@ -110,16 +117,22 @@ impl Parts {
         );
         let leases = Leases::new(store.clone(), options.lease_ms());
         let hints = Arc::new(Hints::default());
+        let elsewhere = Elsewhere::new(store.clone(), registry.clone(), hints.clone(), options.runner_id);
         let caller = Arc::new(Caller {
             store: store.clone(),
-            finding: Finding { registry: registry.clone(), loading: loading.clone(), readiness: readiness.clone() },
+            finding: Finding {
+                registry: registry.clone(),
+                loading: loading.clone(),
+                readiness: readiness.clone(),
+                elsewhere: elsewhere.clone(),
+            },
             leases: leases.clone(),
             answering: Answering { store: store.clone(), runner_id: options.runner_id, hints: hints.clone() },
             options: options.clone(),
             stop: stop.clone(),
             drained: CancellationToken::new(),
         });
-        Self { store, options, registry, errors, readiness, loading, leases, hints, caller }
+        Self { store, options, registry, errors, readiness, loading, leases, hints, elsewhere, caller }
     }
 
     async fn run(
@@ -130,21 +143,18 @@ impl Parts {
     ) -> Result<(), RunnerError> {
         tasks.spawn(self.loading.clone().run(end.clone()));
         // First the number, then the lists: what is written between the two is heard of, not missed.
-        let ready = async {
-            let latest = persist("read the newest event's number", || self.store.latest_event()).await?;
-            self.loading.reconcile().await?;
-            self.loading.settle().await;
-            Ok::<_, StoreError>(latest)
-        };
         let latest = tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            latest = ready => latest?,
+            latest = persist("read the newest event's number", || self.store.latest_event()) => latest?,
         };
-        tracing::info!(runner_id = %self.options.runner_id, tools = self.registry.known().len(), "the runner is ready");
+        tracing::info!(runner_id = %self.options.runner_id, "the runner is ready");
+        // Calls do not wait for the list of all tools: what they ask for is read first.
+        let listing = self.list();
+        tokio::pin!(listing);
 
         let (triggers, events) = mpsc::channel(MAX_TRIGGERS);
         let bootstrap = Arc::new(BootstrapHints::default());
-        let publishing = Publishing::new(self.store.clone(), self.registry.clone());
+        let publishing = Publishing::new(self.store.clone(), self.registry.clone(), self.elsewhere.clone());
         let following = Following {
             store: self.store.clone(),
             registry: self.registry.clone(),
@@ -153,6 +163,7 @@ impl Parts {
             hints: self.hints.clone(),
             bootstrap: bootstrap.clone(),
             publishing: publishing.clone(),
+            elsewhere: self.elsewhere.clone(),
             triggers,
         };
         let subscriptions =
@@ -164,45 +175,81 @@ impl Parts {
             pause: self.options.continuous_pause,
             known: HashMap::new(),
         };
+        let computing = Room::new(self.options.max_calls, self.options.max_calls_per_tool);
+        let most_waiting = self.options.max_waiting;
+        let waiting = Room::new(most_waiting, RunnerOptions::share_of_one_tool(most_waiting));
         let claiming = Claiming {
             caller: self.caller.clone(),
             hints: self.hints.clone(),
-            room: Room::new(self.options.max_calls, self.options.max_calls_per_tool),
+            places: Places::new(self.registry.clone(), computing, waiting),
+            max_answering: ANSWERING_PER_PLACE * self.options.max_calls.max(1),
+            pace: Pace::new(self.options.max_calls),
             poll: self.options.poll,
             drain: self.options.drain,
             calls: JoinSet::new(),
-            tools: HashMap::new(),
         };
         tasks.spawn(following.run(latest, end.clone()));
         tasks.spawn(subscriptions.run(events, stop.clone()));
-        tasks.spawn(bootstrapping.run(stop.clone()));
-        let publish = stop.clone();
-        tasks.spawn(async move { publishing.run(publish).await });
         let (readiness, look_again) = (self.readiness.clone(), stop.clone());
         let look_every = self.options.readiness;
         tasks.spawn(async move { readiness.run(look_every, look_again).await });
-        let (leases, errors, loading) = (self.leases.clone(), self.errors.clone(), self.loading.clone());
-        let (beat, write, reconcile) = (end.clone(), stop.clone(), stop.clone());
+        let (leases, loading) = (self.leases.clone(), self.loading.clone());
+        let (beat, reconcile) = (end.clone(), stop.clone());
         let every = self.options.reconcile;
         tasks.spawn(async move { leases.run(beat).await });
-        tasks.spawn(async move { errors.run(write).await });
         tasks.spawn(async move { loading.keep_reconciled(every, reconcile).await });
+        // What these say of all tools they say when all are known.
+        let (errors, write, loading) = (self.errors.clone(), stop.clone(), self.loading.clone());
+        once(tasks, stop, async move { loading.listed().await }, async move { errors.run(write).await });
+        let (publish, loading) = (stop.clone(), self.loading.clone());
+        once(tasks, stop, async move { loading.mostly_judged().await }, async move { publishing.run(publish).await });
+        let (tell, loading, elsewhere) = (stop.clone(), self.loading.clone(), self.elsewhere.clone());
+        once(tasks, stop, async move { loading.listed().await }, async move { elsewhere.run(tell).await });
+        let loading = self.loading.clone();
+        once(tasks, stop, async move { loading.mostly_judged().await }, bootstrapping.run(stop.clone()));
 
         let claiming = claiming.run(stop);
         tokio::pin!(claiming);
         // Until the stop, a part that ends has failed.
+        let mut is_listed = false;
         let failed = loop {
             tokio::select! {
                 () = &mut claiming => return Ok(()),
+                listed = &mut listing, if !is_listed => match listed {
+                    Ok(()) => is_listed = true,
+                    Err(error) => break RunnerError::Store(error),
+                },
                 Some(ended) = tasks.join_next() => {
                     if let Err(error) = ended {
-                        break error;
+                        break RunnerError::Part(error.to_string());
                     }
                 }
             }
         };
         stop.cancel();
         claiming.await;
-        Err(RunnerError::Part(failed.to_string()))
+        Err(failed)
     }
+
+    async fn list(&self) -> Result<(), StoreError> {
+        self.loading.begin().await?;
+        tracing::debug!(tools = self.registry.ids().len(), "all tools are read");
+        Ok(())
+    }
+}
+
+/// A part that begins when something has come to pass.
+fn once(
+    tasks: &mut JoinSet<()>,
+    stop: &CancellationToken,
+    passed: impl Future<Output = ()> + Send + 'static,
+    part: impl Future<Output = ()> + Send + 'static,
+) {
+    let stop = stop.clone();
+    tasks.spawn(async move {
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = passed => part.await,
+        }
+    });
 }

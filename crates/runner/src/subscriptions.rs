@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::backoff::persist;
 use crate::loading::Loading;
 use crate::registry::Registry;
-use crate::tool::Tool;
+use crate::tool::Candidate;
 
 /// How long an event waits for tools that were written just before it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -27,11 +27,13 @@ pub(crate) struct Subscriptions {
 impl Subscriptions {
     pub async fn run(self, mut events: mpsc::Receiver<Event>, stop: CancellationToken) {
         let work = async {
+            // What was written while the tools are being read is not missed: events wait.
+            self.loading.listed().await;
             while let Some(event) = events.recv().await {
                 if !self.loading.is_settled() {
                     let _ = timeout(PATIENCE, self.loading.settle()).await;
                 }
-                for tool in self.registry.select(|tool| wants(tool, &event)) {
+                for tool in self.registry.subscribed(|tool| wants(tool, &event)) {
                     self.trigger(&tool, &event).await;
                 }
             }
@@ -43,7 +45,7 @@ impl Subscriptions {
     }
 
     /// One request for each tool and event, however many runners hear of it.
-    async fn trigger(&self, tool: &Tool, event: &Event) {
+    async fn trigger(&self, tool: &Candidate, event: &Event) {
         let key = format!("trigger:{}:{}", tool.id, event.number);
         let request = request(tool, event);
         match persist("trigger a tool", || self.store.create(request.clone(), Some(&key))).await {
@@ -61,7 +63,7 @@ impl Subscriptions {
 
 /// Whether the event is for this tool. Never what the tool itself asked for, answered or wrote, alone or over others
 /// that it triggered: such a circle would not end.
-fn wants(tool: &Tool, event: &Event) -> bool {
+fn wants(tool: &Candidate, event: &Event) -> bool {
     let schema = event.schema_name.as_deref();
     let about = event.context.get("tool").and_then(Value::as_str);
     let of_a_call = [schema_names::TOOL_REQUEST, schema_names::TOOL_RESPONSE, schema_names::TOOL_PROGRESS]
@@ -70,7 +72,7 @@ fn wants(tool: &Tool, event: &Event) -> bool {
     let is_own_call = of_a_call && about == Some(tool.name());
     !is_own_call
         // It does not tell which call led to it, so whoever writes tools because of it would never end.
-        && schema != Some(schema_names::TOOL_CATALOG)
+        && ![schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER].map(Some).contains(&schema)
         // The event may be older than the tool.
         && event.updated_at >= tool.created_at
         && event.breadcrumb_id != tool.id
@@ -79,7 +81,7 @@ fn wants(tool: &Tool, event: &Event) -> bool {
 }
 
 /// The same on every runner, so that the store knows it for the same.
-fn request(tool: &Tool, event: &Event) -> NewBreadcrumb {
+fn request(tool: &Candidate, event: &Event) -> NewBreadcrumb {
     let workspace = event.tags.iter().find(|tag| tag.starts_with("workspace:")).or(tool.workspace.as_ref());
     let mut record = ToolRequest::record(tool.name(), json!({}), None, workspace.map(String::as_str));
     let mut trigger = match serde_json::to_value(event) {

@@ -1,5 +1,6 @@
-//! One version of a tool that was checked and can be run, and what is wrong with one that cannot.
+//! One version of a tool: as its record says it, checked so that it can be run, or what is wrong with it.
 
+use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use breadcrumb::{Bootstrap, BootstrapMode, Profiles, Registration, ToolDefinition, ToolSource};
@@ -9,7 +10,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use validate::Schema;
 
-pub(crate) struct Tool {
+/// What can be told of a version without judging it.
+pub(crate) struct Candidate {
     pub id: Uuid,
     pub version: i64,
     /// The record's, not the version's.
@@ -20,12 +22,27 @@ pub(crate) struct Tool {
     /// Of whoever wrote the tool: where it runs by itself, it runs under them.
     pub profiles: Profiles,
     pub definition: Arc<ToolDefinition>,
-    pub input: Schema,
-    pub output: Schema,
     pub executor: Arc<dyn Executor>,
+    /// Written by the installation itself.
+    pub is_system: bool,
 }
 
-impl Tool {
+/// A version that was judged here and found good.
+pub(crate) struct Tool {
+    pub candidate: Arc<Candidate>,
+    pub input: Schema,
+    pub output: Schema,
+}
+
+impl Deref for Tool {
+    type Target = Candidate;
+
+    fn deref(&self) -> &Candidate {
+        &self.candidate
+    }
+}
+
+impl Candidate {
     pub fn name(&self) -> &str {
         &self.definition.name
     }
@@ -39,11 +56,11 @@ impl Tool {
         (self.named_since.get().copied().unwrap_or(self.created_at), self.id)
     }
 
-    /// The next version under the same name has had it for as long as the one before.
+    /// The same version, and the next one under the same name, has had it for as long as the one before.
     pub fn inherit_name(&self, older: &Self) {
         if let Some(since) = older.named_since.get()
             && older.name() == self.name()
-            && older.version + 1 == self.version
+            && (older.version + 1 == self.version || older.version == self.version)
         {
             let _ = self.named_since.set(*since);
         }

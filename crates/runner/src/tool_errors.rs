@@ -25,18 +25,38 @@ pub(crate) struct ToolErrors {
     store: Arc<dyn Breadcrumbs>,
     registry: Arc<Registry>,
     waiting: Mutex<HashSet<Uuid>>,
+    /// Records of which it is not known yet what is to be reported.
+    unjudged: Mutex<HashSet<Uuid>>,
     more: Notify,
 }
 
 impl ToolErrors {
     pub fn new(store: Arc<dyn Breadcrumbs>, registry: Arc<Registry>) -> Arc<Self> {
-        Arc::new(Self { store, registry, waiting: Mutex::default(), more: Notify::new() })
+        Arc::new(Self { store, registry, waiting: Mutex::default(), unjudged: Mutex::default(), more: Notify::new() })
     }
 
     /// What is to be reported of this tool record changed.
     pub fn look_at(&self, tool_id: Uuid) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(tool_id);
         self.more.notify_one();
+    }
+
+    /// What is to be reported of this tool record is known now.
+    pub fn judged(&self, tool_id: Uuid) {
+        if self.unjudged.lock().unwrap_or_else(PoisonError::into_inner).remove(&tool_id) {
+            self.look_at(tool_id);
+        }
+    }
+
+    /// A report on what was not judged here is left as it is until then.
+    fn is_put_off(&self, tool_id: Uuid) -> bool {
+        let mut unjudged = self.unjudged.lock().unwrap_or_else(PoisonError::into_inner);
+        // Asked under the lock: who judges it now finds it here, or was before.
+        let is_put_off = self.registry.known(tool_id).is_some_and(|known| !known.is_judged);
+        if is_put_off {
+            unjudged.insert(tool_id);
+        }
+        is_put_off
     }
 
     fn next(&self) -> Option<Uuid> {
@@ -93,6 +113,9 @@ impl ToolErrors {
             let kept = there.pop();
             if let Some(kept) = &kept {
                 self.catch_up(tool_id, kept).await?;
+            }
+            if self.is_put_off(tool_id) {
+                return Ok(());
             }
             let report = self.registry.report(tool_id);
             for extra in there {

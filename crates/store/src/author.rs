@@ -3,7 +3,7 @@
 use breadcrumb::{Identity, MAX_TAGS, Profile, Profiles, Role, StoreError, Violations, schema_names};
 use uuid::Uuid;
 
-const KEPT_BY_RUNNERS: [&str; 2] = [schema_names::TOOL_CATALOG, schema_names::SCHEDULE];
+const KEPT_BY_RUNNERS: [&str; 3] = [schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER, schema_names::SCHEDULE];
 const CANCEL: &str = "cancel_scheduled_task";
 
 #[derive(Debug, Clone, Copy)]

@@ -5,11 +5,14 @@
 
 use std::fmt::Write;
 
-use breadcrumb::{ContextMatch, MatchOp, Selector};
+use breadcrumb::{ContextMatch, MatchOp, Selector, schema_names};
 use serde_json::Value;
 use sqlx::postgres::PgArguments;
 use sqlx::query::QueryAs;
 use sqlx::{FromRow, Postgres};
+
+/// Longer names stand in no column (see the migration that made it), and are those of no good tool.
+const MAX_TOOL_NAME: usize = 100;
 
 /// Conditions on `breadcrumbs b`, with the values that they compare with.
 pub(crate) struct Conditions {
@@ -81,6 +84,10 @@ impl Conditions {
             let name = self.text(name);
             self.and(&format!("b.schema_name = {name}"));
         }
+        if let Some(name) = tool_name(selector) {
+            let name = self.text(name);
+            self.and(&format!("b.tool_name = {name}"));
+        }
         for condition in &selector.context_match {
             let condition = self.context(condition);
             self.and(&condition);
@@ -126,6 +133,15 @@ impl Conditions {
         }
         sql
     }
+}
+
+/// The name that the selector asks of tools, where the column of names has it: the condition on the context says the same,
+/// and must be read in every tool.
+fn tool_name(selector: &Selector) -> Option<&str> {
+    let of_tools = matches!(selector.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_LEGACY));
+    let named = |one: &&ContextMatch| one.op == MatchOp::Eq && *one.path.steps() == ["name"];
+    let name = selector.context_match.iter().filter(|_| of_tools).find(named)?.value.as_str()?;
+    (name.chars().count() <= MAX_TOOL_NAME).then_some(name)
 }
 
 fn tagged(tag: &str) -> String {

@@ -57,6 +57,11 @@ impl TestDatabase {
         &SERVER.get_or_init(start).await.postgres
     }
 
+    /// Runs SQL in this database, as the superuser.
+    pub async fn execute(&self, sql: &str) {
+        run(&self.admin_url, sql).await;
+    }
+
     async fn create(template: &str) -> Self {
         let server = SERVER.get_or_init(start).await;
         let name = format!("test_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -86,8 +91,11 @@ async fn start() -> Server {
 
 /// One statement, as the superuser, outside of any test's database.
 async fn execute(postgres: &Postgres, statement: &str) {
-    let url = postgres.url(postgres::SUPERUSER, "postgres");
-    let mut connection = PgConnection::connect(&url).await.expect("a connection to the test server");
-    sqlx::raw_sql(AssertSqlSafe(statement)).execute(&mut connection).await.expect("the statement to succeed");
+    run(&postgres.url(postgres::SUPERUSER, "postgres"), statement).await;
+}
+
+async fn run(url: &str, sql: &str) {
+    let mut connection = PgConnection::connect(url).await.expect("a connection to the test server");
+    sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.expect("the statement to succeed");
     connection.close().await.expect("the connection to close");
 }

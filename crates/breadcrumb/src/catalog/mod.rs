@@ -72,8 +72,28 @@ impl Catalog {
     /// [`Self::MAX_PART_BYTES`] of JSON, and a tool's name chooses its part, so that one changed tool changes one
     /// record.
     pub fn records(&self) -> Vec<NewBreadcrumb> {
-        parts::split(self)
+        parts::split(self, 0)
     }
+
+    /// As [`Self::records`], in as many parts as there are now unless they are too few or far too many: so a tool more or
+    /// less does not divide all of them anew.
+    pub fn records_beside(&self, present: usize) -> Vec<NewBreadcrumb> {
+        parts::split(self, present)
+    }
+
+    /// In which of so many parts a tool of this name stands.
+    pub fn part_of(name: &str, parts: usize) -> usize {
+        parts::place(name, parts)
+    }
+
+    /// The record of one part alone, `None` where these entries are too much for one. They stand in it in this order,
+    /// which is by name in every runner.
+    pub fn part(number: usize, entries: &[CatalogEntry]) -> Option<NewBreadcrumb> {
+        parts::part(number, entries)
+    }
+
+    /// Parts that one answer of a store can hold.
+    pub const PARTS_AT_ONCE: u32 = parts::PAGE;
 
     /// The most JSON text in one part, in bytes. A schema that alone is larger is left out of the catalog, which then
     /// says where it stands.

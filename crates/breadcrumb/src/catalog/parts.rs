@@ -6,44 +6,72 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{Catalog, Registration, Waiting};
+use super::{Catalog, CatalogEntry, Registration, Waiting};
 use crate::schema_names::TOOL_CATALOG;
-use crate::{BreadcrumbQuery, Breadcrumbs, MAX_PAGE, NewBreadcrumb, Selector, StoreError};
+use crate::{BreadcrumbQuery, Breadcrumbs, NewBreadcrumb, Selector, StoreError};
 
 /// More parts than this are never made. 4096 parts hold a gigabyte.
-const MAX_PARTS: u64 = 4096;
+const MAX_PARTS: usize = 4096;
+/// About how much of JSON a part of many tools has: what a change of one of them writes.
+const USUAL_PART_BYTES: usize = 24 * 1024;
+/// Few tools make few parts, however large they are.
+const USUAL_ENTRIES: usize = 8;
+/// A catalog is divided anew only when it has this many times the parts that it would get, or too few.
+const SLACK: usize = 4;
+/// Parts of one answer of the store, which has at most 64 MiB.
+pub(super) const PAGE: u32 = 200;
 /// The longest description that stands beside a schema that was left out.
 const SHORT_DESCRIPTION: usize = 10_000;
 /// The most sentences of a tool that waits, when all of them are too much.
 const FEW_SENTENCES: usize = 20;
 
-/// One part, as it is measured and written: the entries' own JSON, by kind.
+/// One part, as it is written: the entries' own JSON, by kind.
 #[derive(Default)]
 struct Part {
     tools: Vec<Value>,
     waiting: Vec<Value>,
-    bytes: usize,
 }
 
-pub(super) fn split(catalog: &Catalog) -> Vec<NewBreadcrumb> {
-    let tools: Vec<(u64, Value)> = catalog.tools.iter().map(|tool| (place(&tool.name), registration(tool))).collect();
-    let waiting: Vec<(u64, Value)> = catalog.waiting.iter().map(|tool| (place(&tool.name), waits(tool))).collect();
-    let mut count = 1;
+/// `present` is how many parts there are now, 0 when there are none.
+pub(super) fn split(catalog: &Catalog, present: usize) -> Vec<NewBreadcrumb> {
+    let tools: Vec<(&str, Value)> = catalog.tools.iter().map(|tool| (tool.name.as_str(), registration(tool))).collect();
+    let waiting: Vec<(&str, Value)> = catalog.waiting.iter().map(|tool| (tool.name.as_str(), waits(tool))).collect();
+    let bytes: usize = tools.iter().chain(&waiting).map(|(_, entry)| size(entry)).sum();
+    let by_size = bytes.div_ceil(USUAL_PART_BYTES);
+    let usual = by_size.min((tools.len() + waiting.len()).div_ceil(USUAL_ENTRIES)).max(1).next_power_of_two();
+    let keeps = present.is_power_of_two() && (usual..usual.saturating_mul(SLACK)).contains(&present);
+    let mut count = if keeps { present } else { usual }.min(MAX_PARTS);
     loop {
         let mut parts: Vec<Part> = (0..count).map(|_| Part::default()).collect();
-        let at = |place: u64| usize::try_from(place % count).unwrap_or_default();
-        for (place, tool) in &tools {
-            parts[at(*place)].bytes += size(tool);
-            parts[at(*place)].tools.push(tool.clone());
+        for (name, tool) in &tools {
+            parts[place(name, count)].tools.push(tool.clone());
         }
-        for (place, tool) in &waiting {
-            parts[at(*place)].bytes += size(tool);
-            parts[at(*place)].waiting.push(tool.clone());
+        for (name, tool) in &waiting {
+            parts[place(name, count)].waiting.push(tool.clone());
         }
-        if count >= MAX_PARTS || parts.iter().all(|part| part.bytes <= Catalog::MAX_PART_BYTES - 1024) {
+        if count >= MAX_PARTS || !parts.iter().any(Part::is_too_large) {
             return parts.into_iter().enumerate().map(|(number, part)| record(number, part)).collect();
         }
         count *= 2;
+    }
+}
+
+/// One part of its entries, or `None` where they are too many for one.
+pub(super) fn part(number: usize, entries: &[CatalogEntry]) -> Option<NewBreadcrumb> {
+    let mut part = Part::default();
+    for entry in entries {
+        match entry {
+            CatalogEntry::Offered(tool) => part.tools.push(registration(tool)),
+            CatalogEntry::Waiting(tool) => part.waiting.push(waits(tool)),
+        }
+    }
+    (!part.is_too_large()).then(|| record(number, part))
+}
+
+impl Part {
+    fn is_too_large(&self) -> bool {
+        let bytes: usize = self.tools.iter().chain(&self.waiting).map(size).sum();
+        bytes > Catalog::MAX_PART_BYTES - 1024
     }
 }
 
@@ -61,10 +89,11 @@ fn record(number: usize, part: Part) -> NewBreadcrumb {
     }
 }
 
-/// Where a name goes, evenly over all numbers and the same in every runner.
-fn place(name: &str) -> u64 {
+/// Where a name goes among so many parts, evenly and the same in every runner.
+pub(super) fn place(name: &str, parts: usize) -> usize {
     let hash = Sha256::digest(name.as_bytes());
-    hash.iter().take(8).fold(0, |number, byte| number << 8 | u64::from(*byte))
+    let number = hash.iter().take(8).fold(0, |number: u64, byte| number << 8 | u64::from(*byte));
+    usize::try_from(number % (parts.max(1) as u64)).unwrap_or_default()
 }
 
 /// Bytes of an entry in its list, the comma included.
@@ -113,7 +142,7 @@ pub(super) async fn read(store: &dyn Breadcrumbs) -> Result<Option<Catalog>, Sto
             schema_name: Some(TOOL_CATALOG.into()),
             ..Selector::default()
         },
-        limit: MAX_PAGE,
+        limit: PAGE,
         offset: 0,
         include_context: true,
     };
@@ -121,7 +150,7 @@ pub(super) async fn read(store: &dyn Breadcrumbs) -> Result<Option<Catalog>, Sto
     let mut is_there = false;
     loop {
         let page = store.list(&query).await?;
-        let more = page.len() as u64 == u64::from(MAX_PAGE);
+        let more = page.len() as u64 == u64::from(PAGE);
         is_there |= !page.is_empty();
         // Newest first: where two parts have a name, because a runner divides the catalog anew, the newer is right.
         for mut context in page.into_iter().filter_map(|item| item.context) {
@@ -135,7 +164,7 @@ pub(super) async fn read(store: &dyn Breadcrumbs) -> Result<Option<Catalog>, Sto
         if !more {
             break;
         }
-        query.offset += MAX_PAGE;
+        query.offset += PAGE;
     }
     let mut catalog = Catalog::default();
     for entry in entries.into_values() {

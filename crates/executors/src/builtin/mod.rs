@@ -25,7 +25,11 @@ pub trait NativeTool: Send + Sync + 'static {
     /// Also the name of the record that offers it: profiles close tools by their names.
     fn name(&self) -> &'static str;
 
-    /// What it waits for before it can be offered, each a sentence that says how to get it.
+    /// Returns when it is known what the tool waits for.
+    async fn ready(&self) {}
+
+    /// What it waits for before it can be offered, each a sentence that says how to get it. Nothing while that is not
+    /// known yet.
     fn waits_for(&self) -> Vec<String> {
         Vec::new()
     }
@@ -109,13 +113,17 @@ impl Executor for BuiltinExecutor {
         if self.off.contains_key(&definition.name) {
             return Ok(());
         }
-        self.tool(definition).map(|_| ())
+        self.tool(definition)?.ready().await;
+        Ok(())
     }
 
     async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
         let mut metadata = Map::new();
-        let waits = self.waits(&call.definition);
         let run = async {
+            if let Ok(tool) = self.tool(&call.definition) {
+                tool.ready().await;
+            }
+            let waits = self.waits(&call.definition);
             if !waits.is_empty() {
                 let message = format!("the tool {:?} is not ready: {}", call.definition.name, waits.join(" "));
                 return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));

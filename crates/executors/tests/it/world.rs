@@ -267,6 +267,7 @@ async fn records_that_count_as_the_runners_word_are_not_for_tools() {
         ("schedule.v1", "schedule_task"),
         ("tool.progress.v1", "context.progress"),
         ("tool.catalog.v1", "follows the tools"),
+        ("tool.runner.v1", "set up for"),
     ] {
         let mine = NewBreadcrumb { title: "x".into(), schema_name: Some(schema.into()), ..Default::default() };
         let id = tenant.breadcrumbs.create(mine, None).await.unwrap().id.to_string();

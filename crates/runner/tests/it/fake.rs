@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use breadcrumb::{ErrorCode, ToolDefinition, ToolFailure};
+use breadcrumb::{ErrorCode, Implementation, ToolDefinition, ToolFailure};
 use executors::{Executor, Executors, ToolCall, ToolOutput};
 use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -21,6 +21,11 @@ pub struct Fake {
     /// Requests that began, in order.
     pub begun: Mutex<Vec<Uuid>>,
     pub progress: watch::Sender<Progress>,
+    /// The tools that were loaded, in the order in which that began.
+    pub loads: watch::Sender<Vec<String>>,
+    /// While it is there, only tools that it names are loaded; the others wait.
+    pub only_loads: Mutex<Option<String>>,
+    pub more_loads: Notify,
     /// By tool: what it waits for.
     pub waits_for: Mutex<HashMap<String, Vec<String>>>,
 }
@@ -68,6 +73,12 @@ impl Fake {
         Executors::new().with_code(self.clone()).with_native("test", self.clone()).with_native("http", self.clone())
     }
 
+    /// From now on every tool is loaded.
+    pub fn load_all(&self) {
+        *self.only_loads.lock().unwrap() = None;
+        self.more_loads.notify_waiters();
+    }
+
     pub async fn until(&self, holds: impl FnMut(&Progress) -> bool) {
         let mut progress = self.progress.subscribe();
         let _ = tokio::time::timeout(crate::place::PATIENCE, progress.wait_for(holds)).await.expect("progress in time");
@@ -76,8 +87,17 @@ impl Fake {
 
 #[async_trait]
 impl Executor for Fake {
-    async fn load(&self, _: &ToolDefinition, _: Uuid, _: Uuid, _: i64) -> Result<(), ToolFailure> {
-        Ok(())
+    async fn load(&self, definition: &ToolDefinition, _: Uuid, _: Uuid, _: i64) -> Result<(), ToolFailure> {
+        self.loads.send_modify(|loads| loads.push(definition.name.clone()));
+        loop {
+            let more = self.more_loads.notified();
+            tokio::pin!(more);
+            more.as_mut().enable();
+            if self.only_loads.lock().unwrap().as_ref().is_none_or(|only| *only == definition.name) {
+                return Ok(());
+            }
+            more.await;
+        }
     }
 
     async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
@@ -99,6 +119,10 @@ impl Executor for Fake {
         self.progress.send_modify(|progress| *progress.running.get_mut(&name).unwrap() -= 1);
         let metadata = Map::from_iter([("from_executor".to_owned(), json!(true))]);
         ToolOutput { result, metadata }
+    }
+
+    fn only_waits(&self, definition: &ToolDefinition) -> bool {
+        matches!(&definition.implementation, Implementation::Native(native) if native.kind == "http")
     }
 
     fn waits_for(&self, definition: &ToolDefinition) -> Vec<String> {

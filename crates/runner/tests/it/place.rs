@@ -22,6 +22,7 @@ use crate::fake::Fake;
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 pub struct Place {
+    pub database: TestDatabase,
     pub store: Arc<Store>,
     pub owner: Uuid,
     pub person: Arc<dyn Breadcrumbs>,
@@ -54,7 +55,7 @@ impl Place {
         let runner = agents.pop().unwrap();
         let person = agents.pop().unwrap();
         let beginning = person.latest_event().await.unwrap();
-        Self { store, owner, person, runner, beginning }
+        Self { database, store, owner, person, runner, beginning }
     }
 
     pub fn start(&self, fake: &Arc<Fake>) -> Running {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use crate::harness::StoreHarness;
 use conformance::Harness;
 
-const KEYS: [&str; 8] = ["a", "b", "0", "1", "-1", "+1", " 1", "01"];
+const KEYS: [&str; 9] = ["a", "b", "name", "0", "1", "-1", "+1", " 1", "01"];
 
 fn value() -> impl Strategy<Value = Value> {
     let numbers = vec![
@@ -82,7 +82,7 @@ fn tags() -> impl Strategy<Value = Vec<String>> {
 }
 
 fn schema() -> impl Strategy<Value = Option<String>> {
-    select(vec![None, Some("x.v1".to_owned()), Some("y.v1".to_owned())])
+    select(vec![None, Some("x.v1".to_owned()), Some("tool.v1".to_owned())])
 }
 
 fn selector() -> impl Strategy<Value = Selector> {
@@ -134,6 +134,41 @@ async fn the_database_and_the_matcher_agree() {
             })
             .unwrap();
     });
+    harness.close().await;
+}
+
+/// They have an index of their own, which has no room for everything that may stand there.
+#[tokio::test]
+async fn tools_are_found_by_their_names_be_they_good_or_not() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let long = |letter: &str, length: usize| json!(letter.repeat(length));
+    let mut names =
+        vec![json!("a"), json!("A"), json!(7), json!("7"), json!({"a": 1}), json!("{\"a\":1}"), json!(null)];
+    names.extend([long("x", 100), long("x", 101), long("ä", 100), long("ä", 101), long("x", 10_000)]);
+    for schema in ["tool.v1", "tool.code.v1", "note.v1"] {
+        for name in &names {
+            let record = NewBreadcrumb {
+                title: "Named".into(),
+                context: object(json!({"name": name})),
+                schema_name: Some(schema.into()),
+                ..NewBreadcrumb::default()
+            };
+            agent.create(record, None).await.unwrap();
+        }
+    }
+    for schema in ["tool.v1", "tool.code.v1", "note.v1"] {
+        for name in &names {
+            let path = ContextPath::try_from("$.name".to_owned()).unwrap();
+            let named = ContextMatch { path, op: MatchOp::Eq, value: name.clone() };
+            let selector =
+                Selector { schema_name: Some(schema.into()), context_match: vec![named], ..Selector::default() };
+            let query = BreadcrumbQuery { selector, include_context: true, ..BreadcrumbQuery::default() };
+            let found = agent.list(&query).await.unwrap();
+            let found: Vec<&Value> = found.iter().map(|row| &row.context.as_ref().unwrap()["name"]).collect();
+            assert_eq!(found, [name], "{schema}");
+        }
+    }
     harness.close().await;
 }
 

@@ -100,6 +100,7 @@ fn everything_that_is_promised_is_there() {
             "tool.progress.v1",
             "tool.request.v1",
             "tool.response.v1",
+            "tool.runner.v1",
             TOOL_TEMPLATE,
             "tool.v1"
         ]

@@ -1,0 +1,174 @@
+//! What other live runners of the tenant serve. Runners may be set up differently: one has a program, or a setting, that
+//! another lacks. Each tells which native tools it serves in a `tool.runner.v1` record that ends soon unless it is
+//! written anew; so one that lacks something leaves the calls to one that has it, and refuses them only where nobody has.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use breadcrumb::{
+    BreadcrumbQuery, Breadcrumbs, CatalogEntry, MAX_PAGE, NewBreadcrumb, StoreError, TtlType, schema_names::TOOL_RUNNER,
+};
+use serde_json::{Map, Value, json};
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::backoff::persist;
+use crate::hints::Hints;
+use crate::registry::Registry;
+
+/// How long a runner that is not heard of counts as live.
+const LIFE: Duration = Duration::from_mins(3);
+const RENEW: Duration = Duration::from_mins(1);
+/// After a change of the tools, more of them are waited for this long.
+const QUIET: Duration = Duration::from_millis(500);
+/// How long the farewell may take.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+pub(crate) struct Elsewhere {
+    store: Arc<dyn Breadcrumbs>,
+    registry: Arc<Registry>,
+    hints: Arc<Hints>,
+    runner_id: Uuid,
+    others: Mutex<HashMap<Uuid, Other>>,
+    listed: OnceCell<()>,
+}
+
+struct Other {
+    serves: HashSet<String>,
+    until: Instant,
+}
+
+impl Elsewhere {
+    pub fn new(store: Arc<dyn Breadcrumbs>, registry: Arc<Registry>, hints: Arc<Hints>, runner_id: Uuid) -> Arc<Self> {
+        Arc::new(Self { store, registry, hints, runner_id, others: Mutex::default(), listed: OnceCell::new() })
+    }
+
+    fn others(&self) -> MutexGuard<'_, HashMap<Uuid, Other>> {
+        self.others.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_served(&self, tool: &str) -> bool {
+        let now = Instant::now();
+        self.others().values().any(|other| other.until > now && other.serves.contains(tool))
+    }
+
+    /// Whether another live runner serves the tool, for one that lacks something here.
+    pub async fn serves(&self, tool: &str) -> bool {
+        if let Err(error) = self.listed.get_or_try_init(|| self.list()).await {
+            tracing::warn!(%error, "other runners cannot be listed");
+        }
+        self.is_served(tool)
+    }
+
+    /// The tools whose calls are to be left to others.
+    pub fn left_to_others(&self) -> Vec<String> {
+        let now = Instant::now();
+        let served: BTreeSet<String> =
+            self.others().values().filter(|other| other.until > now).flat_map(|other| &other.serves).cloned().collect();
+        served.into_iter().filter(|tool| self.registry.waits_for_settings(tool)).collect()
+    }
+
+    /// As the tenant's catalog is to have it: what one of the runners serves is offered.
+    pub fn entry(&self, tool: &str) -> Option<CatalogEntry> {
+        match self.registry.entry(tool)? {
+            CatalogEntry::Waiting(waiting) if self.is_served(tool) => {
+                self.registry.as_if_offered(tool).or(Some(CatalogEntry::Waiting(waiting)))
+            }
+            entry => Some(entry),
+        }
+    }
+
+    /// A runner tells what it serves.
+    pub fn heard(&self, record: Uuid, context: &Map<String, Value>) {
+        let Some(serves) = serves(context, self.runner_id) else { return };
+        let names: Vec<String> = serves.iter().cloned().collect();
+        self.others().insert(record, Other { serves, until: Instant::now() + LIFE });
+        self.registry.touch(names);
+    }
+
+    /// What a runner told holds no more: it has told something newer, or ended.
+    pub fn forget(&self, record: Uuid) {
+        let Some(other) = self.others().remove(&record) else { return };
+        self.registry.touch(other.serves);
+        self.hints.now();
+    }
+
+    async fn list(&self) -> Result<(), StoreError> {
+        let query = BreadcrumbQuery { limit: MAX_PAGE, ..BreadcrumbQuery::of_schema(TOOL_RUNNER) };
+        for row in persist("list runners", || self.store.list(&query)).await? {
+            if let Some(context) = &row.context {
+                self.heard(row.id, context);
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells what this runner serves, until stopped.
+    pub async fn run(&self, stop: CancellationToken) {
+        self.serves("").await;
+        let mut told: Option<(Uuid, BTreeSet<String>)> = None;
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = self.tell(&mut told) => {}
+        }
+        if let Some((record, _)) = told {
+            // Others need not wait for its end.
+            let _ = timeout(FAREWELL, self.store.delete(record, None)).await;
+        }
+    }
+
+    async fn tell(&self, told: &mut Option<(Uuid, BTreeSet<String>)>) {
+        let mut changes = self.registry.changes.subscribe();
+        let mut renew = Instant::now();
+        loop {
+            changes.mark_unchanged();
+            let serves = self.registry.served_by_settings();
+            let is_due = renew <= Instant::now();
+            let is_news = told.as_ref().map_or(!serves.is_empty(), |(_, before)| *before != serves);
+            if is_news || (is_due && told.is_some()) {
+                let record = record(self.runner_id, &serves);
+                match persist("tell what this runner serves", || self.store.create(record.clone(), None)).await {
+                    Ok(created) => {
+                        // First the new one, so that there is one all the time.
+                        if let Some((old, _)) = told.replace((created.id, serves)) {
+                            let _ = self.store.delete(old, None).await;
+                        }
+                    }
+                    Err(error) => tracing::warn!(%error, "other runners cannot be told what this one serves"),
+                }
+                renew = Instant::now() + RENEW;
+            }
+            tokio::select! {
+                _ = changes.changed() => tokio::time::sleep(QUIET).await,
+                () = sleep_until(renew.max(Instant::now() + QUIET)) => {}
+            }
+        }
+    }
+}
+
+/// `None` for this runner's own word, and for what is none.
+fn serves(context: &Map<String, Value>, own: Uuid) -> Option<HashSet<String>> {
+    if context.get("runner_id")?.as_str()?.parse::<Uuid>() == Ok(own) {
+        return None;
+    }
+    let names = context.get("serves")?.as_array()?;
+    Some(names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect())
+}
+
+fn record(runner_id: Uuid, serves: &BTreeSet<String>) -> NewBreadcrumb {
+    let mut context = Map::new();
+    context.insert("runner_id".into(), runner_id.to_string().into());
+    context.insert("serves".into(), serves.iter().cloned().collect());
+    NewBreadcrumb {
+        title: "A runner at work".into(),
+        context,
+        tags: vec!["tool:runner".into()],
+        schema_name: Some(TOOL_RUNNER.into()),
+        ttl_type: Some(TtlType::Duration),
+        ttl_config: Some(json!({"duration": LIFE.as_secs()})),
+        ..NewBreadcrumb::default()
+    }
+}

@@ -1,0 +1,152 @@
+//! Which tool records are to be read, and in what order. A record is read by one task at a time; what is wished of it
+//! meanwhile is done after.
+
+use std::collections::{BTreeSet, HashMap};
+
+use uuid::Uuid;
+
+/// Who waits for it: the first comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    /// A call.
+    Call,
+    /// Somebody who has written it just now.
+    Heard,
+    /// The list of all tools.
+    List,
+    /// Nobody: to be judged before the first call asks for it. The installation's own tools come first.
+    OwnLater,
+    Later,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Depth {
+    /// What the record says.
+    Sketch,
+    /// Whether it works.
+    Judge,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Wish {
+    urgency: Urgency,
+    depth: Depth,
+    number: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Wishes {
+    wishes: HashMap<Uuid, Wish>,
+    order: BTreeSet<(Urgency, u64, Uuid)>,
+    under_way: HashMap<Uuid, Urgency>,
+    numbers: u64,
+}
+
+impl Urgency {
+    fn is_later(self) -> bool {
+        self >= Self::OwnLater
+    }
+}
+
+impl Wishes {
+    pub fn add(&mut self, id: Uuid, urgency: Urgency, depth: Depth) {
+        self.numbers += 1;
+        let mut wish = Wish { urgency, depth, number: self.numbers };
+        if let Some(there) = self.wishes.remove(&id) {
+            self.order.remove(&(there.urgency, there.number, id));
+            wish = Wish {
+                urgency: there.urgency.min(urgency),
+                depth: there.depth.max(depth),
+                number: there.number.min(wish.number),
+            };
+        }
+        self.wishes.insert(id, wish);
+        self.order.insert((wish.urgency, wish.number, id));
+    }
+
+    /// The next one to read. At most `max` are read at once, and half as many that nobody waits for; what a call waits
+    /// for is not held up by others.
+    pub fn take(&mut self, max: usize) -> Option<(Uuid, Depth)> {
+        let later = self.under_way.values().filter(|urgency| urgency.is_later()).count();
+        let calls = self.under_way.values().filter(|urgency| **urgency == Urgency::Call).count();
+        let others = self.under_way.len() - calls;
+        let has_room = |urgency: Urgency| match urgency {
+            Urgency::Call => true,
+            urgency if urgency.is_later() => others < max && later < max.div_ceil(2),
+            _ => others < max,
+        };
+        let next = |(urgency, _, id): &&(Urgency, u64, Uuid)| has_room(*urgency) && !self.under_way.contains_key(id);
+        // Past the first that has no room nothing that is less urgent has any.
+        let (urgency, number, id) = *self.order.iter().take_while(|one| has_room(one.0)).find(next)?;
+        self.order.remove(&(urgency, number, id));
+        let wish = self.wishes.remove(&id)?;
+        self.under_way.insert(id, urgency);
+        Some((id, wish.depth))
+    }
+
+    pub fn done(&mut self, id: Uuid) {
+        self.under_way.remove(&id);
+    }
+
+    /// Whether this record is neither to be read nor read just now.
+    pub fn is_done(&self, id: Uuid) -> bool {
+        !self.wishes.contains_key(&id) && !self.under_way.contains_key(&id)
+    }
+
+    /// Whether all is read that somebody waits for.
+    pub fn is_settled(&self) -> bool {
+        self.order.first().is_none_or(|(urgency, ..)| urgency.is_later())
+            && self.under_way.values().all(|urgency| urgency.is_later())
+    }
+
+    /// Whether nothing is left to be judged for which there was no time yet.
+    pub fn is_through(&self) -> bool {
+        !self.order.last().is_some_and(|(urgency, ..)| urgency.is_later())
+            && !self.under_way.values().any(|urgency| urgency.is_later())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u128) -> Uuid {
+        Uuid::from_u128(number)
+    }
+
+    #[test]
+    fn what_a_call_waits_for_goes_before_everything_else() {
+        let mut wishes = Wishes::default();
+        for number in 1..=10 {
+            wishes.add(id(number), Urgency::Later, Depth::Judge);
+        }
+        wishes.add(id(20), Urgency::OwnLater, Depth::Judge);
+        assert!(wishes.is_settled());
+        assert_eq!(wishes.take(4), Some((id(20), Depth::Judge)));
+        assert_eq!(wishes.take(4), Some((id(1), Depth::Judge)));
+        assert_eq!(wishes.take(4), None, "half of the places are for what somebody waits for");
+        wishes.add(id(30), Urgency::List, Depth::Sketch);
+        wishes.add(id(31), Urgency::List, Depth::Sketch);
+        wishes.add(id(32), Urgency::List, Depth::Sketch);
+        assert!(!wishes.is_settled());
+        assert_eq!(wishes.take(4), Some((id(30), Depth::Sketch)));
+        assert_eq!(wishes.take(4), Some((id(31), Depth::Sketch)));
+        assert_eq!(wishes.take(4), None);
+        wishes.add(id(10), Urgency::Call, Depth::Judge);
+        assert_eq!(wishes.take(4), Some((id(10), Depth::Judge)));
+    }
+
+    #[test]
+    fn a_record_is_read_by_one_and_again_for_what_was_wished_meanwhile() {
+        let mut wishes = Wishes::default();
+        wishes.add(id(1), Urgency::List, Depth::Sketch);
+        assert_eq!(wishes.take(4), Some((id(1), Depth::Sketch)));
+        wishes.add(id(1), Urgency::Heard, Depth::Judge);
+        assert_eq!(wishes.take(4), None);
+        wishes.done(id(1));
+        assert!(!wishes.is_done(id(1)) && !wishes.is_settled());
+        assert_eq!(wishes.take(4), Some((id(1), Depth::Judge)));
+        wishes.done(id(1));
+        assert!(wishes.is_done(id(1)) && wishes.is_settled());
+    }
+}

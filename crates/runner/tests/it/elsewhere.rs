@@ -1,0 +1,42 @@
+//! Runners that are set up differently: what one lacks, another does.
+
+use breadcrumb::{ErrorCode, ResponseStatus, schema_names};
+use serde_json::json;
+
+use crate::fake::Fake;
+use crate::place::{Place, native};
+
+fn without(tool: &str) -> std::sync::Arc<Fake> {
+    let fake = Fake::new();
+    fake.waits_for.lock().unwrap().insert(tool.into(), vec!["Switch it on.".into()]);
+    fake
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_is_left_to_the_runner_that_is_set_up_for_it() {
+    let (place, able) = (Place::new().await, Fake::new());
+    place.create(native("shell", json!({}))).await;
+    let first = place.start(&able);
+    let told = place.event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_RUNNER)).await;
+    assert_eq!(told.context["serves"], json!(["shell"]));
+    let unable = without("shell");
+    // More of those that cannot: one of them is nearly always asked first.
+    let others = [place.start(&unable), place.start(&unable), place.start(&unable)];
+    for _ in 0..20 {
+        assert_eq!(place.call("shell", json!({})).await.status, ResponseStatus::Success);
+    }
+    // Whoever wrote the catalog last, it says what the tenant's runners can.
+    assert!(unable.begun.lock().unwrap().is_empty());
+    place.create(native("more", json!({}))).await;
+    let catalog = place.catalog(|catalog| catalog.find("more").is_some() && catalog.find("shell").is_some()).await;
+    assert!(catalog.waiting.is_empty());
+
+    // Where nobody can, it is said.
+    first.stop().await;
+    let response = place.call("shell", json!({})).await;
+    assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied));
+    assert_eq!(response.error_details.unwrap()["waits_for"], json!(["Switch it on."]));
+    for runner in others {
+        runner.stop().await;
+    }
+}
