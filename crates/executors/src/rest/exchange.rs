@@ -6,7 +6,9 @@ use futures::{StreamExt, TryStreamExt, stream};
 use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 use serde_json::{Map, Value, json};
 use url::Url;
+use uuid::Uuid;
 
+use super::large::{Large, SMALL};
 use super::settings::{Auth, Method, Settings};
 use crate::ToolCall;
 use crate::egress::{Ask, Connections, Egress, NetRules};
@@ -16,6 +18,7 @@ const EXCERPT: usize = 2048;
 
 pub(super) async fn perform(
     egress: &Egress,
+    large: &Large,
     settings: &Settings,
     call: &ToolCall,
     metadata: &mut Map<String, Value>,
@@ -52,7 +55,7 @@ pub(super) async fn perform(
     let response = egress.fetch(ask, request, body).await.map_err(failure)?;
     metadata.insert("http_status".into(), response.status.into());
     if (200..300).contains(&response.status) {
-        answer(response, settings.method).await
+        answer(response, settings.method, large, call.tool_id).await
     } else {
         Err(refused(response).await)
     }
@@ -90,16 +93,15 @@ fn text(value: &Value) -> String {
 }
 
 /// JSON as its value, anything else as text, nothing as null.
-async fn answer(response: FetchResponse, method: Method) -> Result<Value, ToolFailure> {
+async fn answer(mut response: FetchResponse, method: Method, large: &Large, tool: Uuid) -> Result<Value, ToolFailure> {
     let is_json = content_type(&response).is_some_and(|kind| kind == "application/json" || kind.ends_with("+json"));
-    let bytes = response
-        .body
-        .try_fold(Vec::new(), |mut all, piece| async move {
-            all.extend_from_slice(&piece);
-            Ok(all)
-        })
-        .await
-        .map_err(failure)?;
+    let (mut bytes, mut turn) = (Vec::new(), None);
+    while let Some(piece) = response.body.try_next().await.map_err(failure)? {
+        bytes.extend_from_slice(&piece);
+        if bytes.len() > SMALL && turn.is_none() {
+            turn = large.turn(tool).await;
+        }
+    }
     if bytes.is_empty() || method == Method::Head {
         return Ok(Value::Null);
     }

@@ -1,6 +1,7 @@
 //! Runs `tool.v1` whose implementation is one HTTP exchange: `{"type": "http", "url": "https://…/{param}", …}`.
 
 mod exchange;
+mod large;
 mod settings;
 mod template;
 
@@ -15,6 +16,7 @@ use uuid::Uuid;
 use crate::egress::Egress;
 use crate::{Executor, ToolCall, ToolOutput};
 
+use large::Large;
 use settings::Settings;
 
 /// The `implementation.type`s that this executor runs.
@@ -22,11 +24,12 @@ pub const KINDS: [&str; 2] = ["http", "rest"];
 
 pub struct RestExecutor {
     egress: Arc<Egress>,
+    large: Large,
 }
 
 impl RestExecutor {
     pub fn new(egress: Arc<Egress>) -> Self {
-        Self { egress }
+        Self { egress, large: Large::default() }
     }
 }
 
@@ -46,7 +49,7 @@ impl Executor for RestExecutor {
         let mut metadata = Map::new();
         let exchange = async {
             let settings = read(&call.definition)?;
-            exchange::perform(&self.egress, &settings, &call, &mut metadata).await
+            exchange::perform(&self.egress, &self.large, &settings, &call, &mut metadata).await
         };
         let timeout = call.limits.timeout();
         let result = tokio::select! {

@@ -175,3 +175,43 @@ async fn settings_are_judged_when_the_tool_is_loaded() {
         assert_eq!(failure.details.unwrap()["errors"][0]["field"], field, "{implementation}");
     }
 }
+
+/// More large answers than there are turns for them, while others of the same tool stand half sent.
+#[tokio::test]
+async fn large_answers_take_turns_and_one_tool_never_has_them_all() {
+    let begun = Arc::new(tokio::sync::Semaphore::new(0));
+    let (told, half) = (begun.clone(), "x".repeat(200_000));
+    let stuck = move || {
+        let (told, half) = (told.clone(), half.clone());
+        async move {
+            let first = futures::stream::once(async move {
+                told.add_permits(1);
+                Ok::<_, std::convert::Infallible>(half)
+            });
+            axum::body::Body::from_stream(futures::StreamExt::chain(first, futures::stream::pending()))
+        }
+    };
+    let large = || async { "y".repeat(300_000) };
+    let router = Router::new().route("/stuck", any(stuck)).route("/large", any(large));
+    let service = Arc::new(Service::new(router).await);
+    let tool = Uuid::new_v4();
+    let end = CancellationToken::new();
+    let held: Vec<_> = (0..14)
+        .map(|_| {
+            let mut call = service.tenant.call(service.definition("/stuck", json!({})), json!({}));
+            call.tool_id = tool;
+            call.secrets = Arc::new(Vault::new(Vec::new()).unwrap());
+            let (service, end) = (service.clone(), end.clone());
+            tokio::spawn(async move { service.executor.execute(call, end).await })
+        })
+        .collect();
+    begun.acquire_many(14).await.unwrap().forget();
+    let many = (0..20).map(|_| service.run("/large", json!({}), json!({})));
+    for output in futures::future::join_all(many).await {
+        assert_eq!(output.result.unwrap().as_str().map(str::len), Some(300_000));
+    }
+    end.cancel();
+    for stuck in held {
+        assert_eq!(stuck.await.unwrap().result.unwrap_err().code, ErrorCode::Cancelled);
+    }
+}
