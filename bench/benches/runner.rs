@@ -1,0 +1,104 @@
+//! What the runner itself costs for a call: everything between a claim and its response, with a store and a tool that
+//! take no time; and the parts of that.
+
+mod support;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{Breadcrumb, Breadcrumbs, NewBreadcrumb, ToolDefinition, ToolFailure, ToolRequest, schema_names};
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use executors::{Executor, Executors, ToolCall, ToolOutput};
+use runner::{Runner, RunnerOptions};
+use serde_json::{Map, json};
+use support::{MemoryStore, as_map, input};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+use validate::Schema;
+
+/// Gives back what it gets.
+struct Echo;
+
+#[async_trait]
+impl Executor for Echo {
+    async fn load(&self, _: &ToolDefinition, _: Uuid, _: Uuid, _: i64) -> Result<(), ToolFailure> {
+        Ok(())
+    }
+    async fn execute(&self, call: ToolCall, _: CancellationToken) -> ToolOutput {
+        ToolOutput { result: Ok(call.input), metadata: Map::new() }
+    }
+    fn forget(&self, _: Uuid, _: i64) {}
+}
+
+fn tool() -> NewBreadcrumb {
+    let context = json!({
+        "name": "echo", "description": "for a bench", "implementation": {"type": "bench"},
+        "definition": {"examples": [{"description": "one", "input": {}}]},
+    });
+    NewBreadcrumb {
+        title: "echo".into(),
+        context: as_map(context),
+        tags: vec!["tool".into()],
+        schema_name: Some(schema_names::TOOL_LEGACY.into()),
+        ..NewBreadcrumb::default()
+    }
+}
+
+fn calls(criterion: &mut Criterion) {
+    let Ok(runtime) = Runtime::new() else { return };
+    let store = Arc::new(MemoryStore::default());
+    let stop = CancellationToken::new();
+    let running = runtime.block_on(async {
+        let _ = store.create(tool(), None).await;
+        let executors = Executors::new().with_native("bench", Arc::new(Echo));
+        let runner = Runner::new(store.clone(), executors, RunnerOptions::default());
+        let running = tokio::spawn(runner.run(stop.clone()));
+        // The first call waits until the tool is known.
+        let _ = store.call(ToolRequest::record("echo", json!({}), None, None)).await;
+        running
+    });
+    let mut group = criterion.benchmark_group("a call through the runner");
+    for (name, bytes) in [("100 B", 100), ("1 KB", 1_000), ("100 KB", 100_000)] {
+        let request = ToolRequest::record("echo", input(bytes), None, None);
+        group.bench_function(BenchmarkId::new("one at a time", name), |bencher| {
+            bencher.to_async(&runtime).iter(|| store.call(request.clone()));
+        });
+    }
+    let request = ToolRequest::record("echo", input(100), None, None);
+    group.throughput(Throughput::Elements(32));
+    group.bench_function("32 at once", |bencher| {
+        bencher.to_async(&runtime).iter(|| futures::future::join_all((0..32).map(|_| store.call(request.clone()))));
+    });
+    group.finish();
+    stop.cancel();
+    let _ = runtime.block_on(running);
+}
+
+fn parts(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("parts of a call");
+    let schema = json!({"type": "object", "properties": {"items": {"type": "array", "items": {
+        "type": "object", "properties": {"name": {"type": "string"}, "count": {"type": "integer"}},
+        "required": ["name", "count"]}}}});
+    let Ok(schema) = Schema::compile(&schema) else { return };
+    for (name, bytes) in [("1 KB", 1_000), ("1 MB", 1_000_000)] {
+        let value = input(bytes);
+        group.bench_function(BenchmarkId::new("is a check quick", name), |bencher| {
+            bencher.iter(|| schema.is_quick(&value));
+        });
+        group.bench_function(BenchmarkId::new("check against the schema", name), |bencher| {
+            bencher.iter(|| schema.check(&value));
+        });
+        let record = ToolRequest::record("echo", value, None, None);
+        group.bench_function(BenchmarkId::new("look a record through", name), |bencher| {
+            bencher.iter(|| record.check().is_ok());
+        });
+        group.bench_function(BenchmarkId::new("size and checksum of a context", name), |bencher| {
+            bencher.iter(|| Breadcrumb::measure(&record.context));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, calls, parts);
+criterion_main!(benches);

@@ -1,0 +1,103 @@
+//! What the door itself costs for a request: HTTP, token, JSON, the record's checks, the answer; with a store that takes
+//! no time.
+
+mod support;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use breadcrumb::{
+    AgentInfo, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role, StoreError, Tenancy, TenantInfo,
+    ToolRequest,
+};
+use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
+use server::{AuthMode, Server, ServerOptions, TokenKey};
+use support::{MemoryStore, input, owner};
+use tokio::net::TcpListener;
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+struct OneTenant(Arc<MemoryStore>);
+
+fn agent() -> AgentInfo {
+    AgentInfo {
+        id: Uuid::from_u128(8),
+        owner_id: owner(),
+        name: "bench".into(),
+        roles: Role::ALL.to_vec(),
+        profile: Profile::Main,
+        created_at: chrono::DateTime::UNIX_EPOCH,
+    }
+}
+
+#[async_trait]
+impl Tenancy for OneTenant {
+    fn acting_as(&self, _: Identity) -> Arc<dyn Breadcrumbs> {
+        self.0.clone()
+    }
+    async fn ensure_tenant(&self, _: &str) -> Result<TenantInfo, StoreError> {
+        Err(StoreError::Internal("not in this store".into()))
+    }
+    async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn create_agent(&self, _: Uuid, _: NewAgent) -> Result<NewAgentKey, StoreError> {
+        Err(StoreError::Internal("not in this store".into()))
+    }
+    async fn agents(&self, _: Uuid) -> Result<Vec<AgentInfo>, StoreError> {
+        Ok(vec![agent()])
+    }
+    async fn delete_agent(&self, _: Uuid, _: Uuid) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn agent(&self, _: Uuid, _: Uuid) -> Result<Option<AgentInfo>, StoreError> {
+        Ok(Some(agent()))
+    }
+    async fn agent_by_key(&self, _: Uuid, _: Uuid, _: &str) -> Result<Option<AgentInfo>, StoreError> {
+        Ok(Some(agent()))
+    }
+    async fn ping(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+async fn begin(stop: &CancellationToken) -> anyhow::Result<(String, String)> {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
+    let base = format!("http://{}", listener.local_addr()?);
+    let token_key = TokenKey::from_bytes(&[1; 32])?;
+    let AgentInfo { id, owner_id, roles, profile, .. } = agent();
+    let identity = Identity { owner_id, agent_id: id, roles, profile };
+    let token = token_key.issue(&identity, Duration::from_secs(3600))?;
+    let options = ServerOptions { listener, auth: AuthMode::Keys, token_key };
+    let server = Server::new(options, Arc::new(OneTenant(Arc::default())))?;
+    tokio::spawn(server.run(stop.clone()));
+    Ok((base, token))
+}
+
+fn requests(criterion: &mut Criterion) {
+    let stop = CancellationToken::new();
+    let Ok(runtime) = Runtime::new() else { return };
+    let Ok((base, token)) = runtime.block_on(begin(&stop)) else { return };
+    let http = reqwest::Client::new();
+    let mut group = criterion.benchmark_group("the door");
+    group.bench_function("a request that asks for nothing", |bencher| {
+        bencher.to_async(&runtime).iter(|| async { http.get(format!("{base}/health")).send().await.is_ok() });
+    });
+    for (name, bytes) in [("100 B", 100), ("1 KB", 1_000), ("1 MB", 1_000_000)] {
+        let body = serde_json::to_vec(&ToolRequest::record("echo", input(bytes), None, None)).unwrap_or_default();
+        group.bench_function(BenchmarkId::new("write a tool request", name), |bencher| {
+            bencher.to_async(&runtime).iter(|| async {
+                let sending = http.post(format!("{base}/breadcrumbs")).bearer_auth(&token);
+                let sent = sending.header("content-type", "application/json").body(body.clone()).send().await;
+                sent.is_ok_and(|answer| answer.status() == 201)
+            });
+        });
+    }
+    group.finish();
+    stop.cancel();
+}
+
+criterion_group!(benches, requests);
+criterion_main!(benches);

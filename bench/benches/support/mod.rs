@@ -1,0 +1,200 @@
+//! A store in memory that takes no time, so that what is measured is what stands before it: the runner, the server.
+#![allow(dead_code)] // Each bench takes its part of it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
+    ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, LeaseStatus, NewBreadcrumb, NewSecret, Profiles,
+    Release, SecretChanges, SecretInfo, StoreError, TextSearch, schema_names,
+};
+use futures::StreamExt;
+use serde_json::{Map, Value, json};
+use tokio::sync::{Notify, oneshot};
+use uuid::Uuid;
+
+#[derive(Default)]
+pub struct MemoryStore {
+    state: Mutex<State>,
+    queued: Notify,
+}
+
+#[derive(Default)]
+struct State {
+    records: HashMap<Uuid, Breadcrumb>,
+    queue: VecDeque<Breadcrumb>,
+    answers: HashMap<Uuid, oneshot::Sender<NewBreadcrumb>>,
+}
+
+impl MemoryStore {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Queues a request and waits for its response.
+    pub async fn call(&self, request: NewBreadcrumb) -> Result<NewBreadcrumb, StoreError> {
+        let (record, (answer, answered)) = (stored(request), oneshot::channel());
+        let mut state = self.state();
+        state.answers.insert(record.id, answer);
+        state.queue.push_back(record);
+        drop(state);
+        self.queued.notify_one();
+        answered.await.map_err(|_| StoreError::Internal("the call was dropped".into()))
+    }
+}
+
+pub fn owner() -> Uuid {
+    Uuid::from_u128(7)
+}
+
+fn stored(record: NewBreadcrumb) -> Breadcrumb {
+    // As a store reads it: by way of its fields' JSON, which a bench can afford outside of what it measures.
+    let now = "2026-01-01T00:00:00Z";
+    let mut fields = json!({
+        "id": Uuid::new_v4(), "owner_id": owner(), "version": 1, "checksum": "", "size_bytes": 0,
+        "visibility": "team", "sensitivity": "low", "created_at": now, "updated_at": now,
+    });
+    let given = serde_json::to_value(&record).unwrap_or_default();
+    if let (Value::Object(fields), Value::Object(given)) = (&mut fields, given) {
+        fields.extend(given.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+    serde_json::from_value(fields).unwrap_or_else(|error| panic!("a record that is none: {error}"))
+}
+
+fn none<T>() -> Result<T, StoreError> {
+    Err(StoreError::Internal("not in this store".into()))
+}
+
+#[async_trait]
+impl Breadcrumbs for MemoryStore {
+    async fn create(&self, record: NewBreadcrumb, _: Option<&str>) -> Result<Created, StoreError> {
+        record.check()?;
+        let record = stored(record);
+        let id = record.id;
+        // What is asked for by HTTP is dropped, or a long bench would fill the memory.
+        if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
+            self.state().records.insert(id, record);
+        }
+        Ok(Created { id, version: 1, replayed: false })
+    }
+    async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
+        self.state().records.get(&id).cloned().ok_or(StoreError::NotFound { what: "breadcrumb", id })
+    }
+    async fn history(&self, _: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn update(&self, id: Uuid, _: i64, _: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
+        self.get(id).await
+    }
+    async fn delete(&self, _: Uuid, _: Option<i64>) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        let state = self.state();
+        let wanted = |record: &&Breadcrumb| {
+            query.selector.schema_name.is_none() || query.selector.schema_name == record.schema_name
+        };
+        let items = state.records.values().filter(wanted).map(|record| BreadcrumbListItem {
+            id: record.id,
+            title: record.title.clone(),
+            tags: record.tags.clone(),
+            schema_name: record.schema_name.clone(),
+            version: record.version,
+            updated_at: record.updated_at,
+            context: query.include_context.then(|| record.context.clone()),
+        });
+        Ok(items.skip(query.offset as usize).take(query.limit as usize).collect())
+    }
+    async fn search(&self, _: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn latest_event(&self) -> Result<EventNumber, StoreError> {
+        Ok(EventNumber(0))
+    }
+    async fn events(&self, _: Option<EventNumber>) -> Result<EventStream, StoreError> {
+        Ok(futures::stream::pending().boxed())
+    }
+    async fn call_queued(&self) {
+        self.queued.notified().await;
+    }
+    async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        let mut state = self.state();
+        let tool = |record: &Breadcrumb| record.context.get("tool").and_then(Value::as_str).unwrap_or("").to_owned();
+        let mut claims = Vec::new();
+        while claims.len() < claim.limit as usize {
+            let at = state.queue.iter().position(|record| !claim.except_tools.contains(&tool(record)));
+            let Some(request) = at.and_then(|at| state.queue.remove(at)) else { break };
+            claims.push(Claim {
+                lease: Lease { request: request.id, fence: 1 },
+                attempt: 1,
+                profiles: Profiles::default(),
+                time_left_ms: None,
+                queued_at: request.created_at,
+                ready_at: None,
+                request,
+            });
+        }
+        Ok(claims)
+    }
+    async fn start(&self, _: Lease, _: u32) -> Result<(), StoreError> {
+        Ok(())
+    }
+    async fn heartbeat(&self, leases: &[Lease], _: u64) -> Result<Vec<HeldLease>, StoreError> {
+        Ok(leases.iter().map(|lease| HeldLease { lease: *lease, status: LeaseStatus::Held }).collect())
+    }
+    async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
+        response.check()?;
+        if let Some(answer) = self.state().answers.remove(&lease.request) {
+            // Whoever asked may have gone.
+            let _ = answer.send(response);
+        }
+        Ok(Uuid::new_v4())
+    }
+    async fn release(&self, _: Lease, _: Release) -> Result<(), StoreError> {
+        none()
+    }
+    async fn call(&self, _: Uuid) -> Result<Call, StoreError> {
+        none()
+    }
+    async fn cancel(&self, _: Uuid) -> Result<Call, StoreError> {
+        none()
+    }
+    async fn create_secret(&self, _: NewSecret) -> Result<SecretInfo, StoreError> {
+        none()
+    }
+    async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn update_secret(&self, _: Uuid, _: SecretChanges) -> Result<SecretInfo, StoreError> {
+        none()
+    }
+    async fn delete_secret(&self, _: Uuid) -> Result<(), StoreError> {
+        none()
+    }
+    async fn grant_secret(&self, _: Uuid, _: Uuid) -> Result<SecretInfo, StoreError> {
+        none()
+    }
+    async fn revoke_secret(&self, _: Uuid, _: Uuid) -> Result<SecretInfo, StoreError> {
+        none()
+    }
+    async fn decrypt_secret(&self, _: Uuid, _: &str, _: Option<Uuid>) -> Result<String, StoreError> {
+        none()
+    }
+}
+
+/// A record's context of about this many bytes of JSON, as tools are given them: texts, numbers, a list.
+pub fn input(bytes: usize) -> Value {
+    let items: Vec<Value> = (0..bytes / 100)
+        .map(|n| json!({"name": format!("item number {n}"), "text": "some words of text, as they come", "count": n}))
+        .collect();
+    json!({"items": items})
+}
+
+pub fn as_map(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(map) => map,
+        _ => Map::new(),
+    }
+}
