@@ -10,6 +10,7 @@ mod peers;
 mod rounds;
 mod run;
 mod sections;
+mod shape;
 mod targets;
 
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ struct Options {
     #[arg(long)]
     quick: bool,
 
-    /// Only these sections [default: all but `scale` and `build`]
+    /// Only these sections [default: all but `shape`, `scale` and `build`]
     #[arg(long, value_delimiter = ',', value_name = "SECTION")]
     only: Vec<Section>,
 

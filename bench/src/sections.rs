@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use futures::future::BoxFuture;
 
 use crate::run::Run;
-use crate::{floors, hosts, peers, targets};
+use crate::{floors, hosts, peers, shape, targets};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Section {
@@ -21,6 +21,7 @@ pub enum Section {
     Waiting,
     Start,
     Hosts,
+    Shape,
     Scale,
     Build,
 }
@@ -33,7 +34,7 @@ impl Section {
 
     /// These take longer than all the others together.
     pub fn is_usual(self) -> bool {
-        !matches!(self, Self::Scale | Self::Build)
+        !matches!(self, Self::Shape | Self::Scale | Self::Build)
     }
 
     /// Measures it and puts its rows into the run's report.
@@ -50,6 +51,7 @@ impl Section {
             Self::Waiting => Box::pin(targets::waiting::run(run)),
             Self::Start => Box::pin(targets::start::run(run)),
             Self::Hosts => Box::pin(hosts::run(run)),
+            Self::Shape => Box::pin(shape::run(run)),
             Self::Scale => Box::pin(targets::scale::run(run)),
             Self::Build => Box::pin(targets::build::run(run)),
         };

@@ -1,0 +1,36 @@
+//! More and more callers at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::Isolation;
+use serde_json::json;
+
+use super::point::{Point, Shape};
+use crate::house::{Answers, ToolCalls, adding};
+use crate::run::{Run, millis};
+
+const CALLERS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
+
+pub async fn run(run: &mut Run) -> anyhow::Result<()> {
+    let house = run.house(&run.folder("in-flight"), &[]).await?;
+    let answers = Answers::follow(&house).await?;
+    let tool = adding("bench-reuse", Isolation::Tool).add(&house.client()).await?;
+    let calls = Arc::new(ToolCalls { answers, tool, input: |number| json!({"a": number, "b": 2}) });
+    run.closed(calls.clone(), 32, Duration::ZERO, run.seconds(4)).await;
+    let mut shape =
+        Shape { name: "in-flight", along: "calls in flight", latency_of: "under that load", points: Vec::new() };
+    for callers in CALLERS {
+        let measured = run.closed(calls.clone(), callers, Duration::from_secs(1), run.seconds(5)).await;
+        shape.points.push(Point {
+            x: callers as f64,
+            per_second: measured.per_second(),
+            p50: millis(measured.quantile(0.5)),
+            p99: millis(measured.quantile(0.99)),
+            missed: measured.missed(),
+        });
+    }
+    drop(calls);
+    house.stop().await?;
+    shape.put(run)
+}

@@ -1,0 +1,82 @@
+//! What is measured at each point of an axis, as rows and as pictures.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use load::plot::{Axis, Lines};
+use load::report::number;
+use load::{Row, Target};
+
+use crate::run::{Run, millis};
+
+/// One place on an axis.
+pub struct Point {
+    /// How many, or how much.
+    pub x: f64,
+    /// Answers per second of callers that do not rest.
+    pub per_second: f64,
+    /// Milliseconds: the middle call, and one in a hundred is slower.
+    pub p50: f64,
+    pub p99: f64,
+    /// Calls that were not answered well.
+    pub missed: u64,
+}
+
+/// One axis, with what was measured along it.
+pub struct Shape {
+    /// Begins the pictures' names.
+    pub name: &'static str,
+    /// What is counted along it, such as `calls in flight`.
+    pub along: &'static str,
+    /// Whose latency it is.
+    pub latency_of: &'static str,
+    pub points: Vec<Point>,
+}
+
+impl Point {
+    /// Measures the rate of `in_flight` callers, and the latency of calls that come one at a time.
+    pub async fn of(run: &Run, x: f64, target: &Arc<dyn Target>, in_flight: usize) -> Self {
+        let loaded = run.closed(target.clone(), in_flight, Duration::from_secs(1), run.seconds(5)).await;
+        let at_rest = run.at_rest(target.clone(), run.seconds(8)).await;
+        Self {
+            x,
+            per_second: loaded.per_second(),
+            p50: millis(at_rest.quantile(0.5)),
+            p99: millis(at_rest.quantile(0.99)),
+            missed: loaded.missed() + at_rest.missed(),
+        }
+    }
+}
+
+impl Shape {
+    /// Puts rows and pictures into the run. Ratios are to the first point.
+    pub fn put(&self, run: &mut Run) -> anyhow::Result<()> {
+        let section = format!("the shape of cost: {}", self.along);
+        let Some(first) = self.points.first() else { return Ok(()) };
+        let base = format!("at {}", number(first.x));
+        for point in &self.points {
+            let at = format!("{} {}", number(point.x), self.along);
+            let told = |row: Row| match point.missed {
+                0 => row,
+                missed => row.note(format!("{missed} calls were not answered well")),
+            };
+            let rate = Row::new(&section, format!("{at}: rate"), point.per_second, "calls/s");
+            run.push(told(rate.ratio(first.per_second, &base)));
+            for (name, value, of_first) in [("p50", point.p50, first.p50), ("p99", point.p99, first.p99)] {
+                let name = format!("{at}: latency {}, {name}", self.latency_of);
+                run.push(Row::new(&section, name, value, "ms").ratio(of_first, &base));
+            }
+        }
+        // A logarithmic axis has no place for none: it stands at one.
+        let at = |value: fn(&Point) -> f64| self.points.iter().map(|point| (point.x.max(1.0), value(point))).collect();
+        let x = || Axis::logarithmic(self.along);
+        let rate = Lines::new(format!("Rate over {}", self.along), x(), Axis::linear("calls per second"))
+            .series("calls per second", at(|point| point.per_second));
+        let latency = Lines::new(format!("Latency {} over {}", self.latency_of, self.along), x(), Axis::linear("ms"))
+            .series("p50", at(|point| point.p50))
+            .series("p99", at(|point| point.p99));
+        run.pictures.push((format!("shape-{}-rate", self.name), rate.svg()?));
+        run.pictures.push((format!("shape-{}-latency", self.name), latency.svg()?));
+        Ok(())
+    }
+}

@@ -1,0 +1,52 @@
+//! Fuller and fuller stores. Each point has a house of its own, filled while it stands still.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::Isolation;
+use load::Target;
+use serde_json::json;
+
+use super::point::{Point, Shape};
+use crate::house::{Answers, Filling, ToolCalls, adding, fill};
+use crate::run::Run;
+
+const RECORDS: [u64; 5] = [0, 1_000, 10_000, 100_000, 1_000_000];
+const TOOLS: [u64; 4] = [0, 100, 1_000, 10_000];
+/// The last points of each take longer than all the others together.
+const LEFT_OUT_WHEN_QUICK: usize = 2;
+const IN_FLIGHT: usize = 32;
+
+pub async fn records(run: &mut Run) -> anyhow::Result<()> {
+    let shape = Shape { name: "records", along: "records in the store", latency_of: "at rest", points: Vec::new() };
+    let fillings = RECORDS.map(|records| (records, Filling { records, tools: 0 }));
+    Box::pin(measure(run, shape, &fillings)).await
+}
+
+pub async fn tools(run: &mut Run) -> anyhow::Result<()> {
+    let shape = Shape { name: "tools", along: "more tools", latency_of: "at rest", points: Vec::new() };
+    let fillings = TOOLS.map(|tools| (tools, Filling { records: 0, tools }));
+    Box::pin(measure(run, shape, &fillings)).await
+}
+
+async fn measure(run: &mut Run, mut shape: Shape, fillings: &[(u64, Filling)]) -> anyhow::Result<()> {
+    let left_out = if run.is_quick { LEFT_OUT_WHEN_QUICK } else { 0 };
+    for &(count, filling) in &fillings[..fillings.len() - left_out] {
+        let data = run.folder(&format!("{}-{count}", shape.name));
+        run.house(&data, &[]).await?.stop().await?;
+        if count > 0 {
+            fill(&data, filling).await?;
+        }
+        let house = run.house(&data, &[]).await?;
+        let answers = Answers::follow(&house).await?;
+        // Offered after all that was there before it: nothing is read any more while it is measured.
+        let tool = adding("bench-reuse", Isolation::Tool).add(&house.client()).await?;
+        let calls = Arc::new(ToolCalls { answers, tool, input: |number| json!({"a": number, "b": 2}) });
+        run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(4)).await;
+        let target: Arc<dyn Target> = calls;
+        shape.points.push(Point::of(run, count as f64, &target, IN_FLIGHT).await);
+        house.stop().await?;
+        tokio::fs::remove_dir_all(&data).await?;
+    }
+    shape.put(run)
+}
