@@ -1,0 +1,124 @@
+//! A call in the sandbox, frame in to frame out: with an isolate that was kept, with a fresh one that stood ready, and
+//! with a script that is long enough for a code cache. This program is its own worker.
+
+use std::collections::BTreeMap;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use breadcrumb::{Isolation, Limits};
+use criterion::{Criterion, criterion_group};
+use sandbox::protocol::SOCKET_FD;
+use sandbox::{
+    ApiCall, BodyStream, FetchRequest, FetchResponse, Invocation, OpError, RequestContext, Sandbox, SandboxOptions,
+    Script, Task, WorkerCommand, World,
+};
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// The word by which this program becomes a worker.
+const WORKER: &str = "sandbox-worker";
+const ADD: &str = "export async function execute(input) { return { sum: input.a + input.b } }";
+/// In which a worker makes its next isolate, also on a loaded machine.
+const REST: Duration = Duration::from_millis(15);
+
+struct NoWorld;
+
+#[async_trait]
+impl World for NoWorld {
+    async fn fetch(&self, _: FetchRequest, _: Option<BodyStream>) -> Result<FetchResponse, OpError> {
+        Err(OpError::new("PermissionDenied", "there is no network"))
+    }
+
+    async fn api(&self, _: ApiCall) -> Result<Value, OpError> {
+        Ok(Value::Null)
+    }
+}
+
+fn invocation(javascript: String, isolation: Isolation) -> Invocation {
+    Invocation {
+        task: Task::Call,
+        owner_id: Uuid::from_u128(1),
+        script: Arc::new(Script::new("add.js".into(), javascript, None)),
+        input: json!({"a": 1, "b": 2}),
+        request: RequestContext { id: "bench".into(), ..RequestContext::default() },
+        secrets: BTreeMap::new(),
+        limits: Limits::default(),
+        isolation,
+        hrtime: false,
+    }
+}
+
+/// So many bytes of code beside the tool's own, as a bundler leaves them.
+fn bundle(bytes: usize) -> String {
+    let mut code = String::new();
+    for n in 0.. {
+        if code.len() >= bytes {
+            break;
+        }
+        code.push_str("function part");
+        code.push_str(&n.to_string());
+        code.push_str(
+            "(x) { const out = []; for (let i = 0; i < x; i++) out.push({ i, text: `${i}` }); return out }\n",
+        );
+    }
+    code + ADD
+}
+
+async fn call(sandbox: &Sandbox, call: &Invocation) {
+    let outcome = sandbox.run(call.clone(), Arc::new(NoWorld), CancellationToken::new()).await;
+    assert!(outcome.result.is_ok(), "{:?}", outcome.result);
+}
+
+/// The time of so many calls, each of a worker at rest.
+async fn at_rest(sandbox: &Sandbox, what: &Invocation, calls: u64) -> Duration {
+    let mut took = Duration::ZERO;
+    for _ in 0..calls {
+        tokio::time::sleep(REST).await;
+        let begun = Instant::now();
+        call(sandbox, what).await;
+        took += begun.elapsed();
+    }
+    took
+}
+
+fn calls(criterion: &mut Criterion) {
+    let (Ok(runtime), Ok(program)) = (Runtime::new(), std::env::current_exe()) else { return };
+    let worker = WorkerCommand { program, args: vec![WORKER.into()] };
+    let started = runtime.block_on(Sandbox::start(SandboxOptions::new(worker)));
+    let sandbox = match started {
+        Ok(sandbox) => sandbox,
+        Err(error) => panic!("the sandbox does not start: {error}"),
+    };
+    let mut group = criterion.benchmark_group("a call in the sandbox");
+    group.sample_size(10);
+    let kept = invocation(ADD.into(), Isolation::Tool);
+    group.bench_function("kept isolate, back to back", |bencher| {
+        bencher.to_async(&runtime).iter(|| call(&sandbox, &kept));
+    });
+    let scripts = [("short script", ADD.to_owned()), ("script of 200 kB", bundle(200_000))];
+    for (isolation, how) in [(Isolation::Tool, "kept isolate"), (Isolation::Call, "fresh isolate")] {
+        for (what, javascript) in &scripts {
+            let invocation = invocation(javascript.clone(), isolation);
+            group.bench_function(format!("{how}, at rest, {what}"), |bencher| {
+                bencher.to_async(&runtime).iter_custom(|calls| at_rest(&sandbox, &invocation, calls));
+            });
+        }
+    }
+    group.finish();
+    runtime.block_on(sandbox.close());
+}
+
+criterion_group!(benches, calls);
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(WORKER) {
+        return isolate::worker_main(SOCKET_FD);
+    }
+    benches();
+    Criterion::default().configure_from_args().final_summary();
+    ExitCode::SUCCESS
+}
