@@ -1,0 +1,135 @@
+//! What a call costs in the store: its writes one by one and gathered, and how its events are handed out. On a database
+//! that does not wait for the disk, so that the work shows and not the waiting.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::{
+    Breadcrumbs, Claim, ClaimRequest, EventNumber, Identity, NewBreadcrumb, Profile, Role, Tenancy, ToolRequest,
+    ToolResponse,
+};
+use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
+use futures::StreamExt;
+use futures::future::join_all;
+use serde_json::{Map, json};
+use store::{SecretsKey, Store, StoreOptions};
+use test_database::TestDatabase;
+use tokio::runtime::Runtime;
+use uuid::Uuid;
+
+fn request() -> NewBreadcrumb {
+    ToolRequest::record("add", json!({"a": 1, "b": 2}), Some(&Uuid::new_v4().to_string()), Some("workspace:bench"))
+}
+
+async fn open() -> (Arc<Store>, Arc<dyn Breadcrumbs>) {
+    let database = TestDatabase::new().await;
+    let options = StoreOptions {
+        app_url: Some(database.app_url.clone()),
+        ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([7; 32]))
+    };
+    let store = Store::open(options, &|_| {}).await.expect("a store");
+    let owner_id = store.ensure_tenant("bench").await.expect("a tenant").id;
+    let identity = Identity { owner_id, agent_id: Uuid::now_v7(), roles: Role::ALL.to_vec(), profile: Profile::Main };
+    let agent = store.acting_as(identity);
+    (store, agent)
+}
+
+async fn claim(store: &dyn Breadcrumbs, limit: u32) -> Vec<Claim> {
+    let claim = ClaimRequest { runner_id: Uuid::nil(), limit, lease_ms: 60_000, except_tools: Vec::new() };
+    store.claim(&claim).await.expect("claims")
+}
+
+fn answer(claim: &Claim) -> NewBreadcrumb {
+    let request = ToolRequest::from_breadcrumb(&claim.request).expect("a request");
+    ToolResponse::new(&request, Ok(json!({"sum": 3})), 1, Map::new(), claim.queued_at).record(&request)
+}
+
+/// This many calls at once, each from its request to its response.
+async fn calls(store: &dyn Breadcrumbs, many: u32) {
+    let keys: Vec<String> = (0..many).map(|_| Uuid::new_v4().to_string()).collect();
+    join_all(keys.iter().map(|key| async { store.create(request(), Some(key)).await.expect("a request") })).await;
+    let claims = claim(store, many).await;
+    join_all(claims.iter().map(|claim| async {
+        store.start(claim.lease, 1).await.expect("a start");
+        store.complete(claim.lease, answer(claim)).await.expect("a response");
+    }))
+    .await;
+}
+
+fn whole_calls(criterion: &mut Criterion) {
+    let runtime = Runtime::new().expect("a runtime");
+    let (store, agent) = runtime.block_on(open());
+    let mut group = criterion.benchmark_group("store/calls");
+    for many in [1, 32] {
+        group.throughput(Throughput::Elements(u64::from(many)));
+        group.bench_function(BenchmarkId::from_parameter(many), |bencher| {
+            bencher.iter(|| runtime.block_on(calls(&*agent, many)));
+        });
+    }
+    group.finish();
+    runtime.block_on(store.close());
+}
+
+fn creates(criterion: &mut Criterion) {
+    let runtime = Runtime::new().expect("a runtime");
+    let (store, agent) = runtime.block_on(open());
+    let mut group = criterion.benchmark_group("store/creates");
+    for many in [1_u64, 32] {
+        group.throughput(Throughput::Elements(many));
+        group.bench_function(BenchmarkId::from_parameter(many), |bencher| {
+            bencher.iter_batched(
+                || (0..many).map(|_| request()).collect::<Vec<_>>(),
+                |records| {
+                    runtime.block_on(join_all(records.into_iter().map(|record| agent.create(record, None))));
+                },
+                BatchSize::SmallInput,
+            );
+        });
+    }
+    group.finish();
+    runtime.block_on(store.close());
+}
+
+/// From the end of a write to its event: live from memory, and again from the table.
+fn events(criterion: &mut Criterion) {
+    const RECORDS: usize = 256;
+    let runtime = Runtime::new().expect("a runtime");
+    let (store, agent) = runtime.block_on(open());
+    let mut live = runtime.block_on(agent.events(None)).expect("a subscription");
+    let mut group = criterion.benchmark_group("store/events");
+    group.throughput(Throughput::Elements(RECORDS as u64));
+    group.bench_function("written and heard", |bencher| {
+        bencher.iter(|| {
+            runtime.block_on(async {
+                join_all((0..RECORDS).map(|_| agent.create(request(), None))).await;
+                for _ in 0..RECORDS {
+                    live.next().await.expect("no end").expect("an event");
+                }
+            });
+        });
+    });
+    group.bench_function("read again", |bencher| {
+        bencher.iter(|| {
+            runtime.block_on(async {
+                let mut again = agent.events(Some(EventNumber(0))).await.expect("a subscription");
+                for _ in 0..RECORDS {
+                    again.next().await.expect("no end").expect("an event");
+                }
+            });
+        });
+    });
+    group.finish();
+    drop(live);
+    runtime.block_on(store.close());
+}
+
+fn short() -> Criterion {
+    Criterion::default().sample_size(20).warm_up_time(Duration::from_secs(1)).measurement_time(Duration::from_secs(4))
+}
+
+criterion_group! {
+    name = benches;
+    config = short();
+    targets = whole_calls, creates, events
+}
+criterion_main!(benches);
