@@ -16,7 +16,7 @@ const ISOLATES: usize = 100;
 const MOST_MB: f64 = 3.0;
 const MB: f64 = 1e6;
 /// The first one waits until the last process has started.
-const PATIENCE_MS: u64 = 120_000;
+const PATIENCE_MS: u64 = 600_000;
 /// Waits for the others once, so that no two calls share an isolate.
 const MEET: &str = "let met = false;
 export async function execute(input, context) {
