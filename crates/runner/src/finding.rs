@@ -69,6 +69,11 @@ impl Finding {
             }
             found = find();
         }
+        if matches!(found, Found::Unknown { .. }) && !self.loading.is_listed() {
+            // Which names are near is known when all are.
+            self.loading.listed().await;
+            found = find();
+        }
         for _ in 0..MAX_CLAIMANTS {
             let Found::Unjudged(id) = found else { break };
             self.loading.judge_now(id).await;

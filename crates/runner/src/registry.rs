@@ -90,8 +90,8 @@ impl Registry {
             match records.saying(name).find_map(|record| record.problem.clone()) {
                 Some(problem) => Found::Broken(problem),
                 None => {
-                    let known = records.offered.keys().map(String::as_str).filter(|name| may_name(name));
-                    Found::Unknown { nearest: nearest_names(name, known) }
+                    let known = records.offered.keys().chain(records.open.keys()).map(String::as_str);
+                    Found::Unknown { nearest: nearest_names(name, known.filter(|name| may_name(name))) }
                 }
             }
         })

@@ -88,9 +88,10 @@ impl Wishes {
         self.under_way.remove(&id);
     }
 
-    /// Whether this record is neither to be read nor read just now.
+    /// Whether nobody waits for this record any more. What is left for later does not count.
     pub fn is_done(&self, id: Uuid) -> bool {
-        !self.wishes.contains_key(&id) && !self.under_way.contains_key(&id)
+        self.wishes.get(&id).is_none_or(|wish| wish.urgency.is_later())
+            && self.under_way.get(&id).is_none_or(|urgency| urgency.is_later())
     }
 
     /// Whether all is read that somebody waits for.
@@ -146,7 +147,9 @@ mod tests {
         wishes.done(id(1));
         assert!(!wishes.is_done(id(1)) && !wishes.is_settled());
         assert_eq!(wishes.take(4), Some((id(1), Depth::Judge)));
+        wishes.add(id(1), Urgency::Later, Depth::Judge);
+        assert!(!wishes.is_done(id(1)));
         wishes.done(id(1));
-        assert!(wishes.is_done(id(1)) && wishes.is_settled());
+        assert!(wishes.is_done(id(1)) && wishes.is_settled() && !wishes.is_through());
     }
 }
