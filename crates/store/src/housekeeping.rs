@@ -47,6 +47,12 @@ impl Store {
 
 /// Until the store is closed.
 pub(crate) async fn run(store: Arc<Inner>) {
+    sweep(&store).await;
+    // Here and not with the last of the store's owners, who may be gone after the runtime is.
+    store.kept.let_go_of_all();
+}
+
+async fn sweep(store: &Arc<Inner>) {
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut pruned_at: Option<Instant> = None;
@@ -58,11 +64,11 @@ pub(crate) async fn run(store: Arc<Inner>) {
         }
         store.kept.let_go_of_unused();
         let sweep = async {
-            rescue(&store).await?;
-            answer_late(&store).await?;
-            expire(&store).await?;
+            rescue(store).await?;
+            answer_late(store).await?;
+            expire(store).await?;
             if pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
-                prune(&store).await?;
+                prune(store).await?;
                 pruned_at = Some(Instant::now());
             }
             Done::Ok(())

@@ -82,7 +82,7 @@ impl Inner {
     pub(crate) async fn lend_tested(self: &Arc<Self>) -> Done<Lent> {
         let mut dead = 0;
         loop {
-            let mut connection = self.pool.acquire().await?;
+            let mut connection = Box::pin(self.pool.acquire()).await?;
             match connection.ping().await {
                 Ok(()) => return Ok(Lent { connection, store: self.clone() }),
                 Err(error) if is_unreachable(&error) && dead < self.pool.options().get_max_connections() => {

@@ -39,7 +39,7 @@ pub(crate) async fn create(
     if outcome == Outcome::Refused
         && let Some((key, fingerprint)) = again
     {
-        let mut tx = TenantTransaction::begin(store, owner_id).await?;
+        let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
         let id = idempotency::first_answer(&mut tx, author.agent, &key, &fingerprint).await?;
         return Ok(Created { id, version: 1, replayed: true });
     }

@@ -1,5 +1,6 @@
 //! Waking the feeds of other server processes on the same database: NOTIFY, never inside a writing transaction (it
-//! takes one lock for the whole cluster at commit), but from a connection of its own, many changes in one.
+//! takes one lock for the whole cluster at commit), but from a connection of its own, many changes in one. An announcement is a
+//! tenant and the process that tells.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +19,17 @@ const GATHER: Duration = Duration::from_millis(5);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The tenants whose changes are still to be told.
-#[derive(Default)]
 pub(crate) struct Announcer {
+    /// Of this process, so that it does not listen to itself.
+    name: Uuid,
     pending: Mutex<HashSet<Uuid>>,
     ring: Notify,
+}
+
+impl Default for Announcer {
+    fn default() -> Self {
+        Self { name: Uuid::new_v4(), pending: Mutex::default(), ring: Notify::new() }
+    }
 }
 
 impl Announcer {
@@ -30,9 +38,15 @@ impl Announcer {
         self.ring.notify_one();
     }
 
+    /// The tenant that another process names.
+    fn told_by_another(&self, payload: &str) -> Option<Uuid> {
+        let (owner_id, name) = payload.split_once(' ')?;
+        (name.parse() != Ok(self.name)).then(|| owner_id.parse().ok())?
+    }
+
     fn take(&self) -> Vec<String> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        pending.drain().map(|owner_id| owner_id.to_string()).collect()
+        pending.drain().map(|owner_id| format!("{owner_id} {}", self.name)).collect()
     }
 }
 
@@ -92,7 +106,7 @@ async fn tell(
     Ok(())
 }
 
-/// Hears the other processes (and this one, which costs a look), until the store is closed.
+/// Hears the other processes, until the store is closed.
 pub(crate) async fn listen(store: Arc<Inner>, options: PgConnectOptions) {
     // A pool of its own, so that listening takes no connection from the work.
     let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
@@ -118,7 +132,7 @@ async fn hear(store: &Inner, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
     loop {
         match listener.try_recv().await? {
             Some(notification) => {
-                if let Ok(owner_id) = notification.payload().parse() {
+                if let Some(owner_id) = store.announcer.told_by_another(notification.payload()) {
                     store.feeds.wake(owner_id);
                 }
             }
