@@ -32,6 +32,11 @@ pub struct ExecutionOptions {
     #[arg(long, env = "RCRT_MAX_CALLS_PER_TOOL", value_name = "N")]
     pub max_calls_per_tool: Option<usize>,
 
+    /// Calls side by side at most that only wait for a service (http tools): those need no worker
+    #[arg(long, env = "RCRT_MAX_WAITING", value_name = "N", default_value_t = 2000,
+        value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub max_waiting: u32,
+
     /// How long a call stays with a runner that is not heard of, in milliseconds [default: 15000]
     #[arg(long, env = "RCRT_LEASE_MS", value_name = "MS", value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
     pub lease_ms: Option<u64>,
@@ -88,6 +93,7 @@ impl Execution {
         let mut settings = RunnerOptions {
             system_authors: system_author.into_iter().collect(),
             allowed_private: options.private_hosts.allowed.clone(),
+            max_waiting: options.max_waiting as usize,
             ..RunnerOptions::default()
         };
         if let Some(most) = options.max_calls {
