@@ -11,6 +11,7 @@ mod opening;
 mod secrets;
 mod selecting;
 mod tenancy;
+mod writing;
 
 mod conformance {
     ::conformance::suite!(crate::harness::StoreHarness::start);

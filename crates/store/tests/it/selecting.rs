@@ -160,9 +160,9 @@ async fn tools_are_found_by_their_names_be_they_good_or_not() {
     for schema in ["tool.v1", "tool.code.v1", "note.v1"] {
         for name in &names {
             let path = ContextPath::try_from("$.name".to_owned()).unwrap();
-            let named = ContextMatch { path, op: MatchOp::Eq, value: name.clone() };
+            let condition = ContextMatch { path, op: MatchOp::Eq, value: name.clone() };
             let selector =
-                Selector { schema_name: Some(schema.into()), context_match: vec![named], ..Selector::default() };
+                Selector { schema_name: Some(schema.into()), context_match: vec![condition], ..Selector::default() };
             let query = BreadcrumbQuery { selector, include_context: true, ..BreadcrumbQuery::default() };
             let found = agent.list(&query).await.unwrap();
             let found: Vec<&Value> = found.iter().map(|row| &row.context.as_ref().unwrap()["name"]).collect();

@@ -1,0 +1,218 @@
+//! Writes that gather: what they share, what they do not, and what becomes of them when a connection is lost.
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::pin::Pin;
+
+use breadcrumb::{CallState, EventNumber, Lease, NewBreadcrumb, StoreError};
+use conformance::harness::{answer_to, claim_of, next, note, request};
+use conformance::{Agent, Harness};
+use futures::FutureExt;
+use futures::future::join_all;
+use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
+
+use crate::harness::StoreHarness;
+
+type Writing<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
+
+/// Asks for all of them at once while a lock keeps the first from being written, so that the others gather; then lets
+/// them go.
+async fn together<T: 'static>(harness: &StoreHarness, mut writes: Vec<Writing<T>>) -> Vec<Result<T, StoreError>> {
+    let mut admin = harness.admin().await;
+    let lock = locked(&mut admin).await;
+    for write in &mut writes {
+        assert!(write.as_mut().now_or_never().is_none());
+    }
+    lock.rollback().await.unwrap();
+    join_all(writes).await
+}
+
+async fn locked(admin: &mut PgConnection) -> sqlx::Transaction<'_, sqlx::Postgres> {
+    let mut lock = admin.begin().await.unwrap();
+    sqlx::query("LOCK TABLE breadcrumbs, calls IN SHARE MODE").execute(&mut *lock).await.unwrap();
+    lock
+}
+
+fn creating(agent: &Agent, record: NewBreadcrumb, key: Option<String>) -> Writing<uuid::Uuid> {
+    let store = agent.store.clone();
+    Box::pin(async move { Ok(store.create(record, key.as_deref()).await?.id) })
+}
+
+/// In how many transactions this many events were written, and that each is told once and in order.
+async fn transactions(agent: &Agent, events: usize) -> usize {
+    let mut stream = agent.events(Some(EventNumber(0))).await.unwrap();
+    let (mut records, mut transactions, mut last) = (HashSet::new(), HashSet::new(), EventNumber(0));
+    for _ in 0..events {
+        let event = next(&mut stream).await;
+        assert!(event.number > last && records.insert(event.breadcrumb_id));
+        last = event.number;
+        transactions.insert(last.0 >> 12);
+    }
+    transactions.len()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_gathers_goes_together() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let writes = (0..50).map(|n| creating(&agent, note(&n.to_string()), Some(n.to_string()))).collect();
+    for written in together(&harness, writes).await {
+        written.unwrap();
+    }
+    let transactions = transactions(&agent, 50).await;
+    assert!(transactions < 10, "50 records in {transactions} transactions");
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_bad_write_fails_alone() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    sqlx::raw_sql(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '53100'; END $$;
+         CREATE TRIGGER refuse BEFORE INSERT ON breadcrumbs FOR EACH ROW WHEN (NEW.title = 'bad')
+         EXECUTE FUNCTION refuse()",
+    )
+    .execute(&mut harness.admin().await)
+    .await
+    .unwrap();
+    let title = |n| if n == 20 { "bad" } else { "good" };
+    let writes = (0..40).map(|n| creating(&agent, note(title(n)), None)).collect();
+    for (n, written) in together(&harness, writes).await.into_iter().enumerate() {
+        assert_eq!(written.err(), (n == 20).then_some(StoreError::Full), "{n}");
+    }
+    transactions(&agent, 39).await;
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_comes_twice_is_one_record_and_another_body_is_refused() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let key = || Some("key".to_owned());
+    let writes = vec![
+        creating(&agent, note("first"), None),
+        creating(&agent, note("second"), None),
+        creating(&agent, note("same"), key()),
+        creating(&agent, note("same"), key()),
+        creating(&agent, note("other"), key()),
+    ];
+    let written = together(&harness, writes).await;
+    assert_eq!(written[2], written[3]);
+    assert_eq!(written[4], Err(StoreError::IdempotencyMismatch));
+    transactions(&agent, 3).await;
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lost_lease_among_others_loses_its_call_alone() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    for _ in 0..20 {
+        agent.create(request(), None).await.unwrap();
+    }
+    let claims = agent.claim(&claim_of(20)).await.unwrap();
+    let lease = |n: usize| Lease { fence: claims[n].lease.fence - i64::from(n == 7), ..claims[n].lease };
+    let starts = (0..20).map(|n| {
+        let (store, lease) = (agent.store.clone(), lease(n));
+        Box::pin(async move { store.start(lease, 2).await }) as Writing<()>
+    });
+    for (n, started) in together(&harness, starts.collect()).await.into_iter().enumerate() {
+        assert_eq!(started.is_ok(), n != 7, "{started:?}");
+    }
+    let answers = (0..20).map(|n| {
+        let (store, lease, answer) = (agent.store.clone(), lease(n), answer_to(&claims[n], json!(n)));
+        Box::pin(async move { store.complete(lease, answer).await }) as Writing<uuid::Uuid>
+    });
+    for (n, completed) in together(&harness, answers.collect()).await.into_iter().enumerate() {
+        let call = agent.call(claims[n].request.id).await.unwrap();
+        if n == 7 {
+            assert_eq!(completed, Err(StoreError::LeaseLost { request: claims[n].request.id }));
+            assert_eq!((call.state, call.attempt, call.max_attempts), (CallState::Claimed, 0, 1));
+        } else {
+            assert_eq!((call.state, call.response), (CallState::Finished, completed.ok()));
+            assert_eq!((call.attempt, call.max_attempts), (1, 2));
+        }
+    }
+    transactions(&agent, 39).await;
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_write_whose_connection_is_lost_happens_once() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let (mut admin, mut other) = (harness.admin().await, harness.admin().await);
+    let lock = locked(&mut admin).await;
+    let writes = (0..20).map(|n| tokio::spawn(creating(&agent, note(&n.to_string()), None))).collect::<Vec<_>>();
+    // The first wait for the lock; their connections go, and those that take their place wait again.
+    let blocked = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE NOT granted
+                   AND relation = 'breadcrumbs'::regclass";
+    let mut ended = 0;
+    while ended < 3 {
+        ended += sqlx::query_scalar::<_, i64>(blocked).fetch_one(&mut other).await.unwrap();
+    }
+    lock.rollback().await.unwrap();
+    for write in writes {
+        write.await.unwrap().unwrap();
+    }
+    transactions(&agent, 20).await;
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_queued_call_is_told_in_its_process_once_and_in_its_tenant_alone() {
+    let harness = StoreHarness::start().await;
+    let (agent, stranger) = (harness.alone().await, harness.alone().await);
+    // Nobody has heard of anything yet.
+    agent.call_queued().await;
+    stranger.call_queued().await;
+    assert!(agent.call_queued().now_or_never().is_none());
+    agent.create(note("no call"), None).await.unwrap();
+    assert!(agent.call_queued().now_or_never().is_none());
+
+    let id = agent.create(request(), None).await.unwrap().id;
+    agent.call_queued().await;
+    assert_eq!(agent.claim(&claim_of(5)).await.unwrap()[0].request.id, id);
+    assert!(agent.call_queued().now_or_never().is_none());
+    assert!(stranger.call_queued().now_or_never().is_none());
+    harness.close().await;
+}
+
+/// A plan that reads a table whole is good for a small one only, and it is kept.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_statement_of_a_call_reads_a_table_whole() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut events = agent.events(None).await.unwrap();
+    let mut admin = harness.admin().await;
+    let tables = "('breadcrumbs', 'breadcrumb_tags', 'breadcrumb_versions', 'calls', 'events', 'idempotency_keys')";
+    let read = format!(
+        "SELECT coalesce(sum(pg_stat_get_xact_numscans(c.oid)), 0)::bigint FROM pg_class c WHERE c.relname IN {tables}"
+    );
+    for _ in 0..3 {
+        agent.create(request(), Some(&uuid::Uuid::new_v4().to_string())).await.unwrap();
+        let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
+        agent.start(claim.lease, 1).await.unwrap();
+        agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap();
+        for _ in 0..2 {
+            next(&mut events).await;
+        }
+    }
+    // In one connection and one transaction, where the counts are exact.
+    let mut tx = admin.begin().await.unwrap();
+    sqlx::query("SET LOCAL ROLE rcrt_app").execute(&mut *tx).await.unwrap();
+    let owner = agent.identity.owner_id;
+    let steps = format!(
+        "SELECT * FROM claim_calls('{owner}', '{{}}', 5, '{owner}', 1000);
+         SELECT * FROM events_after('{owner}', 0, 100, 1000000, '{{}}')"
+    );
+    let before: i64 = sqlx::query_scalar(AssertSqlSafe(read.clone())).fetch_one(&mut *tx).await.unwrap();
+    sqlx::raw_sql(AssertSqlSafe(steps)).execute(&mut *tx).await.unwrap();
+    let after: i64 = sqlx::query_scalar(AssertSqlSafe(read)).fetch_one(&mut *tx).await.unwrap();
+    assert_eq!(after - before, 0);
+    tx.rollback().await.unwrap();
+    harness.close().await;
+}
