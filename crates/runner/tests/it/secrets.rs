@@ -128,10 +128,11 @@ async fn a_grant_is_of_the_record_and_not_of_the_name() {
     let anew = place.create(code("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
     let response = loop {
         let response = place.call("secretive", json!({})).await;
-        // Until the runner has heard of it.
-        if response.error_code != Some(ErrorCode::ToolNotFound) {
+        // Until the runner has heard of both: the one that is gone has no grant any more, either.
+        if response.error_details.as_ref().is_some_and(|details| details["tool_id"] == json!(anew)) {
             break response;
         }
+        assert!(response.error_code.is_some(), "{response:?}");
     };
     assert_eq!(lack(&response), ("not_granted".into(), format!("rcrt secret grant API_KEY {anew}")));
     place.person.grant_secret(secret, anew).await.unwrap();
