@@ -8,6 +8,7 @@
 mod arguments;
 mod bash;
 mod ending;
+mod later;
 mod python;
 mod shortening;
 mod workshop;
@@ -19,6 +20,7 @@ use std::sync::Arc;
 use executors::NativeTool;
 use jail::command::{Helper, Jail};
 
+pub use later::tools_later;
 pub use workshop::FOLDER;
 use workshop::Workshop;
 

@@ -58,6 +58,14 @@ pub fn sandbox_level() -> impl TypedValueParser<Value = Level> {
     PossibleValuesParser::new(["strict", "minimal"]).try_map(|level| level.parse::<Level>())
 }
 
+/// What runs tools, before there is a store: that takes as long as the database does, and needs nothing of it.
+pub struct Prepared {
+    sandbox: Arc<Sandbox>,
+    egress: Arc<Egress>,
+    native: Native,
+    settings: RunnerOptions,
+}
+
 /// A runner at work.
 pub struct Execution {
     sandbox: Arc<Sandbox>,
@@ -81,17 +89,10 @@ pub(super) fn this_program() -> anyhow::Result<PathBuf> {
     std::env::current_exe().context("the path of this program is not known")
 }
 
-impl Execution {
-    /// `data` is the data folder; `system_author` is the agent whose tools are the installation's own, where that is
-    /// known.
-    pub async fn start(
-        store: Arc<dyn Breadcrumbs>,
-        options: &ExecutionOptions,
-        data: &Path,
-        system_author: Option<Uuid>,
-    ) -> anyhow::Result<Self> {
+impl Prepared {
+    /// Starts the sandbox, and puts together what runs tools. `data` is the data folder.
+    pub async fn start(options: &ExecutionOptions, data: &Path) -> anyhow::Result<Self> {
         let mut settings = RunnerOptions {
-            system_authors: system_author.into_iter().collect(),
             allowed_private: options.private_hosts.allowed.clone(),
             max_waiting: options.max_waiting as usize,
             ..RunnerOptions::default()
@@ -106,6 +107,8 @@ impl Execution {
         if let Some(lease) = options.lease_ms {
             settings.lease = Duration::from_millis(lease);
         }
+        let allowed_private = options.private_hosts.allowed.clone();
+        let egress = Arc::new(Egress::new(EgressOptions { allowed_private, ..EgressOptions::default() })?);
         // A worker for every call that the runner takes: one that waited for a worker would hold its place in the runner.
         let workers = SandboxOptions {
             max_workers: settings.max_calls,
@@ -113,10 +116,27 @@ impl Execution {
             ..SandboxOptions::new(worker_command()?)
         };
         let sandbox = Arc::new(Sandbox::start(workers).await.context("the sandbox cannot start")?);
+        match options.native.tools(data, egress.clone()) {
+            Ok(native) => Ok(Self { sandbox, egress, native, settings }),
+            Err(error) => {
+                sandbox.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    pub async fn close(self) {
+        self.sandbox.close().await;
+    }
+}
+
+impl Execution {
+    /// `system_author` is the agent whose tools are the installation's own, where that is known.
+    pub fn start(store: Arc<dyn Breadcrumbs>, prepared: Prepared, system_author: Option<Uuid>) -> Self {
+        let Prepared { sandbox, egress, native, mut settings } = prepared;
         protection::tell(sandbox.report());
-        let allowed_private = options.private_hosts.allowed.clone();
-        let egress = Arc::new(Egress::new(EgressOptions { allowed_private, ..EgressOptions::default() })?);
-        let Native { executor, schedule, clock, large_results } = options.native.tools(data, egress.clone()).await?;
+        let Native { executor, schedule, clock, large_results } = native;
+        settings.system_authors = system_author.into_iter().collect();
         settings.large_results = large_results;
         let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(egress.clone()));
         let code = Arc::new(SandboxExecutor::new(sandbox.clone(), egress));
@@ -129,7 +149,7 @@ impl Execution {
         let scheduler = tokio::spawn(Scheduler::new(store, clock, schedule).run(stop.clone()));
         let shutdown = stop.clone();
         let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner ended") });
-        Ok(Self { sandbox, stop, task, scheduler })
+        Self { sandbox, stop, task, scheduler }
     }
 
     /// Returns when the runner or the scheduler ends by itself, with the reason.

@@ -18,7 +18,7 @@ mod working_folder;
 pub use agents::Agents;
 pub use data_folder::DataFolder;
 pub use database::{Database, DatabaseOptions, open_store};
-pub use execution::{Execution, ExecutionOptions, sandbox_level, worker_command};
+pub use execution::{Execution, ExecutionOptions, Prepared, sandbox_level, worker_command};
 use http::{Front, base_url, bind};
 pub use native::{Native, NativeOptions};
 pub use postgres_used::{PostgresUsed, ask, check_url, place};

@@ -138,8 +138,9 @@ impl NativeOptions {
         }
     }
 
-    /// All tools. `data` is the data folder.
-    pub async fn tools(&self, data: &Path, egress: Arc<Egress>) -> anyhow::Result<Native> {
+    /// All tools. `data` is the data folder. Must be called on a runtime: which programs can be run here is found out
+    /// meanwhile.
+    pub fn tools(&self, data: &Path, egress: Arc<Egress>) -> anyhow::Result<Native> {
         self.check()?;
         let data = std::path::absolute(data)?;
         let workdir = working_folder(self.workdir.as_deref(), &data)?;
@@ -161,7 +162,7 @@ impl NativeOptions {
         tools.extend(web::tools(egress, web));
         tools.extend(memory::tools(large_results.clone()));
         tools.extend(schedule::tools(&schedule, &clock));
-        tools.extend(processes::tools(programs).await);
+        tools.extend(processes::tools_later(programs));
         let executor = self.switched(BuiltinExecutor::new().with(tools));
         Ok(Native { executor, schedule, clock, large_results })
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use server::AuthMode;
+use tokio::net::TcpListener;
 use url::Url;
 
 use super::{DataFolder, DatabaseOptions, System, base_url, bind, check_url};
@@ -28,6 +29,21 @@ pub struct ServingOptions {
 enum Auth {
     Keys,
     Open,
+}
+
+/// What is this process's alone, before anything runs on it.
+pub struct Begun {
+    auth: AuthMode,
+    folder: DataFolder,
+    listener: TcpListener,
+    base_url: Url,
+}
+
+impl Begun {
+    /// The data folder, absolute and without links.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path()
+    }
 }
 
 /// A system that answers over HTTP.
@@ -58,13 +74,19 @@ impl ServingOptions {
         }
     }
 
-    /// Opens the store and the HTTP server; the system has whatever is up, also after an error.
-    pub async fn open(&self, config: &Config, progress: &Progress, system: &mut System) -> anyhow::Result<Served> {
+    /// Takes the data folder and the port.
+    pub async fn begin(&self, config: &Config) -> anyhow::Result<Begun> {
         let auth = self.auth_mode()?;
         let mut folder = DataFolder::take(&config.data)?;
         let listener = bind(self.listen).await?;
         let base_url = base_url(&listener)?;
         folder.announce(base_url.as_str())?;
+        Ok(Begun { auth, folder, listener, base_url })
+    }
+
+    /// Opens the store and the HTTP server; the system has whatever is up, also after an error.
+    pub async fn open(&self, begun: Begun, progress: &Progress, system: &mut System) -> anyhow::Result<Served> {
+        let Begun { auth, folder, listener, base_url } = begun;
         let (data, token_key) = (folder.path(), folder.keys.token);
         system.open_store(folder, &self.database, progress).await?;
         let token = system.open_front(listener, auth, &token_key, &data)?;

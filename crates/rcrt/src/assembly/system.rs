@@ -9,9 +9,7 @@ use server::{AuthMode, TokenKey};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{
-    Agents, DataFolder, Database, DatabaseOptions, Execution, ExecutionOptions, Front, PostgresUsed, TokenFile,
-};
+use super::{Agents, DataFolder, Database, DatabaseOptions, Execution, Front, PostgresUsed, Prepared, TokenFile};
 use crate::progress::Progress;
 
 /// Whatever is up. Each step of a start fills in one part, so that an end in the middle of it stops just those.
@@ -68,10 +66,10 @@ impl System {
     }
 
     /// The runner, beside the store.
-    pub async fn start_runner(&mut self, options: &ExecutionOptions, data: &Path) -> anyhow::Result<()> {
+    pub fn start_runner(&mut self, prepared: Prepared) -> anyhow::Result<()> {
         let Agents { runner, seeder, .. } = self.agents()?.clone();
         let store = self.acting_as(runner)?;
-        self.execution = Some(Execution::start(store, options, data, Some(seeder.agent_id)).await?);
+        self.execution = Some(Execution::start(store, prepared, Some(seeder.agent_id)));
         Ok(())
     }
 

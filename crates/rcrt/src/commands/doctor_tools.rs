@@ -8,6 +8,7 @@ use breadcrumb::StoreError;
 use executors::Executor;
 use executors::egress::{Egress, EgressOptions};
 use serde::Serialize;
+use uuid::Uuid;
 
 use crate::assembly::NativeOptions;
 use crate::config::Config;
@@ -82,11 +83,13 @@ async fn of_catalog(config: &Config) -> anyhow::Result<(usize, Vec<Waiting>)> {
 /// Asks the tools themselves, as a runner with these options has them. Secrets are in no one's reach here.
 async fn of_machine(config: &Config, native: &NativeOptions) -> anyhow::Result<(usize, Vec<Waiting>)> {
     let egress = Arc::new(Egress::new(EgressOptions::default())?);
-    let executor = native.tools(&config.data, egress).await?.executor;
+    let executor = native.tools(&config.data, egress)?.executor;
     let (mut offered, mut waiting) = (0, Vec::new());
     for (path, text) in embedded::FILES.iter().filter(|(path, _)| path.starts_with("tools-native/")) {
         let seed = validate::seed::read(path, text, None)?;
         let tool = seed.tool.with_context(|| format!("{path} is no tool"))?;
+        // What the tool waits for is known then.
+        let _ = executor.load(&tool, Uuid::nil(), Uuid::nil(), 1).await;
         let mut waits_for = executor.waits_for(&tool);
         waits_for.extend(executor.required_secrets(&tool).into_iter().map(|secret| {
             format!("It needs the secret {secret}, granted to it: `rcrt secret list` tells, where the server is up.")

@@ -9,6 +9,7 @@ pub mod completions;
 pub mod crumb;
 pub mod doctor;
 mod doctor_tools;
+mod first_catalog;
 pub mod runner;
 pub mod secret;
 mod secret_needs;

@@ -7,7 +7,7 @@ use breadcrumb::{Breadcrumbs, Tenancy};
 use clap::Args;
 use client::Client;
 
-use crate::assembly::{self, Agents, DatabaseOptions, Execution, ExecutionOptions};
+use crate::assembly::{self, Agents, DatabaseOptions, Execution, ExecutionOptions, Prepared};
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::output::Output;
@@ -72,7 +72,8 @@ impl Runner {
         };
         // A wrong address or token is told now, not retried for ever.
         breadcrumbs.latest_event().await.context("the store does not answer")?;
-        let execution = Execution::start(breadcrumbs, &self.execution, &config.data, seeder).await?;
+        let prepared = Prepared::start(&self.execution, &config.data).await?;
+        let execution = Execution::start(breadcrumbs, prepared, seeder);
         tracing::info!("the runner is at work");
         parts.execution.insert(execution).lost().await
     }

@@ -43,7 +43,8 @@ impl Server {
         progress: &Progress,
         system: &mut System,
     ) -> anyhow::Result<()> {
-        let Served { base_url, data, .. } = self.serving.open(config, progress, system).await?;
+        let Served { base_url, data, .. } =
+            self.serving.open(self.serving.begin(config).await?, progress, system).await?;
         progress.done();
         let base = base_url.as_str().trim_end_matches('/');
         if output.is_json() {

@@ -8,11 +8,13 @@ use breadcrumb::{Breadcrumb, ToolRequest};
 use clap::Args;
 use client::{Client, Credentials};
 use serde_json::json;
+use tokio::task::spawn_blocking;
 use url::Url;
 use uuid::Uuid;
 use validate::Author;
 
-use crate::assembly::{ExecutionOptions, PostgresUsed, Served, ServingOptions, System};
+use super::first_catalog;
+use crate::assembly::{ExecutionOptions, PostgresUsed, Prepared, Served, ServingOptions, System};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
@@ -54,9 +56,10 @@ impl Up {
         let signals = Signals::listen()?;
         let progress = Progress::new();
         let mut system = System::default();
+        let mut prepared = None;
         let ready = AtomicBool::new(false);
         let ended = tokio::select! {
-            ended = self.serve(config, output, &progress, &mut system, &ready) => ended,
+            ended = self.serve(config, output, &progress, (&mut system, &mut prepared), &ready) => ended,
             () = signals.stop.cancelled() => {
                 progress.say("Stopping: running calls may end first (Ctrl-C again to leave them)");
                 // A script that waited for the start is not to take it for done.
@@ -65,6 +68,10 @@ impl Up {
             }
         };
         system.close(&signals.hurry).await;
+        // Of a start that came to its end before a runner had it.
+        if let Some(prepared) = prepared {
+            prepared.close().await;
+        }
         if ended.is_ok() {
             progress.say("Stopped");
         }
@@ -77,19 +84,44 @@ impl Up {
         config: &Config,
         output: Output,
         progress: &Progress,
-        system: &mut System,
+        (system, prepared): (&mut System, &mut Option<Prepared>),
         ready: &AtomicBool,
     ) -> anyhow::Result<()> {
-        let begun = Instant::now();
-        let Served { base_url, data, token } = self.serving.open(config, progress, system).await?;
+        let begun_at = Instant::now();
+        let begun = self.serving.begin(config).await?;
+        let data = begun.data();
+        // None of the three needs anything of the others.
+        let seeds = (!self.no_seed).then(|| spawn_blocking(|| SeedSet::embedded(Author::System, &[])));
+        let preparing = async {
+            *prepared = Some(Prepared::start(&self.execution, &data).await?);
+            anyhow::Ok(())
+        };
+        // Both to their end, also where one fails: what is up is stopped in its order.
+        let (served, could_prepare) = tokio::join!(self.serving.open(begun, progress, system), preparing);
+        let Served { base_url, data, token } = served?;
+        could_prepare?;
         progress.step("Starting the runner");
-        if !self.no_seed {
-            self.seed(system).await?;
+        let store = system.acting_as(system.agents()?.first.clone())?;
+        let mut awaited = Vec::new();
+        if let Some(seeds) = seeds {
+            let set = seeds.await.context("the seeds were not read")?;
+            if first_catalog::is_missing(&*store).await? {
+                awaited = first_catalog::tools(&set);
+            }
+            self.seed(system, set).await?;
         }
-        system.start_runner(&self.execution, &data).await?;
+        if let Some(prepared) = prepared.take() {
+            system.start_runner(prepared)?;
+        }
         progress.step("Calling the calculator");
         let (response, took) = tokio::select! {
-            answer = first_call(&base_url, token) => answer?,
+            answer = async {
+                let answer = first_call(&base_url, token).await?;
+                if !awaited.is_empty() {
+                    first_catalog::written(&*store, &awaited).await?;
+                }
+                anyhow::Ok(answer)
+            } => answer?,
             reason = system.lost() => return Err(reason),
         };
         progress.done();
@@ -98,7 +130,7 @@ impl Up {
         let summary = Summary {
             response: &response,
             took,
-            ready: begun.elapsed(),
+            ready: begun_at.elapsed(),
             base_url: &base_url,
             data: &data,
             config,
@@ -108,13 +140,10 @@ impl Up {
         Err(system.lost().await)
     }
 
-    async fn seed(&self, system: &System) -> anyhow::Result<()> {
+    async fn seed(&self, system: &System, set: SeedSet) -> anyhow::Result<()> {
         let seeder = system.agents()?.seeder.clone();
         let options = seed::Options { only_own: Some(seeder.agent_id), ..seed::Options::default() };
         let store = system.acting_as(seeder)?;
-        let set = tokio::task::spawn_blocking(|| SeedSet::embedded(Author::System, &[]))
-            .await
-            .context("the seeds were not read")?;
         let rows = seed::apply(&*store, &set, options).await.context("the seeds cannot be written")?;
         for row in &rows {
             match row.what {
