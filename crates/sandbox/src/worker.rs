@@ -44,6 +44,8 @@ pub struct Worker {
     next_mb: u64,
     /// That isolate is made and waits.
     is_ready: bool,
+    /// It broke the protocol between calls, or hung up: no call may meet it.
+    is_broken: bool,
 }
 
 impl Worker {
@@ -68,6 +70,7 @@ impl Worker {
             isolates: 0,
             next_mb: memory_mb,
             is_ready: false,
+            is_broken: false,
         };
         let begin = Begin { protocol: PROTOCOL_VERSION, mode, has_snapshot, memory_mb };
         let begin = encode(&begin).map_err(|error| SandboxError::Protocol(error.to_string()))?;
@@ -124,16 +127,28 @@ impl Worker {
 
     /// Whether a fresh isolate waits here, as far as the worker has told by now.
     pub fn is_ready(&mut self) -> bool {
+        self.listen();
+        self.is_ready
+    }
+
+    /// Reads what the worker has told since its last call.
+    fn listen(&mut self) {
+        if self.is_broken {
+            return;
+        }
         for _ in 0..FRAMES_AT_ONCE {
             match self.frames.next().now_or_never() {
                 Some(Some(Ok(Frame { kind: Kind::Ready, .. }))) => self.is_ready = true,
                 // What a call let go of arrives late.
                 Some(Some(Ok(_))) => {}
-                // A socket that closed is found by the next call, which starts with another worker then.
-                _ => break,
+                Some(Some(Err(_)) | None) => {
+                    self.is_broken = true;
+                    self.is_ready = false;
+                    break;
+                }
+                None => break,
             }
         }
-        self.is_ready
     }
 
     /// Whether a fresh isolate waits here that was made for so many MiB.
@@ -150,8 +165,11 @@ impl Worker {
         self.calls
     }
 
+    /// Whether a call may have it, as far as can be seen without waiting.
     pub fn is_alive(&mut self) -> bool {
-        self.process.is_alive()
+        // The stream tells a breach once and reads on: who only looked at the process would never hear of it.
+        self.listen();
+        !self.is_broken && self.process.is_alive()
     }
 
     pub fn process_id(&self) -> Option<u32> {

@@ -139,6 +139,18 @@ async fn a_worker_that_keeps_busy_after_its_call_is_ended() {
 }
 
 #[tokio::test]
+async fn no_call_meets_a_worker_that_broke_the_protocol_after_another() {
+    let sandbox = start("sends_noise_after_its_call").await;
+    let mut processes = Vec::new();
+    for _ in 0..3 {
+        let outcome = sandbox.run(invocation(), Arc::new(Silent), CancellationToken::new()).await;
+        processes.push(outcome.result.unwrap());
+    }
+    sandbox.close().await;
+    assert!(processes[0] != processes[1] && processes[1] != processes[2], "{processes:?}");
+}
+
+#[tokio::test]
 async fn a_worker_that_hangs_up_and_lives_on_is_killed() {
     let failure = call("hangs_up_and_lives_on").await.result.unwrap_err();
     assert_eq!(
@@ -219,6 +231,9 @@ fn word(fraction: f64, message: &str) -> Vec<u8> {
     encode(&ProgressWord { fraction: Some(fraction), message: message.into() }).unwrap().to_vec()
 }
 
+/// A frame of a kind that nobody knows.
+const NOISE: [u8; 13] = [9, 0, 0, 0, 77, 1, 0, 0, 0, 0, 0, 0, 0];
+
 fn line() -> Vec<u8> {
     encode(&ConsoleLine { level: ConsoleLevel::Log, message: "again".into() }).unwrap().to_vec()
 }
@@ -284,7 +299,7 @@ roles! {
     };
     sends_noise: |socket| {
         use std::io::Write;
-        let _ = socket.write_all(&[9, 0, 0, 0, 77, 1, 0, 0, 0, 0, 0, 0, 0]);
+        let _ = socket.write_all(&NOISE);
     };
     floods_with_progress: |socket| {
         for _ in 0..20_000 {
@@ -320,6 +335,16 @@ roles! {
         loop {
             std::hint::spin_loop();
         }
+    };
+    sends_noise_after_its_call: |socket| {
+        use std::io::Write;
+        let result = CallResult::Ok(RawValue::from_string(std::process::id().to_string()).unwrap());
+        let done = Frame::new(Kind::Done, 1, 0, encode(&CallDone::fresh(result)).unwrap());
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, &done).unwrap();
+        bytes.extend(NOISE);
+        // At once, so that the noise is there when the next call looks for a worker.
+        let _ = socket.write_all(&bytes);
     };
     hangs_up_and_lives_on: |socket| {
         nix::sys::socket::shutdown(SOCKET_FD, nix::sys::socket::Shutdown::Both).unwrap();
