@@ -34,8 +34,8 @@ pub const MAX_CONSOLE_LINES: usize = 1000;
 pub const MAX_CONSOLE_BYTES: usize = 64 * 1024;
 /// Bytes of a script that an engine's cache is worth keeping for: less is compiled as quickly as the cache is read.
 pub const MIN_CACHED_SCRIPT_BYTES: usize = 8 * 1024;
-/// Bytes of what an engine made of a script.
-pub const MAX_CODE_CACHE_BYTES: usize = 8 * 1024 * 1024;
+/// Bytes of what an engine made of a script; more is dropped, since the parent keeps one for each script.
+pub const MAX_CODE_CACHE_BYTES: usize = 1024 * 1024;
 /// Bytes of one message of `context.progress`.
 pub const MAX_PROGRESS_BYTES: usize = 2000;
 /// The least time between two words of a call about its progress. What a tool says more often is left out, the newest
