@@ -26,7 +26,7 @@ impl Executor for Echo {
         Ok(())
     }
     async fn execute(&self, call: ToolCall, _: CancellationToken) -> ToolOutput {
-        ToolOutput { result: Ok(call.input), metadata: Map::new() }
+        ToolOutput::new(Ok(call.input), Map::new())
     }
     fn forget(&self, _: Uuid, _: i64) {}
 }

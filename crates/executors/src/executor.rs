@@ -40,9 +40,18 @@ pub struct ToolOutput {
     pub result: Result<Value, ToolFailure>,
     /// Goes into the response's metadata (`console`, `http_status`, …).
     pub metadata: Map<String, Value>,
+    /// What the output takes up while it is in memory: whoever has the result keeps it until the result is written.
+    pub hold: Option<Hold>,
 }
 
+/// Given back when it is dropped.
+pub type Hold = Box<dyn Send + Sync>;
+
 impl ToolOutput {
+    pub fn new(result: Result<Value, ToolFailure>, metadata: Map<String, Value>) -> Self {
+        Self { result, metadata, hold: None }
+    }
+
     /// The same without the values of the call's secrets. A result may be large: not on a thread that others wait for.
     pub(crate) async fn cleared(mut self, vault: Arc<Vault>) -> Self {
         if vault.is_empty() {
@@ -59,7 +68,7 @@ impl ToolOutput {
         };
         tokio::task::spawn_blocking(clear).await.unwrap_or_else(|error| {
             let message = format!("the output cannot be cleared of secrets: {error}");
-            Self { result: Err(ToolFailure::new(ErrorCode::ExecutionFailed, message)), metadata: Map::new() }
+            Self::new(Err(ToolFailure::new(ErrorCode::ExecutionFailed, message)), Map::new())
         })
     }
 }

@@ -20,7 +20,7 @@ mod world;
 
 pub use builtin::{BuiltinExecutor, NativeTool};
 pub use chain::Chain;
-pub use executor::{Executor, ToolCall, ToolOutput};
+pub use executor::{Executor, Hold, ToolCall, ToolOutput};
 pub use progress::{Progress, Unheard};
 pub use registry::Executors;
 pub use rest::RestExecutor;

@@ -76,7 +76,7 @@ impl Executor for SandboxExecutor {
         };
         let (script, code, world) = match prepared.await {
             Ok(prepared) => prepared,
-            Err(failure) => return ToolOutput { result: Err(failure), metadata: Map::new() },
+            Err(failure) => return ToolOutput::new(Err(failure), Map::new()),
         };
         let invocation = Invocation {
             task: Task::Call,
@@ -96,7 +96,7 @@ impl Executor for SandboxExecutor {
         };
         let outcome = self.sandbox.run(invocation, world, cancelled).await;
         let metadata = console(&outcome.console, outcome.console_truncated);
-        ToolOutput { result: outcome.result, metadata }.cleared(call.secrets).await
+        ToolOutput::new(outcome.result, metadata).cleared(call.secrets).await
     }
 
     fn forget(&self, tool_id: Uuid, tool_version: i64) {

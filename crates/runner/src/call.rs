@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use breadcrumb::{Breadcrumbs, Claim, ErrorCode, StoreError, ToolFailure, ToolRequest, Violation};
-use executors::{Chain, ToolCall};
+use executors::{Chain, ToolCall, ToolOutput};
 use memory::WorkingMemory;
 use memory::large_result::shorten;
 use opentelemetry::context::FutureExt;
@@ -164,10 +164,14 @@ impl Caller {
         drop(place);
         let elapsed = began.elapsed();
         answer.stages.ran(elapsed);
-        let (result, mut metadata) = match output {
-            Some(output) => (output.result, output.metadata),
-            None => (Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool did not stop in time")), Map::new()),
-        };
+        let output = output.unwrap_or_else(|| {
+            ToolOutput::new(
+                Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool did not stop in time")),
+                Map::new(),
+            )
+        });
+        // The hold counts what is in memory, and ends with this function, when the answer is written.
+        let ToolOutput { result, mut metadata, hold: _hold } = output;
         let result = match stopped {
             Some(Stopped::Lost) => {
                 tracing::warn!("the lease was lost while the tool ran; nothing is written");

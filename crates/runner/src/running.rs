@@ -80,5 +80,5 @@ async fn bounded(tool: &Tool, call: ToolCall, bounds: &Bounds<'_>) -> Ran {
 fn panicked() -> ToolOutput {
     tracing::error!("an executor panicked");
     let failure = ToolFailure::new(ErrorCode::ExecutionFailed, "the executor failed; this is a fault of the runtime");
-    ToolOutput { result: Err(failure), metadata: Map::new() }
+    ToolOutput::new(Err(failure), Map::new())
 }

@@ -139,7 +139,7 @@ impl Executor for BuiltinExecutor {
                 Err(ToolFailure::new(ErrorCode::Timeout, message))
             }
         };
-        ToolOutput { result, metadata }.cleared(call.secrets).await
+        ToolOutput::new(result, metadata).cleared(call.secrets).await
     }
 
     fn waits_for(&self, definition: &ToolDefinition) -> Vec<String> {

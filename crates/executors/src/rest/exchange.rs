@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use url::Url;
 use uuid::Uuid;
 
-use super::large::{Large, SMALL};
+use super::large::{Large, SMALL, Turn};
 use super::settings::{Auth, Method, Settings};
 use crate::ToolCall;
 use crate::egress::{Ask, Connections, Egress, NetRules};
@@ -22,6 +22,7 @@ pub(super) async fn perform(
     settings: &Settings,
     call: &ToolCall,
     metadata: &mut Map<String, Value>,
+    turn: &mut Option<Turn>,
 ) -> Result<Value, ToolFailure> {
     let Value::Object(mut arguments) = call.input.clone() else {
         return Err(ToolFailure::new(ErrorCode::InvalidArguments, "the input of an http tool must be an object"));
@@ -55,7 +56,7 @@ pub(super) async fn perform(
     let response = egress.fetch(ask, request, body).await.map_err(failure)?;
     metadata.insert("http_status".into(), response.status.into());
     if (200..300).contains(&response.status) {
-        answer(response, settings.method, large, call.tool_id).await
+        answer(response, settings.method, large, call.tool_id, turn).await
     } else {
         Err(refused(response).await)
     }
@@ -92,14 +93,21 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// JSON as its value, anything else as text, nothing as null.
-async fn answer(mut response: FetchResponse, method: Method, large: &Large, tool: Uuid) -> Result<Value, ToolFailure> {
+/// JSON as its value, anything else as text, nothing as null. The turn of a large one outlasts this: what was made of it
+/// is as large.
+async fn answer(
+    mut response: FetchResponse,
+    method: Method,
+    large: &Large,
+    tool: Uuid,
+    turn: &mut Option<Turn>,
+) -> Result<Value, ToolFailure> {
     let is_json = content_type(&response).is_some_and(|kind| kind == "application/json" || kind.ends_with("+json"));
-    let (mut bytes, mut turn) = (Vec::new(), None);
+    let mut bytes = Vec::new();
     while let Some(piece) = response.body.try_next().await.map_err(failure)? {
         bytes.extend_from_slice(&piece);
         if bytes.len() > SMALL && turn.is_none() {
-            turn = large.turn(tool).await;
+            *turn = large.turn(tool).await;
         }
     }
     if bytes.is_empty() || method == Method::Head {

@@ -8,17 +8,17 @@ use uuid::Uuid;
 
 /// What an answer may have without a turn, in bytes.
 pub(super) const SMALL: usize = 64 * 1024;
-/// Large answers that are read at the same time, in all and of one tool, so that one that sends slowly does not keep
+/// Large answers that are in memory at the same time, in all and of one tool, so that not even two that send slowly keep
 /// out the others.
 const TURNS: usize = 16;
-const TURNS_OF_ONE: usize = 12;
+const TURNS_OF_ONE: usize = 6;
 
 pub(super) struct Large {
     turns: Arc<Semaphore>,
     by_tool: Mutex<HashMap<Uuid, Weak<Semaphore>>>,
 }
 
-/// Held until the answer is handed over.
+/// Held until what was made of the answer is written.
 pub(super) struct Turn {
     _of_all: OwnedSemaphorePermit,
     _of_tool: OwnedSemaphorePermit,

@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::egress::Egress;
-use crate::{Executor, ToolCall, ToolOutput};
+use crate::{Executor, Hold, ToolCall, ToolOutput};
 
 use large::Large;
 use settings::Settings;
@@ -46,10 +46,10 @@ impl Executor for RestExecutor {
     }
 
     async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput {
-        let mut metadata = Map::new();
+        let (mut metadata, mut turn) = (Map::new(), None);
         let exchange = async {
             let settings = read(&call.definition)?;
-            exchange::perform(&self.egress, &self.large, &settings, &call, &mut metadata).await
+            exchange::perform(&self.egress, &self.large, &settings, &call, &mut metadata, &mut turn).await
         };
         let timeout = call.limits.timeout();
         let result = tokio::select! {
@@ -60,7 +60,8 @@ impl Executor for RestExecutor {
                 Err(ToolFailure::new(ErrorCode::Timeout, message))
             }
         };
-        ToolOutput { result, metadata }.cleared(call.secrets).await
+        let hold = turn.filter(|_| result.is_ok()).map(|turn| -> Hold { Box::new(turn) });
+        ToolOutput { result, metadata, hold }.cleared(call.secrets).await
     }
 
     fn only_waits(&self, _definition: &ToolDefinition) -> bool {

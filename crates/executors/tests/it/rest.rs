@@ -206,12 +206,36 @@ async fn large_answers_take_turns_and_one_tool_never_has_them_all() {
         })
         .collect();
     begun.acquire_many(14).await.unwrap().forget();
-    let many = (0..20).map(|_| service.run("/large", json!({}), json!({})));
-    for output in futures::future::join_all(many).await {
+    // Each lets go of its output, and with it of its turn.
+    let many = (0..20).map(|_| async {
+        let output = service.run("/large", json!({}), json!({})).await;
         assert_eq!(output.result.unwrap().as_str().map(str::len), Some(300_000));
-    }
+    });
+    futures::future::join_all(many).await;
     end.cancel();
     for stuck in held {
         assert_eq!(stuck.await.unwrap().result.unwrap_err().code, ErrorCode::Cancelled);
     }
+}
+
+#[tokio::test]
+async fn a_large_answer_has_its_turn_until_its_output_is_let_go_of() {
+    let large = || async { "y".repeat(300_000) };
+    let service = Service::new(Router::new().route("/large", any(large))).await;
+    let tool = Uuid::new_v4();
+    let run = async |timeout_ms| {
+        let mut call = service.tenant.call(service.definition("/large", json!({})), json!({}));
+        call.tool_id = tool;
+        call.limits.timeout_ms = timeout_ms;
+        call.secrets = Arc::new(Vault::new(Vec::new()).unwrap());
+        service.executor.execute(call, CancellationToken::new()).await
+    };
+    let mut kept = Vec::new();
+    for _ in 0..6 {
+        kept.push(run(900_000).await);
+    }
+    assert!(kept.iter().all(|output| output.result.is_ok() && output.hold.is_some()));
+    assert_eq!(run(300).await.result.unwrap_err().code, ErrorCode::Timeout);
+    drop(kept);
+    assert!(run(900_000).await.result.is_ok());
 }

@@ -118,7 +118,7 @@ impl Executor for Fake {
         };
         self.progress.send_modify(|progress| *progress.running.get_mut(&name).unwrap() -= 1);
         let metadata = Map::from_iter([("from_executor".to_owned(), json!(true))]);
-        ToolOutput { result, metadata }
+        ToolOutput::new(result, metadata)
     }
 
     fn only_waits(&self, definition: &ToolDefinition) -> bool {
