@@ -27,6 +27,8 @@ struct Running {
     call: u32,
     engine: Option<v8::IsolateHandle>,
     reason: Option<Reason>,
+    /// The word came for this call before it began: the isolate was still being made.
+    early: u32,
 }
 
 impl Stop {
@@ -35,7 +37,9 @@ impl Stop {
     }
 
     pub fn begin(&self, call: u32, engine: v8::IsolateHandle) {
-        *self.held() = Running { call, engine: Some(engine), reason: None };
+        let mut running = self.held();
+        let reason = (running.early == call).then_some(Reason::Told);
+        *running = Running { call, engine: Some(engine), reason, early: 0 };
     }
 
     /// After this no word from outside reaches the isolate.
@@ -47,6 +51,7 @@ impl Stop {
     pub fn tell(&self, call: u32) {
         let mut running = self.held();
         if running.call != call {
+            running.early = call;
             return;
         }
         running.reason.get_or_insert(Reason::Told);

@@ -331,6 +331,24 @@ fn twenty_calls_side_by_side() {
 }
 
 #[test]
+fn a_call_that_is_cancelled_while_its_isolate_is_made_costs_no_process() {
+    block_on(async {
+        let program = Program::new();
+        let sandbox = program.start(|options| options.grace = Duration::from_secs(30)).await;
+        let worker = program.worker();
+        // The isolate that waits was made for another size.
+        let mut call = invocation(&function("for (;;);"), Value::Null);
+        call.limits.memory_mb = 200;
+        let cancel = CancellationToken::new();
+        let run = sandbox.run(call, Arc::new(NoWorld), cancel.clone());
+        let outcome = tokio::join!(run, async { cancel.cancel() }).0;
+        assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Cancelled);
+        assert_eq!(program.worker(), worker);
+        sandbox.close().await;
+    });
+}
+
+#[test]
 fn calls_wait_in_line_and_a_waiting_one_can_be_cancelled() {
     block_on(async {
         let program = Program::new();
