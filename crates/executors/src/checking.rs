@@ -13,9 +13,12 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// What a tool's code may take before `execute` is called, in milliseconds, however much its calls may take.
+/// The processor time that a tool's code may take before `execute` is called, in milliseconds, however much its calls
+/// may take.
 const MAX_LOAD_MS: u64 = 5_000;
 const MIN_LOAD_MS: u64 = 1_000;
+/// The wall time for that: a busy machine gives the processor late, which says nothing about the tool.
+const TIMEOUT_MS: u64 = 15_000;
 /// How long to wait for a worker. When all are busy, a version is offered without this check.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -27,7 +30,8 @@ pub async fn check(
     mut limits: Limits,
 ) -> Result<(), ToolFailure> {
     // A tool that is quick in a call may be made of much code: its own limit is not for loading.
-    limits.timeout_ms = limits.timeout_ms.clamp(MIN_LOAD_MS, MAX_LOAD_MS);
+    limits.cpu_ms = Some(limits.cpu_ms().min(limits.timeout_ms.clamp(MIN_LOAD_MS, MAX_LOAD_MS)));
+    limits.timeout_ms = TIMEOUT_MS;
     let invocation = Invocation {
         task: Task::Check,
         owner_id,
@@ -53,7 +57,7 @@ pub async fn check(
             return Ok(());
         }
     };
-    Err(told(failure, &script, limits.timeout_ms))
+    Err(told(failure, &script, &limits))
 }
 
 /// The failure says nothing about the code: another try may end well.
@@ -65,9 +69,14 @@ fn is_of_the_machine(failure: &ToolFailure) -> bool {
     }
 }
 
-fn told(mut failure: ToolFailure, script: &Script, timeout_ms: u64) -> ToolFailure {
-    if failure.code == ErrorCode::Timeout {
-        failure.message = format!("the code outside of execute did not end within {timeout_ms} ms");
+fn told(mut failure: ToolFailure, script: &Script, limits: &Limits) -> ToolFailure {
+    let within = match (failure.code, failure.details.as_ref().and_then(|details| details.get("limit")?.as_str())) {
+        (ErrorCode::Timeout, _) => Some(format!("{} ms", limits.timeout_ms)),
+        (ErrorCode::ResourceExhausted, Some("cpu_ms")) => Some(format!("{} ms of processor time", limits.cpu_ms())),
+        _ => None,
+    };
+    if let Some(within) = within {
+        failure.message = format!("the code outside of execute did not end within {within}");
     }
     let mut error = json!({"field": "code.source", "message": failure.message});
     let stack = failure.details.as_ref().and_then(|details| details.get("stack")?.as_str());
