@@ -13,7 +13,7 @@ use crate::backoff::Backoff;
 use crate::call::Caller;
 use crate::hints::Hints;
 use crate::pace::Pace;
-use crate::places::{MAX_EXCEPT, Places};
+use crate::places::Places;
 use crate::stages::Stages;
 
 /// How long a claim may still take when the runner is told to stop: what it brings is given back.
@@ -96,10 +96,7 @@ impl Claiming {
         if self.calls.len() >= self.places.taken() + self.max_answering {
             return None;
         }
-        let mut ask = self.places.ask()?;
-        // First, so that they stay in where there are too many.
-        ask.except_tools.splice(..0, self.caller.finding.elsewhere.left_to_others());
-        ask.except_tools.truncate(MAX_EXCEPT);
+        let ask = self.places.ask(self.caller.finding.elsewhere.left_to_others())?;
         Some(ClaimRequest {
             runner_id: self.caller.options.runner_id,
             limit: ask.limit,

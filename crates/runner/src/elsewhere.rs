@@ -11,7 +11,7 @@ use breadcrumb::{
 };
 use serde_json::{Map, Value, json};
 use tokio::sync::OnceCell;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -24,8 +24,8 @@ const LIFE: Duration = Duration::from_mins(3);
 const RENEW: Duration = Duration::from_mins(1);
 /// After a change of the tools, more of them are waited for this long.
 const QUIET: Duration = Duration::from_millis(500);
-/// How long the farewell may take.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// At the end: how long what is being told may take, and then the farewell.
+const FAREWELL: Duration = Duration::from_secs(5);
 
 pub(crate) struct Elsewhere {
     store: Arc<dyn Breadcrumbs>,
@@ -57,7 +57,7 @@ impl Elsewhere {
 
     /// Whether another live runner serves the tool, for one that lacks something here.
     pub async fn serves(&self, tool: &str) -> bool {
-        if let Err(error) = self.listed.get_or_try_init(|| self.list()).await {
+        if let Err(error) = self.listed.get_or_try_init(|| async { self.list().await.map(drop) }).await {
             tracing::warn!(%error, "other runners cannot be listed");
         }
         self.is_served(tool)
@@ -96,23 +96,39 @@ impl Elsewhere {
         self.hints.now();
     }
 
-    async fn list(&self) -> Result<(), StoreError> {
+    /// After a gap in the events: who came meanwhile, and who went.
+    pub async fn list_again(&self) {
+        let before: HashSet<Uuid> = self.others().keys().copied().collect();
+        match self.list().await {
+            Ok(there) if there.len() < MAX_PAGE as usize => {
+                for gone in before.difference(&there) {
+                    self.forget(*gone);
+                }
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "other runners cannot be listed"),
+        }
+    }
+
+    /// The records that are there.
+    async fn list(&self) -> Result<HashSet<Uuid>, StoreError> {
         let query = BreadcrumbQuery { limit: MAX_PAGE, ..BreadcrumbQuery::of_schema(TOOL_RUNNER) };
-        for row in persist("list runners", || self.store.list(&query)).await? {
+        let rows = persist("list runners", || self.store.list(&query)).await?;
+        for row in &rows {
             if let Some(context) = &row.context {
                 self.heard(row.id, context);
             }
         }
-        Ok(())
+        Ok(rows.into_iter().map(|row| row.id).collect())
     }
 
     /// Tells what this runner serves, until stopped.
     pub async fn run(&self, stop: CancellationToken) {
-        self.serves("").await;
         let mut told: Option<(Uuid, BTreeSet<String>)> = None;
         tokio::select! {
-            () = stop.cancelled() => {}
-            () = self.tell(&mut told) => {}
+            // What is being written comes to its end, so that no record stays that nobody here knows of.
+            () = async { stop.cancelled().await; sleep(FAREWELL).await } => {}
+            () = self.tell(&mut told, &stop) => {}
         }
         if let Some((record, _)) = told {
             // Others need not wait for its end.
@@ -120,10 +136,14 @@ impl Elsewhere {
         }
     }
 
-    async fn tell(&self, told: &mut Option<(Uuid, BTreeSet<String>)>) {
+    async fn tell(&self, told: &mut Option<(Uuid, BTreeSet<String>)>, stop: &CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = self.serves("") => {}
+        }
         let mut changes = self.registry.changes.subscribe();
         let mut renew = Instant::now();
-        loop {
+        while !stop.is_cancelled() {
             changes.mark_unchanged();
             let serves = self.registry.served_by_settings();
             let is_due = renew <= Instant::now();
@@ -139,10 +159,13 @@ impl Elsewhere {
                     }
                     Err(error) => tracing::warn!(%error, "other runners cannot be told what this one serves"),
                 }
+            }
+            if is_news || is_due {
                 renew = Instant::now() + RENEW;
             }
             tokio::select! {
-                _ = changes.changed() => tokio::time::sleep(QUIET).await,
+                () = stop.cancelled() => {}
+                () = async { let _ = changes.changed().await; sleep(QUIET).await } => {}
                 () = sleep_until(renew.max(Instant::now() + QUIET)) => {}
             }
         }

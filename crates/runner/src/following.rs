@@ -81,6 +81,7 @@ impl Following {
             if let Err(error) = self.loading.reconcile().await {
                 tracing::warn!(%error, "the list of tools cannot be compared with the store's");
             }
+            self.elsewhere.list_again().await;
             self.hints.now();
         }
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use breadcrumb::{Breadcrumbs, Lease, LeaseStatus};
+use futures::future::join_all;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -92,32 +93,29 @@ impl Leases {
 
     async fn beat(&self, patience: Duration) {
         let leases: Vec<Lease> = self.book().keys().copied().collect();
-        for batch in leases.chunks(BATCH) {
-            let asked = Instant::now();
-            let answer = timeout(patience, self.store.heartbeat(batch, self.lease_ms)).await;
-            let held = match answer {
-                Ok(Ok(held)) => held,
-                Ok(Err(error)) => {
-                    tracing::warn!(%error, leases = batch.len(), "a heartbeat failed");
-                    continue;
+        // All at once: one after the other, a store that hangs would hold up what is to be given up.
+        join_all(leases.chunks(BATCH).map(|batch| self.beat_batch(batch, patience))).await;
+    }
+
+    async fn beat_batch(&self, batch: &[Lease], patience: Duration) {
+        let asked = Instant::now();
+        let answer = timeout(patience, self.store.heartbeat(batch, self.lease_ms)).await;
+        let held = match answer {
+            Ok(Ok(held)) => held,
+            Ok(Err(error)) => return tracing::warn!(%error, leases = batch.len(), "a heartbeat failed"),
+            Err(_) => return tracing::warn!(leases = batch.len(), "a heartbeat got no answer in time"),
+        };
+        let mut book = self.book();
+        for one in held {
+            let Some(entry) = book.get_mut(&one.lease) else { continue };
+            match one.status {
+                LeaseStatus::Held => entry.until = asked + self.length(),
+                LeaseStatus::CancelRequested => {
+                    entry.until = asked + self.length();
+                    entry.cancel.cancel();
                 }
-                Err(_) => {
-                    tracing::warn!(leases = batch.len(), "a heartbeat got no answer in time");
-                    continue;
-                }
-            };
-            let mut book = self.book();
-            for one in held {
-                let Some(entry) = book.get_mut(&one.lease) else { continue };
-                match one.status {
-                    LeaseStatus::Held => entry.until = asked + self.length(),
-                    LeaseStatus::CancelRequested => {
-                        entry.until = asked + self.length();
-                        entry.cancel.cancel();
-                    }
-                    LeaseStatus::Lost => {
-                        book.remove(&one.lease).inspect(|entry| entry.lost.cancel());
-                    }
+                LeaseStatus::Lost => {
+                    book.remove(&one.lease).inspect(|entry| entry.lost.cancel());
                 }
             }
         }

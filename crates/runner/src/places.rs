@@ -5,7 +5,7 @@
 //! that are known to have calls waiting are left out of the claim; one that was not known is given back, and known from
 //! then on.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -14,7 +14,7 @@ use crate::registry::Registry;
 use crate::room::{Ask, Room};
 
 /// The most tools that a claim leaves out.
-pub(crate) const MAX_EXCEPT: usize = 1000;
+const MAX_EXCEPT: usize = 1000;
 
 /// What a call needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,8 +33,9 @@ pub(crate) struct Places {
 struct Inner {
     computing: Room,
     waiting: Room,
-    /// Tools whose kind was full when a call of theirs came, until a place of that kind is free.
-    barred: HashSet<String>,
+    /// Tools whose kind was full when a call of theirs came, until a place of that kind is free. A place of the other
+    /// kind does not count: calls that end there every moment would have the same ones claimed and given back.
+    barred: HashMap<String, Kind>,
     /// How many calls to ask for while one kind is full: more with each call that was of the other.
     trust: u32,
 }
@@ -48,7 +49,7 @@ pub(crate) struct Place {
 
 impl Places {
     pub fn new(registry: Arc<Registry>, computing: Room, waiting: Room) -> Arc<Self> {
-        let inner = Inner { computing, waiting, barred: HashSet::new(), trust: 1 };
+        let inner = Inner { computing, waiting, barred: HashMap::new(), trust: 1 };
         Arc::new(Self { registry, inner: Mutex::new(inner), freed: Notify::new() })
     }
 
@@ -61,11 +62,15 @@ impl Places {
         if self.registry.is_idling(tool) { Kind::Waiting } else { Kind::Computing }
     }
 
-    /// What to claim; `None` when there is no room for anything that may come.
-    pub fn ask(&self) -> Option<Ask> {
+    /// What to claim beside the calls of the tools that are left to others; `None` when there is no room for anything
+    /// that may come.
+    pub fn ask(&self, left_to_others: Vec<String>) -> Option<Ask> {
         // Without such tools, a claim for their calls alone would find none.
         let some_wait = self.registry.has_idling();
-        self.inner().ask(some_wait)
+        let mut inner = self.inner();
+        // What was not known then may be known now.
+        inner.barred.retain(|tool, kind| self.kind(tool) == *kind);
+        inner.ask(some_wait, left_to_others)
     }
 
     /// How many calls have one.
@@ -90,8 +95,8 @@ impl Inner {
         }
     }
 
-    fn ask(&self, some_wait: bool) -> Option<Ask> {
-        let (limit, mut except, full) = match (self.computing.ask(), self.waiting.ask()) {
+    fn ask(&self, some_wait: bool, left_to_others: Vec<String>) -> Option<Ask> {
+        let (limit, asked, full) = match (self.computing.ask(), self.waiting.ask()) {
             (None, None) => return None,
             (None, Some(_)) if !some_wait => return None,
             (Some(one), Some(other)) => {
@@ -102,9 +107,12 @@ impl Inner {
             (Some(ask), None) => (ask.limit.min(self.trust), ask.except_tools, Some(&self.waiting)),
             (None, Some(ask)) => (ask.limit.min(self.trust), ask.except_tools, Some(&self.computing)),
         };
+        // First, so that they stay in where there are too many.
+        let mut except = left_to_others;
+        except.extend(asked);
         if let Some(full) = full {
             except.extend(full.running().map(str::to_owned));
-            except.extend(self.barred.iter().cloned());
+            except.extend(self.barred.keys().cloned());
             except.sort_unstable();
             except.dedup();
             if except.len() > MAX_EXCEPT {
@@ -121,7 +129,7 @@ impl Inner {
             Kind::Waiting => self.computing.is_full(),
         };
         if !self.room(kind).take(tool) {
-            self.barred.insert(tool.to_owned());
+            self.barred.insert(tool.to_owned(), kind);
             self.trust = 1;
             return false;
         }
@@ -129,6 +137,11 @@ impl Inner {
             self.trust = (self.trust + 1).min(100);
         }
         true
+    }
+
+    fn leave(&mut self, kind: Kind, tool: &str) {
+        self.room(kind).leave(tool);
+        self.barred.retain(|_, of| *of != kind);
     }
 }
 
@@ -140,8 +153,7 @@ impl Place {
         }
         let mut inner = self.places.inner();
         if inner.waiting.take(&self.tool) {
-            inner.computing.leave(&self.tool);
-            inner.barred.clear();
+            inner.leave(Kind::Computing, &self.tool);
             self.kind = Kind::Waiting;
             drop(inner);
             self.places.freed.notify_one();
@@ -152,9 +164,71 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut inner = self.places.inner();
-        inner.room(self.kind).leave(&self.tool);
-        inner.barred.clear();
+        inner.leave(self.kind, &self.tool);
         drop(inner);
         self.places.freed.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn kind_of(tool: u8) -> (Kind, String) {
+        if tool.is_multiple_of(2) {
+            (Kind::Computing, format!("computes{tool}"))
+        } else {
+            (Kind::Waiting, format!("waits{tool}"))
+        }
+    }
+
+    proptest! {
+        /// While its kind is full, a tool that had to be given back is not asked for again, whatever comes and goes in
+        /// the places of the other kind; and then it is.
+        #[test]
+        fn what_was_given_back_is_asked_for_again_when_a_place_of_its_kind_is_free(
+            max in 1_usize..5,
+            steps in proptest::collection::vec((0_u8..8, any::<bool>()), 1..200),
+        ) {
+            let (computing, waiting) = (Room::new(max, max), Room::new(max, max));
+            let mut inner = Inner { computing, waiting, barred: HashMap::new(), trust: 1 };
+            let mut running: Vec<(Kind, String)> = Vec::new();
+            let mut given_back: Vec<(Kind, String)> = Vec::new();
+            for (tool, begins) in steps {
+                let (kind, tool) = kind_of(tool);
+                if begins {
+                    let taken = inner.take(kind, &tool);
+                    if taken { running.push((kind, tool)) } else { given_back.push((kind, tool)) }
+                } else if let Some(at) = running.iter().position(|one| *one == (kind, tool.clone())) {
+                    running.remove(at);
+                    inner.leave(kind, &tool);
+                    given_back.retain(|(of, _)| *of != kind);
+                }
+                let left = vec!["another's".to_owned()];
+                if let Some(ask) = inner.ask(true, left.clone()) {
+                    prop_assert!(ask.except_tools.contains(&left[0]));
+                    for kind in [Kind::Computing, Kind::Waiting] {
+                        if inner.room(kind).is_full() {
+                            prop_assert!(given_back.iter().all(|(of, tool)| *of != kind || ask.except_tools.contains(tool)));
+                        }
+                    }
+                }
+                prop_assert!(inner.barred.iter().all(|(tool, kind)| given_back.contains(&(*kind, tool.clone()))));
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_that_would_have_to_be_cut_is_not_asked_while_a_kind_is_full() {
+        let mut inner =
+            Inner { computing: Room::new(1, 1), waiting: Room::new(1, 1), barred: HashMap::new(), trust: 1 };
+        let left: Vec<String> = (0..MAX_EXCEPT).map(|number| format!("left{number}")).collect();
+        assert!(inner.ask(true, left.clone()).is_some_and(|ask| ask.except_tools == left));
+        assert!(inner.take(Kind::Computing, "computes"));
+        assert_eq!(inner.ask(true, left.clone()), None);
+        inner.leave(Kind::Computing, "computes");
+        assert!(inner.ask(true, left).is_some());
     }
 }

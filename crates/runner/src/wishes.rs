@@ -32,13 +32,21 @@ struct Wish {
     urgency: Urgency,
     depth: Depth,
     number: u64,
+    /// Heard of or listed, whoever waits for it besides.
+    is_heard: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct UnderWay {
+    urgency: Urgency,
+    is_heard: bool,
 }
 
 #[derive(Default)]
 pub(crate) struct Wishes {
     wishes: HashMap<Uuid, Wish>,
     order: BTreeSet<(Urgency, u64, Uuid)>,
-    under_way: HashMap<Uuid, Urgency>,
+    under_way: HashMap<Uuid, UnderWay>,
     numbers: u64,
 }
 
@@ -51,13 +59,15 @@ impl Urgency {
 impl Wishes {
     pub fn add(&mut self, id: Uuid, urgency: Urgency, depth: Depth) {
         self.numbers += 1;
-        let mut wish = Wish { urgency, depth, number: self.numbers };
+        let is_heard = matches!(urgency, Urgency::Heard | Urgency::List);
+        let mut wish = Wish { urgency, depth, number: self.numbers, is_heard };
         if let Some(there) = self.wishes.remove(&id) {
             self.order.remove(&(there.urgency, there.number, id));
             wish = Wish {
                 urgency: there.urgency.min(urgency),
                 depth: there.depth.max(depth),
                 number: there.number.min(wish.number),
+                is_heard: there.is_heard || is_heard,
             };
         }
         self.wishes.insert(id, wish);
@@ -67,8 +77,8 @@ impl Wishes {
     /// The next one to read. At most `max` are read at once, and half as many that nobody waits for; what a call waits
     /// for is not held up by others.
     pub fn take(&mut self, max: usize) -> Option<(Uuid, Depth)> {
-        let later = self.under_way.values().filter(|urgency| urgency.is_later()).count();
-        let calls = self.under_way.values().filter(|urgency| **urgency == Urgency::Call).count();
+        let later = self.under_way.values().filter(|one| one.urgency.is_later()).count();
+        let calls = self.under_way.values().filter(|one| one.urgency == Urgency::Call).count();
         let others = self.under_way.len() - calls;
         let has_room = |urgency: Urgency| match urgency {
             Urgency::Call => true,
@@ -80,7 +90,7 @@ impl Wishes {
         let (urgency, number, id) = *self.order.iter().take_while(|one| has_room(one.0)).find(next)?;
         self.order.remove(&(urgency, number, id));
         let wish = self.wishes.remove(&id)?;
-        self.under_way.insert(id, urgency);
+        self.under_way.insert(id, UnderWay { urgency, is_heard: wish.is_heard });
         Some((id, wish.depth))
     }
 
@@ -91,19 +101,20 @@ impl Wishes {
     /// Whether nobody waits for this record any more. What is left for later does not count.
     pub fn is_done(&self, id: Uuid) -> bool {
         self.wishes.get(&id).is_none_or(|wish| wish.urgency.is_later())
-            && self.under_way.get(&id).is_none_or(|urgency| urgency.is_later())
+            && self.under_way.get(&id).is_none_or(|one| one.urgency.is_later())
     }
 
-    /// Whether all is read that somebody waits for.
+    /// Whether all is read that was heard of or listed. What a call alone waits for was known before.
     pub fn is_settled(&self) -> bool {
-        self.order.first().is_none_or(|(urgency, ..)| urgency.is_later())
-            && self.under_way.values().all(|urgency| urgency.is_later())
+        let mut waiting = self.order.iter().take_while(|(urgency, ..)| !urgency.is_later());
+        !waiting.any(|(.., id)| self.wishes.get(id).is_some_and(|wish| wish.is_heard))
+            && !self.under_way.values().any(|one| one.is_heard)
     }
 
     /// Whether nothing is left to be judged for which there was no time yet.
     pub fn is_through(&self) -> bool {
         !self.order.last().is_some_and(|(urgency, ..)| urgency.is_later())
-            && !self.under_way.values().any(|urgency| urgency.is_later())
+            && !self.under_way.values().any(|one| one.urgency.is_later())
     }
 }
 
@@ -151,5 +162,21 @@ mod tests {
         assert!(!wishes.is_done(id(1)));
         wishes.done(id(1));
         assert!(wishes.is_done(id(1)) && wishes.is_settled() && !wishes.is_through());
+    }
+
+    #[test]
+    fn what_a_call_alone_waits_for_is_no_news() {
+        let mut wishes = Wishes::default();
+        wishes.add(id(1), Urgency::Call, Depth::Judge);
+        assert!(wishes.is_settled() && !wishes.is_done(id(1)));
+        assert_eq!(wishes.take(4), Some((id(1), Depth::Judge)));
+        assert!(wishes.is_settled() && !wishes.is_done(id(1)));
+        wishes.add(id(2), Urgency::Heard, Depth::Judge);
+        wishes.add(id(2), Urgency::Call, Depth::Judge);
+        assert!(!wishes.is_settled(), "it was heard of too");
+        assert_eq!(wishes.take(4), Some((id(2), Depth::Judge)));
+        assert!(!wishes.is_settled());
+        wishes.done(id(2));
+        assert!(wishes.is_settled());
     }
 }

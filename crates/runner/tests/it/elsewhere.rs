@@ -4,7 +4,8 @@ use breadcrumb::{ErrorCode, ResponseStatus, schema_names};
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, native};
+use crate::place::{Place, Running, native, options};
+use crate::unsteady::Unsteady;
 
 fn without(tool: &str) -> std::sync::Arc<Fake> {
     let fake = Fake::new();
@@ -39,4 +40,29 @@ async fn a_call_is_left_to_the_runner_that_is_set_up_for_it() {
     for runner in others {
         runner.stop().await;
     }
+}
+
+/// Otherwise others would leave calls to it that it does not take any more.
+#[tokio::test]
+async fn a_runner_that_stops_while_it_tells_of_itself_leaves_no_word_behind() {
+    let place = Place::new().await;
+    place.create(native("shell", json!({}))).await;
+    let store = Unsteady::new(place.runner.clone());
+    let answered = store.tells.acquire().await.unwrap();
+    let runner = Running::start(store.clone(), &Fake::new(), options());
+    store.told.notified().await;
+    runner.told_to_stop();
+    drop(answered);
+    runner.stop().await;
+    assert!(place.list(schema_names::TOOL_RUNNER).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_runner_stops_though_it_hears_nothing_of_others() {
+    let place = Place::new().await;
+    let store = Unsteady::new(place.runner.clone());
+    let _never = store.runners.acquire().await.unwrap();
+    let runner = Running::start(store.clone(), &Fake::new(), options());
+    store.runners_asked.notified().await;
+    runner.stop().await;
 }

@@ -1,4 +1,4 @@
-//! Thousands of tools: a runner is ready however many there are, and judges what nobody judged before.
+//! Many tools: a runner is ready however many there are, and judges what nobody judged before.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,8 @@ use serde_json::json;
 use crate::fake::Fake;
 use crate::place::{Place, native};
 
-const TOOLS: usize = 2000;
+/// More than are loaded at once, and more than one part of the catalog holds.
+const TOOLS: usize = 400;
 
 /// Written past the store, as they would stand in it.
 async fn seed(place: &Place) {
@@ -30,12 +31,12 @@ async fn seed(place: &Place) {
 async fn calls_wait_for_no_other_tools() {
     let (place, fake) = (Place::new().await, Fake::new());
     seed(&place).await;
-    *fake.only_loads.lock().unwrap() = Some("tool_1234".into());
+    *fake.only_loads.lock().unwrap() = Some("tool_234".into());
     let runner = place.start(&fake);
-    assert_eq!(place.call("tool_1234", json!({})).await.status, ResponseStatus::Success);
+    assert_eq!(place.call("tool_234", json!({})).await.status, ResponseStatus::Success);
     // None of the others gets through meanwhile; as many as may be loaded at once have begun.
     let begun: HashSet<String> = fake.loads.borrow().iter().cloned().collect();
-    assert!(begun.contains("tool_1234") && begun.len() <= 1 + 4, "{begun:?}");
+    assert!(begun.contains("tool_234") && begun.len() <= 1 + 4, "{begun:?}");
     let missing = place.call("tool_9999", json!({})).await;
     assert_eq!(missing.error_code, Some(breadcrumb::ErrorCode::ToolNotFound));
     fake.load_all();
@@ -61,7 +62,10 @@ async fn what_was_found_good_is_judged_again_only_when_it_is_called() {
     let after = place.list(schema_names::TOOL_CATALOG).await;
     let changed = after.iter().filter(|row| !parts.iter().any(|old| old.id == row.id && old.version == row.version));
     let changed: Vec<usize> = changed.map(|row| json!(row.context).to_string().len()).collect();
-    assert!(after.len() == parts.len() && changed.len() == 1 && changed[0] < 64 * 1024, "{changed:?}");
+    assert!(
+        parts.len() > 1 && after.len() == parts.len() && changed.len() == 1 && changed[0] < 64 * 1024,
+        "{changed:?}"
+    );
     assert_eq!(Catalog::read(&*place.person).await.unwrap().unwrap().tools.len(), TOOLS + 1);
     let mut loads = fake.loads.borrow().clone();
     loads.sort();

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
     ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release,
-    SecretChanges, SecretInfo, StoreError, TextSearch,
+    SecretChanges, SecretInfo, StoreError, TextSearch, schema_names,
 };
 use futures::StreamExt;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -30,6 +30,12 @@ pub struct Unsteady {
     pub reports_given: watch::Sender<usize>,
     /// A history was asked for.
     pub history_asked: Notify,
+    /// While they have no permit, lists of runners are not given, nor what a runner tells of itself is answered, though
+    /// it is written.
+    pub runners: Semaphore,
+    pub tells: Semaphore,
+    pub runners_asked: Notify,
+    pub told: Notify,
 }
 
 impl Unsteady {
@@ -45,6 +51,10 @@ impl Unsteady {
             reports_asked: Notify::default(),
             reports_given: watch::Sender::default(),
             history_asked: Notify::default(),
+            runners: Semaphore::new(1),
+            tells: Semaphore::new(1),
+            runners_asked: Notify::default(),
+            told: Notify::default(),
         })
     }
 }
@@ -56,7 +66,13 @@ fn away() -> StoreError {
 #[async_trait]
 impl Breadcrumbs for Unsteady {
     async fn create(&self, record: NewBreadcrumb, key: Option<&str>) -> Result<Created, StoreError> {
-        self.store.create(record, key).await
+        if record.schema_name.as_deref() != Some(schema_names::TOOL_RUNNER) {
+            return self.store.create(record, key).await;
+        }
+        let created = self.store.create(record, key).await;
+        self.told.notify_one();
+        let _permit = self.tells.acquire().await.unwrap();
+        created
     }
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
         let _permit = self.gets.acquire().await.unwrap();
@@ -74,8 +90,14 @@ impl Breadcrumbs for Unsteady {
         self.store.delete(id, version).await
     }
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
-        if query.selector.schema_name.as_deref() != Some(breadcrumb::schema_names::TOOL_ERROR) {
-            return self.store.list(query).await;
+        match query.selector.schema_name.as_deref() {
+            Some(schema_names::TOOL_ERROR) => {}
+            Some(schema_names::TOOL_RUNNER) => {
+                self.runners_asked.notify_one();
+                let _permit = self.runners.acquire().await.unwrap();
+                return self.store.list(query).await;
+            }
+            _ => return self.store.list(query).await,
         }
         self.reports_asked.notify_one();
         let _permit = self.reports.acquire().await.unwrap();
