@@ -1,8 +1,9 @@
 -- Each step of a call in one statement: it names the tenant, does the work and commits, in one round trip.
 --
 -- These are functions with the rights of who calls them: row-level security holds in them as everywhere, for the
--- tenant that they set until the end of the transaction. Their plans are made once for each connection, and go by index
--- whatever is in the tables then: a plan that was good for empty tables would read full ones whole.
+-- tenant that they set until the end of the transaction. Their plans are made once for each connection (but for a
+-- claim's), and go by index whatever is in the tables then: a plan that was good for empty tables would read full ones
+-- whole.
 
 -- What waits and what is under way, by columns that a start and a heartbeat do not touch, so that these touch no
 -- index. Of a call's states only `queued` has neither a runner nor a response (see the checks of the table).
@@ -68,8 +69,8 @@ BEGIN
                 lease_until = CASE WHEN s.response IS NULL THEN c.lease_until END
             FROM (SELECT * FROM unnest(requests, fences, attempts, responses) AS g (request, fence, attempts, response)
                   ORDER BY g.request) s
-            WHERE c.request = s.request AND c.fence = s.fence AND c.runner_id IS NOT NULL
-                AND c.lease_until > clock_timestamp()
+            -- Who has a lease has a runner. It is not asked for: by that index every call under way would be read.
+            WHERE c.request = s.request AND c.fence = s.fence AND c.lease_until > clock_timestamp()
             RETURNING coalesce(c.response, c.request) AS mark)
         SELECT coalesce(array_agg(done.mark), '{}') INTO stepped FROM done;
         RETURN QUERY SELECT mark, NULL::bigint, NULL::timestamptz
@@ -129,6 +130,9 @@ $$;
 --
 -- The fence is a time in microseconds and not a mere count: the claim after one that was lost in a crash must not get
 -- the same number.
+--
+-- Planned for every claim: a plan that was made while there were few records could read every record of the tenant for
+-- each call that waits.
 CREATE FUNCTION claim_calls(tenant uuid, except_tools text[], most bigint, runner uuid, lease_ms double precision)
 RETURNS TABLE (
     fence bigint, next_attempt integer, queued_at timestamptz, ready_at timestamptz, profiles text[],
@@ -138,7 +142,7 @@ RETURNS TABLE (
     created_by uuid, updated_by uuid
 )
 LANGUAGE plpgsql VOLATILE
-SET plan_cache_mode = force_generic_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
+SET plan_cache_mode = force_custom_plan SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off
 AS $$
 #variable_conflict use_column
 BEGIN

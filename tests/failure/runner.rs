@@ -125,7 +125,8 @@ async fn killed_after_a_call_before_its_response_is_written() {
     let mut connection = PgConnection::connect(&apart.database.admin_url).await.unwrap();
     let mut lock = connection.begin().await.unwrap();
     sqlx::query("LOCK TABLE breadcrumbs IN SHARE MODE").execute(&mut *lock).await.unwrap();
-    let blocked = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'breadcrumbs'::regclass)";
+    let blocked = "SELECT EXISTS (SELECT FROM pg_locks WHERE NOT granted AND relation = 'breadcrumbs'::regclass
+                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))";
     while !sqlx::query_scalar::<_, bool>(blocked).fetch_one(&mut *lock).await.unwrap() {
         tokio::task::yield_now().await;
     }

@@ -42,6 +42,11 @@ impl Failure {
         matches!(self, Self::Database(error) if is_unreachable(error))
     }
 
+    /// The statement waited too long, for a lock or for itself.
+    pub(crate) fn ran_out_of_time(&self) -> bool {
+        matches!(self, Self::Database(error) if matches!(code(error).as_deref(), Some("57014" | "55P03")))
+    }
+
     /// The database refused a second row of the same key, under this constraint.
     pub(crate) fn violates(&self, constraint: &str) -> bool {
         matches!(self, Self::Database(sqlx::Error::Database(error)) if error.constraint() == Some(constraint))
@@ -65,9 +70,10 @@ pub(crate) fn is_unreachable(error: &sqlx::Error) -> bool {
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,
-        // Connection failures, shutdowns and start-ups, and too many connections.
+        // Connection failures, shutdowns and start-ups, and too many connections; and a connection that cannot be used
+        // because of the transaction that it is, or was for too long, in.
         sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-            code.starts_with("08") || code.starts_with("57P") || code == "53300" || code == "25006"
+            code.starts_with("08") || code.starts_with("57P") || code.starts_with("25") || code == "53300"
         }),
         _ => false,
     }

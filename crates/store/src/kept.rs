@@ -51,16 +51,19 @@ impl Lent {
         &mut self.connection
     }
 
-    /// After a statement that came to its end, whether it was refused or not.
-    pub(crate) fn give_back(self) {
+    fn give_back(self) {
         if !self.store.stop.is_cancelled() {
             self.store.kept.put(self.connection, self.store.kept_most());
         }
     }
 
-    /// After the connection failed.
-    pub(crate) fn discard(mut self) {
-        self.connection.close_on_drop();
+    /// After a statement that may have lost the connection.
+    pub(crate) fn give_back_after<T>(mut self, result: &Result<T, sqlx::Error>) {
+        if result.as_ref().is_err_and(is_unreachable) {
+            self.connection.close_on_drop();
+        } else {
+            self.give_back();
+        }
     }
 }
 
@@ -78,12 +81,15 @@ impl Inner {
         }
     }
 
-    /// A connection that has just answered.
+    /// A connection that has just answered and is in no transaction.
     pub(crate) async fn lend_tested(self: &Arc<Self>) -> Done<Lent> {
         let mut dead = 0;
         loop {
             let mut connection = Box::pin(self.pool.acquire()).await?;
-            match connection.ping().await {
+            // Not merely a ping: when the future that sends a BEGIN is dropped before the answer, sqlx does not know of the
+            // transaction and the pool keeps it open. What is lent commits by itself, and would not commit in there.
+            let ended = async { Connection::begin(&mut *connection).await?.rollback().await }.await;
+            match ended {
                 Ok(()) => return Ok(Lent { connection, store: self.clone() }),
                 Err(error) if is_unreachable(&error) && dead < self.pool.options().get_max_connections() => {
                     connection.close_on_drop();

@@ -57,12 +57,14 @@ impl Inner {
 }
 
 impl Store {
-    /// Ends the event streams and the background tasks, and closes the connections once they are free (those that a
-    /// caller does not give back within 10 seconds are left to end with the process).
+    /// Ends the event streams and the background tasks, and closes the connections once they are free. What is not done
+    /// within 10 seconds, and connections that are not given back within 10 more, are left to end with the process.
     pub async fn close(&self) {
         self.inner.stop.cancel();
         self.inner.tasks.close();
-        self.inner.tasks.wait().await;
+        if timeout(CLOSING, self.inner.tasks.wait()).await.is_err() {
+            tracing::warn!("closed the store while its tasks were at work");
+        }
         self.inner.kept.let_go_of_all();
         if timeout(CLOSING, self.inner.pool.close()).await.is_err() {
             tracing::warn!("closed the store while its connections were in use");

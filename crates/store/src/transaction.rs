@@ -32,9 +32,11 @@ impl TenantTransaction {
     }
 
     pub(crate) async fn begin_with(store: &Arc<Inner>, owner_id: Uuid, durability: Durability) -> Done<Self> {
-        let commit = if durability == Durability::Soon { "; SET LOCAL synchronous_commit = off" } else { "" };
+        // Said either way: the connection may be in a transaction whose begin was given up before it was answered. What
+        // was set there is set anew, and this transaction's end ends that one.
+        let commit = if durability == Durability::Soon { "off" } else { "DEFAULT" };
         // A uuid is hexadecimal digits and hyphens: nothing can break out of the quotes.
-        let begin = format!("BEGIN; SET LOCAL rcrt.tenant = '{owner_id}'{commit}");
+        let begin = format!("BEGIN; SET LOCAL rcrt.tenant = '{owner_id}'; SET LOCAL synchronous_commit = {commit}");
         Ok(Self { transaction: store.begin(&begin).await?, store: store.clone(), owner_id, events: 0 })
     }
 

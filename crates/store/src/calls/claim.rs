@@ -25,17 +25,17 @@ from_row! {
 }
 
 /// On a connection without a transaction of ours: the claim is one, and may be lost in a crash (see `claim_calls`).
+///
+/// Once asked it happens, even when the future is dropped: what it took then waits until its leases end.
 pub(crate) async fn claim(store: &Arc<Inner>, owner_id: Uuid, claim: &ClaimRequest) -> Done<Vec<Claim>> {
     let mut lent = store.lend().await?;
-    let rows = match ask(lent.connection(), owner_id, claim).await {
-        Err(error) if is_unreachable(&error) => {
-            lent.discard();
-            lent = store.lend_tested().await?;
-            ask(lent.connection(), owner_id, claim).await
-        }
-        rows => rows,
-    };
-    lent.give_back();
+    let mut rows = ask(lent.connection(), owner_id, claim).await;
+    if rows.as_ref().is_err_and(is_unreachable) {
+        lent.give_back_after(&rows);
+        lent = store.lend_tested().await?;
+        rows = ask(lent.connection(), owner_id, claim).await;
+    }
+    lent.give_back_after(&rows);
     let rows = rows?;
     if !rows.is_empty() {
         store.feeds.wake_waiting(owner_id);

@@ -176,7 +176,7 @@ async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
     while !store.feeds.retire(owner_id, &feed) {
         let (cursor, fresh) = {
             let state = locked(&feed.state);
-            (state.cursor, state.fresh.values().cloned().collect::<Vec<_>>())
+            (state.cursor, state.fresh.values().take(page::PAGE_EVENTS as usize).cloned().collect::<Vec<_>>())
         };
         let page = tokio::select! {
             () = store.stop.cancelled() => break,

@@ -15,7 +15,7 @@ use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
 /// The most events of one page, and the most bytes of their contexts (a single larger one still comes).
-const PAGE_EVENTS: i64 = 256;
+pub(super) const PAGE_EVENTS: i64 = 256;
 const PAGE_BYTES: i64 = 4 * 1024 * 1024;
 
 /// An event, and how much memory it takes, about.
@@ -47,19 +47,17 @@ from_row! {
 }
 
 /// The next events after this number that are complete: below the oldest transaction still running. Those that are
-/// `fresh` (in the order of their numbers) are not read again.
+/// `fresh` (in the order of their numbers, at most a page of them) are not read again.
 pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: &[Arc<Weighed>]) -> Done<Page> {
-    let known: Vec<i64> = fresh.iter().take(PAGE_EVENTS as usize).map(|fresh| fresh.event.number.0).collect();
+    let known: Vec<i64> = fresh.iter().map(|fresh| fresh.event.number.0).collect();
     let mut lent = store.lend().await?;
-    let rows = match ask(lent.connection(), owner_id, after, &known).await {
-        Err(error) if is_unreachable(&error) => {
-            lent.discard();
-            lent = store.lend_tested().await?;
-            ask(lent.connection(), owner_id, after, &known).await
-        }
-        rows => rows,
-    };
-    lent.give_back();
+    let mut rows = ask(lent.connection(), owner_id, after, &known).await;
+    if rows.as_ref().is_err_and(is_unreachable) {
+        lent.give_back_after(&rows);
+        lent = store.lend_tested().await?;
+        rows = ask(lent.connection(), owner_id, after, &known).await;
+    }
+    lent.give_back_after(&rows);
     let mut page = Page { events: Vec::new(), has_more: false };
     for row in rows? {
         match row.number {

@@ -1,13 +1,15 @@
 //! A lane carries one batch after the other into the database, and tells each write what became of it.
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use breadcrumb::{Event, EventKind, EventNumber, StoreError};
+use futures::FutureExt;
 use uuid::Uuid;
 
 use super::batch::{self, Marks};
 use super::write::{Outcome, Work, Write};
-use crate::failure::{Done, Failure, is_unreachable};
+use crate::failure::{Done, Failure, code};
 use crate::kept::Lent;
 use crate::store::Inner;
 
@@ -17,33 +19,34 @@ const ATTEMPTS: usize = 6;
 /// Until nothing waits any more.
 pub(super) async fn run(store: Arc<Inner>) {
     while let Some((owner_id, batch)) = store.writes.next() {
-        carry(&store, owner_id, batch).await;
+        // The tenant must get its lane back in any case.
+        if AssertUnwindSafe(carry(&store, owner_id, batch)).catch_unwind().await.is_err() {
+            tracing::error!(tenant = %owner_id, "writing a batch panicked");
+        }
         store.writes.done(owner_id);
     }
 }
 
 async fn carry(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<Write>) {
-    let mut is_doubtful = false;
-    match store.lend().await {
-        Ok(mut lent) => match batch::run(lent.connection(), owner_id, batch.iter().map(|write| &write.work)).await {
-            Ok(marks) => {
-                lent.give_back();
-                return settle(store, owner_id, batch, &marks);
-            }
-            Err(error) if is_unreachable(&error) => {
-                lent.discard();
-                is_doubtful = true;
-            }
-            Err(error) => {
-                lent.give_back();
-                let failure = Failure::from(error);
-                if batch.len() == 1 && !failure.is_collision() {
-                    return fail(batch, failure);
-                }
-            }
-        },
-        Err(failure) => return fail(batch, failure),
+    if batch.is_empty() {
+        return;
     }
+    let mut lent = match store.lend().await {
+        Ok(lent) => lent,
+        Err(failure) => return fail(batch, failure),
+    };
+    let result = batch::run(lent.connection(), owner_id, batch.iter().map(|write| &write.work)).await;
+    lent.give_back_after(&result);
+    let is_doubtful = match result {
+        Ok(marks) => return settle(store, owner_id, batch, &marks),
+        Err(error) => {
+            let failure = Failure::from(error);
+            if batch.len() == 1 && !failure.is_unreachable() && !failure.is_collision() {
+                return fail(batch, failure);
+            }
+            failure.is_unreachable()
+        }
+    };
     one_by_one(store, owner_id, batch, is_doubtful).await;
 }
 
@@ -53,8 +56,8 @@ async fn one_by_one(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<Write>, is_do
     while let Some(write) = rest.next() {
         match alone(store, owner_id, &write.work, is_doubtful).await {
             Ok(marks) => settle(store, owner_id, vec![write], &marks),
-            // Without a database the others need not wait for it as long again.
-            Err(failure) if failure.is_unreachable() => {
+            // Without a database, or behind a lock, the others need not wait as long again.
+            Err(failure) if failure.is_unreachable() || failure.ran_out_of_time() => {
                 fail(std::iter::once(write).chain(rest), failure);
                 return;
             }
@@ -67,36 +70,38 @@ async fn alone(store: &Arc<Inner>, owner_id: Uuid, work: &Work, mut is_doubtful:
     for attempt in 1.. {
         let mut lent = if is_doubtful { store.lend_tested().await? } else { store.lend().await? };
         let result = try_once(&mut lent, owner_id, work, is_doubtful).await;
-        match result {
-            Ok(marks) => {
-                lent.give_back();
-                return Ok(marks);
+        lent.give_back_after(&result);
+        match result.map_err(Failure::from) {
+            Ok(marks) => return Ok(marks),
+            Err(failure) if attempt < ATTEMPTS && (failure.is_unreachable() || failure.is_collision()) => {
+                is_doubtful |= failure.is_unreachable();
             }
-            Err(error) if is_unreachable(&error) && attempt < ATTEMPTS => {
-                lent.discard();
-                is_doubtful = true;
-            }
-            Err(error) => {
-                lent.give_back();
-                let failure = Failure::from(error);
-                if !failure.is_collision() || attempt >= ATTEMPTS {
-                    return Err(failure);
-                }
-            }
+            Err(failure) => return Err(failure),
         }
     }
     Err(StoreError::Internal("a write was tried without an end".into()).into())
 }
 
 async fn try_once(lent: &mut Lent, owner_id: Uuid, work: &Work, is_doubtful: bool) -> Result<Marks, sqlx::Error> {
+    let once = std::iter::once(work);
     // A start that is repeated is one start; a record has its id, by which it is found.
-    if is_doubtful
-        && let Some(record) = work.record()
-        && batch::is_written(lent.connection(), owner_id, record.id).await?
-    {
-        return Ok([(record.id, None)].into());
+    let Some(record) = work.record().filter(|_| is_doubtful) else {
+        return batch::run(lent.connection(), owner_id, once).await;
+    };
+    let written = || Marks::from([(record.id, None)]);
+    if batch::is_written(lent.connection(), owner_id, record.id).await? {
+        return Ok(written());
     }
-    batch::run(lent.connection(), owner_id, std::iter::once(work)).await
+    let result = batch::run(lent.connection(), owner_id, once).await;
+    // It may be in its own way: what was sent on the lost connection can have been committed only now.
+    let is_refused = match &result {
+        Ok(marks) => marks.is_empty(),
+        Err(error) => code(error).as_deref() == Some("23505"),
+    };
+    if is_refused && batch::is_written(lent.connection(), owner_id, record.id).await? {
+        return Ok(written());
+    }
+    result
 }
 
 /// What hears of the writes is woken before their makers go on, so that nobody can be ahead of it.

@@ -17,6 +17,9 @@ const TENANT_LANES: usize = 2;
 /// The most writes of one batch, and the most bytes (a single larger write still goes).
 const BATCH_WRITES: usize = 64;
 const BATCH_BYTES: usize = 1024 * 1024;
+/// How much of one tenant waits at most: writes, and their bytes (a single larger write still waits alone).
+const WAITING_WRITES: usize = 4096;
+const WAITING_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Default)]
 pub(crate) struct Writes {
@@ -34,6 +37,7 @@ struct State {
 #[derive(Default)]
 struct Tenant {
     waiting: VecDeque<Write>,
+    waiting_bytes: usize,
     under_way: usize,
     is_ready: bool,
 }
@@ -44,14 +48,16 @@ impl Writes {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another lane has to be started for it.
-    fn put(&self, owner_id: Uuid, write: Write, most_lanes: usize) -> bool {
+    /// Whether another lane has to be started for it. An error when too much of the tenant waits already.
+    fn put(&self, owner_id: Uuid, write: Write, most_lanes: usize) -> Result<bool, StoreError> {
         let mut state = self.locked();
-        state.tenants.entry(owner_id).or_default().waiting.push_back(write);
+        if !state.tenants.entry(owner_id).or_default().push(write) {
+            return Err(StoreError::Unavailable("too much waits to be written".into()));
+        }
         state.list(owner_id);
         let starts = !state.ready.is_empty() && state.lanes < most_lanes;
         state.lanes += usize::from(starts);
-        starts
+        Ok(starts)
     }
 
     /// The next batch. `None` ends the lane that asks.
@@ -97,12 +103,33 @@ impl State {
 }
 
 impl Tenant {
+    /// `false` when it found no room.
+    fn push(&mut self, write: Write) -> bool {
+        let bytes = self.waiting_bytes + write.work.bytes();
+        let has_room = self.waiting.len() < WAITING_WRITES && (self.waiting.is_empty() || bytes <= WAITING_BYTES);
+        if has_room {
+            self.waiting_bytes = bytes;
+            self.waiting.push_back(write);
+        }
+        has_room
+    }
+
+    fn pop(&mut self) -> Option<Write> {
+        let write = self.waiting.pop_front()?;
+        self.waiting_bytes -= write.work.bytes();
+        Some(write)
+    }
+
     /// The oldest writes, up to the bounds, and up to one that cannot go with them: a statement takes a key and a call
-    /// once only.
+    /// once only. Those whose makers have gone are left out, perhaps all.
     fn batch(&mut self) -> Vec<Write> {
         let mut batch: Vec<Write> = Vec::new();
         let (mut keys, mut calls, mut bytes) = (HashSet::new(), HashSet::new(), 0);
         while let Some(write) = self.waiting.front() {
+            if write.reply.is_closed() {
+                self.pop();
+                continue;
+            }
             bytes += write.work.bytes();
             if !batch.is_empty() && (batch.len() == BATCH_WRITES || bytes > BATCH_BYTES) {
                 break;
@@ -113,7 +140,7 @@ impl Tenant {
             if key.is_some_and(|key| !keys.insert(key)) || call.is_some_and(|call| !calls.insert(call)) {
                 break;
             }
-            batch.extend(self.waiting.pop_front());
+            batch.extend(self.pop());
         }
         batch
     }
@@ -124,13 +151,14 @@ impl Inner {
         (self.pool.options().get_max_connections() as usize / 4).max(1)
     }
 
-    /// Writes it, on disk, alone or together with others of its tenant. It happens even when nobody waits any more.
+    /// Writes it, on disk, alone or together with others of its tenant. Once begun it happens even when nobody waits any
+    /// more.
     pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, work: Work) -> Done<Outcome> {
         let (reply, outcome) = oneshot::channel();
-        if self.writes.put(owner_id, Write { work, reply }, self.most_lanes()) {
+        if self.writes.put(owner_id, Write { work, reply }, self.most_lanes())? {
             self.tasks.spawn(lane::run(self.clone()));
         }
-        outcome.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store is closing".into()).into()))
+        outcome.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store gave the write up".into()).into()))
     }
 }
 
@@ -144,7 +172,10 @@ mod tests {
     use super::*;
 
     fn write(work: Work) -> Write {
-        Write { work, reply: oneshot::channel().0 }
+        let (reply, outcome) = oneshot::channel();
+        // Its maker waits for ever.
+        std::mem::forget(outcome);
+        Write { work, reply }
     }
 
     fn start(request: u128) -> Write {
@@ -162,14 +193,14 @@ mod tests {
         let writes = Writes::default();
         let owner = Uuid::from_u128(1);
         for request in 0..TENANT_LANES as u128 {
-            assert!(writes.put(owner, start(request), 9), "a lane for each of the first");
+            assert!(writes.put(owner, start(request), 9).unwrap(), "a lane for each of the first");
             assert_eq!(writes.next().unwrap().1.len(), 1);
         }
         for request in 10..15 {
-            assert!(!writes.put(owner, start(request), 9), "the tenant has its lanes");
+            assert!(!writes.put(owner, start(request), 9).unwrap(), "the tenant has its lanes");
         }
         // Another tenant does not wait for this one.
-        assert!(writes.put(Uuid::from_u128(2), start(1), 9));
+        assert!(writes.put(Uuid::from_u128(2), start(1), 9).unwrap());
         assert_eq!(writes.next().unwrap().0, Uuid::from_u128(2));
         writes.done(owner);
         assert_eq!(writes.next().unwrap().1.len(), 5);
@@ -180,7 +211,7 @@ mod tests {
     fn lanes_end_and_tenants_are_forgotten() {
         let writes = Writes::default();
         let owner = Uuid::from_u128(1);
-        assert!(writes.put(owner, start(1), 1));
+        assert!(writes.put(owner, start(1), 1).unwrap());
         writes.next().unwrap();
         writes.done(owner);
         assert!(writes.next().is_none());
@@ -191,11 +222,40 @@ mod tests {
     #[test]
     fn a_key_and_a_call_come_once_in_a_batch_and_it_has_bounds() {
         let batches = |waiting: Vec<Write>| {
-            let mut tenant = Tenant { waiting: waiting.into(), ..Tenant::default() };
+            let mut tenant = Tenant::default();
+            assert!(waiting.into_iter().all(|write| tenant.push(write)));
             std::iter::from_fn(|| Some(tenant.batch().len()).filter(|len| *len > 0)).collect::<Vec<_>>()
         };
         assert_eq!(batches(vec![start(1), start(2), start(1), start(3)]), [2, 2]);
         assert_eq!(batches(vec![keyed("a"), keyed("b"), keyed("b")]), [2, 1]);
         assert_eq!(batches((0..150).map(start).collect()), [64, 64, 22]);
+    }
+
+    #[test]
+    fn what_waits_has_bounds_and_what_nobody_waits_for_does_not_go() {
+        let mut tenant = Tenant::default();
+        assert!((0..WAITING_WRITES as u128).all(|request| tenant.push(start(request))));
+        assert!(!tenant.push(start(0)));
+        let large = || {
+            let context = [("text".to_owned(), "x".repeat(WAITING_BYTES).into())].into_iter().collect();
+            let record = NewBreadcrumb { context, ..NewBreadcrumb::default() };
+            write(Work::Create(Prepared::new(Uuid::now_v7(), record, None)))
+        };
+        assert!(!tenant.push(large()));
+        while !tenant.batch().is_empty() {}
+        assert_eq!(tenant.waiting_bytes, 0);
+        assert!(tenant.push(large()), "alone");
+        assert!(!tenant.push(start(0)));
+
+        let mut tenant = Tenant::default();
+        for request in 0..3 {
+            let mut write = start(request);
+            if request != 1 {
+                write.reply = oneshot::channel().0;
+            }
+            assert!(tenant.push(write));
+        }
+        assert_eq!(tenant.batch().len(), 1);
+        assert!(tenant.batch().is_empty() && tenant.waiting.is_empty());
     }
 }

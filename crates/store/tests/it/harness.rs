@@ -17,8 +17,12 @@ pub struct StoreHarness {
 
 impl StoreHarness {
     pub async fn start() -> Self {
+        Self::with_connections(StoreOptions::DEFAULT_MAX_CONNECTIONS).await
+    }
+
+    pub async fn with_connections(max_connections: u32) -> Self {
         let database = TestDatabase::new().await;
-        let store = open(&database).await;
+        let store = open_with(&database, max_connections).await;
         Self { database, store }
     }
 
@@ -34,8 +38,13 @@ impl StoreHarness {
 }
 
 pub async fn open(database: &TestDatabase) -> Arc<Store> {
+    open_with(database, StoreOptions::DEFAULT_MAX_CONNECTIONS).await
+}
+
+async fn open_with(database: &TestDatabase, max_connections: u32) -> Arc<Store> {
     let options = StoreOptions {
         app_url: Some(database.app_url.clone()),
+        max_connections,
         ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
     };
     Store::open(options, &|_| {}).await.unwrap()
