@@ -2,6 +2,7 @@
 //! a Python has to be tried; a runner that starts does not wait for it, a call of the tool does.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{ErrorCode, ToolFailure};
@@ -11,6 +12,10 @@ use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::{Settings, bash, python, tools};
+
+/// How long a runner that judges the tool waits, less than its patience: a tool is not broken because a loaded machine
+/// tries its Python slowly.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 type Tools = Vec<Arc<dyn NativeTool>>;
 
@@ -33,6 +38,11 @@ pub fn tools_later(settings: Settings) -> Tools {
 }
 
 impl Later {
+    /// An error means that finding out has ended without a result; a call says so.
+    async fn found(&self) {
+        let _ = self.found.clone().wait_for(Option::is_some).await;
+    }
+
     fn now(&self) -> Option<Arc<dyn NativeTool>> {
         self.found.borrow().as_ref().and_then(|tools| tools.iter().find(|tool| tool.name() == self.name).cloned())
     }
@@ -45,8 +55,7 @@ impl NativeTool for Later {
     }
 
     async fn ready(&self) {
-        // An error means that finding out has ended without a result; a call says so.
-        let _ = self.found.clone().wait_for(Option::is_some).await;
+        let _ = tokio::time::timeout(PATIENCE, self.found()).await;
     }
 
     fn waits_for(&self) -> Vec<String> {
@@ -54,7 +63,8 @@ impl NativeTool for Later {
     }
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
-        self.ready().await;
+        // The call's own time is the bound here.
+        self.found().await;
         match self.now() {
             Some(tool) => tool.run(call, metadata).await,
             None => {
