@@ -27,8 +27,9 @@ pub async fn written(store: &dyn Breadcrumbs, names: &[String]) -> Result<(), St
                 return Ok(());
             }
             loop {
-                let Some(event) = events.next().await else { return Ok(()) };
-                if event?.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG) {
+                // Without events nobody knows when; the catalog follows all the same.
+                let Some(Ok(event)) = events.next().await else { return Ok(()) };
+                if event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG) {
                     break;
                 }
             }

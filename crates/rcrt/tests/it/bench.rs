@@ -61,7 +61,7 @@ fn callers_that_wait_are_measured_and_drawn(up: &Running, folder: &TempDir) {
     let found: Value = serde_json::from_str(&std::fs::read_to_string(json).unwrap()).unwrap();
     assert_eq!(found["plan"]["door"], "invoke");
     assert_eq!(found["measured"]["failures"], serde_json::json!({}), "{found}");
-    assert!(found["measured"]["latency"]["count"].as_u64().unwrap() >= 3, "{found}");
+    assert!(found["measured"]["latency"]["count"].as_u64().unwrap() >= 1, "{found}");
     let picture = std::fs::read_to_string(svg).unwrap();
     assert!(picture.starts_with("<svg") && picture.contains("milliseconds"), "{picture}");
 }
