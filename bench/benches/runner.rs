@@ -13,6 +13,7 @@ use runner::{Runner, RunnerOptions};
 use serde_json::{Map, json};
 use support::{MemoryStore, as_map, input};
 use tokio::runtime::Runtime;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 use validate::Schema;
@@ -49,14 +50,14 @@ fn calls(criterion: &mut Criterion) {
     let Ok(runtime) = Runtime::new() else { return };
     let store = Arc::new(MemoryStore::default());
     let stop = CancellationToken::new();
-    let running = runtime.block_on(async {
+    let mut tasks = JoinSet::new();
+    runtime.block_on(async {
         let _ = store.create(tool(), None).await;
         let executors = Executors::new().with_native("bench", Arc::new(Echo));
         let runner = Runner::new(store.clone(), executors, RunnerOptions::default());
-        let running = tokio::spawn(runner.run(stop.clone()));
+        tasks.spawn(runner.run(stop.clone()));
         // The first call waits until the tool is known.
         let _ = store.call(ToolRequest::record("echo", json!({}), None, None)).await;
-        running
     });
     let mut group = criterion.benchmark_group("a call through the runner");
     for (name, bytes) in [("100 B", 100), ("1 KB", 1_000), ("100 KB", 100_000)] {
@@ -72,7 +73,7 @@ fn calls(criterion: &mut Criterion) {
     });
     group.finish();
     stop.cancel();
-    let _ = runtime.block_on(running);
+    runtime.block_on(async { while tasks.join_next().await.is_some() {} });
 }
 
 fn parts(criterion: &mut Criterion) {

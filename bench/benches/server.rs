@@ -69,7 +69,7 @@ async fn begin(stop: &CancellationToken) -> anyhow::Result<(String, String)> {
     let token_key = TokenKey::from_bytes(&[1; 32])?;
     let AgentInfo { id, owner_id, roles, profile, .. } = agent();
     let identity = Identity { owner_id, agent_id: id, roles, profile };
-    let token = token_key.issue(&identity, Duration::from_secs(3600))?;
+    let token = token_key.issue(&identity, Duration::from_hours(1))?;
     let options = ServerOptions { listener, auth: AuthMode::Keys, token_key };
     let server = Server::new(options, Arc::new(OneTenant(Arc::default())))?;
     tokio::spawn(server.run(stop.clone()));

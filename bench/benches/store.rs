@@ -1,5 +1,6 @@
 //! What a call costs in the store: its writes one by one and gathered, and how its events are handed out. On a database
 //! that does not wait for the disk, so that the work shows and not the waiting.
+#![allow(clippy::expect_used)] // What fails here ends the bench, as it should.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         else {
             return Err(format!("{} is not called <number>_<name>.sql", path.display()).into());
         };
-        writeln!(list, "    ({number}, {:?}, include_str!({path:?})),", name.replace('_', " "))?;
+        let (name, path) = (name.replace('_', " "), path.to_str().ok_or("the folder's path is no UTF-8")?.to_owned());
+        writeln!(list, "    ({number}, {name:?}, include_str!({path:?})),")?;
     }
     list.push_str("]\n");
     fs::write(PathBuf::from(env::var("OUT_DIR")?).join("migrations.rs"), list)?;

@@ -93,10 +93,7 @@ impl Violations {
             Value::Object(entries) => {
                 for (key, item) in entries {
                     if key.contains('\0') {
-                        self.add(
-                            place.to_string(),
-                            "has a key with a NUL character (U+0000), which cannot be stored",
-                        );
+                        self.add(place.to_string(), "has a key with a NUL character (U+0000), which cannot be stored");
                     }
                     self.json_at(&Place::Entry(place, key), item, depth + 1);
                 }

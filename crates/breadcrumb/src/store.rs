@@ -101,7 +101,7 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     /// commit: the call may be another's by then, and a call that is queued elsewhere, or put back, gives none. Never
     /// returns where that cannot be known.
     async fn call_queued(&self) {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 
     /// Takes up to `limit` waiting calls for a runner, oldest first.

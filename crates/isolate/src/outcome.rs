@@ -127,7 +127,12 @@ fn from_thrown(mut thrown: Thrown, memory_mb: u64) -> CallResult {
 /// What the engines throw when a buffer is refused because it does not fit.
 fn is_out_of_memory(thrown: &Thrown) -> bool {
     let words: &[&str] = match thrown.name.as_str() {
-        "RangeError" => &["Array buffer allocation failed", "could not allocate memory", "Out of memory"],
+        "RangeError" => &[
+            "Array buffer allocation failed",
+            "could not allocate memory",
+            "Out of memory",
+            "Unable to grow instance memory",
+        ],
         // QuickJS.
         "InternalError" => &["out of memory"],
         _ => return false,

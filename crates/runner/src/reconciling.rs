@@ -76,7 +76,10 @@ impl Loading {
                 BreadcrumbQuery { limit: GLANCE, include_context: false, ..BreadcrumbQuery::of_schema(schema) };
             loop {
                 let page = persist("list tools", || self.store.list(&query)).await?;
-                let is_news = page.iter().fold(false, |is_news, row| self.compare(row) || is_news);
+                let mut is_news = false;
+                for row in &page {
+                    is_news |= self.compare(row);
+                }
                 if !is_news || page.len() < GLANCE as usize {
                     break;
                 }

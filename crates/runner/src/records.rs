@@ -167,7 +167,7 @@ impl Records {
 
     fn comparing(&mut self, names: &BTreeSet<String>, id: Uuid, change: impl FnOnce(&mut Self)) -> Vec<Uuid> {
         let touched: BTreeSet<Uuid> =
-            names.iter().flat_map(|name| self.claims.get(name)).flatten().copied().chain([id]).collect();
+            names.iter().filter_map(|name| self.claims.get(name)).flatten().copied().chain([id]).collect();
         let reports = |records: &Self| -> Vec<Option<Report>> {
             touched.iter().map(|id| records.records.get(id)?.report()).collect()
         };
