@@ -15,6 +15,15 @@ pub(super) fn invalid(field: &str, message: impl Into<String>) -> ToolFailure {
     refused(&Violations::one(field, message))
 }
 
+/// How many a caller takes: what it asked for, else `usual`; from 1 to `most`.
+pub(super) fn limit(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, ToolFailure> {
+    let limit = asked.unwrap_or(usual);
+    if !(1..=most).contains(&limit) {
+        return Err(invalid("limit", format!("must be from 1 to {most}")));
+    }
+    Ok(limit)
+}
+
 pub(super) fn failed(message: impl Into<String>) -> ToolFailure {
     ToolFailure::new(ErrorCode::ExecutionFailed, message)
 }

@@ -46,10 +46,7 @@ impl NativeTool for List {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let input: Input = answer::read(call)?;
-        let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(answer::invalid("limit", format!("must be from 1 to {MAX_LIMIT}")));
-        }
+        let limit = answer::limit(input.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
         let selection = Selection {
             namespace: namespace(call, input.namespace.as_deref())?,
             recursive: input.recursive,

@@ -37,10 +37,7 @@ impl NativeTool for ResultJsonpath {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let input: Input = answer::read(call)?;
-        let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(answer::invalid("limit", format!("must be from 1 to {MAX_LIMIT}")));
-        }
+        let limit = answer::limit(input.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
         let path = input.path.trim().to_owned();
         let cost = Cost::of(&path).map_err(|wrong| answer::invalid("path", wrong))?;
         let memory = memory(call);

@@ -65,10 +65,7 @@ impl NativeTool for ResultSearch {
 
     async fn run(&self, call: &ToolCall, _metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let input: Input = answer::read(call)?;
-        let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_LIMIT).contains(&limit) {
-            return Err(answer::invalid("limit", format!("must be from 1 to {MAX_LIMIT}")));
-        }
+        let limit = answer::limit(input.limit, DEFAULT_LIMIT, MAX_LIMIT)?;
         let terms = terms(&input.query)?;
         let memory = memory(call);
         let home = Namespace::home(&call.request);
