@@ -41,6 +41,15 @@ impl EventKind {
             Self::Deleted => "breadcrumb.deleted",
         }
     }
+
+    /// [`Self::as_str`] read back, of a text that is one of the three.
+    pub fn from_name(name: &str) -> Self {
+        match name {
+            "breadcrumb.created" => Self::Created,
+            "breadcrumb.updated" => Self::Updated,
+            _ => Self::Deleted,
+        }
+    }
 }
 
 /// One change of one record. `context` is the record's after the change (before it, for a deletion).

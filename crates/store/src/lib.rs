@@ -14,6 +14,7 @@ mod calls;
 mod events;
 mod expiry;
 mod failure;
+mod following;
 mod from_row;
 mod history;
 mod housekeeping;

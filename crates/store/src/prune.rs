@@ -17,9 +17,15 @@ const BATCH: i64 = 500;
 /// and its call. Gives how many; at most a batch.
 pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> Done<usize> {
     let forgotten: Vec<(Uuid, bool)> = sqlx::query_as(
-        "DELETE FROM events WHERE owner_id = current_tenant() AND number IN (
-            SELECT number FROM events WHERE at < $1 ORDER BY number LIMIT $2)
-         RETURNING breadcrumb_id, kind = 'breadcrumb.deleted'",
+        "WITH forgotten AS (
+            DELETE FROM events WHERE owner_id = current_tenant() AND number IN (
+                SELECT number FROM events WHERE at < $1 ORDER BY number LIMIT $2)
+            RETURNING owner_id, number, breadcrumb_id, kind),
+         told AS (
+            INSERT INTO forgotten_events AS f (owner_id, number)
+            SELECT owner_id, max(number) FROM forgotten GROUP BY owner_id
+            ON CONFLICT (owner_id) DO UPDATE SET number = greatest(f.number, EXCLUDED.number))
+         SELECT breadcrumb_id, kind = 'breadcrumb.deleted' FROM forgotten",
     )
     .bind(before)
     .bind(BATCH)

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
 use super::page::{self, Weighed};
+use crate::following::Watches;
 use crate::store::Inner;
 
 /// How long an event can go unnoticed when every wake was lost.
@@ -28,6 +29,8 @@ const QUEUE_BYTES: usize = 8 * 1024 * 1024;
 #[derive(Default)]
 pub(crate) struct Feeds {
     tenants: Mutex<HashMap<Uuid, Arc<Feed>>>,
+    /// Who looks at every tenant.
+    pub(crate) watches: Watches,
 }
 
 struct Feed {
@@ -81,6 +84,7 @@ impl Subscriber {
 impl Feeds {
     /// New events of this tenant may be there.
     pub(crate) fn wake(&self, owner_id: Uuid) {
+        self.watches.tell(owner_id);
         if let Some(feed) = locked(&self.tenants).get(&owner_id) {
             feed.wake.notify_one();
         }
@@ -101,6 +105,7 @@ impl Feeds {
 
     /// New events of this tenant are there, among them these (with the bytes of their contexts).
     pub(crate) fn wrote(&self, owner_id: Uuid, events: Vec<(Event, i64)>) {
+        self.watches.tell(owner_id);
         if let Some(feed) = locked(&self.tenants).get(&owner_id) {
             locked(&feed.state).remember(events);
             feed.wake.notify_one();
@@ -108,6 +113,7 @@ impl Feeds {
     }
 
     pub(super) fn wake_all(&self) {
+        self.watches.ring();
         for feed in locked(&self.tenants).values() {
             feed.wake.notify_one();
         }

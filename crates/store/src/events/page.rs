@@ -89,12 +89,7 @@ async fn ask(
 
 impl EventRow {
     fn into_event(self, owner_id: Uuid, number: i64) -> Weighed {
-        let kind = match self.kind.as_str() {
-            "breadcrumb.created" => EventKind::Created,
-            "breadcrumb.updated" => EventKind::Updated,
-            // The column's CHECK admits no other text.
-            _ => EventKind::Deleted,
-        };
+        let kind = EventKind::from_name(&self.kind);
         let event = Event {
             number: EventNumber(number),
             kind,

@@ -1,0 +1,137 @@
+//! A follower's task: holds the lease, or waits for it; goes round the tenants that have something new.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::StoreError;
+use tokio::time::{Instant, sleep};
+use uuid::Uuid;
+
+use super::Follower;
+use super::step::{Stepped, step};
+use super::watch::Watch;
+use crate::failure::Done;
+use crate::store::Inner;
+
+/// How long another process waits for one that crashed.
+const LEASE: Duration = Duration::from_secs(10);
+/// Between looks at the lease, and for what no wake told of.
+const POLL: Duration = Duration::from_secs(1);
+/// Between looks at events that wait for an older transaction.
+const PEEK: Duration = Duration::from_millis(25);
+
+/// Until the store is closed.
+pub(crate) async fn run(store: Arc<Inner>, follower: Arc<dyn Follower>) {
+    let who = Uuid::new_v4();
+    let stop = store.stop.clone();
+    // Dropped midway, a step is undone.
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = follow(&store, &*follower, who) => {}
+    }
+    if let Err(failure) = leave(&store, &*follower, who).await {
+        tracing::debug!(error = %StoreError::from(failure), "a follower's lease is left to its end");
+    }
+}
+
+async fn follow(store: &Arc<Inner>, follower: &dyn Follower, who: Uuid) {
+    let watch = store.feeds.watches.watch();
+    let mut is_failing = false;
+    loop {
+        let round = round(store, follower, who, &watch, &mut is_failing).await;
+        match round {
+            Ok(()) => {}
+            Err(failure) => {
+                // A database that is away for a while is one line in the log.
+                if !is_failing {
+                    let error = StoreError::from(failure);
+                    tracing::warn!(follower = follower.name(), %error, "following events failed; it goes on trying");
+                    is_failing = true;
+                }
+                sleep(POLL).await;
+            }
+        }
+    }
+}
+
+/// From one look at the lease to the next.
+async fn round(
+    store: &Arc<Inner>,
+    follower: &dyn Follower,
+    who: Uuid,
+    watch: &Watch,
+    is_failing: &mut bool,
+) -> Done<()> {
+    let looked_at = Instant::now();
+    let turn = turn(store, follower, who).await?;
+    let Some(mut tenants) = turn else {
+        watch.take();
+        sleep(POLL).await;
+        return Ok(());
+    };
+    let mut failed = HashSet::new();
+    loop {
+        tenants.extend(watch.take());
+        tenants.retain(|tenant| !failed.contains(tenant));
+        // One page of each tenant at a time, so that none waits for another's backlog.
+        let mut is_waiting = false;
+        for tenant in tenants.clone() {
+            match step(store, follower, tenant).await {
+                Ok(Stepped::Done) => {
+                    tenants.remove(&tenant);
+                }
+                Ok(Stepped::More) => {}
+                Ok(Stepped::Waiting | Stepped::Overtaken) => is_waiting = true,
+                Err(failure) if failure.is_unreachable() => return Err(failure),
+                // What one tenant's events do to a follower keeps no other from it.
+                Err(failure) => {
+                    tenants.remove(&tenant);
+                    failed.insert(tenant);
+                    if !*is_failing {
+                        let error = StoreError::from(failure);
+                        tracing::warn!(follower = follower.name(), %tenant, %error, "a step failed; it is tried again");
+                        *is_failing = true;
+                    }
+                }
+            }
+        }
+        let rest = (looked_at + POLL).saturating_duration_since(Instant::now());
+        if rest.is_zero() {
+            *is_failing &= !failed.is_empty();
+            return Ok(());
+        }
+        if is_waiting {
+            sleep(PEEK.min(rest)).await;
+        } else if tenants.is_empty() {
+            tokio::select! {
+                () = watch.heard() => sleep(follower.gather()).await,
+                () = sleep(rest) => {}
+            }
+        }
+    }
+}
+
+/// The tenants with something new, or `None` while another process follows.
+async fn turn(store: &Arc<Inner>, follower: &dyn Follower, who: Uuid) -> Done<Option<HashSet<Uuid>>> {
+    let mut tx = store.begin("BEGIN; SET LOCAL synchronous_commit = off").await?;
+    let rows: Vec<(bool, Option<Uuid>)> = sqlx::query_as("SELECT * FROM follow_events($1, $2, $3, $4)")
+        .bind(follower.name())
+        .bind(who)
+        .bind(LEASE.as_secs_f64() * 1000.0)
+        .bind(follower.is_in_every_tenant())
+        .fetch_all(&mut *tx)
+        .await?;
+    tx.commit().await?;
+    if !rows.first().is_some_and(|(is_held, _)| *is_held) {
+        return Ok(None);
+    }
+    Ok(Some(rows.into_iter().filter_map(|(_, tenant)| tenant).collect()))
+}
+
+async fn leave(store: &Arc<Inner>, follower: &dyn Follower, who: Uuid) -> Done<()> {
+    let mut tx = store.begin("BEGIN").await?;
+    sqlx::query("SELECT stop_following($1, $2)").bind(follower.name()).bind(who).execute(&mut *tx).await?;
+    tx.commit().await?;
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! One step of one follower in one tenant: a transaction.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::{Followed, Follower, Missed};
+use crate::failure::Done;
+use crate::from_row::from_row;
+use crate::store::Inner;
+use crate::transaction::{Durability, TenantTransaction};
+
+/// Events of one step at most.
+const STEP: i64 = 256;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stepped {
+    /// Nothing is left.
+    Done,
+    /// There are more.
+    More,
+    /// What comes next waits for an older transaction to end.
+    Waiting,
+    /// Another process moved the cursor meanwhile: nothing was done.
+    Overtaken,
+}
+
+from_row! {
+    struct Place {
+        number: i64,
+        has_missed: bool,
+    }
+}
+
+from_row! {
+    struct Next {
+        is_complete: bool,
+        ..event: Followed,
+    }
+}
+
+pub(super) async fn step(store: &Arc<Inner>, follower: &dyn Follower, owner_id: Uuid) -> Done<Stepped> {
+    // What it writes is lost with its cursor or not at all.
+    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::Soon).await?;
+    let place: Option<Place> = sqlx::query_as(
+        "SELECT c.number, coalesce(f.number > c.number, false) AS has_missed
+         FROM event_cursors c LEFT JOIN forgotten_events f ON f.owner_id = c.owner_id
+         WHERE c.owner_id = $1 AND c.follower = $2",
+    )
+    .bind(owner_id)
+    .bind(follower.name())
+    .fetch_optional(tx.connection())
+    .await?;
+    let cursor = match place {
+        Some(Place { number, has_missed: false }) => number,
+        Some(_) => return catch_up(tx, follower, Missed::Some).await,
+        None if follower.is_in_every_tenant() => return catch_up(tx, follower, Missed::All).await,
+        None => return Ok(Stepped::Done),
+    };
+    let mut next: Vec<Next> = sqlx::query_as(
+        "SELECT number, kind, breadcrumb_id, version, at, number < event_horizon() AS is_complete FROM events
+         WHERE owner_id = $1 AND number > $2 ORDER BY number LIMIT $3",
+    )
+    .bind(owner_id)
+    .bind(cursor)
+    .bind(STEP)
+    .fetch_all(tx.connection())
+    .await?;
+    let read = next.len();
+    next.truncate(next.iter().take_while(|next| next.is_complete).count());
+    let after = if next.len() < read {
+        Stepped::Waiting
+    } else if read as i64 == STEP {
+        Stepped::More
+    } else {
+        Stepped::Done
+    };
+    let events: Vec<Followed> = next.into_iter().map(|next| next.event).collect();
+    let Some(last) = events.last().map(|event| event.number) else { return Ok(after) };
+    follower.take(&mut tx, &events).await?;
+    // The last write: until here nobody waits for anybody.
+    let moved = sqlx::query(
+        "UPDATE event_cursors SET number = $4, moved_at = now() WHERE owner_id = $1 AND follower = $2 AND number = $3",
+    )
+    .bind(owner_id)
+    .bind(follower.name())
+    .bind(cursor)
+    .bind(last)
+    .execute(tx.connection())
+    .await?;
+    if moved.rows_affected() == 0 {
+        return Ok(Stepped::Overtaken);
+    }
+    tx.commit().await?;
+    follower.stepped(owner_id);
+    Ok(after)
+}
+
+/// From before the look on, events tell.
+async fn catch_up(mut tx: TenantTransaction, follower: &dyn Follower, missed: Missed) -> Done<Stepped> {
+    let owner_id = tx.owner_id;
+    let present = present(&mut tx).await?;
+    follower.catch_up(&mut tx, missed).await?;
+    sqlx::query(
+        "INSERT INTO event_cursors (owner_id, follower, number) VALUES ($1, $2, $3)
+         ON CONFLICT (owner_id, follower) DO UPDATE SET number = greatest(event_cursors.number, EXCLUDED.number),
+            moved_at = now()",
+    )
+    .bind(owner_id)
+    .bind(follower.name())
+    .bind(present)
+    .execute(tx.connection())
+    .await?;
+    tx.commit().await?;
+    follower.stepped(owner_id);
+    Ok(Stepped::More)
+}
+
+async fn present(tx: &mut TenantTransaction) -> Done<i64> {
+    Ok(sqlx::query_scalar("SELECT event_horizon() - 1").fetch_one(tx.connection()).await?)
+}
+
+/// Lets a follower begin in this tenant with what commits from now on, in this transaction, if it is not there yet. Gives
+/// the number before the first event that it can hear of.
+pub(crate) async fn begin_at_present(tx: &mut TenantTransaction, follower: &str) -> Done<i64> {
+    let owner_id = tx.owner_id;
+    let present = present(tx).await?;
+    sqlx::query(
+        "INSERT INTO event_cursors (owner_id, follower, number) VALUES ($1, $2, $3)
+         ON CONFLICT (owner_id, follower) DO NOTHING",
+    )
+    .bind(owner_id)
+    .bind(follower)
+    .bind(present)
+    .execute(tx.connection())
+    .await?;
+    Ok(present)
+}

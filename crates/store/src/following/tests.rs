@@ -1,0 +1,305 @@
+#![allow(clippy::unwrap_used)]
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use breadcrumb::{Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Profile, Role, StoreError, Tenancy};
+use serde_json::json;
+use sqlx::{Connection, PgConnection};
+use test_database::TestDatabase;
+use tokio::sync::watch;
+
+use super::*;
+use crate::failure::Failure;
+use crate::{SecretsKey, Store, StoreOptions};
+
+/// Keeps what it took in a table of the tenant (under keys of its own), and counts in memory what it was asked.
+struct Noting {
+    in_every_tenant: bool,
+    caught_up: Mutex<Vec<Missed>>,
+    failures: AtomicUsize,
+    steps: watch::Sender<usize>,
+}
+
+const NAME: &str = "noting";
+
+impl Noting {
+    fn new(in_every_tenant: bool) -> Arc<Self> {
+        let (caught_up, failures) = (Mutex::default(), AtomicUsize::new(0));
+        Arc::new(Self { in_every_tenant, caught_up, failures, steps: watch::Sender::new(0) })
+    }
+}
+
+#[async_trait]
+impl Follower for Noting {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn is_in_every_tenant(&self) -> bool {
+        self.in_every_tenant
+    }
+
+    async fn take(&self, tx: &mut TenantTransaction, events: &[Followed]) -> Done<()> {
+        let (owner_id, numbers) = (tx.owner_id, events.iter().map(|event| event.number).collect::<Vec<_>>());
+        // A serial number shows the order in which they were taken.
+        sqlx::query(
+            "INSERT INTO audit (owner_id, action, subject, subject_name)
+             SELECT $1, 'noted', $1, n::text FROM unnest($2) WITH ORDINALITY AS g (n, place) ORDER BY place",
+        )
+        .bind(owner_id)
+        .bind(&numbers)
+        .execute(tx.connection())
+        .await?;
+        if self.failures.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(1)).is_ok() {
+            return Err(Failure::Store(StoreError::Internal("broken".into())));
+        }
+        Ok(())
+    }
+
+    async fn catch_up(&self, _tx: &mut TenantTransaction, missed: Missed) -> Done<()> {
+        self.caught_up.lock().unwrap().push(missed);
+        Ok(())
+    }
+
+    fn stepped(&self, _owner_id: Uuid) {
+        self.steps.send_modify(|steps| *steps += 1);
+    }
+}
+
+struct World {
+    database: TestDatabase,
+    store: Arc<Store>,
+    tenant: Uuid,
+    agent: Arc<dyn Breadcrumbs>,
+}
+
+async fn open(database: &TestDatabase) -> Arc<Store> {
+    let options = StoreOptions {
+        app_url: Some(database.app_url.clone()),
+        ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
+    };
+    Store::open(options, &|_| {}).await.unwrap()
+}
+
+impl World {
+    async fn start() -> Self {
+        let database = TestDatabase::new().await;
+        let store = open(&database).await;
+        let tenant = store.ensure_tenant("one").await.unwrap().id;
+        let agent = agent(&store, tenant).await;
+        Self { database, store, tenant, agent }
+    }
+
+    /// What was taken in this tenant, in the order of the taking.
+    async fn noted(&self, tenant: Uuid) -> Vec<i64> {
+        let mut admin = PgConnection::connect(&self.database.admin_url).await.unwrap();
+        let noted: Vec<String> =
+            sqlx::query_scalar("SELECT subject_name FROM audit WHERE owner_id = $1 AND action = 'noted' ORDER BY id")
+                .bind(tenant)
+                .fetch_all(&mut admin)
+                .await
+                .unwrap();
+        noted.iter().map(|number| number.parse().unwrap()).collect()
+    }
+
+    /// Waits until the follower has no event before it, and gives what it took.
+    async fn noted_all(&self, tenant: Uuid) -> Vec<i64> {
+        let mut admin = PgConnection::connect(&self.database.admin_url).await.unwrap();
+        loop {
+            let is_behind: bool = sqlx::query_scalar(
+                "SELECT coalesce((SELECT max(number) FROM events WHERE owner_id = $1), 0) >
+                    coalesce((SELECT number FROM event_cursors WHERE owner_id = $1 AND follower = $2), 0)",
+            )
+            .bind(tenant)
+            .bind(NAME)
+            .fetch_one(&mut admin)
+            .await
+            .unwrap();
+            if !is_behind {
+                return self.noted(tenant).await;
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    async fn events(&self, tenant: Uuid) -> Vec<i64> {
+        let mut admin = PgConnection::connect(&self.database.admin_url).await.unwrap();
+        sqlx::query_scalar("SELECT number FROM events WHERE owner_id = $1 ORDER BY number")
+            .bind(tenant)
+            .fetch_all(&mut admin)
+            .await
+            .unwrap()
+    }
+
+    async fn admin(&self, sql: &'static str) {
+        let mut admin = PgConnection::connect(&self.database.admin_url).await.unwrap();
+        sqlx::query(sql).execute(&mut admin).await.unwrap();
+    }
+}
+
+async fn agent(store: &Arc<Store>, tenant: Uuid) -> Arc<dyn Breadcrumbs> {
+    let agent = NewAgent { name: "writer".into(), roles: vec![Role::Curator], profile: Profile::Main };
+    let made = store.create_agent(tenant, agent).await.unwrap().agent;
+    store.acting_as(Identity { owner_id: tenant, agent_id: made.id, roles: made.roles, profile: made.profile })
+}
+
+async fn write(agent: &dyn Breadcrumbs, count: usize) {
+    for index in 0..count {
+        let record = NewBreadcrumb {
+            title: format!("note {index}"),
+            context: json!({"n": index}).as_object().unwrap().clone(),
+            ..NewBreadcrumb::default()
+        };
+        agent.create(record, None).await.unwrap();
+    }
+}
+
+fn follow(store: &Store, follower: &Arc<Noting>) -> tokio::task::JoinHandle<()> {
+    store.inner.tasks.spawn(run(store.inner.clone(), follower.clone()))
+}
+
+async fn first_step(follower: &Noting) {
+    follower.steps.subscribe().wait_for(|steps| *steps > 0).await.unwrap();
+}
+
+#[tokio::test]
+async fn takes_each_event_once_and_goes_on_where_it_stood() {
+    let world = World::start().await;
+    write(&*world.agent, 3).await;
+    let first = Noting::new(true);
+    let task = follow(&world.store, &first);
+    // What was there before it is for it to make good.
+    first_step(&first).await;
+    assert_eq!(*first.caught_up.lock().unwrap(), [Missed::All]);
+    let before = world.noted_all(world.tenant).await;
+    write(&*world.agent, 300).await;
+    let taken = world.noted_all(world.tenant).await;
+    assert_eq!(taken[before.len()..], world.events(world.tenant).await[3..]);
+    world.store.close().await;
+    task.await.unwrap();
+
+    // What is written while nobody follows is taken later, by whoever follows then.
+    let other = open(&world.database).await;
+    let writer = agent_again(&other, world.tenant).await;
+    write(&*writer, 2).await;
+    let second = Noting::new(true);
+    follow(&other, &second);
+    let taken = world.noted_all(world.tenant).await;
+    assert_eq!(taken[before.len()..], world.events(world.tenant).await[3..]);
+    assert_eq!(*second.caught_up.lock().unwrap(), []);
+    other.close().await;
+}
+
+async fn agent_again(store: &Arc<Store>, tenant: Uuid) -> Arc<dyn Breadcrumbs> {
+    let made = store.agents(tenant).await.unwrap().remove(0);
+    store.acting_as(Identity { owner_id: tenant, agent_id: made.id, roles: made.roles, profile: made.profile })
+}
+
+#[tokio::test]
+async fn two_processes_take_each_event_once_between_them() {
+    let world = World::start().await;
+    let other = open(&world.database).await;
+    let (one, two) = (Noting::new(true), Noting::new(true));
+    follow(&world.store, &one);
+    follow(&other, &two);
+    write(&*world.agent, 40).await;
+    write(&*agent_again(&other, world.tenant).await, 40).await;
+    let taken = world.noted_all(world.tenant).await;
+    let events = world.events(world.tenant).await;
+    assert!(events.ends_with(&taken), "{taken:?} of {events:?}");
+    let followers = [&one, &two].iter().filter(|follower| *follower.steps.borrow() > 0).count();
+    assert_eq!(followers, 1, "the lease is one process's");
+    // The other goes on when this one leaves.
+    let (leaving, staying) = if *one.steps.borrow() > 0 { (&world.store, &other) } else { (&other, &world.store) };
+    leaving.close().await;
+    write(&*agent_again(staying, world.tenant).await, 1).await;
+    assert_eq!(world.noted_all(world.tenant).await.len(), taken.len() + 1);
+    staying.close().await;
+}
+
+#[tokio::test]
+async fn a_cursor_that_was_moved_by_another_undoes_the_step() {
+    let world = World::start().await;
+    let (one, two) = (Noting::new(true), Noting::new(true));
+    let at = |follower: &Arc<Noting>| {
+        let (store, follower, tenant) = (world.store.inner.clone(), follower.clone(), world.tenant);
+        async move { super::step::step(&store, &*follower, tenant).await.unwrap() }
+    };
+    assert_eq!(at(&one).await, super::step::Stepped::More);
+    write(&*world.agent, 20).await;
+    let (a, b) = tokio::join!(at(&one), at(&two));
+    assert!(a == super::step::Stepped::Done || b == super::step::Stepped::Done, "{a:?} {b:?}");
+    let taken = world.noted(world.tenant).await;
+    assert!(world.events(world.tenant).await.ends_with(&taken), "{taken:?}");
+    world.store.close().await;
+}
+
+#[tokio::test]
+async fn follows_in_tenants_that_come_later_and_makes_good_for_what_was_forgotten() {
+    let world = World::start().await;
+    let follower = Noting::new(true);
+    let task = follow(&world.store, &follower);
+    first_step(&follower).await;
+    let later = world.store.ensure_tenant("later").await.unwrap().id;
+    let writer = agent(&world.store, later).await;
+    write(&*writer, 1).await;
+    follower.steps.subscribe().wait_for(|steps| *steps > 1).await.unwrap();
+    world.store.close().await;
+    task.await.unwrap();
+
+    // Everything is forgotten while nobody follows.
+    let other = open(&world.database).await;
+    let writer = agent_again(&other, later).await;
+    write(&*writer, 2).await;
+    world.admin("UPDATE events SET at = now() - interval '8 days'").await;
+    other.prune().await.unwrap();
+    write(&*writer, 1).await;
+    let second = Noting::new(true);
+    follow(&other, &second);
+    first_step(&second).await;
+    assert_eq!(*second.caught_up.lock().unwrap(), [Missed::Some]);
+    write(&*writer, 1).await;
+    let taken = world.noted_all(later).await;
+    assert_eq!(taken.last(), world.events(later).await.last());
+    other.close().await;
+}
+
+#[tokio::test]
+async fn one_that_is_in_some_tenants_follows_only_there() {
+    let world = World::start().await;
+    let elsewhere = world.store.ensure_tenant("elsewhere").await.unwrap().id;
+    let writer = agent(&world.store, elsewhere).await;
+    let follower = Noting::new(false);
+    follow(&world.store, &follower);
+    write(&*world.agent, 1).await;
+    let mut tx = TenantTransaction::begin(&world.store.inner, world.tenant).await.unwrap();
+    begin_at_present(&mut tx, NAME).await.unwrap();
+    tx.commit().await.unwrap();
+    write(&*writer, 1).await;
+    write(&*world.agent, 2).await;
+    let taken = world.noted_all(world.tenant).await;
+    assert_eq!(taken, world.events(world.tenant).await[1..]);
+    assert_eq!(world.noted(elsewhere).await, Vec::<i64>::new());
+    assert!(follower.caught_up.lock().unwrap().is_empty());
+    world.store.close().await;
+}
+
+#[tokio::test]
+async fn what_failed_is_undone_and_done_again() {
+    let world = World::start().await;
+    let follower = Noting::new(true);
+    follow(&world.store, &follower);
+    first_step(&follower).await;
+    follower.failures.store(1, Ordering::Release);
+    write(&*world.agent, 1).await;
+    let noted = HashMap::<i64, usize>::from_iter([(world.events(world.tenant).await[0], 1)]);
+    let mut counted = HashMap::new();
+    for number in world.noted_all(world.tenant).await {
+        *counted.entry(number).or_default() += 1;
+    }
+    assert_eq!(counted, noted);
+    assert_eq!(follower.failures.load(Ordering::Acquire), 0);
+    world.store.close().await;
+}

@@ -1,0 +1,56 @@
+//! Which tenants have changed, for who looks at all of them.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+/// Everybody who watches.
+#[derive(Default)]
+pub(crate) struct Watches(Mutex<Vec<Arc<Watch>>>);
+
+/// What one watcher has not looked at yet: at most the tenants that there are.
+#[derive(Default)]
+pub(crate) struct Watch {
+    changed: Mutex<HashSet<Uuid>>,
+    ring: Notify,
+}
+
+impl Watches {
+    /// Until the store ends.
+    pub(crate) fn watch(&self) -> Arc<Watch> {
+        let watch = Arc::new(Watch::default());
+        locked(&self.0).push(watch.clone());
+        watch
+    }
+
+    pub(crate) fn tell(&self, owner_id: Uuid) {
+        for watch in locked(&self.0).iter() {
+            locked(&watch.changed).insert(owner_id);
+            watch.ring.notify_one();
+        }
+    }
+
+    /// Nobody knows which.
+    pub(crate) fn ring(&self) {
+        for watch in locked(&self.0).iter() {
+            watch.ring.notify_one();
+        }
+    }
+}
+
+impl Watch {
+    pub(crate) async fn heard(&self) {
+        self.ring.notified().await;
+    }
+
+    pub(crate) fn take(&self) -> HashSet<Uuid> {
+        std::mem::take(&mut locked(&self.changed))
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds one of these.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
