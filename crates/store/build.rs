@@ -1,4 +1,5 @@
-//! Puts the migrations into the program: a list of number, name and text for each file of `migrations/`.
+//! Puts the migrations into the program: a list of number, name, text, and whether it runs outside
+//! of a transaction, for each file of `migrations/`.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -20,8 +21,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         else {
             return Err(format!("{} is not called <number>_<name>.sql", path.display()).into());
         };
+        let alone = fs::read_to_string(&path)?.starts_with("-- no-transaction");
         let (name, path) = (name.replace('_', " "), path.to_str().ok_or("the folder's path is no UTF-8")?.to_owned());
-        writeln!(list, "    ({number}, {name:?}, include_str!({path:?})),")?;
+        writeln!(list, "    ({number}, {name:?}, include_str!({path:?}), {alone}),")?;
     }
     list.push_str("]\n");
     fs::write(PathBuf::from(env::var("OUT_DIR")?).join("migrations.rs"), list)?;

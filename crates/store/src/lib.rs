@@ -21,6 +21,7 @@ mod housekeeping;
 mod idempotency;
 mod kept;
 mod listing;
+mod migrating;
 mod open;
 mod options;
 mod prune;
@@ -36,6 +37,7 @@ mod transaction;
 mod writing;
 
 pub use audit::AuditEntry;
-pub use open::{MIGRATOR, OpenError};
+pub use migrating::{MIGRATOR, migrate};
+pub use open::OpenError;
 pub use options::{SecretsKey, StoreOptions};
 pub use store::Store;

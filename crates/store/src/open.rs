@@ -1,12 +1,12 @@
 //! From a URL to a store: migrations, the pool, the role, the background tasks.
 
 use std::str::FromStr;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 use std::time::Duration;
 
-use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::migrate::MigrateError;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
-use sqlx::{ConnectOptions, Connection, PgConnection, PgPool, SqlSafeStr as _};
+use sqlx::{ConnectOptions, PgPool};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -14,19 +14,11 @@ use crate::calls::Hints;
 use crate::events::{self, Announcer, Feeds};
 use crate::housekeeping;
 use crate::kept::Kept;
+use crate::migrating::{self, MIGRATOR};
 use crate::secrets::Envelope;
 use crate::store::{Inner, Store};
 use crate::writing::Writes;
 use crate::{StoreOptions, failure};
-
-/// The migrations, as they stand in the repository's `migrations/`.
-pub static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
-    let migrations = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
-    let one = |(number, name, sql): (i64, &'static str, &'static str)| {
-        Migration::new(number, name.into(), MigrationType::Simple, sql.into_sql_str(), false)
-    };
-    Migrator::with_migrations(migrations.into_iter().map(one).collect())
-});
 
 /// How long a caller waits for a free connection before it hears that the store is unavailable.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -51,6 +43,8 @@ pub enum OpenError {
     Newer(i64),
     #[error("migration {version} failed: {source}")]
     Migration { version: i64, source: sqlx::Error },
+    #[error("migration {version} did not get the locks it needs; a long transaction holds them: {source}")]
+    HeldUp { version: i64, source: sqlx::Error },
     #[error("the migrations cannot be applied: {0}")]
     Migrations(#[source] MigrateError),
     #[error(
@@ -71,7 +65,7 @@ impl Store {
             Some(url) => connect_options(url)?,
             None => admin.clone(),
         };
-        migrate(&admin, progress).await?;
+        migrating::migrate(&admin, &MIGRATOR, progress).await?;
         let pool = pool(app.clone(), options.max_connections.max(2)).await?;
         check_role(&pool, options.app_url.is_some()).await?;
 
@@ -102,45 +96,6 @@ fn connect_options(url: &str) -> Result<PgConnectOptions, OpenError> {
         ("statement_timeout", "60s"),
     ]);
     Ok(options.log_statements(tracing::log::LevelFilter::Off))
-}
-
-async fn migrate(admin: &PgConnectOptions, progress: &(dyn Fn(&str) + Send + Sync)) -> Result<(), OpenError> {
-    // A migration may take as long as it needs.
-    let admin = admin.clone().options([("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
-    let mut connection = PgConnection::connect_with(&admin).await.map_err(OpenError::Unreachable)?;
-    let number: String =
-        sqlx::query_scalar("SHOW server_version_num").fetch_one(&mut connection).await.map_err(OpenError::Database)?;
-    if number.parse::<u32>().unwrap_or(0) < 150_000 {
-        let version: String =
-            sqlx::query_scalar("SHOW server_version").fetch_one(&mut connection).await.map_err(OpenError::Database)?;
-        return Err(OpenError::TooOld(version));
-    }
-    progress("Applying migrations");
-    // `Migrator::run` would make this future one that cannot be spawned; this is sqlx's own way around it.
-    MIGRATOR.run_direct(None, &mut connection, false).await.map_err(explain)?;
-    // Closing politely can only fail when the connection is gone already.
-    let _ = connection.close().await;
-    Ok(())
-}
-
-/// What a failed migration means to the operator.
-fn explain(error: MigrateError) -> OpenError {
-    match error {
-        MigrateError::VersionMissing(version) => OpenError::Newer(version),
-        MigrateError::ExecuteMigration(source, version) => {
-            match failure::code(&source).as_deref() {
-                // The extension's files are not on the server.
-                Some("0A000" | "58P01") if version == 1 => OpenError::NoPgvector,
-                Some("42501") => {
-                    OpenError::NoRight { what: "create tables, the extension vector or the role rcrt_app", source }
-                }
-                _ if failure::is_unreachable(&source) => OpenError::Unreachable(source),
-                _ => OpenError::Migration { version, source },
-            }
-        }
-        MigrateError::Execute(source) if failure::is_unreachable(&source) => OpenError::Unreachable(source),
-        other => OpenError::Migrations(other),
-    }
 }
 
 async fn pool(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, OpenError> {

@@ -7,6 +7,7 @@ mod events;
 mod failure;
 mod harness;
 mod isolation;
+mod migrating;
 mod opening;
 mod secrets;
 mod selecting;

@@ -1,0 +1,154 @@
+//! Brings a database to the newest migration while others work in it.
+//!
+//! A migration is a file of `migrations/`. An ordinary one runs in a transaction and waits for each lock only briefly:
+//! whoever comes after a statement that waits for a table waits too, so behind a long transaction a migration would
+//! stop everybody. It gives up instead, lets the others go on, and tries again. One whose first line is
+//! `-- no-transaction` is a single statement that must stand alone, such as `CREATE INDEX CONCURRENTLY`: it may take as
+//! long as it needs, since nobody waits for it.
+
+mod index;
+mod turn;
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection, SqlSafeStr as _};
+
+use crate::{OpenError, failure};
+
+/// The migrations, as they stand in the repository's `migrations/`.
+pub static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
+    let migrations = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
+    let one = |(number, name, sql, alone): (i64, &'static str, &'static str, bool)| {
+        Migration::new(number, name.into(), MigrationType::Simple, sql.into_sql_str(), alone)
+    };
+    Migrator::with_migrations(migrations.into_iter().map(one).collect())
+});
+
+/// How long a statement of a migration waits for a lock, and so how long it can hold up others by waiting.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
+/// Between two tries of a migration, for those who waited behind it.
+const PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+/// How often a migration is tried: for about ten minutes.
+const TRIES: u32 = 60;
+
+/// Hears a sentence before each step that can take longer.
+pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
+
+/// Applies what is missing of these migrations, as the user that `admin` names. Of several that do so at once, one works
+/// and the others find it done.
+pub async fn migrate(admin: &PgConnectOptions, migrations: &Migrator, progress: Progress<'_>) -> Result<(), OpenError> {
+    // A migration may take as long as it needs.
+    let admin = admin.clone().options([("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
+    let mut connection = admin.connect().await.map_err(OpenError::Unreachable)?;
+    check_server(&mut connection).await?;
+    turn::take(&mut connection, progress).await.map_err(database)?;
+    let applied = apply_missing(&mut connection, migrations, progress).await;
+    // The end of the connection gives the turn on. Closing politely can only fail when the connection is gone already.
+    let _ = connection.close().await;
+    applied
+}
+
+async fn check_server(connection: &mut PgConnection) -> Result<(), OpenError> {
+    let number: String =
+        sqlx::query_scalar("SHOW server_version_num").fetch_one(&mut *connection).await.map_err(OpenError::Database)?;
+    if number.parse::<u32>().unwrap_or(0) < 150_000 {
+        let version: String =
+            sqlx::query_scalar("SHOW server_version").fetch_one(connection).await.map_err(OpenError::Database)?;
+        return Err(OpenError::TooOld(version));
+    }
+    Ok(())
+}
+
+async fn apply_missing(
+    connection: &mut PgConnection,
+    migrations: &Migrator,
+    progress: Progress<'_>,
+) -> Result<(), OpenError> {
+    let table = &*migrations.table_name;
+    connection.ensure_migrations_table(table).await.map_err(explain)?;
+    let applied = connection.list_applied_migrations(table).await.map_err(explain)?;
+    // The newest, which tells the operator most.
+    if let Some(unknown) = applied.iter().rev().find(|one| !migrations.version_exists(one.version)) {
+        return Err(OpenError::Newer(unknown.version));
+    }
+    let present: HashSet<i64> = applied.iter().map(|one| one.version).collect();
+    for one in &applied {
+        if migrations.iter().any(|ours| ours.version == one.version && ours.checksum != one.checksum) {
+            return Err(OpenError::Migrations(MigrateError::VersionMismatch(one.version)));
+        }
+    }
+    for migration in migrations.iter().filter(|one| !present.contains(&one.version)) {
+        progress(&format!("Applying migration {} ({})", migration.version, migration.description));
+        apply(connection, table, migration, progress).await?;
+    }
+    Ok(())
+}
+
+/// Applies one migration, again and again while others stand in its way.
+async fn apply(
+    connection: &mut PgConnection,
+    table: &str,
+    migration: &Migration,
+    progress: Progress<'_>,
+) -> Result<(), OpenError> {
+    // Building an index waits for transactions, and nobody for it.
+    let wait = if migration.no_tx { Duration::ZERO } else { LOCK_WAIT };
+    sqlx::query("SELECT set_config('lock_timeout', $1, false)")
+        .bind(format!("{}ms", wait.as_millis()))
+        .execute(&mut *connection)
+        .await
+        .map_err(database)?;
+    let mut tries = 1;
+    loop {
+        if migration.no_tx {
+            index::clear_half_built(connection, migration.sql.as_str()).await.map_err(database)?;
+        }
+        match connection.apply(table, migration).await {
+            Ok(_) => return Ok(()),
+            Err(error) if stands_in_the_way(&error) && tries < TRIES => {
+                if tries == 1 {
+                    progress(&format!("Migration {} waits for a transaction that is under way", migration.version));
+                }
+                tokio::time::sleep((PAUSE * tries).min(LONGEST_PAUSE)).await;
+                tries += 1;
+            }
+            Err(error) => return Err(explain(error)),
+        }
+    }
+}
+
+/// Whether others hold what the migration needs: a lock that did not come in time, or a deadlock with them.
+fn stands_in_the_way(error: &MigrateError) -> bool {
+    let (MigrateError::ExecuteMigration(source, _) | MigrateError::Execute(source)) = error else { return false };
+    matches!(failure::code(source).as_deref(), Some("55P03" | "40P01"))
+}
+
+fn database(source: sqlx::Error) -> OpenError {
+    explain(MigrateError::Execute(source))
+}
+
+/// What a failed migration means to the operator.
+fn explain(error: MigrateError) -> OpenError {
+    match error {
+        MigrateError::VersionMissing(version) => OpenError::Newer(version),
+        MigrateError::ExecuteMigration(source, version) => {
+            match failure::code(&source).as_deref() {
+                // The extension's files are not on the server.
+                Some("0A000" | "58P01") if version == 1 => OpenError::NoPgvector,
+                Some("42501") => {
+                    OpenError::NoRight { what: "create tables, the extension vector or the role rcrt_app", source }
+                }
+                Some("55P03" | "40P01") => OpenError::HeldUp { version, source },
+                _ if failure::is_unreachable(&source) => OpenError::Unreachable(source),
+                _ => OpenError::Migration { version, source },
+            }
+        }
+        MigrateError::Execute(source) if failure::is_unreachable(&source) => OpenError::Unreachable(source),
+        other => OpenError::Migrations(other),
+    }
+}
