@@ -82,7 +82,7 @@ async fn expired_forged_and_orphaned_tokens_are_refused() {
 }
 
 /// A token that ended an hour ago, signed with the right key.
-fn expired(identity: &Identity) -> String {
+pub fn expired(identity: &Identity) -> String {
     let claims = json!({"owner_id": identity.owner_id, "agent_id": identity.agent_id, "roles": identity.roles,
         "exp": jsonwebtoken::get_current_timestamp() - 3600, "iat": 0, "jti": Uuid::new_v4()});
     let key = jsonwebtoken::EncodingKey::from_secret(&crate::harness::KEY);

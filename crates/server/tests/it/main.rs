@@ -12,6 +12,7 @@ mod invoke;
 mod openapi;
 mod operations;
 mod roles;
+mod routes;
 mod secrets;
 mod shutdown;
 mod tenants;

@@ -1,0 +1,81 @@
+//! For each route a request that is right, and what comes. `{record}`, `{secret}` and so on stand for ids of things of
+//! one tenant ([`super::things`]); `If-Match: 1` and `Prefer: respond-async` are sent with every request.
+
+pub struct Fixture {
+    /// Method and path, as the route table has them.
+    pub route: &'static str,
+    pub path: &'static str,
+    /// JSON, or nothing.
+    pub body: &'static str,
+    /// The status for who may, in the tenant that the things belong to.
+    pub own: u16,
+    /// The status for who has the role in another tenant.
+    pub other: u16,
+}
+
+impl Fixture {
+    pub fn method_and_template(&self) -> (&'static str, &'static str) {
+        self.route.split_once(' ').unwrap()
+    }
+
+    /// The code of the problem when the thing is not there.
+    pub fn not_found(&self) -> &'static str {
+        if self.route.contains("/tools/") { "tool_not_found" } else { "not_found" }
+    }
+}
+
+const fn fixture(route: &'static str, path: &'static str, body: &'static str, own: u16, other: u16) -> Fixture {
+    Fixture { route, path, body, own, other }
+}
+
+const NOTE: &str = r#"{"title": "a note", "schema_name": "note.v1", "context": {"text": "of nobody"}}"#;
+
+#[rustfmt::skip] // A table.
+pub const FIXTURES: &[Fixture] = &[
+    fixture("POST /auth/token", "/auth/token", r#"{"owner_id": "{tenant}", "agent_id": "{agent}", "agent_key": "{agent_key}"}"#, 200, 200),
+    // Records
+    fixture("POST /breadcrumbs", "/breadcrumbs", NOTE, 201, 201),
+    fixture("GET /breadcrumbs", "/breadcrumbs?tag=note&include_context=true", "", 200, 200),
+    fixture("GET /breadcrumbs/search", "/breadcrumbs/search?q=text&include_context=true", "", 200, 200),
+    fixture("GET /breadcrumbs/{id}", "/breadcrumbs/{record}", "", 200, 404),
+    fixture("GET /breadcrumbs/{id}/full", "/breadcrumbs/{record}/full", "", 200, 404),
+    fixture("GET /breadcrumbs/{id}/history", "/breadcrumbs/{record}/history", "", 200, 404),
+    fixture("PATCH /breadcrumbs/{id}", "/breadcrumbs/{record}", r#"{"title": "changed"}"#, 200, 404),
+    fixture("DELETE /breadcrumbs/{id}", "/breadcrumbs/{record}", "", 200, 404),
+    // Events
+    fixture("GET /events/stream", "/events/stream", "", 200, 200),
+    fixture("GET /events/latest", "/events/latest", "", 200, 200),
+    // Tools
+    fixture("GET /tools", "/tools", "", 200, 200),
+    fixture("GET /tools/{name}", "/tools/{offered}", "", 200, 404),
+    fixture("POST /tools/{name}/invoke", "/tools/{offered}/invoke", r#"{"input": {}}"#, 202, 202),
+    // Calls
+    fixture("GET /calls/{request_id}", "/calls/{request}", "", 200, 404),
+    fixture("POST /calls/{request_id}/cancel", "/calls/{request}/cancel", "", 200, 404),
+    fixture("POST /calls/claim", "/calls/claim", r#"{"runner_id": "{request}", "limit": 10, "lease_ms": 5000}"#, 200, 200),
+    fixture("POST /calls/start", "/calls/start", r#"{"lease": {lease}, "max_attempts": 1}"#, 200, 409),
+    fixture("POST /calls/heartbeat", "/calls/heartbeat", r#"{"leases": [{lease}], "lease_ms": 5000}"#, 200, 200),
+    fixture("POST /calls/complete", "/calls/complete",
+        r#"{"lease": {lease}, "response": {"title": "r", "schema_name": "tool.response.v1", "context": {"status": "success"}}}"#, 200, 409),
+    fixture("POST /calls/release", "/calls/release", r#"{"lease": {lease}, "release": "unstarted"}"#, 200, 409),
+    // Secrets
+    fixture("POST /secrets", "/secrets", r#"{"name": "FIXTURE", "value": "a long value"}"#, 201, 201),
+    fixture("GET /secrets", "/secrets", "", 200, 200),
+    fixture("PUT /secrets/{id}", "/secrets/{secret}", r#"{"value": "another long value"}"#, 200, 404),
+    fixture("DELETE /secrets/{id}", "/secrets/{secret}", "", 200, 404),
+    fixture("POST /secrets/{id}/decrypt", "/secrets/{secret}/decrypt", r#"{"reason": "a test", "tool_id": "{tool}"}"#, 200, 404),
+    fixture("POST /secrets/{id}/grants", "/secrets/{secret}/grants", r#"{"tool_id": "{tool}"}"#, 200, 404),
+    fixture("DELETE /secrets/{id}/grants/{tool_id}", "/secrets/{secret}/grants/{tool}", "", 200, 404),
+    // Agents
+    fixture("POST /agents", "/agents", r#"{"name": "fixture", "roles": ["emitter"]}"#, 201, 201),
+    fixture("GET /agents", "/agents", "", 200, 200),
+    fixture("GET /agents/{id}", "/agents/{agent}", "", 200, 404),
+    fixture("DELETE /agents/{id}", "/agents/{agent}", "", 200, 404),
+    // Operations
+    fixture("GET /health", "/health", "", 200, 200),
+    fixture("GET /metrics", "/metrics", "", 200, 200),
+    fixture("GET /openapi.json", "/openapi.json", "", 200, 200),
+    fixture("GET /docs", "/docs", "", 200, 200),
+    fixture("GET /docs/page.css", "/docs/page.css", "", 200, 200),
+    fixture("GET /docs/page.js", "/docs/page.js", "", 200, 200),
+];
