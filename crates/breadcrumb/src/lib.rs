@@ -9,6 +9,7 @@ mod breadcrumb;
 mod call;
 pub mod catalog;
 mod check;
+mod embedder;
 mod event;
 mod host;
 mod identity;
@@ -35,6 +36,7 @@ pub use breadcrumb::{
 pub use call::{Call, CallState, Claim, ClaimRequest, HeldLease, Lease, LeaseStatus, Release};
 pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
 pub use check::{MAX_RECORD_BYTES, Violation, Violations};
+pub use embedder::{EmbedError, Embedder, EmbeddingModel, Haste};
 pub use event::{Event, EventKind, EventNumber, EventStream};
 pub use host::{Host, HostEntry, HostError, is_web_port};
 pub use identity::{AgentInfo, Identity, NewAgent, NewAgentKey, Role, Tenancy, TenantInfo};

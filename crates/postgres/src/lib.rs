@@ -26,6 +26,7 @@ mod wheel;
 
 use std::path::{Path, PathBuf};
 
+pub use ::wheel::{Progress, default_cache_dir};
 pub use error::PostgresError;
 pub use keeper::State;
 pub use lock::{DataLock, Holder};
@@ -37,9 +38,6 @@ pub const SUPERUSER: &str = "postgres";
 /// The database that every new cluster has.
 pub const DATABASE: &str = "rcrt";
 
-/// Told each step that may take longer than a second, before it begins.
-pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
-
 /// Where the private Postgres lives and how careful it is.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
@@ -49,15 +47,6 @@ pub struct PostgresOptions {
     pub cache_dir: PathBuf,
     /// `false` trades safety against a crash of the machine for speed: for tests only.
     pub durable: bool,
-}
-
-/// `$RCRT_CACHE`, else `$XDG_CACHE_HOME/rcrt`, else `~/.cache/rcrt`, else a folder in the temporary folder.
-pub fn default_cache_dir() -> PathBuf {
-    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
-    set("RCRT_CACHE")
-        .or_else(|| set("XDG_CACHE_HOME").filter(|path| path.is_absolute()).map(|path| path.join("rcrt")))
-        .or_else(|| std::env::home_dir().filter(|home| home.is_absolute()).map(|home| home.join(".cache/rcrt")))
-        .unwrap_or_else(|| std::env::temp_dir().join("rcrt-cache"))
 }
 
 /// Takes the data folder's lock, then starts its Postgres; on a new folder it is installed and initialised first.

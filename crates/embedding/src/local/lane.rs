@@ -1,0 +1,94 @@
+//! One thread with the model, and the texts that wait for it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use breadcrumb::{EmbedError, Haste};
+use tokio::sync::{mpsc, oneshot};
+
+use super::model::Model;
+
+/// How many turns may wait; who comes then waits to be let in.
+const WAITING: usize = 16;
+
+type Vectors = Result<Vec<Vec<f32>>, EmbedError>;
+
+struct Turn {
+    texts: Vec<String>,
+    answer: oneshot::Sender<Vectors>,
+}
+
+/// Ends its thread when it is dropped: after the layer that is being computed, some milliseconds.
+#[derive(Debug)]
+pub(super) struct Lane {
+    turns: Option<mpsc::Sender<Turn>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Lane {
+    pub(super) fn start(model: Arc<Model>, haste: Haste) -> std::io::Result<Self> {
+        let (turns, mut waiting) = mpsc::channel::<Turn>(WAITING);
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_over = stop.clone();
+        let (name, nice) = match haste {
+            Haste::Search => ("embed-search", 0),
+            Haste::Records => ("embed-records", 10),
+        };
+        let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
+            be_nice(nice);
+            while let Some(Turn { texts, answer }) = waiting.blocking_recv() {
+                let is_given_up = || answer.is_closed() || is_over.load(Ordering::Relaxed);
+                if let Some(vectors) = compute(&model, &texts, &is_given_up) {
+                    // Who asked may be gone.
+                    let _ = answer.send(vectors);
+                }
+            }
+        })?;
+        Ok(Self { turns: Some(turns), stop, thread: Some(thread) })
+    }
+
+    pub(super) async fn embed(&self, texts: Vec<String>) -> Vectors {
+        let over = || EmbedError::Unavailable("the model's thread has ended".to_owned());
+        let (answer, vectors) = oneshot::channel();
+        let turns = self.turns.as_ref().ok_or_else(over)?;
+        turns.send(Turn { texts, answer }).await.map_err(|_| over())?;
+        vectors.await.map_err(|_| over())?
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.turns = None;
+        if let Some(thread) = self.thread.take() {
+            // A thread that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// `None` when it was given up.
+fn compute(model: &Model, texts: &[String], is_given_up: &dyn Fn() -> bool) -> Option<Vectors> {
+    let mut vectors = Vec::with_capacity(texts.len());
+    for text in texts {
+        match model.embed(text, is_given_up) {
+            Ok(Some(vector)) => vectors.push(vector),
+            Ok(None) => return None,
+            Err(error) => return Some(Err(EmbedError::Unavailable(format!("the model {error}")))),
+        }
+    }
+    Some(Ok(vectors))
+}
+
+/// On Linux a thread has a priority of its own; elsewhere it would be that of the whole process.
+fn be_nice(by: i32) {
+    #[cfg(target_os = "linux")]
+    if by > 0 {
+        // Without it, it is merely in the way a little more.
+        let _ = rustix::process::nice(by);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = by;
+}

