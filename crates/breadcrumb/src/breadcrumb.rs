@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{MAX_RECORD_BYTES, Selector, Violations};
+use crate::{MAX_RECORD_BYTES, Selector, TimeToLive, TtlType, Violation, Violations};
 
 /// Rows of a list when the caller names no limit.
 pub const DEFAULT_PAGE: u32 = 100;
@@ -32,18 +32,6 @@ pub enum Sensitivity {
     Low,
     Pii,
     Secret,
-}
-
-/// How a record's end is decided. `never`, `datetime` and `duration` are enforced; RCRT's `usage` and `hybrid` are not
-/// yet, and a record that asks for them is refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum TtlType {
-    Never,
-    Datetime,
-    Duration,
-    Usage,
-    Hybrid,
 }
 
 /// A record as the store has it, with everything (the *full* view).
@@ -88,6 +76,15 @@ pub struct Breadcrumb {
     pub updated_by: Option<Uuid>,
     /// Bytes of the context's JSON text.
     pub size_bytes: i64,
+    /// Of a record that ends by its reads (`ttl_type` usage or hybrid): how often it was read, this time included.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub read_count: Option<i64>,
+    /// Of such a record: how many reads are left. With the last one it is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads_left: Option<i64>,
+    /// In the answer to a write: what the definition of its schema name warns of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Violation>,
 }
 
 /// The short view: a record without owner, audit and TTL fields.
@@ -182,11 +179,13 @@ pub struct NewBreadcrumb {
     pub visibility: Visibility,
     #[serde(default)]
     pub sensitivity: Sensitivity,
-    /// When the record ends. With `ttl_type: duration`, leave it out and give `ttl_config: {"duration": seconds}`.
+    /// When the record ends, for `ttl_type` datetime (or none) and hybrid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<DateTime<Utc>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl_type: Option<TtlType>,
+    /// `duration`: seconds above 0, or a text such as `"2h"` (for `ttl_type` duration and hybrid). `max_reads`: how often
+    /// the record can be read by its id (for usage and hybrid).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
     pub ttl_config: Option<Value>,
@@ -195,6 +194,17 @@ pub struct NewBreadcrumb {
 impl NewBreadcrumb {
     /// Every reason why a store would refuse this record, or `Ok`.
     pub fn check(&self) -> Result<(), Violations> {
+        let mut found = Violations::default();
+        if let Err(more) = self.check_but_ttl() {
+            found.0.extend(more.0);
+        }
+        if let Err(more) = self.time_to_live() {
+            found.0.extend(more.0);
+        }
+        found.into_result()
+    }
+
+    fn check_but_ttl(&self) -> Result<(), Violations> {
         let mut found = Violations::default();
         found.text("title", &self.title, 500);
         if let Some(description) = &self.description {
@@ -214,7 +224,6 @@ impl NewBreadcrumb {
         if let Some(config) = &self.ttl_config {
             found.json("ttl_config", config);
         }
-        self.check_ttl(&mut found);
         if self.schema_name.as_deref() == Some(crate::schema_names::TOOL_REQUEST)
             && let Err(more) = crate::ToolRequest::check(&self.context)
         {
@@ -223,35 +232,17 @@ impl NewBreadcrumb {
         found.into_result()
     }
 
-    fn check_ttl(&self, found: &mut Violations) {
-        match self.ttl_type {
-            Some(TtlType::Datetime) if self.ttl.is_none() => {
-                found.add("ttl", "is required when ttl_type is datetime (RFC 3339, such as 2026-01-31T12:00:00Z)");
-            }
-            Some(TtlType::Duration) if self.ttl.is_none() && self.ttl_seconds().is_none() => {
-                found.add("ttl_config.duration", "is required when ttl_type is duration: a number of seconds above 0");
-            }
-            Some(TtlType::Usage | TtlType::Hybrid) => {
-                found.add("ttl_type", "must be one that is enforced: never, datetime or duration");
-            }
-            _ => {}
-        }
+    /// How long the record stays, or what is wrong with what it says of that.
+    pub fn time_to_live(&self) -> Result<TimeToLive, Violations> {
+        TimeToLive::read(self.ttl, self.ttl_type, self.ttl_config.as_ref())
     }
 
-    /// Seconds of `ttl_config.duration`, when it is a positive number of at most 100 years.
-    fn ttl_seconds(&self) -> Option<i64> {
-        let seconds = self.ttl_config.as_ref()?.get("duration")?.as_i64()?;
-        (1..=3_155_760_000).contains(&seconds).then_some(seconds)
-    }
-
-    /// The moment this record ends, if it ends: `ttl`, or `now` plus the duration.
+    /// The moment this record ends by time, if it does: `ttl`, or `now` plus the duration.
     pub fn ends_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        match self.ttl_type {
-            Some(TtlType::Never) => None,
-            Some(TtlType::Duration) if self.ttl.is_none() => {
-                self.ttl_seconds().and_then(|seconds| now.checked_add_signed(chrono::Duration::seconds(seconds)))
-            }
-            _ => self.ttl,
+        match self.time_to_live() {
+            Ok(time_to_live) => time_to_live.ends_at(now),
+            // Of a record from before these rules, whose change names no time to live: what it had stands.
+            Err(_) => self.ttl,
         }
     }
 
@@ -330,27 +321,36 @@ impl BreadcrumbChanges {
             visibility: self.visibility.unwrap_or(record.visibility),
             sensitivity: self.sensitivity.unwrap_or(record.sensitivity),
             // A new kind of TTL, or a new duration, sets the clock anew; otherwise the old end stands.
-            ttl: if self.ttl.is_some() || self.ttl_type.is_some() || self.ttl_config.is_some() {
-                self.ttl
-            } else {
-                record.ttl
-            },
+            ttl: if self.names_ttl() { self.ttl } else { record.ttl },
             ttl_type: self.ttl_type.or(record.ttl_type),
-            ttl_config: self.ttl_config.clone().or_else(|| record.ttl_config.clone()),
+            ttl_config: match &self.ttl_config {
+                Some(config) => Some(config.clone()),
+                // What was said for another kind says nothing for this one.
+                None if self.ttl_type.is_some() && self.ttl_type != record.ttl_type => None,
+                None => record.ttl_config.clone(),
+            },
         };
-        changed.check()?;
+        if self.names_ttl() { changed.check() } else { changed.check_but_ttl() }?;
         Ok(changed)
+    }
+
+    /// Whether they say anew how long the record stays. Then its reads are counted anew too.
+    pub fn names_ttl(&self) -> bool {
+        self.ttl.is_some() || self.ttl_type.is_some() || self.ttl_config.is_some()
     }
 }
 
 /// The answer to a create.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Created {
     pub id: Uuid,
     pub version: i64,
     /// True when this answer was given before, to the same `Idempotency-Key` and body.
     #[serde(default)]
     pub replayed: bool,
+    /// What the definition of the record's schema name warns of. The record was written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<Violation>,
 }
 
 /// What to list: the records that match the selector, newest change first.

@@ -27,11 +27,12 @@ mod tool_request;
 mod tool_response;
 mod tool_source;
 mod traceparent;
+mod ttl;
 
 pub use annotations::Annotations;
 pub use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Created,
-    DEFAULT_PAGE, MAX_PAGE, MAX_TAGS, NewBreadcrumb, Sensitivity, TextSearch, TtlType, Visibility,
+    DEFAULT_PAGE, MAX_PAGE, MAX_TAGS, NewBreadcrumb, Sensitivity, TextSearch, Visibility,
 };
 pub use call::{Call, CallState, Claim, ClaimRequest, HeldLease, Lease, LeaseStatus, Release};
 pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
@@ -51,7 +52,7 @@ pub use secret::{
 };
 pub use secret_lack::SecretLack;
 pub use selector::{ContextMatch, ContextPath, MatchOp, Selector};
-pub use store::{Breadcrumbs, StoreError};
+pub use store::{Breadcrumbs, ChangeCheck, StoreError};
 pub use tool_definition::{
     Bootstrap, BootstrapMode, Example, Implementation, Isolation, Language, NativeImplementation, ToolCode,
     ToolDefinition,
@@ -60,6 +61,7 @@ pub use tool_request::{MAX_DEADLINE_MS, RESULT_CHARS, ToolRequest};
 pub use tool_response::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse};
 pub use tool_source::ToolSource;
 pub use traceparent::{NoTraceparent, Traceparent};
+pub use ttl::{Ending, MAX_TTL_READS, MAX_TTL_SECONDS, TimeToLive, TtlType, ttl_seconds};
 
 /// The schema names that the runtime itself reads or writes.
 pub mod schema_names {
@@ -85,6 +87,8 @@ pub mod schema_names {
     pub const MEMORY_ENTRY: &str = "memory.entry.v1";
     /// A task that runs by the clock.
     pub const SCHEDULE: &str = "schedule.v1";
+    /// What the records of a schema name look like, and how long they stay.
+    pub const SCHEMA_DEFINITION: &str = "schema.def.v1";
     /// One fire of such a task.
     pub const SCHEDULE_FIRED: &str = "schedule.fired.v1";
 }

@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Call, Claim, ClaimRequest,
-    Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo,
-    TextSearch, Violations,
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Call, Claim,
+    ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release,
+    SecretChanges, SecretInfo, TextSearch, Violations,
 };
 
 /// Why the store did not do what was asked. Nothing was changed.
@@ -55,6 +55,9 @@ impl From<Violations> for StoreError {
     }
 }
 
+/// Sees the record as it is and as it would be, and gives what is to be written instead, or refuses.
+pub type ChangeCheck<'c> = dyn Fn(&Breadcrumb, NewBreadcrumb) -> Result<NewBreadcrumb, StoreError> + Send + Sync + 'c;
+
 /// A tenant's records, calls, events and secrets, as one agent sees them. Every method is safe to drop midway: what it
 /// does happens whole or not at all.
 #[async_trait]
@@ -67,13 +70,36 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError>;
 
     /// The record with everything. Expired and deleted records are [`StoreError::NotFound`].
+    ///
+    /// Of a record that ends by its reads (`ttl_type` usage or hybrid) this counts one, and the last one still gets it:
+    /// unless who reads is the runtime itself, an agent with the role runner that is no curator. Lists, searches, events
+    /// and the history count none.
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError>;
+
+    /// The short view, transformed for models where the record or its schema's definition says how. Counts as a read,
+    /// like [`Self::get`].
+    async fn view(&self, id: Uuid) -> Result<BreadcrumbView, StoreError> {
+        Ok(self.get(id).await?.into())
+    }
 
     /// All versions, newest first, the present one included.
     async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError>;
 
     /// Changes the record that is at `version`.
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError>;
+
+    /// [`Self::update`], with a last word on what the record becomes: it is asked in the transaction that changes the
+    /// record. For layers over a store of this process; one that is reached over a network has none.
+    async fn update_checked(
+        &self,
+        id: Uuid,
+        version: i64,
+        changes: BreadcrumbChanges,
+        check: &ChangeCheck<'_>,
+    ) -> Result<Breadcrumb, StoreError> {
+        let _ = (id, version, changes, check);
+        Err(StoreError::Internal("this store asks nobody about a change".into()))
+    }
 
     /// Deletes the record; with a version, only if it is at that one. A request that waits or runs is cancelled too.
     /// [`StoreError::Forbidden`] where only a curator may change the record.

@@ -2,9 +2,9 @@
 
 use async_trait::async_trait;
 use breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
-    CallState, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret,
-    Release, SecretChanges, SecretInfo, Selector, StoreError, TextSearch, Violations,
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs,
+    Call, CallState, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb,
+    NewSecret, Release, SecretChanges, SecretInfo, Selector, StoreError, TextSearch, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -48,6 +48,10 @@ impl Breadcrumbs for Client {
 
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
         Ok(self.exchange(Request::new(Method::GET, &["breadcrumbs", &id.to_string(), "full"], Freely)).await?)
+    }
+
+    async fn view(&self, id: Uuid) -> Result<BreadcrumbView, StoreError> {
+        Ok(self.exchange(Request::new(Method::GET, &["breadcrumbs", &id.to_string()], Freely)).await?)
     }
 
     async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {

@@ -17,6 +17,7 @@ pub mod listing;
 pub mod profiles;
 pub mod records;
 pub mod secrets;
+pub mod ttl;
 
 pub use harness::{Agent, Harness};
 
@@ -46,6 +47,14 @@ macro_rules! suite {
                 the_same_key_at_the_same_time_makes_one_record,
                 another_tenant_sees_nothing,
                 of_many_writers_on_one_version_one_wins,
+            ],
+            ttl: [
+                a_record_ends_with_its_last_read,
+                of_many_readers_at_once_as_many_get_it_as_may,
+                a_hybrid_record_ends_by_time_too,
+                a_new_time_to_live_counts_anew,
+                the_runtimes_own_reads_do_not_count,
+                a_time_to_live_that_means_nothing_is_refused,
             ],
             listing: [
                 the_newest_change_comes_first_page_by_page,

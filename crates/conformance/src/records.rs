@@ -21,7 +21,7 @@ pub async fn a_record_comes_back_as_it_was_written(harness: &impl Harness) {
         ),
         tags: vec!["workspace:one".into(), "note".into()],
         schema_name: Some("note.v1".into()),
-        llm_hints: Some(json!({"mode": "short"})),
+        llm_hints: Some(json!({"mode": "merge"})),
         visibility: Visibility::Private,
         sensitivity: Sensitivity::Pii,
         ttl: Some((Utc::now() + TimeDelta::hours(1)).trunc_subsecs(6)),
@@ -57,6 +57,9 @@ pub async fn a_record_comes_back_as_it_was_written(harness: &impl Harness) {
         created_by: agent_id,
         updated_by: agent_id,
         size_bytes,
+        read_count: None,
+        reads_left: None,
+        warnings: Vec::new(),
     };
     assert_eq!(read, expected);
 }

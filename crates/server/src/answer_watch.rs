@@ -105,7 +105,7 @@ impl AnswerWatch {
         mut listening: Listening,
         owner_id: Uuid,
         store: &Arc<dyn Breadcrumbs>,
-        created: Created,
+        created: &Created,
         request_id: &str,
     ) -> Result<Map<String, Value>, StoreError> {
         let mut must_look = created.replayed;

@@ -52,10 +52,11 @@ pub async fn create(
     traceparent::carry(&headers, &mut record);
     let created = caller.store.create(record, key).await?;
     let location = HeaderValue::try_from(format!("/breadcrumbs/{}", created.id)).map_err(|_| Problem::internal())?;
+    let replayed = created.replayed;
     let mut answer =
         (StatusCode::CREATED, [(header::LOCATION, location), (header::ETAG, etag(created.version))], Json(created))
             .into_response();
-    if created.replayed {
+    if replayed {
         answer.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
     }
     Ok(answer)
@@ -63,7 +64,8 @@ pub async fn create(
 
 /// Read a record
 ///
-/// The short view, without owner, audit and TTL fields.
+/// The short view, without owner, audit and TTL fields. Of a record that ends by its reads (`ttl_type` usage or hybrid) this
+/// counts one, as the full view does; lists, searches, events and the history count none.
 #[utoipa::path(
     get, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "get_breadcrumb",
     params(("id" = Uuid, Path)),
@@ -71,8 +73,8 @@ pub async fn create(
 )]
 pub async fn get(caller: Caller, PathId(id): PathId, query: Query) -> Result<Response, Problem> {
     query.finish(&[])?;
-    let record = caller.store.get(id).await?;
-    Ok(([(header::ETAG, etag(record.version))], Json(BreadcrumbView::from(record))).into_response())
+    let view = caller.store.view(id).await?;
+    Ok(([(header::ETAG, etag(view.version))], Json(view)).into_response())
 }
 
 /// Read a record with everything

@@ -118,12 +118,12 @@ pub async fn invoke(
         None => None,
         Some(listening) => tokio::select! {
             () = state.shutdown.cancelled() => None,
-            answer = timeout(wait, state.answer(&caller, listening, created, &request_id)) => answer.ok().flatten(),
+            answer = timeout(wait, state.answer(&caller, listening, &created, &request_id)) => answer.ok().flatten(),
         },
     };
     let mut response = match answer {
         Some(context) => Json(context).into_response(),
-        None => accepted(created, request_id)?,
+        None => accepted(&created, request_id)?,
     };
     if let Some(applied) = preferences.applied() {
         response.headers_mut().insert(PREFERENCE_APPLIED, applied);
@@ -134,7 +134,7 @@ pub async fn invoke(
     Ok(response)
 }
 
-fn accepted(created: Created, request_id: String) -> Result<Response, Problem> {
+fn accepted(created: &Created, request_id: String) -> Result<Response, Problem> {
     let location = HeaderValue::try_from(format!("/calls/{}", created.id)).map_err(|_| Problem::internal())?;
     let cancel = format!("/calls/{}/cancel", created.id);
     let body = Json(Accepted { request: created.id, request_id, cancel });
@@ -151,7 +151,7 @@ impl ServerState {
         &self,
         caller: &Caller,
         listening: Listening,
-        created: Created,
+        created: &Created,
         request_id: &str,
     ) -> Option<Map<String, Value>> {
         let answer = self.answers.answer(listening, caller.identity.owner_id, &caller.store, created, request_id).await;

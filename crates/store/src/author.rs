@@ -24,6 +24,12 @@ impl Author {
         }
     }
 
+    /// Whether a read of this agent's is one that a record's reads are counted by: not the runtime's own, which has the
+    /// role runner and no more.
+    pub(crate) fn reads_count(&self) -> bool {
+        self.is_curator || !self.is_runner
+    }
+
     /// Marks what an agent writes whose profile closes tools: the tags `profile:<name>` of the author, and those that
     /// stood there before. So a tool that the record triggers, or a tool that the record is, opens nothing to its author.
     pub(crate) fn mark(&self, tags: &mut Vec<String>, before: &[String]) -> Result<(), Violations> {

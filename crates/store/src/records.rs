@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, Created, NewBreadcrumb, StoreError, ToolFailure, Violations, schema_names,
+    Breadcrumb, BreadcrumbChanges, ChangeCheck, Created, NewBreadcrumb, StoreError, ToolFailure, TtlType, Violations,
+    schema_names,
 };
 use chrono::Utc;
 use uuid::Uuid;
@@ -13,7 +14,7 @@ use crate::author::Author;
 use crate::calls;
 use crate::failure::Done;
 use crate::idempotency;
-use crate::row::{RecordRow, record_columns, sensitivity_text, ttl_type_text, visibility_text};
+use crate::row::{CountedRow, RecordRow, record_columns, sensitivity_text, visibility_text};
 use crate::search;
 use crate::secrets;
 use crate::store::Inner;
@@ -41,9 +42,9 @@ pub(crate) async fn create(
     {
         let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
         let id = idempotency::first_answer(&mut tx, author.agent, &key, &fingerprint).await?;
-        return Ok(Created { id, version: 1, replayed: true });
+        return Ok(Created { id, version: 1, replayed: true, warnings: Vec::new() });
     }
-    Ok(Created { id, version: 1, replayed: false })
+    Ok(Created { id, version: 1, replayed: false, warnings: Vec::new() })
 }
 
 /// Writes a record that was checked before. It asks for no call.
@@ -64,8 +65,45 @@ pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Done<Option<Br
     Ok(row.map(Breadcrumb::from))
 }
 
-pub(crate) async fn get(tx: &mut TenantTransaction, id: Uuid) -> Done<Breadcrumb> {
-    Ok(find(tx, id).await?.ok_or(StoreError::NotFound { what: "breadcrumb", id })?)
+/// [`find`], as a reader for whom it may be the last time: what counts reads counts this one, in the same statement. The
+/// transaction is to be committed when it did.
+pub(crate) async fn read(mut tx: TenantTransaction, author: Author, id: Uuid) -> Done<Breadcrumb> {
+    let row: Option<CountedRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        record_columns!(),
+        ", CASE WHEN b.ttl_type IN ('usage', 'hybrid') THEN
+            CASE WHEN $2 THEN count_read(b.id)
+                ELSE coalesce((SELECT r.reads FROM breadcrumb_reads r WHERE r.breadcrumb_id = b.id), 0) END
+          END AS read_count
+         FROM breadcrumbs b WHERE b.id = $1 AND (b.ttl IS NULL OR b.ttl > clock_timestamp())"
+    ))
+    .bind(id)
+    .bind(author.reads_count())
+    .fetch_optional(tx.connection())
+    .await?;
+    let record = row.map(Breadcrumb::from).ok_or(StoreError::NotFound { what: "breadcrumb", id })?;
+    if author.reads_count() && record.ttl_type.is_some_and(TtlType::counts_reads) {
+        // Another reader had the last one while this one waited.
+        if record.read_count.is_none() {
+            return Err(StoreError::NotFound { what: "breadcrumb", id }.into());
+        }
+        tx.commit().await?;
+    }
+    Ok(record)
+}
+
+/// The record, for a change in this transaction. Waits for a reader who may be the record's last.
+async fn get_to_change(tx: &mut TenantTransaction, id: Uuid) -> Done<Breadcrumb> {
+    tx.lock(id).await?;
+    let row: Option<RecordRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        record_columns!(),
+        " FROM breadcrumbs b WHERE b.id = $1 AND (b.ttl IS NULL OR b.ttl > clock_timestamp()) FOR NO KEY UPDATE"
+    ))
+    .bind(id)
+    .fetch_optional(tx.connection())
+    .await?;
+    Ok(row.map(Breadcrumb::from).ok_or(StoreError::NotFound { what: "breadcrumb", id })?)
 }
 
 pub(crate) async fn update(
@@ -74,9 +112,9 @@ pub(crate) async fn update(
     id: Uuid,
     version: i64,
     changes: &BreadcrumbChanges,
+    check: Option<&ChangeCheck<'_>>,
 ) -> Done<Breadcrumb> {
-    tx.lock(id).await?;
-    let record = get(&mut tx, id).await?;
+    let record = get_to_change(&mut tx, id).await?;
     refuse_response(record.schema_name.as_deref())?;
     author.refuse_what_runners_keep(record.schema_name.as_deref())?;
     expect_version(&record, Some(version))?;
@@ -84,18 +122,20 @@ pub(crate) async fn update(
         secrets::refuse_change_by_others(&mut tx, id).await?;
     }
     let mut next = changes.applied_to(&record)?;
+    if let Some(check) = check {
+        next = check(&record, next)?;
+    }
     author.mark(&mut next.tags, &record.tags)?;
     refuse_response(next.schema_name.as_deref())?;
     author.refuse_what_runners_keep(next.schema_name.as_deref())?;
     keep_the_question(&record, &next)?;
-    let written = write_version(&mut tx, &record, &next, author.agent).await?;
+    let written = write_version(&mut tx, &record, &next, author.agent, changes.names_ttl()).await?;
     tx.commit().await?;
     Ok(written)
 }
 
 pub(crate) async fn delete(mut tx: TenantTransaction, author: Author, id: Uuid, version: Option<i64>) -> Done<()> {
-    tx.lock(id).await?;
-    let record = get(&mut tx, id).await?;
+    let record = get_to_change(&mut tx, id).await?;
     author.refuse_what_runners_keep(record.schema_name.as_deref())?;
     if !author.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
         let why = format!("only a curator may delete a {}", schema_names::TOOL_RESPONSE);
@@ -115,18 +155,20 @@ pub(crate) async fn delete(mut tx: TenantTransaction, author: Author, id: Uuid, 
     Ok(())
 }
 
-/// The next version of a record that is locked and was read in this transaction.
+/// The next version of a record that is locked and was read in this transaction. `counts_anew`: its reads so far are
+/// forgotten.
 pub(crate) async fn write_version(
     tx: &mut TenantTransaction,
     old: &Breadcrumb,
     new: &NewBreadcrumb,
     agent: Uuid,
+    counts_anew: bool,
 ) -> Done<Breadcrumb> {
     let (checksum, size_bytes) = Breadcrumb::measure(&new.context);
     let (owner_id, event) = (tx.owner_id, tx.next_event());
     let left: Vec<&String> = old.tags.iter().filter(|tag| !new.tags.contains(tag)).collect();
     let joined: Vec<&String> = new.tags.iter().filter(|tag| !old.tags.contains(tag)).collect();
-    let row: RecordRow = sqlx::query_as(concat!(
+    let row: CountedRow = sqlx::query_as(concat!(
         "WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at),
         kept AS (
             INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name,
@@ -139,7 +181,8 @@ pub(crate) async fn write_version(
             INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT DISTINCT $2, t, $1 FROM unnest($4) t),
         event AS (
             INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
-            SELECT $2, event_number($5), 'breadcrumb.updated', $1, $6, at, $7 FROM moment)
+            SELECT $2, event_number($5), 'breadcrumb.updated', $1, $6, at, $7 FROM moment),
+        uncounted AS (DELETE FROM breadcrumb_reads WHERE $24 AND breadcrumb_id = $1)
         UPDATE breadcrumbs b SET title = $8, description = $9, semantic_version = $10, context = $11::json, tags = $12,
             schema_name = $13, llm_hints = $14::json, visibility = $15, sensitivity = $16, version = $6,
             checksum = $17, size_bytes = $7, ttl = $18, ttl_type = $19, ttl_config = $20::json, updated_by = $21,
@@ -148,7 +191,11 @@ pub(crate) async fn write_version(
                 || setweight(to_tsvector('english', $23), 'C')
         FROM moment WHERE b.id = $1
         RETURNING ",
-        record_columns!()
+        record_columns!(),
+        ", CASE WHEN b.ttl_type IN ('usage', 'hybrid') THEN
+            CASE WHEN $24 THEN 0
+                ELSE coalesce((SELECT r.reads FROM breadcrumb_reads r WHERE r.breadcrumb_id = b.id), 0) END
+          END AS read_count"
     ))
     .bind(old.id)
     .bind(owner_id)
@@ -168,11 +215,12 @@ pub(crate) async fn write_version(
     .bind(sensitivity_text(new.sensitivity))
     .bind(checksum)
     .bind(new.ends_at(Utc::now()))
-    .bind(new.ttl_type.map(ttl_type_text))
+    .bind(new.ttl_type.map(TtlType::as_str))
     .bind(new.ttl_config.as_ref().map(json_text))
     .bind(agent)
     .bind(search::label_words(new))
     .bind(search::context_words(&new.context))
+    .bind(counts_anew)
     .fetch_one(tx.connection())
     .await?;
     Ok(row.into())
@@ -192,7 +240,10 @@ pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: 
             FROM gone),
         untagged AS (
             DELETE FROM breadcrumb_tags t USING gone
-            WHERE t.owner_id = gone.owner_id AND t.breadcrumb_id = gone.id AND t.tag = ANY(gone.tags))
+            WHERE t.owner_id = gone.owner_id AND t.breadcrumb_id = gone.id AND t.tag = ANY(gone.tags)),
+        uncounted AS (
+            DELETE FROM breadcrumb_reads r USING gone
+            WHERE r.breadcrumb_id = gone.id AND gone.ttl_type IN ('usage', 'hybrid'))
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
         SELECT owner_id, event_number($2), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
     )

@@ -70,6 +70,9 @@ impl From<RecordRow> for Breadcrumb {
             created_by: row.created_by,
             updated_by: row.updated_by,
             size_bytes: row.size_bytes,
+            read_count: None,
+            reads_left: None,
+            warnings: Vec::new(),
         }
     }
 }
@@ -107,18 +110,26 @@ fn read_sensitivity(text: &str) -> Sensitivity {
     }
 }
 
-pub(crate) fn ttl_type_text(ttl_type: TtlType) -> &'static str {
-    match ttl_type {
-        TtlType::Never => "never",
-        TtlType::Datetime => "datetime",
-        TtlType::Duration => "duration",
-        TtlType::Usage => "usage",
-        TtlType::Hybrid => "hybrid",
+fn read_ttl_type(text: &str) -> Option<TtlType> {
+    TtlType::ALL.into_iter().find(|ttl_type| ttl_type.as_str() == text)
+}
+
+from_row! {
+    /// A record with how often it was read, where its reads count.
+    pub(crate) struct CountedRow {
+        read_count: Option<i64>,
+        ..record: RecordRow,
     }
 }
 
-fn read_ttl_type(text: &str) -> Option<TtlType> {
-    [TtlType::Never, TtlType::Datetime, TtlType::Duration, TtlType::Usage, TtlType::Hybrid]
-        .into_iter()
-        .find(|ttl_type| ttl_type_text(*ttl_type) == text)
+impl From<CountedRow> for Breadcrumb {
+    fn from(row: CountedRow) -> Self {
+        let mut record = Self::from(row.record);
+        if record.ttl_type.is_some_and(TtlType::counts_reads) {
+            let allowed = record.ttl_config.as_ref().and_then(|config| config.get("max_reads")).and_then(Value::as_i64);
+            record.read_count = row.read_count;
+            record.reads_left = allowed.zip(row.read_count).map(|(allowed, count)| (allowed - count).max(0));
+        }
+        record
+    }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, EventStream, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release,
-    SecretChanges, SecretInfo, StoreError, TextSearch, Violations,
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
+    ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Identity, Lease, NewBreadcrumb,
+    NewSecret, Release, SecretChanges, SecretInfo, StoreError, TextSearch, Violations,
 };
 use uuid::Uuid;
 
@@ -52,7 +52,7 @@ impl Breadcrumbs for TenantStore {
     }
 
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
-        Ok(records::get(&mut self.begin().await?, id).await?)
+        Ok(records::read(self.begin().await?, self.author, id).await?)
     }
 
     async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
@@ -62,7 +62,20 @@ impl Breadcrumbs for TenantStore {
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
         retrying!(async {
             let tx = self.begin().await?;
-            records::update(tx, self.author, id, version, &changes).await
+            records::update(tx, self.author, id, version, &changes, None).await
+        })
+    }
+
+    async fn update_checked(
+        &self,
+        id: Uuid,
+        version: i64,
+        changes: BreadcrumbChanges,
+        check: &ChangeCheck<'_>,
+    ) -> Result<Breadcrumb, StoreError> {
+        retrying!(async {
+            let tx = self.begin().await?;
+            records::update(tx, self.author, id, version, &changes, Some(check)).await
         })
     }
 

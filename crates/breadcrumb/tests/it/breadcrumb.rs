@@ -1,7 +1,7 @@
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbView, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity, TtlType, Visibility,
 };
-use chrono::{Duration, TimeZone, Utc};
+use chrono::{TimeZone, Utc};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -39,6 +39,9 @@ fn stored() -> Breadcrumb {
         created_by: None,
         updated_by: None,
         size_bytes: 7,
+        read_count: None,
+        reads_left: None,
+        warnings: Vec::new(),
     }
 }
 
@@ -81,30 +84,6 @@ fn nesting_is_bounded() {
 fn unknown_fields_are_refused() {
     let error = serde_json::from_value::<NewBreadcrumb>(json!({"title": "A", "schema": "x"})).unwrap_err();
     assert!(error.to_string().contains("unknown field `schema`"), "{error}");
-}
-
-#[test]
-fn a_record_ends_by_its_kind_of_ttl() {
-    let now = Utc::now();
-    let given = now + Duration::hours(1);
-    let with = |kind, ttl, config| NewBreadcrumb { ttl_type: kind, ttl, ttl_config: config, ..new("T") }.ends_at(now);
-    assert_eq!(with(None, None, None), None);
-    assert_eq!(with(None, Some(given), None), Some(given));
-    assert_eq!(with(Some(TtlType::Never), Some(given), None), None);
-    assert_eq!(with(Some(TtlType::Duration), None, Some(json!({"duration": 60}))), Some(now + Duration::seconds(60)));
-}
-
-#[test]
-fn a_kind_of_ttl_that_is_not_enforced_is_refused() {
-    let stored = stored();
-    for kind in [TtlType::Usage, TtlType::Hybrid] {
-        let record = NewBreadcrumb { ttl_type: Some(kind), ttl: Some(Utc::now()), ..new("T") };
-        assert_eq!(fields(&record), ["ttl_type"]);
-        let changes = BreadcrumbChanges { ttl_type: Some(kind), ..BreadcrumbChanges::default() };
-        let found = changes.applied_to(&stored).unwrap_err();
-        assert_eq!(found.0[0].field, "ttl_type");
-        assert!(found.0[0].message.contains("never, datetime or duration"), "{found}");
-    }
 }
 
 #[test]

@@ -16,6 +16,7 @@ mod tool_request;
 mod tool_response;
 mod tool_source;
 mod traceparent;
+mod ttl;
 
 use serde_json::{Map, Value};
 

@@ -38,7 +38,7 @@ async fn tell_in_record(tx: &mut TenantTransaction, agent: Uuid, record: &Breadc
     let changes = BreadcrumbChanges { context: Some(context), ..BreadcrumbChanges::default() };
     match changes.applied_to(record) {
         Ok(next) => {
-            records::write_version(tx, record, &next, agent).await?;
+            records::write_version(tx, record, &next, agent, false).await?;
         }
         // A context that is as large as may be has no room for the word.
         Err(violations) => {

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use breadcrumb::TtlType;
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -9,7 +10,7 @@ use uuid::Uuid;
 use super::prepared::{Prepared, array_text};
 use super::write::{Step, Work};
 use crate::failure::Done;
-use crate::row::{sensitivity_text, ttl_type_text, visibility_text};
+use crate::row::{sensitivity_text, visibility_text};
 use crate::transaction::TenantTransaction;
 
 /// What was written, by [`Work::mark`], with the numbers and the moments of the records' events.
@@ -61,7 +62,7 @@ async fn write(
         .bind(column(records, |record| record.checksum.as_str()))
         .bind(column(records, |record| record.size_bytes))
         .bind(column(records, |record| record.ttl))
-        .bind(column(records, |record| record.record.ttl_type.map(ttl_type_text)))
+        .bind(column(records, |record| record.record.ttl_type.map(TtlType::as_str)))
         .bind(column(records, |record| record.ttl_config.as_deref()))
         .bind(column(records, |record| record.agent))
         .bind(column(records, |record| record.label_words.as_str()))

@@ -1,0 +1,181 @@
+//! How long a record stays: what its fields `ttl`, `ttl_type` and `ttl_config` say together.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use utoipa::ToSchema;
+
+use crate::Violations;
+
+/// The longest time to live, in seconds: 100 years.
+pub const MAX_TTL_SECONDS: u64 = 3_155_760_000;
+/// The most reads that a time to live can allow.
+pub const MAX_TTL_READS: u64 = 1_000_000_000;
+
+/// How a record's end is decided: never; at the moment `ttl`; `ttl_config.duration` after the write; by its last permitted
+/// read (`ttl_config.max_reads`); or by time or reads, whichever comes first (`hybrid`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum TtlType {
+    Never,
+    Datetime,
+    Duration,
+    Usage,
+    Hybrid,
+}
+
+impl TtlType {
+    pub const ALL: [Self; 5] = [Self::Never, Self::Datetime, Self::Duration, Self::Usage, Self::Hybrid];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Never => "never",
+            Self::Datetime => "datetime",
+            Self::Duration => "duration",
+            Self::Usage => "usage",
+            Self::Hybrid => "hybrid",
+        }
+    }
+
+    /// Whether reads of a record of this kind are counted.
+    pub fn counts_reads(self) -> bool {
+        matches!(self, Self::Usage | Self::Hybrid)
+    }
+}
+
+/// When a record ends by time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Never,
+    At(DateTime<Utc>),
+    /// So many seconds after it is written.
+    After(u64),
+}
+
+/// A time to live that means something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeToLive {
+    pub ending: Ending,
+    /// How many reads the record has; `None`: they are not counted.
+    pub max_reads: Option<u64>,
+}
+
+impl TimeToLive {
+    /// Reads the three fields, or tells what is wrong with them, by their names.
+    pub fn read(
+        ttl: Option<DateTime<Utc>>,
+        ttl_type: Option<TtlType>,
+        ttl_config: Option<&Value>,
+    ) -> Result<Self, Violations> {
+        let mut found = Violations::default();
+        let empty = Map::new();
+        let config = match ttl_config {
+            None => &empty,
+            Some(Value::Object(config)) => config,
+            Some(_) => return Err(Violations::one("ttl_config", "must be an object, such as {\"duration\": 3600}")),
+        };
+        let seconds = config.get("duration").map(|value| duration(&mut found, "ttl_config.duration", value));
+        let reads = config.get("max_reads").map(|value| max_reads(&mut found, value));
+        if config.get("hybrid_mode").is_some_and(|mode| mode != "any") {
+            found.add(
+                "ttl_config.hybrid_mode",
+                "must be \"any\": the record ends by time or by reads, whichever comes first",
+            );
+        }
+        // What is wrong by itself is told first: with it, nothing can be said of how the fields go together.
+        found.into_result()?;
+        let (seconds, reads) = (seconds.flatten(), reads.flatten());
+        let time = ttl.map(Ending::At).or(seconds.map(Ending::After));
+
+        let mut found = Violations::default();
+        let kind = ttl_type.or(ttl.map(|_| TtlType::Datetime));
+        let takes_duration = matches!(kind, Some(TtlType::Duration | TtlType::Hybrid));
+        if seconds.is_some() && !takes_duration {
+            found.add("ttl_config.duration", "means something only with ttl_type duration or hybrid");
+        }
+        if reads.is_some() && !kind.is_some_and(TtlType::counts_reads) {
+            found.add("ttl_config.max_reads", "means something only with ttl_type usage or hybrid");
+        }
+        match kind {
+            Some(TtlType::Never) if ttl.is_some() => {
+                found.add("ttl", "cannot be given with ttl_type never; name ttl_type datetime");
+            }
+            Some(TtlType::Usage) if ttl.is_some() => {
+                found.add("ttl", "cannot be given with ttl_type usage; name ttl_type hybrid to end by time or reads");
+            }
+            Some(TtlType::Datetime) if ttl.is_none() => {
+                found.add("ttl", "is required when ttl_type is datetime (RFC 3339, such as 2026-01-31T12:00:00Z)");
+            }
+            Some(TtlType::Duration) if time.is_none() => found.add("ttl_config.duration", DURATION_REQUIRED),
+            Some(TtlType::Hybrid) if time.is_none() => {
+                found.add(
+                    "ttl_config.duration",
+                    "or ttl is required when ttl_type is hybrid: it ends by time or by reads",
+                );
+            }
+            _ => {}
+        }
+        if kind.is_some_and(TtlType::counts_reads) && reads.is_none() {
+            found.add("ttl_config.max_reads", "is required when ttl_type is usage or hybrid: a number of reads from 1");
+        }
+        found.into_result()?;
+        Ok(Self { ending: time.unwrap_or(Ending::Never), max_reads: reads })
+    }
+
+    /// The moment at which a record that is written now ends by time.
+    pub fn ends_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
+        match self.ending {
+            Ending::Never => None,
+            Ending::At(moment) => Some(moment),
+            Ending::After(seconds) => i64::try_from(seconds)
+                .ok()
+                .and_then(TimeDelta::try_seconds)
+                .and_then(|time| now.checked_add_signed(time)),
+        }
+    }
+}
+
+const DURATION_REQUIRED: &str =
+    "is required when ttl_type is duration: a number of seconds above 0, or a text such as \"2h\"";
+
+fn max_reads(found: &mut Violations, value: &Value) -> Option<u64> {
+    let reads = value.as_u64().filter(|reads| (1..=MAX_TTL_READS).contains(reads));
+    if reads.is_none() {
+        found.add("ttl_config.max_reads", format!("must be a whole number from 1 to {MAX_TTL_READS}"));
+    }
+    reads
+}
+
+fn duration(found: &mut Violations, field: &str, value: &Value) -> Option<u64> {
+    let seconds = ttl_seconds(value);
+    if seconds.is_none() {
+        let message = format!(
+            "must be a whole number of seconds from 1 to {MAX_TTL_SECONDS}, or a text such as \"90s\", \"15m\", \"2h\" or \"30d\""
+        );
+        found.add(field, message);
+    }
+    seconds
+}
+
+/// A time to live in seconds: a number of them, or a number with its unit as RCRT's clients write it (`2h`, `24 hours`).
+/// `None` for what is no such time, or not from 1 second to 100 years.
+pub fn ttl_seconds(value: &Value) -> Option<u64> {
+    let seconds = match value {
+        Value::String(text) => {
+            let text = text.trim();
+            let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            let (number, unit) = text.split_at(digits);
+            let unit = match unit.trim() {
+                "s" | "sec" | "second" | "seconds" => 1,
+                "m" | "min" | "minute" | "minutes" => 60,
+                "h" | "hour" | "hours" => 3600,
+                "d" | "day" | "days" => 86_400,
+                "w" | "week" | "weeks" => 604_800,
+                _ => return None,
+            };
+            number.parse::<u64>().ok()?.checked_mul(unit)?
+        }
+        number => number.as_u64()?,
+    };
+    (1..=MAX_TTL_SECONDS).contains(&seconds).then_some(seconds)
+}
