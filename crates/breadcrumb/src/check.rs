@@ -8,6 +8,13 @@ use utoipa::ToSchema;
 /// The largest record the store takes, in bytes of its JSON text (context included).
 pub const MAX_RECORD_BYTES: usize = 4 * 1024 * 1024;
 
+/// The most violations that are told of one input.
+pub const MAX_VIOLATIONS: usize = 100;
+/// The most characters of a field's name and of what is said of it: both may quote the input, which may be large.
+const MAX_VIOLATION_CHARS: usize = 500;
+/// The most characters of one key within a field's name.
+const MAX_KEY_CHARS: usize = 100;
+
 /// One thing that is wrong with an input: where, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Violation {
@@ -19,8 +26,16 @@ pub struct Violation {
 
 impl Violation {
     pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { field: field.into(), message: message.into() }
+        Self { field: shortened(field.into()), message: shortened(message.into()) }
     }
+}
+
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_VIOLATION_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }
 
 impl std::fmt::Display for Violation {
@@ -35,8 +50,11 @@ impl std::fmt::Display for Violation {
 pub struct Violations(pub Vec<Violation>);
 
 impl Violations {
+    /// Past [`MAX_VIOLATIONS`] nothing is added.
     pub fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        self.0.push(Violation::new(field, message));
+        if self.0.len() < MAX_VIOLATIONS {
+            self.0.push(Violation::new(field, message));
+        }
     }
 
     pub fn one(field: impl Into<String>, message: impl Into<String>) -> Self {
@@ -77,6 +95,10 @@ impl Violations {
     }
 
     fn json_at(&mut self, place: &Place<'_>, value: &Value, depth: usize) {
+        // One wrong value costs as much text as its path is long: many of them would fill the memory.
+        if self.0.len() >= MAX_VIOLATIONS {
+            return;
+        }
         if depth > 128 && (value.is_string() || value.is_array() || value.is_object()) {
             self.add(place.to_string(), "is nested deeper than 128 levels");
             return;
@@ -115,7 +137,7 @@ impl std::fmt::Display for Place<'_> {
         match self {
             Self::Root(field) => f.write_str(field),
             Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
-            Self::Entry(parent, key) => write!(f, "{parent}.{key}"),
+            Self::Entry(parent, key) => write!(f, "{parent}.{key:.MAX_KEY_CHARS$}"),
         }
     }
 }

@@ -36,7 +36,7 @@ pub use breadcrumb::{
 };
 pub use call::{Call, CallState, Claim, ClaimRequest, HeldLease, Lease, LeaseStatus, Release};
 pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
-pub use check::{MAX_RECORD_BYTES, Violation, Violations};
+pub use check::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
 pub use embedder::{EmbedError, Embedder, EmbeddingModel, Haste};
 pub use event::{Event, EventKind, EventNumber, EventStream};
 pub use host::{Host, HostEntry, HostError, is_web_port};

@@ -64,6 +64,9 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     {
         return Err(Problem::unsupported_media_type("the body must not be compressed (Content-Encoding)"));
     }
+    if headers.get_all(header::CONTENT_TYPE).iter().nth(1).is_some() {
+        return Err(Problem::unsupported_media_type("the body must be application/json; Content-Type is given twice"));
+    }
     let given = headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
     let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     if essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json")) {

@@ -20,7 +20,7 @@ pub struct World {
     pub store: Arc<Store>,
     pub shutdown: CancellationToken,
     pub serving: JoinHandle<()>,
-    _database: TestDatabase,
+    database: TestDatabase,
 }
 
 pub struct Answer {
@@ -72,7 +72,15 @@ impl World {
     }
 
     pub async fn start_with(auth: AuthMode) -> Self {
-        let database = TestDatabase::new().await;
+        Self::start_on(TestDatabase::new().await, auth).await
+    }
+
+    /// A second server, with a store of its own, on the same database. It takes the same tokens.
+    pub async fn beside(&self) -> Self {
+        Self::start_on(self.database.clone(), AuthMode::Keys).await
+    }
+
+    async fn start_on(database: TestDatabase, auth: AuthMode) -> Self {
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),
             max_connections: 4,
@@ -85,7 +93,7 @@ impl World {
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_mins(1)).build().unwrap();
-        Self { base, http, store, shutdown, serving, _database: database }
+        Self { base, http, store, shutdown, serving, database }
     }
 
     pub async fn tenant(&self) -> Uuid {

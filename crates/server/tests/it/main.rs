@@ -4,6 +4,7 @@
 mod agents;
 mod auth;
 mod bad_input;
+mod bodies;
 mod breadcrumbs;
 mod calls;
 mod events;
@@ -11,6 +12,7 @@ mod harness;
 mod invoke;
 mod openapi;
 mod operations;
+mod races;
 mod roles;
 mod routes;
 mod secrets;

@@ -18,6 +18,15 @@ impl Fixture {
         self.route.split_once(' ').unwrap()
     }
 
+    /// The path, with ids of nothing.
+    pub fn path_of_nothing(&self) -> String {
+        let mut path = self.path.to_owned();
+        while let (Some(start), Some(end)) = (path.find('{'), path.find('}')) {
+            path.replace_range(start..=end, &uuid::Uuid::new_v4().to_string());
+        }
+        path
+    }
+
     /// The code of the problem when the thing is not there.
     pub fn not_found(&self) -> &'static str {
         if self.route.contains("/tools/") { "tool_not_found" } else { "not_found" }

@@ -1,7 +1,7 @@
 //! Every route with every kind of caller, in its own tenant and from another one. Who may is written in `roles.rs`,
 //! what comes then in `fixtures.rs`; a route that lacks either fails here.
 
-mod fixtures;
+pub mod fixtures;
 mod things;
 
 use std::collections::BTreeSet;
