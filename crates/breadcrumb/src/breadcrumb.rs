@@ -156,21 +156,32 @@ pub struct BreadcrumbVersion {
     pub updated_by: Option<Uuid>,
 }
 
+/// A tag, as the description of the API has it; in Rust it is its text.
+#[derive(ToSchema)]
+#[schema(min_length = 1, max_length = 200, pattern = "\\S")]
+#[allow(dead_code)]
+struct Tag(String);
+
 /// What a caller gives to create a record. Unknown fields are refused.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewBreadcrumb {
+    #[schema(min_length = 1, max_length = 500, pattern = "\\S")]
     pub title: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 10_000)]
     pub description: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 100)]
     pub semantic_version: Option<String>,
     #[serde(default)]
     #[schema(value_type = Object)]
     pub context: Map<String, Value>,
     #[serde(default)]
+    #[schema(value_type = Vec<Tag>, max_items = 100)]
     pub tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 200, pattern = "\\S")]
     pub schema_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
@@ -268,17 +279,22 @@ impl NewBreadcrumb {
 #[serde(deny_unknown_fields)]
 pub struct BreadcrumbChanges {
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 500, pattern = "\\S")]
     pub title: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 10_000)]
     pub description: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(max_length = 100)]
     pub semantic_version: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
     pub context: Option<Map<String, Value>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Tag>>, max_items = 100)]
     pub tags: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 200, pattern = "\\S")]
     pub schema_name: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
@@ -424,7 +440,7 @@ fn check_context(found: &mut Violations, context: &Map<String, Value>) {
         if key.contains('\0') {
             found.add("context", "has a key with a NUL character (U+0000), which cannot be stored");
         }
-        found.json(&format!("context.{key}"), value);
+        found.json(&format!("context.{key:.100}"), value);
     }
     let size = text_bytes(context);
     if size > MAX_RECORD_BYTES {

@@ -45,8 +45,10 @@ pub struct ClaimRequest {
     /// This runner process.
     pub runner_id: Uuid,
     /// How many calls at most, 1 to 100. The oldest come first.
+    #[schema(minimum = 1, maximum = 100)]
     pub limit: u32,
     /// How long the lease lasts without a heartbeat, in milliseconds, 1,000 to 600,000.
+    #[schema(minimum = 1000, maximum = 600_000)]
     pub lease_ms: u64,
     /// Tools that this runner has no room for now.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -86,7 +86,9 @@ pub struct AgentInfo {
 #[serde(deny_unknown_fields)]
 pub struct NewAgent {
     /// Unique in its tenant; 1 to 200 characters.
+    #[schema(min_length = 1, max_length = 200, pattern = "\\S")]
     pub name: String,
+    #[schema(min_items = 1)]
     pub roles: Vec<Role>,
     /// `main` when absent.
     #[serde(default)]

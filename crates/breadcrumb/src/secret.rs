@@ -64,8 +64,10 @@ impl SecretInfo {
 #[serde(deny_unknown_fields)]
 pub struct NewSecret {
     /// A letter or `_`, then letters, digits and `_`; at most 200 characters; unique in its tenant.
+    #[schema(min_length = 1, max_length = 200, pattern = "^[A-Za-z_][A-Za-z0-9_]*$")]
     pub name: String,
     /// 1 to 65,536 bytes; at least 8 where tools may not read it.
+    #[schema(min_length = 1, max_length = 65_536)]
     pub value: String,
     /// Where the value may go: `api.example.com`, `api.example.com:8443`, `*.example.com`; at most 50.
     #[serde(default)]

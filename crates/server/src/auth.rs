@@ -29,11 +29,13 @@ pub struct TokenRequest {
     /// The agent's key, as it was shown when the agent was made. Not needed in open mode.
     agent_key: Option<String>,
     /// Roles for this token, a subset of the agent's; all of the agent's when absent.
+    #[schema(min_items = 1)]
     roles: Option<Vec<Role>>,
     /// Which tools are kept from the token's holder; the agent's own profile when absent. An agent of the profile
     /// `main` may ask for any.
     profile: Option<Profile>,
     /// How long the token is good for in seconds, 1 to 2,592,000; 3,600 when absent.
+    #[schema(minimum = 1, maximum = 2_592_000)]
     ttl_sec: Option<u64>,
 }
 

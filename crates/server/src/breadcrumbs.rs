@@ -33,7 +33,7 @@ pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed")
 #[utoipa::path(
     post, path = "/breadcrumbs", tag = "breadcrumbs", operation_id = "create_breadcrumb",
     params(
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters, of your choice"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "1 to 255 characters, of your choice"),
         ("traceparent" = Option<String>, Header, description = "The caller's place in a trace"),
     ),
     request_body = NewBreadcrumb,
@@ -113,7 +113,7 @@ pub async fn history(
     patch, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "update_breadcrumb",
     params(
         ("id" = Uuid, Path),
-        ("If-Match" = String, Header, description = "The version that you read, such as \"3\"")
+        ("If-Match" = String, Header, pattern = "^(W/)?\"?[0-9]{1,18}\"?$", description = "The version that you read, such as \"3\"")
     ),
     request_body = BreadcrumbChanges,
     responses((status = 200, description = "The changed record", body = Breadcrumb,
@@ -142,7 +142,7 @@ pub async fn update(
     delete, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "delete_breadcrumb",
     params(
         ("id" = Uuid, Path),
-        ("If-Match" = Option<String>, Header, description = "The version that you read, such as \"3\"")
+        ("If-Match" = Option<String>, Header, pattern = "^((W/)?\"?[0-9]{1,18}\"?|\\*)$", description = "The version that you read, such as \"3\"")
     ),
     responses((status = 200, body = Done))
 )]
@@ -166,8 +166,8 @@ pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> R
         ("schema_name" = Option<String>, Query),
         ("context_match" = Option<String>, Query,
             description = "Conditions on the context, a JSON array: [{\"path\": \"$.a.b\", \"op\": \"eq\", \"value\": 1}]"),
-        ("limit" = Option<u32>, Query, description = "1 to 1000; 100 when absent"),
-        ("offset" = Option<u32>, Query),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "1 to 1000; 100 when absent"),
+        ("offset" = Option<i64>, Query, minimum = 0, maximum = 4_294_967_295_u64),
         ("include_context" = Option<bool>, Query),
     ),
     responses((status = 200, body = Vec<BreadcrumbListItem>))
@@ -191,8 +191,8 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<Breadcrum
 #[utoipa::path(
     get, path = "/breadcrumbs/search", tag = "breadcrumbs", operation_id = "search_breadcrumbs",
     params(
-        ("q" = String, Query, description = "The words, 1 to 1000 characters"),
-        ("nn" = Option<u32>, Query, description = "How many at most, 1 to 100; 10 when absent"),
+        ("q" = String, Query, min_length = 1, max_length = 1000, pattern = "\\S", description = "The words, 1 to 1000 characters"),
+        ("nn" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many at most, 1 to 100; 10 when absent"),
         ("tag" = Option<Vec<String>>, Query, description = "The record has all of these tags"),
         ("any_tag" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
         ("schema_name" = Option<String>, Query),

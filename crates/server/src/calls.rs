@@ -16,6 +16,7 @@ const MAX_LEASES: usize = 1000;
 pub struct Start {
     lease: Lease,
     /// The tool's `limits.max_attempts`, 1 to 10.
+    #[schema(minimum = 1, maximum = 10)]
     max_attempts: u32,
 }
 
@@ -23,8 +24,10 @@ pub struct Start {
 #[serde(deny_unknown_fields)]
 pub struct Heartbeat {
     /// At most 1,000.
+    #[schema(max_items = 1000)]
     leases: Vec<Lease>,
     /// How long each lease lasts from now, in milliseconds, 1,000 to 600,000.
+    #[schema(minimum = 1000, maximum = 600_000)]
     lease_ms: u64,
 }
 

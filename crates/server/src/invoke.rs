@@ -75,9 +75,9 @@ pub struct Accepted {
 #[utoipa::path(
     post, path = "/tools/{name}/invoke", tag = "tools", operation_id = "invoke_tool",
     params(
-        ("name" = String, Path, description = "The tool's name, or the one that it has in a format of GET /tools"),
+        ("name" = String, Path, min_length = 1, max_length = 200, pattern = "\\S", description = "The tool's name, or the one that it has in a format of GET /tools"),
         ("Prefer" = Option<String>, Header, description = "wait=<seconds>, respond-async (RFC 7240)"),
-        ("Idempotency-Key" = Option<String>, Header, description = "1 to 255 characters, of your choice"),
+        ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "1 to 255 characters, of your choice"),
         ("traceparent" = Option<String>, Header, description = "The caller's place in a trace"),
     ),
     request_body = Invocation,

@@ -33,6 +33,7 @@ mod secret_grants;
 mod secrets;
 mod serve;
 mod token;
+mod tool_schemas;
 mod tools;
 mod trace;
 mod traceparent;

@@ -15,6 +15,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 pub struct Decryption {
     /// Why the value is needed, for the audit log; 1 to 1000 characters.
+    #[schema(min_length = 1, max_length = 1000, pattern = "\\S")]
     reason: String,
     /// The record of the tool that it is for; the secret must be granted to it. Only a curator may leave it out.
     tool_id: Option<Uuid>,

@@ -4,7 +4,13 @@ use axum::Json;
 use breadcrumb::{Catalog, CatalogEntry, Profile, ToolFormat, nearest_names};
 use serde_json::{Value, json};
 
-use crate::{access::Caller, path_tool::PathTool, problem::Problem, query::Query};
+use crate::{
+    access::Caller,
+    path_tool::PathTool,
+    problem::Problem,
+    query::Query,
+    tool_schemas::{ToolInFormat, ToolList},
+};
 
 /// List the tools on offer
 ///
@@ -17,7 +23,7 @@ use crate::{access::Caller, path_tool::PathTool, problem::Problem, query::Query}
         ("format" = inline(Option<ToolFormat>), Query, description = "rcrt when absent"),
         ("profile" = inline(Option<Profile>), Query, description = "Only what this profile sees, too"),
     ),
-    responses((status = 200, description = "With the format rcrt; the others have their own shapes", body = Catalog)))]
+    responses((status = 200, body = ToolList)))]
 pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Value>, Problem> {
     let format = query.take_as("format", FORMATS, ToolFormat::Rcrt);
     let own = caller.identity.profile;
@@ -33,10 +39,10 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Value>, Probl
 /// one that it has in a format.
 #[utoipa::path(get, path = "/tools/{name}", tag = "tools", operation_id = "get_tool",
     params(
-        ("name" = String, Path),
+        ("name" = String, Path, min_length = 1, max_length = 200, pattern = "\\S"),
         ("format" = inline(Option<ToolFormat>), Query, description = "rcrt when absent"),
     ),
-    responses((status = 200, description = "With the format rcrt; the others have their own shapes", body = CatalogEntry)))]
+    responses((status = 200, body = ToolInFormat)))]
 pub async fn get(caller: Caller, PathTool(name): PathTool, mut query: Query) -> Result<Json<Value>, Problem> {
     let format = query.take_as("format", FORMATS, ToolFormat::Rcrt);
     query.finish(&["format"])?;
