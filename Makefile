@@ -5,7 +5,7 @@
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
-.PHONY: up test bench fuzz lint fmt audit clean help
+.PHONY: up test bench fuzz fuzz-api lint fmt audit clean help
 
 up: preflight ## Build RCRT and start all of it on this machine
 	@settings=$$(build/engine) && eval "$$settings" && exec cargo run --locked --bin rcrt $$ENGINE_FLAGS -- up $(ARGS)
@@ -20,6 +20,9 @@ bench: preflight ## Measure RCRT against its floors and its peers; ARGS="--quick
 
 fuzz: preflight ## Feed the readers of strangers' input with noise; ARGS="60 hosts" for a minute of one of them
 	@build/fuzz $(ARGS)
+
+fuzz-api: preflight ## Hold the OpenAPI document against the running server; ARGS="600 7" for ten minutes with the seed 7
+	@build/fuzz-api $(ARGS)
 
 lint: preflight check-format ## What CI demands of the code: format and clippy
 	@settings=$$(build/engine) && eval "$$settings" && cargo clippy --locked --workspace --all-targets $$ENGINE_FLAGS -- -D warnings
@@ -45,4 +48,4 @@ preflight:
 	@build/preflight
 
 help: ## This list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
