@@ -19,9 +19,12 @@ pub const MAX_PAGE: u32 = 1000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Visibility {
+    /// As `team`; besides, agents of every tenant may read the short view by id (unless the record is secret).
     Public,
+    /// All agents of the tenant, by their roles.
     #[default]
     Team,
+    /// Who created it, curators, runners, and who holds a grant.
     Private,
 }
 
@@ -31,6 +34,7 @@ pub enum Sensitivity {
     #[default]
     Low,
     Pii,
+    /// The context stands in no event, no list, no search and no log; it is read by id.
     Secret,
 }
 
@@ -131,6 +135,9 @@ impl From<Breadcrumb> for BreadcrumbView {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct BreadcrumbListItem {
     pub id: Uuid,
+    /// The tenant, when it is another one, which shares the record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner_id: Option<Uuid>,
     pub title: String,
     pub tags: Vec<String>,
     pub schema_name: Option<String>,
@@ -140,6 +147,10 @@ pub struct BreadcrumbListItem {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Object)]
     pub context: Option<Map<String, Value>>,
+    /// The record's `sensitivity` is `secret`: its context, which was asked for, is empty here. Who may read the record
+    /// reads it by id.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
 }
 
 /// One version of a record, as its history tells it.

@@ -68,6 +68,9 @@ pub struct Event {
     pub updated_at: DateTime<Utc>,
     #[schema(value_type = Object)]
     pub context: Map<String, Value>,
+    /// The record's `sensitivity` is `secret`: its context is empty here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub redacted: bool,
 }
 
 /// Events in order, without end; an error is the last item.

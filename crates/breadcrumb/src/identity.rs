@@ -27,6 +27,11 @@ pub enum Role {
 impl Role {
     pub const ALL: [Self; 4] = [Self::Curator, Self::Emitter, Self::Subscriber, Self::Runner];
 
+    /// Whether who has it sees what is private to others, too.
+    pub fn sees_all(self) -> bool {
+        matches!(self, Self::Curator | Self::Runner)
+    }
+
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Curator => "curator",

@@ -4,6 +4,7 @@
 //! This crate does no I/O. It deliberately does not know Postgres, HTTP, V8, or who is listening: the store and the
 //! HTTP client implement [`Breadcrumbs`], the server and the runner only ever see the trait.
 
+mod acl;
 mod annotations;
 mod breadcrumb;
 mod call;
@@ -29,6 +30,7 @@ mod tool_source;
 mod traceparent;
 mod ttl;
 
+pub use acl::{AclChange, AclEntry, Action};
 pub use annotations::Annotations;
 pub use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Created,

@@ -1,12 +1,14 @@
 //! The store as everybody sees it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Call, Claim,
-    ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release,
-    SecretChanges, SecretInfo, TextSearch, Violations,
+    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
+    BreadcrumbView, Call, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb,
+    NewSecret, Release, SecretChanges, SecretInfo, TextSearch, Violations,
 };
 
 /// Why the store did not do what was asked. Nothing was changed.
@@ -58,7 +60,8 @@ impl From<Violations> for StoreError {
 /// Sees the record as it is and as it would be, and gives what is to be written instead, or refuses.
 pub type ChangeCheck<'c> = dyn Fn(&Breadcrumb, NewBreadcrumb) -> Result<NewBreadcrumb, StoreError> + Send + Sync + 'c;
 
-/// A tenant's records, calls, events and secrets, as one agent sees them. Every method is safe to drop midway: what it
+/// A tenant's records, calls, events and secrets, as one agent sees them, and what others have opened to it. What it may
+/// not see is [`StoreError::NotFound`]. Every method is safe to drop midway: what it
 /// does happens whole or not at all.
 #[async_trait]
 pub trait Breadcrumbs: Send + Sync + 'static {
@@ -77,7 +80,7 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError>;
 
     /// The short view, transformed for models where the record or its schema's definition says how. Counts as a read,
-    /// like [`Self::get`].
+    /// like [`Self::get`]. This is what `read_context` opens, and of other tenants' records being public, too.
     async fn view(&self, id: Uuid) -> Result<BreadcrumbView, StoreError> {
         Ok(self.get(id).await?.into())
     }
@@ -111,12 +114,40 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     /// Best match first.
     async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError>;
 
+    // --- rights ---
+
+    /// The grants on one record or on all, newest first: a curator's those of the tenant, anybody else's those on
+    /// records of its own making.
+    async fn grants(&self, _record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
+        Err(no_rights())
+    }
+
+    /// Opens a record of the tenant to an agent or to a whole tenant, and gives the grant's id: one for each grantee,
+    /// to which more actions are added. By curators, and by who created the record; else [`StoreError::Forbidden`].
+    async fn grant(&self, _change: &AclChange) -> Result<Uuid, StoreError> {
+        Err(no_rights())
+    }
+
+    /// Takes actions back, and gives how many grants that changed: none, or one. Event streams that are open end to tell
+    /// of the record within two seconds.
+    async fn revoke(&self, _change: &AclChange) -> Result<u64, StoreError> {
+        Err(no_rights())
+    }
+
+    /// The same tenant's store for what a runner does in another agent's name: with the runner's rights to write, limited
+    /// to the records that the agent may see. Requests and private records that are created so are the agent's own.
+    /// [`StoreError::Forbidden`] for everybody but runners.
+    fn acting_for(&self, _agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        Err(no_rights())
+    }
+
     // --- events ---
 
     /// The number of the newest event that a subscriber could have seen; 0 when there is none.
     async fn latest_event(&self) -> Result<EventNumber, StoreError>;
 
-    /// Every event after this number, once, in order, then each new one as it commits. `None` starts with the next.
+    /// Every event after this number that the agent may hear of, once, in order, then each new one as it commits: of the
+    /// tenant's records but those that are private to others, and of records that were opened to it (`subscribe`). `None` starts with the next.
     /// Dropping the stream ends the subscription.
     async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError>;
 
@@ -179,4 +210,9 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     /// transaction, in which the grant is looked at too: without one [`StoreError::Forbidden`]. Only a curator may ask
     /// for no tool.
     async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError>;
+}
+
+/// What a store answers that keeps no rights.
+fn no_rights() -> StoreError {
+    StoreError::Internal("this store keeps no grants".into())
 }

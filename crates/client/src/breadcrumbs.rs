@@ -1,10 +1,12 @@
 //! The trait, one request per method.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs,
-    Call, CallState, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb,
-    NewSecret, Release, SecretChanges, SecretInfo, Selector, StoreError, TextSearch, Violations,
+    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
+    BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease,
+    Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, Selector, StoreError, TextSearch, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -23,6 +25,16 @@ use crate::{
 #[derive(Deserialize)]
 struct Latest {
     number: EventNumber,
+}
+
+#[derive(Deserialize)]
+struct Granted {
+    id: Uuid,
+}
+
+#[derive(Deserialize)]
+struct Revoked {
+    rows: u64,
 }
 
 #[derive(Deserialize)]
@@ -85,6 +97,30 @@ impl Breadcrumbs for Client {
         request.query.push(("nn", search.nn.to_string()));
         request.query.push(("include_context", search.include_context.to_string()));
         Ok(self.exchange(request).await?)
+    }
+
+    async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
+        let mut request = Request::new(Method::GET, &["acl"], Freely);
+        request.query.extend(record.map(|record| ("breadcrumb_id", record.to_string())));
+        Ok(self.exchange(request).await?)
+    }
+
+    async fn grant(&self, change: &AclChange) -> Result<Uuid, StoreError> {
+        let granted: Granted =
+            self.exchange(Request::new(Method::POST, &["acl", "grant"], Freely).json(change)?).await?;
+        Ok(granted.id)
+    }
+
+    /// Where the answer to the first sending was lost, the grant is gone, and the count is of what was left to do.
+    async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
+        let revoked: Revoked =
+            self.exchange(Request::new(Method::POST, &["acl", "revoke"], Freely).json(change)?).await?;
+        Ok(revoked.rows)
+    }
+
+    /// Whether the client's agent may is told by the first request.
+    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        Ok(Arc::new(Self { acting_for: Some(agent), ..self.clone() }))
     }
 
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {

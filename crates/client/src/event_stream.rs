@@ -174,6 +174,9 @@ impl Connection {
                 .get(client.url(&["events", "stream"])?)
                 .header(ACCEPT, "text/event-stream")
                 .header(AUTHORIZATION, &authorization);
+            if let Some(agent) = client.acting_for {
+                sending = sending.header("x-acting-for", agent.to_string());
+            }
             if let Some(last) = last {
                 sending = sending.header("last-event-id", last.to_string());
             }

@@ -134,6 +134,9 @@ impl Client {
             if let Some(header) = &authorization {
                 sending = sending.header(AUTHORIZATION, header);
             }
+            if let Some(agent) = self.acting_for {
+                sending = sending.header("x-acting-for", agent.to_string());
+            }
             if let Some(body) = &request.body {
                 sending = sending.header(CONTENT_TYPE, "application/json").body(body.clone());
             }

@@ -17,6 +17,7 @@ use std::{sync::Arc, time::Duration};
 
 use breadcrumb::{StoreError, Violations};
 use url::Url;
+use uuid::Uuid;
 
 pub use agents::{Health, Token, TokenRequest};
 pub use credentials::Credentials;
@@ -34,13 +35,15 @@ pub struct Client {
     http: Result<reqwest::Client, StoreError>,
     base_url: Url,
     tokens: Arc<Tokens>,
+    /// In whose name a runner's client acts.
+    acting_for: Option<Uuid>,
 }
 
 impl Client {
     /// A client of the server at `base_url` (a path in it goes before the server's paths). Connects to nothing yet;
     /// an address that is not http or https is [`StoreError::Invalid`] in every call.
     pub fn new(base_url: Url, credentials: Credentials) -> Self {
-        Self { http: http(&base_url), base_url, tokens: Arc::new(Tokens::new(credentials)) }
+        Self { http: http(&base_url), base_url, tokens: Arc::new(Tokens::new(credentials)), acting_for: None }
     }
 
     fn http(&self) -> Result<&reqwest::Client, StoreError> {

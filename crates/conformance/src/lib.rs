@@ -16,6 +16,7 @@ pub mod harness;
 pub mod listing;
 pub mod profiles;
 pub mod records;
+pub mod rights;
 pub mod secrets;
 pub mod ttl;
 
@@ -55,6 +56,22 @@ macro_rules! suite {
                 a_new_time_to_live_counts_anew,
                 the_runtimes_own_reads_do_not_count,
                 a_time_to_live_that_means_nothing_is_refused,
+            ],
+            rights: [
+                a_private_record_is_its_creators_and_the_curators,
+                a_private_request_is_hidden_and_runs,
+                each_action_opens_what_it_names,
+                a_shared_record_says_whose_it_is,
+                what_is_public_is_read_in_short_by_every_tenant,
+                who_created_a_record_says_who_sees_it,
+                grants_are_listed_to_whom_they_concern,
+                a_grant_that_means_nothing_is_refused,
+                a_secret_is_read_by_id_alone,
+                a_runner_acts_for_an_agent_and_sees_no_more,
+                what_is_private_to_others_is_not_heard,
+                a_grant_to_subscribe_opens_the_events_until_it_is_revoked,
+                a_runner_hears_no_other_tenants_records,
+                a_secrets_events_tell_nothing_of_its_context,
             ],
             listing: [
                 the_newest_change_comes_first_page_by_page,

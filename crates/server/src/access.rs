@@ -5,13 +5,17 @@ use std::sync::Arc;
 
 use axum::{
     extract::{FromRequestParts, Request, State},
-    http::{header, request::Parts},
+    http::{HeaderMap, header, request::Parts},
     middleware::Next,
     response::{IntoResponse, Response},
 };
 use breadcrumb::{Breadcrumbs, Identity, Role};
+use uuid::Uuid;
 
-use crate::{AuthMode, ServerState, problem::Problem, query::Query, token::ProvenToken};
+use crate::{AuthMode, ServerState, one_header::one_header, problem::Problem, query::Query, token::ProvenToken};
+
+/// In whose name a runner acts.
+const ACTING_FOR: &str = "x-acting-for";
 
 /// Who may call a route.
 #[derive(Debug, Clone, Copy)]
@@ -45,6 +49,21 @@ pub struct Caller {
     pub expires_at: u64,
 }
 
+impl Caller {
+    /// A runner that acts in another agent's name says so in a header, and sees then what that agent may see.
+    fn acting_for(mut self, headers: &HeaderMap) -> Result<Self, Problem> {
+        if let Some(text) = one_header(headers, ACTING_FOR)? {
+            let agent = Uuid::try_parse(text)
+                .map_err(|_| Problem::invalid(ACTING_FOR, "must be the id of an agent of the tenant, a UUID"))?;
+            if !self.identity.has(Role::Runner) {
+                return Err(Problem::forbidden("only a runner acts in another agent's name"));
+            }
+            self.store = self.store.acting_for(agent)?;
+        }
+        Ok(self)
+    }
+}
+
 impl<S: Send + Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
@@ -61,7 +80,7 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
     if !matches!(access, Access::Anyone) {
         let token = token(access, &request);
         let admitted = match token {
-            Ok(token) => admit(&state, access, &token).await,
+            Ok(token) => admit(&state, access, &token).await.and_then(|caller| caller.acting_for(request.headers())),
             Err(problem) => Err(problem),
         };
         match admitted {
@@ -80,7 +99,8 @@ async fn admit(state: &ServerState, access: Access, token: &str) -> Result<Calle
     if !identity.roles.iter().any(|role| allowed.contains(role)) {
         return Err(Problem::forbidden(format!("this needs one of the roles: {}", names(&allowed))));
     }
-    Ok(Caller { store: state.tenancy.acting_as(identity.clone()), identity, expires_at })
+    let store = state.tenancy.acting_as(identity.clone());
+    Ok(Caller { store, identity, expires_at })
 }
 
 /// The token's roles as far as the agent still has them. In open mode agents need not exist.

@@ -6,6 +6,7 @@
 //! call it in the route table, and how an error reads in `problem.rs`; nowhere else.
 
 mod access;
+mod acl;
 mod agents;
 mod answer_watch;
 mod answers;

@@ -24,9 +24,10 @@ use crate::{
 /// The document as JSON.
 pub static TEXT: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());
 
-const TAGS: [(&str, &str); 8] = [
+const TAGS: [(&str, &str); 9] = [
     ("auth", "Tokens."),
     ("breadcrumbs", "Records: create, read, change, delete, list, search."),
+    ("acl", "Which record is open to whom."),
     ("events", "One event for each change, resumable."),
     ("tools", "What is on offer, and one round trip to call it."),
     ("calls", "Where a request stands; and what runners do with it."),

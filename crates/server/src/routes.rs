@@ -16,7 +16,7 @@ use utoipa_axum::{
 use crate::{
     ServerState,
     access::{self, Access},
-    agents, auth, breadcrumbs, calls, events, invoke, openapi, operations,
+    acl, agents, auth, breadcrumbs, calls, events, invoke, openapi, operations,
     problem::Problem,
     secret_grants, secrets, tools,
 };
@@ -51,6 +51,10 @@ pub fn table() -> Vec<Entry> {
         entry(READERS, routes!(breadcrumbs::history)),
         entry(WRITERS, routes!(breadcrumbs::update)),
         entry(WRITERS, routes!(breadcrumbs::delete)),
+        // Rights
+        entry(READERS, routes!(acl::list)),
+        entry(WRITERS, routes!(acl::grant)),
+        entry(WRITERS, routes!(acl::revoke)),
         // Events
         entry(Access::RolesOrQueryToken(FOLLOWERS), routes!(events::stream)),
         entry(Access::Roles(FOLLOWERS), routes!(events::latest)),

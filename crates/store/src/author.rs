@@ -1,6 +1,9 @@
 //! Who writes, and what that agent may beyond what every writer may.
 
-use breadcrumb::{Identity, MAX_TAGS, Profile, Profiles, Role, StoreError, Violations, schema_names};
+use breadcrumb::{
+    Breadcrumb, Identity, MAX_TAGS, NewBreadcrumb, Profile, Profiles, Role, StoreError, Violations, Visibility,
+    schema_names,
+};
 use uuid::Uuid;
 
 const KEPT_BY_RUNNERS: [&str; 3] = [schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER, schema_names::SCHEDULE];
@@ -9,6 +12,8 @@ const CANCEL: &str = "cancel_scheduled_task";
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Author {
     pub(crate) agent: Uuid,
+    /// In whose name: another agent's, where a runner acts for it.
+    pub(crate) voice: Uuid,
     pub(crate) profile: Profile,
     pub(crate) is_curator: bool,
     is_runner: bool,
@@ -18,6 +23,7 @@ impl Author {
     pub(crate) fn of(identity: &Identity) -> Self {
         Self {
             agent: identity.agent_id,
+            voice: identity.agent_id,
             profile: identity.profile,
             is_curator: identity.has(Role::Curator),
             is_runner: identity.has(Role::Runner),
@@ -28,6 +34,47 @@ impl Author {
     /// role runner and no more.
     pub(crate) fn reads_count(&self) -> bool {
         self.is_curator || !self.is_runner
+    }
+
+    /// A runner that acts in another agent's name.
+    pub(crate) fn acting_for(self, voice: Uuid) -> Self {
+        Self { voice, ..self }
+    }
+
+    /// In another tenant nobody has a role.
+    pub(crate) fn as_guest(self) -> Self {
+        Self { is_curator: false, is_runner: false, ..self }
+    }
+
+    /// A runner at its own work, and nothing beside it.
+    pub(crate) fn is_mere_runner(self) -> bool {
+        self.is_runner && !self.is_curator && self.voice == self.agent
+    }
+
+    pub(crate) fn is_runner(self) -> bool {
+        self.is_runner
+    }
+
+    /// Whether it sees all of its tenant by its own roles.
+    pub(crate) fn sees_all(self) -> bool {
+        (self.is_curator || self.is_runner) && self.voice == self.agent
+    }
+
+    /// Who a new record is of. What a runner does in another's name is its own, but for what only the other may see, and
+    /// for requests, which must not be taken for the runner's.
+    pub(crate) fn creator_of(self, record: &NewBreadcrumb) -> Uuid {
+        let is_request = record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST);
+        if is_request || record.visibility == Visibility::Private { self.voice } else { self.agent }
+    }
+
+    /// Who sees a record, and how much of it is told, is said by who created it and by curators.
+    pub(crate) fn refuse_to_open(self, old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreError> {
+        let is_same = old.visibility == new.visibility && old.sensitivity == new.sensitivity;
+        if is_same || self.is_curator || old.created_by == Some(self.voice) {
+            return Ok(());
+        }
+        let why = "only a curator, or who created the record, changes its visibility or sensitivity";
+        Err(StoreError::Forbidden(why.into()))
     }
 
     /// Marks what an agent writes whose profile closes tools: the tags `profile:<name>` of the author, and those that

@@ -37,6 +37,11 @@ impl Failure {
         matches!(self, Self::Database(error) if matches!(code(error).as_deref(), Some("40001" | "40P01")))
     }
 
+    /// The record is not there for who asked.
+    pub(crate) fn misses_record(&self, record: uuid::Uuid) -> bool {
+        matches!(self, Self::Store(StoreError::NotFound { what: "breadcrumb", id }) if *id == record)
+    }
+
     /// The database cannot be reached: what else is asked of it now will not fare better.
     pub(crate) fn is_unreachable(&self) -> bool {
         matches!(self, Self::Database(error) if is_unreachable(error))

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::failure::Done;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
-use crate::{Store, calls, expiry, prune};
+use crate::{Store, calls, expiry, prune, shares};
 
 /// How long a lost runner or an ended record can go unnoticed.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -64,6 +64,7 @@ async fn sweep(store: &Arc<Inner>) {
         }
         store.kept.let_go_of_unused();
         let sweep = async {
+            shares::learn(store).await?;
             rescue(store).await?;
             answer_late(store).await?;
             expire(store).await?;

@@ -7,6 +7,7 @@
 //! This crate deliberately does not know HTTP, tools' definitions or who runs them, and it does not judge roles: who
 //! may call what is the server's to decide. Where the Postgres comes from is the caller's business.
 
+mod acl;
 mod agents;
 mod audit;
 mod author;
@@ -30,10 +31,12 @@ mod row;
 mod search;
 mod secrets;
 mod selecting;
+mod shares;
 mod store;
 mod tenancy;
 mod tenant_store;
 mod transaction;
+mod view;
 mod writing;
 
 pub use audit::AuditEntry;

@@ -18,6 +18,7 @@ const MAX_ANSWER_BYTES: i64 = 64 * 1024 * 1024;
 from_row! {
     pub(crate) struct ItemRow {
         id: Uuid,
+        owner_id: Option<Uuid>,
         title: String,
         tags: Vec<String>,
         schema_name: Option<String>,
@@ -25,16 +26,19 @@ from_row! {
         updated_at: DateTime<Utc>,
         size_bytes: i64,
         context: Option<Context>,
+        redacted: bool,
     }
 }
 
 impl ItemRow {
     pub(crate) fn columns(include_context: bool) -> &'static str {
         if include_context {
-            "b.id, b.title, b.tags, b.schema_name, b.version, b.updated_at, b.size_bytes, b.context"
+            "b.id, NULLIF(b.owner_id, current_tenant()) AS owner_id, b.title, b.tags, b.schema_name, b.version, \
+             b.updated_at, b.size_bytes, CASE WHEN b.sensitivity = 'secret' THEN '{}' ELSE b.context END AS context, \
+             b.sensitivity = 'secret' AS redacted"
         } else {
-            "b.id, b.title, b.tags, b.schema_name, b.version, b.updated_at, 0::bigint AS size_bytes, \
-             NULL::json AS context"
+            "b.id, NULLIF(b.owner_id, current_tenant()) AS owner_id, b.title, b.tags, b.schema_name, b.version, \
+             b.updated_at, 0::bigint AS size_bytes, NULL::json AS context, false AS redacted"
         }
     }
 }
@@ -43,26 +47,40 @@ impl From<ItemRow> for BreadcrumbListItem {
     fn from(row: ItemRow) -> Self {
         Self {
             id: row.id,
+            owner_id: row.owner_id,
             title: row.title,
             tags: row.tags,
             schema_name: row.schema_name,
             version: row.version,
             updated_at: row.updated_at,
             context: row.context.map(|json| json.0),
+            redacted: row.redacted,
         }
     }
 }
 
-pub(crate) async fn list(tx: &mut TenantTransaction, query: &BreadcrumbQuery) -> Done<Vec<BreadcrumbListItem>> {
+/// With what other tenants have opened to this agent, where one is given.
+pub(crate) async fn list(
+    tx: &mut TenantTransaction,
+    query: &BreadcrumbQuery,
+    shared_with: Option<Uuid>,
+) -> Done<Vec<BreadcrumbListItem>> {
     let mut conditions = Conditions::new();
     conditions.select(&query.selector);
+    let (limit, offset) = (query.limit, query.offset);
+    let from = match shared_with {
+        None => format!("breadcrumbs b WHERE {}", conditions.sql()),
+        Some(agent) => format!(
+            "((SELECT b.* FROM breadcrumbs b WHERE {own} ORDER BY b.updated_at DESC, b.id LIMIT {most}) \
+             UNION ALL (SELECT b.* FROM shared_breadcrumbs('{agent}') b WHERE {shared})) b",
+            shared = conditions.shared(&query.selector),
+            own = conditions.sql(),
+            most = u64::from(limit) + u64::from(offset),
+        ),
+    };
     let sql = format!(
-        "SELECT {columns} FROM breadcrumbs b WHERE {conditions} ORDER BY b.updated_at DESC, b.id \
-         LIMIT {limit} OFFSET {offset}",
+        "SELECT {columns} FROM {from} ORDER BY b.updated_at DESC, b.id LIMIT {limit} OFFSET {offset}",
         columns = ItemRow::columns(query.include_context),
-        conditions = conditions.sql(),
-        limit = query.limit,
-        offset = query.offset,
     );
     fetch(tx, sql, conditions).await
 }

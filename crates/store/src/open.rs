@@ -16,6 +16,7 @@ use crate::housekeeping;
 use crate::kept::Kept;
 use crate::migrating::{self, MIGRATOR};
 use crate::secrets::Envelope;
+use crate::shares::Shares;
 use crate::store::{Inner, Store};
 use crate::writing::Writes;
 use crate::{StoreOptions, failure};
@@ -74,6 +75,7 @@ impl Store {
             kept: Kept::default(),
             writes: Writes::default(),
             hints: Hints::default(),
+            shares: Shares::default(),
             envelope: Envelope::new(&options.secrets_key),
             feeds: Feeds::default(),
             announcer: Announcer::default(),

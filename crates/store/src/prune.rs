@@ -31,9 +31,17 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
     .bind(BATCH)
     .fetch_all(tx.connection())
     .await?;
+    sqlx::query("DELETE FROM shared_events WHERE owner_id = current_tenant() AND at < $1")
+        .bind(before)
+        .execute(tx.connection())
+        .await?;
     let deleted: Vec<Uuid> = forgotten.iter().filter(|(_, is_last)| *is_last).map(|(id, _)| *id).collect();
     if !deleted.is_empty() {
         sqlx::query("DELETE FROM breadcrumb_versions WHERE breadcrumb_id = ANY($1)")
+            .bind(&deleted)
+            .execute(tx.connection())
+            .await?;
+        sqlx::query("DELETE FROM acl_grants WHERE breadcrumb_id = ANY($1)")
             .bind(&deleted)
             .execute(tx.connection())
             .await?;

@@ -19,6 +19,7 @@ use crate::search;
 use crate::secrets;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
+use crate::view::Wish;
 use crate::writing::{self, Key, Outcome, Prepared, Work};
 
 /// The record was checked before.
@@ -31,9 +32,10 @@ pub(crate) async fn create(
 ) -> Done<Created> {
     author.refuse_what_runners_keep(record.schema_name.as_deref())?;
     let id = Uuid::now_v7();
+    let creator = author.creator_of(&record);
     let key = idempotency_key.map(|key| Key { key: key.to_owned(), fingerprint: record.fingerprint() });
     let again = key.as_ref().map(|key| (key.key.clone(), key.fingerprint.clone()));
-    let mut prepared = Prepared::new(id, record, Some(author.agent));
+    let mut prepared = Prepared::new(id, record, Some(creator));
     prepared.call = calls::Queued::of(id, &prepared.record, author.profile);
     prepared.key = key;
     let outcome = store.write(owner_id, Work::Create(prepared)).await?;
@@ -41,7 +43,7 @@ pub(crate) async fn create(
         && let Some((key, fingerprint)) = again
     {
         let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
-        let id = idempotency::first_answer(&mut tx, author.agent, &key, &fingerprint).await?;
+        let id = idempotency::first_answer(&mut tx, creator, &key, &fingerprint).await?;
         return Ok(Created { id, version: 1, replayed: true, warnings: Vec::new() });
     }
     Ok(Created { id, version: 1, replayed: false, warnings: Vec::new() })
@@ -129,9 +131,30 @@ pub(crate) async fn update(
     refuse_response(next.schema_name.as_deref())?;
     author.refuse_what_runners_keep(next.schema_name.as_deref())?;
     keep_the_question(&record, &next)?;
-    let written = write_version(&mut tx, &record, &next, author.agent, changes.names_ttl()).await?;
+    author.refuse_to_open(&record, &next)?;
+    let mut written = write_version(&mut tx, &record, &next, author.agent, changes.names_ttl()).await?;
+    if !tx.shows(&written, Wish::Read).await? {
+        let is_read_in_short = tx.shows(&written, Wish::View).await?;
+        cut_answer(&mut written, changes, is_read_in_short);
+    }
     tx.commit().await?;
     Ok(written)
+}
+
+/// Who may change a record and not read it hears what it said itself.
+fn cut_answer(written: &mut Breadcrumb, changes: &BreadcrumbChanges, is_read_in_short: bool) {
+    (written.created_by, written.ttl, written.ttl_type, written.ttl_config) = (None, None, None, None);
+    if !is_read_in_short {
+        written.title = changes.title.clone().unwrap_or_default();
+        written.context = changes.context.clone().unwrap_or_default();
+        written.tags = changes.tags.clone().unwrap_or_default();
+        written.description.clone_from(&changes.description);
+        written.semantic_version.clone_from(&changes.semantic_version);
+        written.schema_name.clone_from(&changes.schema_name);
+        written.llm_hints.clone_from(&changes.llm_hints);
+        // These tell of the context.
+        (written.checksum, written.size_bytes) = Breadcrumb::measure(&written.context);
+    }
 }
 
 pub(crate) async fn delete(mut tx: TenantTransaction, author: Author, id: Uuid, version: Option<i64>) -> Done<()> {
@@ -172,8 +195,9 @@ pub(crate) async fn write_version(
         "WITH moment AS MATERIALIZED (SELECT clock_timestamp() AS at),
         kept AS (
             INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name,
-                checksum, updated_at, updated_by)
-            SELECT id, version, owner_id, title, context, tags, schema_name, checksum, updated_at, updated_by
+                checksum, updated_at, updated_by, visibility, sensitivity, created_by)
+            SELECT id, version, owner_id, title, context, tags, schema_name, checksum, updated_at, updated_by,
+                visibility, sensitivity, created_by
             FROM breadcrumbs WHERE id = $1),
         left_tags AS (
             DELETE FROM breadcrumb_tags WHERE owner_id = $2 AND breadcrumb_id = $1 AND tag = ANY($3)),
@@ -182,7 +206,12 @@ pub(crate) async fn write_version(
         event AS (
             INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
             SELECT $2, event_number($5), 'breadcrumb.updated', $1, $6, at, $7 FROM moment),
-        uncounted AS (DELETE FROM breadcrumb_reads WHERE $24 AND breadcrumb_id = $1)
+        uncounted AS (DELETE FROM breadcrumb_reads WHERE $24 AND breadcrumb_id = $1),
+        told AS (
+            INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at, size_bytes)
+            SELECT DISTINCT g.grantee_owner_id, event_number($5), $2, 'breadcrumb.updated', $1, $6, at, $7
+            FROM moment, acl_grants g WHERE g.breadcrumb_id = $1 AND g.grantee_owner_id <> g.owner_id
+                AND 'subscribe' = ANY (g.actions) AND NOT is_acted_upon($13))
         UPDATE breadcrumbs b SET title = $8, description = $9, semantic_version = $10, context = $11::json, tags = $12,
             schema_name = $13, llm_hints = $14::json, visibility = $15, sensitivity = $16, version = $6,
             checksum = $17, size_bytes = $7, ttl = $18, ttl_type = $19, ttl_config = $20::json, updated_by = $21,
@@ -219,7 +248,7 @@ pub(crate) async fn write_version(
     .bind(new.ttl_config.as_ref().map(json_text))
     .bind(agent)
     .bind(search::label_words(new))
-    .bind(search::context_words(&new.context))
+    .bind(search::context_words(new))
     .bind(counts_anew)
     .fetch_one(tx.connection())
     .await?;
@@ -235,15 +264,23 @@ pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: 
         "WITH gone AS (DELETE FROM breadcrumbs WHERE id = $1 RETURNING *),
         kept AS (
             INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name,
-                checksum, updated_at, updated_by)
-            SELECT id, version, owner_id, title, context, tags, schema_name, checksum, updated_at, updated_by
+                checksum, updated_at, updated_by, visibility, sensitivity, created_by)
+            SELECT id, version, owner_id, title, context, tags, schema_name, checksum, updated_at, updated_by,
+                visibility, sensitivity, created_by
             FROM gone),
         untagged AS (
             DELETE FROM breadcrumb_tags t USING gone
             WHERE t.owner_id = gone.owner_id AND t.breadcrumb_id = gone.id AND t.tag = ANY(gone.tags)),
         uncounted AS (
             DELETE FROM breadcrumb_reads r USING gone
-            WHERE r.breadcrumb_id = gone.id AND gone.ttl_type IN ('usage', 'hybrid'))
+            WHERE r.breadcrumb_id = gone.id AND gone.ttl_type IN ('usage', 'hybrid')),
+        told AS (
+            INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at,
+                size_bytes)
+            SELECT DISTINCT g.grantee_owner_id, event_number($2), gone.owner_id, 'breadcrumb.deleted', gone.id,
+                gone.version, clock_timestamp(), gone.size_bytes
+            FROM gone JOIN acl_grants g ON g.breadcrumb_id = gone.id AND g.grantee_owner_id <> g.owner_id
+            WHERE 'subscribe' = ANY (g.actions) AND NOT is_acted_upon(gone.schema_name))
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
         SELECT owner_id, event_number($2), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
     )

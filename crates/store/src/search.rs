@@ -1,7 +1,7 @@
 //! Full-text search: which words of a record are kept, and how they are found.
 
-use breadcrumb::{BreadcrumbListItem, NewBreadcrumb, StoreError, TextSearch, Violations};
-use serde_json::{Map, Value};
+use breadcrumb::{BreadcrumbListItem, NewBreadcrumb, Sensitivity, StoreError, TextSearch, Violations};
+use serde_json::Value;
 
 use crate::failure::Done;
 use crate::listing::{self, ItemRow};
@@ -55,10 +55,13 @@ pub(crate) fn label_words(record: &NewBreadcrumb) -> String {
     words
 }
 
-/// The string values of a context in their order, up to [`MAX_CONTEXT_WORDS`].
-pub(crate) fn context_words(context: &Map<String, Value>) -> String {
+/// The string values of a record's context in their order, up to [`MAX_CONTEXT_WORDS`]; none of a secret one.
+pub(crate) fn context_words(record: &NewBreadcrumb) -> String {
     let mut words = String::new();
-    for value in context.values() {
+    if record.sensitivity == Sensitivity::Secret {
+        return words;
+    }
+    for value in record.context.values() {
         gather(value, &mut words);
     }
     words

@@ -18,7 +18,11 @@ const MAX_TOOL_NAME: usize = 100;
 pub(crate) struct Conditions {
     sql: String,
     values: Vec<Bound>,
+    /// On records of other tenants, whose rows of tags are not seen.
+    is_shared: bool,
 }
+
+const NOT_ENDED: &str = "(b.ttl IS NULL OR b.ttl > now())";
 
 enum Bound {
     Text(String),
@@ -28,7 +32,7 @@ enum Bound {
 impl Conditions {
     /// Every record that has not ended.
     pub(crate) fn new() -> Self {
-        Self { sql: "(b.ttl IS NULL OR b.ttl > now())".into(), values: Vec::new() }
+        Self { sql: NOT_ENDED.into(), values: Vec::new(), is_shared: false }
     }
 
     pub(crate) fn sql(&self) -> &str {
@@ -70,15 +74,26 @@ impl Conditions {
         let _ = write!(self.sql, " AND {condition}");
     }
 
+    /// The selector's conditions on [shared](crate::shares) records, to stand beside the others in one query.
+    pub(crate) fn shared(&mut self, selector: &Selector) -> String {
+        let own = std::mem::replace(&mut self.sql, NOT_ENDED.into());
+        self.is_shared = true;
+        self.select(selector);
+        self.is_shared = false;
+        std::mem::replace(&mut self.sql, own)
+    }
+
     /// Adds the selector's conditions.
     pub(crate) fn select(&mut self, selector: &Selector) {
         if !selector.any_tags.is_empty() {
             let tags = self.texts(&selector.any_tags);
-            self.and(&tagged(&format!("= ANY({tags})")));
+            let any = if self.is_shared { format!("b.tags && {tags}") } else { tagged(&format!("= ANY({tags})")) };
+            self.and(&any);
         }
         for tag in &selector.all_tags {
             let tag = self.text(tag);
-            self.and(&tagged(&format!("= {tag}")));
+            let has = if self.is_shared { format!("{tag} = ANY (b.tags)") } else { tagged(&format!("= {tag}")) };
+            self.and(&has);
         }
         if let Some(name) = &selector.schema_name {
             let name = self.text(name);

@@ -14,6 +14,7 @@ use crate::events::{Announcer, Feeds};
 use crate::failure::{Done, is_unreachable};
 use crate::kept::Kept;
 use crate::secrets::Envelope;
+use crate::shares::Shares;
 use crate::writing::Writes;
 
 const CLOSING: Duration = Duration::from_secs(10);
@@ -29,6 +30,7 @@ pub(crate) struct Inner {
     pub(crate) kept: Kept,
     pub(crate) writes: Writes,
     pub(crate) hints: Hints,
+    pub(crate) shares: Shares,
     pub(crate) envelope: Envelope,
     pub(crate) feeds: Feeds,
     pub(crate) announcer: Announcer,

@@ -5,38 +5,121 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call,
-    ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Identity, Lease, NewBreadcrumb,
-    NewSecret, Release, SecretChanges, SecretInfo, StoreError, TextSearch, Violations,
+    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
+    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease,
+    Identity, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, StoreError, TextSearch, Violations,
 };
+use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::author::Author;
 use crate::calls::Heard;
+use crate::events::Listener;
 use crate::failure::{Done, retrying};
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
-use crate::{calls, events, history, idempotency, listing, records, search, secrets};
+use crate::view::{Eyes, View, Wish};
+use crate::{acl, agents, calls, events, history, idempotency, listing, records, search, secrets, shares};
 
 pub(crate) struct TenantStore {
     store: Arc<Inner>,
     owner_id: Uuid,
     author: Author,
     heard: Heard,
+    /// Whether the agent sees all of its tenant, once that is known.
+    sees_all: OnceCell<bool>,
 }
 
 impl TenantStore {
     pub(crate) fn new(store: Arc<Inner>, identity: &Identity) -> Self {
-        Self { store, owner_id: identity.owner_id, author: Author::of(identity), heard: Heard::default() }
+        Self::of(store, identity.owner_id, Author::of(identity))
     }
 
+    fn of(store: Arc<Inner>, owner_id: Uuid, author: Author) -> Self {
+        Self { store, owner_id, author, heard: Heard::default(), sees_all: OnceCell::new() }
+    }
+
+    /// Sees all of the tenant: for what no agent sees more or less of.
     async fn begin(&self) -> Done<TenantTransaction> {
         TenantTransaction::begin(&self.store, self.owner_id).await
+    }
+
+    /// Sees what the agent sees.
+    async fn begin_for(&self, wish: Wish) -> Done<TenantTransaction> {
+        TenantTransaction::begin_as(&self.store, self.view(wish).await?).await
+    }
+
+    async fn view(&self, wish: Wish) -> Done<View> {
+        let eyes = if self.sees_all().await? { Eyes::All } else { Eyes::Agent(self.author.voice) };
+        Ok(View { owner_id: self.owner_id, eyes, wish })
+    }
+
+    async fn sees_all(&self) -> Done<bool> {
+        if self.author.voice == self.author.agent {
+            return Ok(self.author.sees_all());
+        }
+        // The agent in whose name a runner acts has shown no token here: what it is is asked once.
+        let ask = async || {
+            let agent = agents::find(&mut self.begin().await?, self.author.voice).await?;
+            Done::Ok(agent.is_some_and(|agent| agent.roles.iter().any(|role| role.sees_all())))
+        };
+        self.sees_all.get_or_try_init(ask).await.copied()
+    }
+
+    /// The other tenant's view of the record, where that tenant has opened it for this.
+    async fn abroad(&self, id: Uuid, wish: Wish) -> Done<Option<View>> {
+        let home: Option<Uuid> = sqlx::query_scalar("SELECT shared_home($1, $2, $3)")
+            .bind(id)
+            .bind(self.author.voice)
+            .bind(wish.actions())
+            .fetch_one(self.begin().await?.connection())
+            .await?;
+        let eyes = Eyes::Guest { agent: self.author.voice, tenant: self.owner_id };
+        Ok(home.map(|owner_id| View { owner_id, eyes, wish }))
+    }
+
+    /// Whose shared records stand in the agent's lists. A runner acts upon what it reads, and only on its own tenant's.
+    fn shared_with(&self) -> Option<Uuid> {
+        (!self.author.is_mere_runner() && self.store.shares.reach(self.owner_id)).then_some(self.author.voice)
+    }
+
+    /// A request that the agent may not see is none, whatever the queue knows of it.
+    async fn refuse_hidden(&self, request: Uuid) -> Done<()> {
+        if self.sees_all().await? {
+            return Ok(());
+        }
+        let mut tx = self.begin_for(Wish::Read).await?;
+        let is_hidden: bool = sqlx::query_scalar("SELECT record_is_there($1) AND NOT sees_record($1)")
+            .bind(request)
+            .fetch_one(tx.connection())
+            .await?;
+        if is_hidden { Err(StoreError::NotFound { what: "request", id: request }.into()) } else { Ok(()) }
     }
 
     async fn begin_soon(&self) -> Done<TenantTransaction> {
         TenantTransaction::begin_with(&self.store, self.owner_id, Durability::Soon).await
     }
+}
+
+/// Does it in the agent's own tenant; where the record is not there, in the tenant that has opened it to the agent, with
+/// the right alone that was granted.
+macro_rules! reaching {
+    ($store:expr, $id:expr, $wish:expr, |$tx:ident, $author:ident| $work:expr) => {{
+        #[allow(unused_mut)]
+        let (mut $tx, $author) = ($store.begin_for($wish).await?, $store.author);
+        match $work.await {
+            Err(failure) if failure.misses_record($id) => match $store.abroad($id, $wish).await? {
+                Some(view) => {
+                    #[allow(unused_mut)]
+                    let mut $tx = TenantTransaction::begin_as(&$store.store, view).await?;
+                    let $author = $store.author.as_guest();
+                    $work.await
+                }
+                None => Err(failure),
+            },
+            other => other,
+        }
+    }};
 }
 
 #[async_trait]
@@ -52,17 +135,20 @@ impl Breadcrumbs for TenantStore {
     }
 
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
-        Ok(records::read(self.begin().await?, self.author, id).await?)
+        Ok(reaching!(self, id, Wish::Read, |tx, author| records::read(tx, author, id))?)
+    }
+
+    async fn view(&self, id: Uuid) -> Result<BreadcrumbView, StoreError> {
+        Ok(reaching!(self, id, Wish::View, |tx, author| records::read(tx, author, id))?.into())
     }
 
     async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
-        Ok(history::read(&mut self.begin().await?, id).await?)
+        Ok(reaching!(self, id, Wish::Read, |tx, _author| history::read(&mut tx, id))?)
     }
 
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
         retrying!(async {
-            let tx = self.begin().await?;
-            records::update(tx, self.author, id, version, &changes, None).await
+            reaching!(self, id, Wish::Update, |tx, author| records::update(tx, author, id, version, &changes, None))
         })
     }
 
@@ -74,23 +160,47 @@ impl Breadcrumbs for TenantStore {
         check: &ChangeCheck<'_>,
     ) -> Result<Breadcrumb, StoreError> {
         retrying!(async {
-            let tx = self.begin().await?;
-            records::update(tx, self.author, id, version, &changes, Some(check)).await
+            let check = Some(check);
+            reaching!(self, id, Wish::Update, |tx, author| records::update(tx, author, id, version, &changes, check))
         })
     }
 
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
-        retrying!(async { records::delete(self.begin().await?, self.author, id, version).await })
+        retrying!(async { reaching!(self, id, Wish::Delete, |tx, author| records::delete(tx, author, id, version)) })
     }
 
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         query.check()?;
-        Ok(listing::list(&mut self.begin().await?, query).await?)
+        Ok(listing::list(&mut self.begin_for(Wish::View).await?, query, self.shared_with()).await?)
     }
 
     async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         search::check(search)?;
-        Ok(search::run(&mut self.begin().await?, search).await?)
+        Ok(search::run(&mut self.begin_for(Wish::View).await?, search).await?)
+    }
+
+    async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
+        Ok(acl::list(&mut self.begin_for(Wish::View).await?, self.author, record).await?)
+    }
+
+    async fn grant(&self, change: &AclChange) -> Result<Uuid, StoreError> {
+        change.check()?;
+        let granted = retrying!(async { acl::grant(self.begin_for(Wish::View).await?, self.author, change).await })?;
+        // At once in this process.
+        shares::learn(&self.store).await?;
+        Ok(granted)
+    }
+
+    async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
+        change.check()?;
+        retrying!(async { acl::revoke(self.begin_for(Wish::View).await?, self.author, change).await })
+    }
+
+    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        if !self.author.is_runner() {
+            return Err(StoreError::Forbidden("only a runner acts in another agent's name".into()));
+        }
+        Ok(Arc::new(Self::of(self.store.clone(), self.owner_id, self.author.acting_for(agent))))
     }
 
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
@@ -98,7 +208,8 @@ impl Breadcrumbs for TenantStore {
     }
 
     async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
-        Ok(events::subscribe(self.store.clone(), self.owner_id, after).await?)
+        let listener = Listener::new(self.owner_id, self.author, self.sees_all().await?);
+        Ok(events::subscribe(self.store.clone(), listener, after).await?)
     }
 
     async fn call_queued(&self) {
@@ -129,7 +240,7 @@ impl Breadcrumbs for TenantStore {
 
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
         calls::complete::check(&response)?;
-        Ok(calls::complete::complete(&self.store, self.owner_id, self.author.agent, lease, response).await?)
+        Ok(calls::complete::complete(&self.store, self.owner_id, self.author, lease, response).await?)
     }
 
     async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {
@@ -137,10 +248,12 @@ impl Breadcrumbs for TenantStore {
     }
 
     async fn call(&self, request: Uuid) -> Result<Call, StoreError> {
+        self.refuse_hidden(request).await?;
         Ok(calls::find(&mut self.begin().await?, request).await?)
     }
 
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
+        self.refuse_hidden(request).await?;
         retrying!(async { calls::cancel(self.begin().await?, self.author.agent, request).await })
     }
 

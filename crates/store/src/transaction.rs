@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
-use sqlx::{PgConnection, Postgres, Transaction};
+use breadcrumb::{Breadcrumb, Visibility};
+use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
 use crate::failure::Done;
 use crate::store::Inner;
+use crate::view::{Eyes, View, Wish};
 
 /// How surely a transaction's effects survive a crash of the database server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,22 +24,33 @@ pub(crate) struct TenantTransaction {
     transaction: Transaction<'static, Postgres>,
     store: Arc<Inner>,
     pub(crate) owner_id: Uuid,
+    view: View,
     /// Events written so far.
     events: i32,
 }
 
 impl TenantTransaction {
+    /// Of the store's own work: sees all of the tenant.
     pub(crate) async fn begin(store: &Arc<Inner>, owner_id: Uuid) -> Done<Self> {
-        Self::begin_with(store, owner_id, Durability::Durable).await
+        Self::begin_as(store, View::all(owner_id)).await
+    }
+
+    /// Sees what the view sees.
+    pub(crate) async fn begin_as(store: &Arc<Inner>, view: View) -> Done<Self> {
+        Self::begin_seeing(store, view, Durability::Durable).await
     }
 
     pub(crate) async fn begin_with(store: &Arc<Inner>, owner_id: Uuid, durability: Durability) -> Done<Self> {
+        Self::begin_seeing(store, View::all(owner_id), durability).await
+    }
+
+    async fn begin_seeing(store: &Arc<Inner>, view: View, durability: Durability) -> Done<Self> {
         // Said either way: the connection may be in a transaction whose begin was given up before it was answered. What
         // was set there is set anew, and this transaction's end ends that one.
         let commit = if durability == Durability::Soon { "off" } else { "DEFAULT" };
-        // A uuid is hexadecimal digits and hyphens: nothing can break out of the quotes.
-        let begin = format!("BEGIN; SET LOCAL rcrt.tenant = '{owner_id}'; SET LOCAL synchronous_commit = {commit}");
-        Ok(Self { transaction: store.begin(&begin).await?, store: store.clone(), owner_id, events: 0 })
+        let begin = format!("BEGIN; {}; SET LOCAL synchronous_commit = {commit}", view.settings());
+        let transaction = store.begin(&begin).await?;
+        Ok(Self { transaction, store: store.clone(), owner_id: view.owner_id, view, events: 0 })
     }
 
     /// Waits until no other transaction changes this record, and keeps it so until the end of this one. Must come
@@ -57,6 +70,21 @@ impl TenantTransaction {
             sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(key).execute(self.connection()).await?;
         }
         Ok(())
+    }
+
+    /// Whether these eyes would see the record for this purpose too. From here on the transaction is for that.
+    pub(crate) async fn shows(&mut self, record: &Breadcrumb, wish: Wish) -> Done<bool> {
+        let is_open = match self.view.eyes {
+            Eyes::All => true,
+            Eyes::Agent(agent) => record.visibility != Visibility::Private || record.created_by == Some(agent),
+            Eyes::Guest { .. } => false,
+        };
+        if is_open {
+            return Ok(true);
+        }
+        self.view.wish = wish;
+        sqlx::raw_sql(AssertSqlSafe(self.view.settings())).execute(self.connection()).await?;
+        Ok(sqlx::query_scalar("SELECT sees_record($1)").bind(record.id).fetch_one(self.connection()).await?)
     }
 
     pub(crate) fn connection(&mut self) -> &mut PgConnection {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use breadcrumb::{Lease, NewBreadcrumb, StoreError, Violations, schema_names};
 use uuid::Uuid;
 
+use crate::author::Author;
 use crate::failure::Done;
 use crate::store::Inner;
 use crate::writing::{Outcome, Prepared, Work};
@@ -22,12 +23,13 @@ pub(crate) fn check(response: &NewBreadcrumb) -> Result<(), Violations> {
 pub(crate) async fn complete(
     store: &Arc<Inner>,
     owner_id: Uuid,
-    agent: Uuid,
+    author: Author,
     lease: Lease,
     response: NewBreadcrumb,
 ) -> Done<Uuid> {
     let id = Uuid::now_v7();
-    let response = Prepared::new(id, response, Some(agent));
+    let creator = author.creator_of(&response);
+    let response = Prepared::new(id, response, Some(creator));
     match store.write(owner_id, Work::Complete { lease, response }).await? {
         Outcome::Written => Ok(id),
         Outcome::Refused => Err(StoreError::LeaseLost { request: lease.request }.into()),

@@ -25,6 +25,15 @@ const RETRY: Duration = Duration::from_millis(250);
 const QUEUE_EVENTS: usize = 256;
 const QUEUE_BYTES: usize = 8 * 1024 * 1024;
 
+/// The event of a new record that this process wrote.
+pub(crate) struct Written {
+    pub(crate) event: Event,
+    /// Of the context.
+    pub(crate) size_bytes: i64,
+    pub(crate) is_private: bool,
+    pub(crate) created_by: Option<Uuid>,
+}
+
 /// The feeds of all tenants that have live subscribers.
 #[derive(Default)]
 pub(crate) struct Feeds {
@@ -103,8 +112,8 @@ impl Feeds {
         locked(&self.tenants).contains_key(&owner_id)
     }
 
-    /// New events of this tenant are there, among them these (with the bytes of their contexts).
-    pub(crate) fn wrote(&self, owner_id: Uuid, events: Vec<(Event, i64)>) {
+    /// New events of this tenant are there, among them these.
+    pub(crate) fn wrote(&self, owner_id: Uuid, events: Vec<Written>) {
         self.watches.tell(owner_id);
         if let Some(feed) = locked(&self.tenants).get(&owner_id) {
             locked(&feed.state).remember(events);
@@ -154,10 +163,10 @@ impl Feeds {
 }
 
 impl State {
-    fn remember(&mut self, events: Vec<(Event, i64)>) {
-        for (event, size_bytes) in events {
-            let number = event.number.0;
-            let event = Weighed::new(event, size_bytes);
+    fn remember(&mut self, events: Vec<Written>) {
+        for written in events {
+            let number = written.event.number.0;
+            let event = Weighed::fresh(written);
             if number > self.cursor && self.fresh_bytes + event.bytes <= QUEUE_BYTES {
                 self.fresh_bytes += event.bytes;
                 self.fresh.insert(number, Arc::new(event));

@@ -7,11 +7,13 @@
 
 mod announce;
 mod feed;
+mod hearing;
 mod page;
 mod snapshot;
 mod subscription;
 
 pub(crate) use self::announce::{Announcer, announce, listen};
-pub(crate) use self::feed::Feeds;
+pub(crate) use self::feed::{Feeds, Written};
+pub(crate) use self::hearing::Listener;
 pub(crate) use self::page::latest;
 pub(crate) use self::subscription::subscribe;

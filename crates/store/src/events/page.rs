@@ -1,12 +1,16 @@
 //! Reading events from the table.
 
+use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use breadcrumb::{Event, EventKind, EventNumber};
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
+use super::feed::Written;
+use super::hearing::{Hearing, Listener, Scope};
 use super::snapshot::Snapshot;
 use crate::failure::{Done, Failure, is_unreachable};
 use crate::from_row::from_row;
@@ -22,6 +26,7 @@ const PAGE_BYTES: i64 = 4 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct Weighed {
     pub(super) event: Event,
+    pub(super) hearing: Hearing,
     pub(super) bytes: usize,
 }
 
@@ -40,9 +45,14 @@ from_row! {
         version: i64,
         at: DateTime<Utc>,
         size_bytes: i64,
+        owner_id: Uuid,
         tags: Option<Vec<String>>,
         schema_name: Option<String>,
         context: Option<Context>,
+        is_secret: bool,
+        is_private: bool,
+        created_by: Option<Uuid>,
+        readers: Option<Vec<Uuid>>,
     }
 }
 
@@ -58,8 +68,12 @@ pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: 
         rows = ask(lent.connection(), owner_id, after, &known).await;
     }
     lent.give_back_after(&rows);
+    let mut rows = rows?;
+    if rows.iter().any(|row| row.owner_id != owner_id) {
+        fill_shared(store, owner_id, &mut rows).await?;
+    }
     let mut page = Page { events: Vec::new(), has_more: false };
-    for row in rows? {
+    for row in rows {
         match row.number {
             None => page.has_more = true,
             Some(number) => page.events.push(match known.binary_search(&number) {
@@ -77,7 +91,7 @@ async fn ask(
     after: i64,
     known: &[i64],
 ) -> Result<Vec<EventRow>, sqlx::Error> {
-    sqlx::query_as("SELECT * FROM events_after($1, $2, $3, $4, $5)")
+    sqlx::query_as("SELECT * FROM followed_events($1, $2, $3, $4, $5)")
         .bind(owner_id)
         .bind(after)
         .bind(PAGE_EVENTS)
@@ -87,28 +101,96 @@ async fn ask(
         .await
 }
 
+from_row! {
+    struct SharedRow {
+        breadcrumb_id: Uuid,
+        version: i64,
+        tags: Option<Vec<String>>,
+        schema_name: Option<String>,
+        context: Option<Context>,
+        is_secret: bool,
+        readers: Option<Vec<Uuid>>,
+    }
+}
+
+/// What the events of other tenants' records tell, read for a whole page at once. Those that nobody may hear any more stay
+/// empty: they only move the cursor.
+async fn fill_shared(store: &Arc<Inner>, owner_id: Uuid, rows: &mut [EventRow]) -> Done<()> {
+    let shared = rows.iter().filter(|row| row.owner_id != owner_id);
+    let (records, versions): (Vec<Uuid>, Vec<i64>) = shared.map(|row| (row.breadcrumb_id, row.version)).unzip();
+    let mut tx = TenantTransaction::begin(store, owner_id).await?;
+    let told: Vec<SharedRow> = sqlx::query_as("SELECT * FROM shared_contents($1, $2)")
+        .bind(records)
+        .bind(versions)
+        .fetch_all(tx.connection())
+        .await?;
+    let mut told: HashMap<_, _> = told.into_iter().map(|row| ((row.breadcrumb_id, row.version), row)).collect();
+    for row in rows.iter_mut().filter(|row| row.owner_id != owner_id) {
+        if let Some(shared) = told.remove(&(row.breadcrumb_id, row.version)) {
+            row.tags = shared.tags;
+            row.schema_name = shared.schema_name;
+            row.context = shared.context;
+            row.is_secret = shared.is_secret;
+            row.readers = shared.readers;
+        }
+    }
+    Ok(())
+}
+
+/// Whether a grant still lets the listener hear of the record.
+pub(super) async fn is_granted(store: &Arc<Inner>, listener: Listener, event: &Event) -> Done<bool> {
+    let mut tx = TenantTransaction::begin(store, listener.tenant).await?;
+    let readers: Option<Vec<Uuid>> = if event.owner_id == listener.tenant {
+        sqlx::query_scalar("SELECT acl_readers($1)").bind(event.breadcrumb_id).fetch_one(tx.connection()).await?
+    } else {
+        sqlx::query_scalar("SELECT readers FROM shared_contents(ARRAY[$1], ARRAY[$2])")
+            .bind(event.breadcrumb_id)
+            .bind(event.version)
+            .fetch_optional(tx.connection())
+            .await?
+            .flatten()
+    };
+    Ok(readers
+        .is_some_and(|readers| readers.iter().any(|reader| *reader == listener.agent() || *reader == listener.tenant)))
+}
+
 impl EventRow {
-    fn into_event(self, owner_id: Uuid, number: i64) -> Weighed {
+    fn into_event(self, tenant: Uuid, number: i64) -> Weighed {
         let kind = EventKind::from_name(&self.kind);
         let event = Event {
             number: EventNumber(number),
             kind,
             breadcrumb_id: self.breadcrumb_id,
-            owner_id,
+            owner_id: self.owner_id,
             version: self.version,
             tags: self.tags.unwrap_or_default(),
             schema_name: self.schema_name,
             updated_at: self.at,
             context: self.context.map(|json| json.0).unwrap_or_default(),
+            redacted: self.is_secret,
         };
-        Weighed::new(event, self.size_bytes)
+        let scope = match (self.owner_id == tenant, self.is_private) {
+            (false, _) => Scope::Abroad,
+            (true, true) => Scope::Private,
+            (true, false) => Scope::Team,
+        };
+        let readers = self.readers.unwrap_or_default();
+        let hearing = Hearing { scope, created_by: self.created_by, readers, read_at: Instant::now() };
+        Weighed::new(event, hearing, self.size_bytes)
     }
 }
 
 impl Weighed {
     /// `size_bytes`: of the context's text.
-    pub(super) fn new(event: Event, size_bytes: i64) -> Self {
-        Self { event, bytes: usize::try_from(size_bytes).unwrap_or_default() + 512 }
+    fn new(event: Event, hearing: Hearing, size_bytes: i64) -> Self {
+        Self { event, hearing, bytes: usize::try_from(size_bytes).unwrap_or_default() + 512 }
+    }
+
+    /// Of a record that was just created: nobody was let in yet.
+    pub(super) fn fresh(written: Written) -> Self {
+        let Written { event, size_bytes, is_private, created_by } = written;
+        let scope = if is_private { Scope::Private } else { Scope::Team };
+        Self::new(event, Hearing { scope, created_by, readers: Vec::new(), read_at: Instant::now() }, size_bytes)
     }
 }
 

@@ -8,9 +8,9 @@ use std::time::Duration;
 use breadcrumb::{Event, EventNumber, EventStream, StoreError, Violations};
 use futures::StreamExt;
 use futures::stream;
-use uuid::Uuid;
 
 use super::feed::{Feeds, Live};
+use super::hearing::{Listener, Verdict};
 use super::page::{self, Page, Weighed};
 use super::snapshot::Snapshot;
 use crate::failure::Done;
@@ -21,8 +21,8 @@ use crate::transaction::TenantTransaction;
 const RETRY: Duration = Duration::from_millis(250);
 
 /// A subscriber that names no event starts with what commits after this call.
-pub(crate) async fn subscribe(store: Arc<Inner>, owner_id: Uuid, after: Option<EventNumber>) -> Done<EventStream> {
-    let snapshot = page::present(&mut TenantTransaction::begin(&store, owner_id).await?).await?;
+pub(crate) async fn subscribe(store: Arc<Inner>, listener: Listener, after: Option<EventNumber>) -> Done<EventStream> {
+    let snapshot = page::present(&mut TenantTransaction::begin(&store, listener.tenant).await?).await?;
     let (cursor, seen) = match after {
         // Whoever names it would wait for ever. What was given out is always older than a snapshot taken afterwards.
         Some(number) if snapshot.is_past(number.0) => {
@@ -33,7 +33,7 @@ pub(crate) async fn subscribe(store: Arc<Inner>, owner_id: Uuid, after: Option<E
         Some(number) => (number.0, None),
         None => (snapshot.cursor(), Some(snapshot)),
     };
-    let subscription = Subscription { store, owner_id, cursor, seen, ready: VecDeque::new(), live: None };
+    let subscription = Subscription { store, listener, cursor, seen, ready: VecDeque::new(), live: None };
     Ok(stream::unfold(Some(subscription), |subscription| async {
         let mut subscription = subscription?;
         match subscription.next().await {
@@ -46,7 +46,7 @@ pub(crate) async fn subscribe(store: Arc<Inner>, owner_id: Uuid, after: Option<E
 
 struct Subscription {
     store: Arc<Inner>,
-    owner_id: Uuid,
+    listener: Listener,
     /// Everything up to this number was given out or is in `ready`.
     cursor: i64,
     /// What had been committed when a subscription without a number began, until that cannot come up any more.
@@ -61,7 +61,7 @@ impl Subscription {
         let stop = self.store.stop.clone();
         loop {
             if let Some(weighed) = self.ready.pop_front() {
-                if self.was_seen(weighed.event.number.0) {
+                if self.was_seen(weighed.event.number.0) || !self.may_hear(&weighed).await? {
                     continue;
                 }
                 return Ok(Arc::try_unwrap(weighed).map_or_else(|shared| shared.event.clone(), |own| own.event));
@@ -99,7 +99,7 @@ impl Subscription {
                     // Nothing lies between here and where the feed went on.
                     self.cursor = live.from;
                 } else {
-                    self.live = Some(Feeds::join(&self.store, self.owner_id, self.cursor));
+                    self.live = Some(Feeds::join(&self.store, self.listener.tenant, self.cursor));
                 }
             }
             // The database is being restarted, or busy: the subscriber need not know.
@@ -111,11 +111,35 @@ impl Subscription {
 
     /// In a task of its own: a subscriber that is not polled (its reader is slow) must not keep a database connection.
     async fn read(&self) -> Result<Page, StoreError> {
-        let (store, owner_id, cursor) = (self.store.clone(), self.owner_id, self.cursor);
+        let (store, owner_id, cursor) = (self.store.clone(), self.listener.tenant, self.cursor);
         let reading = self.store.tasks.spawn(async move { page::read(&store, owner_id, cursor, &[]).await });
         match reading.await {
             Ok(page) => Ok(page?),
             Err(error) => Err(StoreError::Internal(format!("reading events: {error}"))),
+        }
+    }
+
+    /// What the listener may not hear of only moves its cursor.
+    async fn may_hear(&mut self, weighed: &Arc<Weighed>) -> Result<bool, StoreError> {
+        match self.listener.hears(&weighed.hearing) {
+            Verdict::Hears => return Ok(true),
+            Verdict::Nothing => return Ok(false),
+            Verdict::HeardByGrant => {}
+        }
+        loop {
+            let (store, listener, event) = (self.store.clone(), self.listener, weighed.clone());
+            let asking = async move { page::is_granted(&store, listener, &event.event).await };
+            match self.store.tasks.spawn(asking).await {
+                Ok(Ok(is_granted)) => return Ok(is_granted),
+                Ok(Err(failure)) => {
+                    let error = StoreError::from(failure);
+                    if !error.is_retryable() || self.store.stop.is_cancelled() {
+                        return Err(error);
+                    }
+                    tokio::time::sleep(RETRY).await;
+                }
+                Err(error) => return Err(StoreError::Internal(format!("looking at a grant: {error}"))),
+            }
         }
     }
 

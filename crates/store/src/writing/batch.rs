@@ -90,7 +90,10 @@ fn column<'r, R, T>(rows: &'r [R], of: impl Fn(&'r R) -> T) -> Vec<T> {
 /// Whether the record was written, and perhaps deleted since.
 pub(super) async fn is_written(connection: &mut PgConnection, owner_id: Uuid, id: Uuid) -> Result<bool, sqlx::Error> {
     let mut tx = sqlx::Connection::begin(connection).await?;
-    sqlx::query("SELECT set_config('rcrt.tenant', $1, true)").bind(owner_id.to_string()).execute(&mut *tx).await?;
+    sqlx::query("SELECT set_config('rcrt.tenant', $1, true), set_config('rcrt.agent', '*', true)")
+        .bind(owner_id.to_string())
+        .execute(&mut *tx)
+        .await?;
     sqlx::query_scalar(
         "SELECT EXISTS (SELECT FROM breadcrumbs WHERE id = $1)
             OR EXISTS (SELECT FROM breadcrumb_versions WHERE breadcrumb_id = $1)",

@@ -3,12 +3,14 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use breadcrumb::{Event, EventKind, EventNumber, StoreError};
+use breadcrumb::{Event, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
 use futures::FutureExt;
+use serde_json::Map;
 use uuid::Uuid;
 
 use super::batch::{self, Marks};
 use super::write::{Outcome, Work, Write};
+use crate::events::Written;
 use crate::failure::{Done, Failure, code};
 use crate::kept::Lent;
 use crate::store::Inner;
@@ -118,7 +120,9 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<Write>, marks: &Marks) {
             has_records = true;
             queues |= record.call.is_some();
             if is_followed && let Some((number, at)) = event {
-                let bytes = record.size_bytes;
+                let size_bytes = record.size_bytes;
+                let is_private = record.record.visibility == Visibility::Private;
+                let redacted = record.record.sensitivity == Sensitivity::Secret;
                 let event = Event {
                     number: EventNumber(*number),
                     kind: EventKind::Created,
@@ -128,9 +132,10 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<Write>, marks: &Marks) {
                     tags: record.record.tags,
                     schema_name: record.record.schema_name,
                     updated_at: *at,
-                    context: record.record.context,
+                    context: if redacted { Map::new() } else { record.record.context },
+                    redacted,
                 };
-                events.push((event, bytes));
+                events.push(Written { event, size_bytes, is_private, created_by: record.agent });
             }
         }
     }

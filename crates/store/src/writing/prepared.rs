@@ -50,7 +50,7 @@ impl Prepared {
             ttl: record.ends_at(Utc::now()),
             ttl_config: record.ttl_config.as_ref().map(json_text),
             label_words: search::label_words(&record),
-            context_words: search::context_words(&record.context),
+            context_words: search::context_words(&record),
             record,
         }
     }

@@ -1,6 +1,6 @@
 //! Row-level security, seen from under the store.
 
-use breadcrumb::{NewBreadcrumb, NewSecret, schema_names};
+use breadcrumb::{AclChange, Action, BreadcrumbChanges, NewBreadcrumb, NewSecret, Role, Visibility, schema_names};
 use conformance::Harness;
 use conformance::harness::{claim_of, note, request};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -8,7 +8,9 @@ use uuid::Uuid;
 
 use crate::harness::StoreHarness;
 
-const TABLES: [&str; 10] = [
+const TABLES: [&str; 12] = [
+    "acl_grants",
+    "shared_events",
     "breadcrumbs",
     "breadcrumb_tags",
     "breadcrumb_versions",
@@ -30,6 +32,11 @@ async fn fill(harness: &StoreHarness) -> Uuid {
     let tool = NewBreadcrumb { schema_name: Some(schema_names::TOOL_CODE.into()), ..note("a tool") };
     let tool = agent.create(tool, None).await.unwrap().id;
     agent.grant_secret(secret, tool).await.unwrap();
+    let elsewhere = harness.tenant().await;
+    agent.grant(&AclChange::tenant(id, elsewhere, Action::ALL)).await.unwrap();
+    let shared = agent.create(note("shared"), None).await.unwrap().id;
+    agent.grant(&AclChange::tenant(shared, elsewhere, Action::ALL)).await.unwrap();
+    agent.update(shared, 1, BreadcrumbChanges::default()).await.unwrap();
     agent.identity.owner_id
 }
 
@@ -124,5 +131,75 @@ async fn a_pooled_connection_keeps_no_tenant() {
         other.get(id).await.unwrap_err();
         one.get(id).await.unwrap();
     }
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_raw_connection_of_the_role_sees_the_rows_of_its_agent() {
+    let harness = StoreHarness::start().await;
+    let (author, other) = (harness.alone().await, harness.alone().await);
+    let colleague = harness.agent_with(author.identity.owner_id, &[Role::Emitter]).await;
+    let closed = NewBreadcrumb { visibility: Visibility::Private, ..note("Private") };
+    let private = author.create(closed, None).await.unwrap().id;
+    author.update(private, 1, BreadcrumbChanges::default()).await.unwrap();
+    let team = author.create(note("Team"), None).await.unwrap().id;
+    let mut raw = PgConnection::connect(&harness.database.app_url).await.unwrap();
+    let mut seen = async |tenant: Uuid, agent: &str, guest: &str, actions: &str| {
+        sqlx::query(
+            "SELECT set_config('rcrt.tenant', $1, false), set_config('rcrt.agent', $2, false),
+                set_config('rcrt.guest', $3, false), set_config('rcrt.actions', $4, false)",
+        )
+        .bind(tenant.to_string())
+        .bind(agent)
+        .bind(guest)
+        .bind(actions)
+        .execute(&mut raw)
+        .await
+        .unwrap();
+        let ids: Vec<Uuid> =
+            sqlx::query_scalar("SELECT id FROM breadcrumbs ORDER BY id").fetch_all(&mut raw).await.unwrap();
+        // What is not seen is not changed, nor is an older version of it seen.
+        let changed = sqlx::query("UPDATE breadcrumbs SET title = title").execute(&mut raw).await.unwrap();
+        assert_eq!(changed.rows_affected() as usize, ids.len());
+        let versions = count(&mut raw, "breadcrumb_versions").await;
+        assert_eq!(versions == 1, ids.contains(&private), "{agent} {guest} {actions}");
+        ids
+    };
+    let tenant = author.identity.owner_id;
+    let (own, colleagues) = (author.identity.agent_id.to_string(), colleague.identity.agent_id.to_string());
+    let (stranger, abroad) = (other.identity.agent_id.to_string(), other.identity.owner_id.to_string());
+    assert_eq!(seen(tenant, "*", "", "").await, [private, team]);
+    assert_eq!(seen(tenant, &own, "", "").await, [private, team]);
+    assert_eq!(seen(tenant, &colleagues, "", "{read_full}").await, [team]);
+    // Who says nothing of itself sees nothing private, and who comes from elsewhere nothing at all.
+    assert_eq!(seen(tenant, "", "", "{read_full}").await, [team]);
+    assert_eq!(seen(tenant, &stranger, &abroad, "{read_full}").await, []);
+    assert_eq!(seen(other.identity.owner_id, "*", "", "").await, []);
+    author.grant(&AclChange::agent(private, colleague.identity.agent_id, [Action::ReadFull])).await.unwrap();
+    author.grant(&AclChange::tenant(private, other.identity.owner_id, [Action::Update])).await.unwrap();
+    assert_eq!(seen(tenant, &colleagues, "", "{read_full}").await, [private, team]);
+    assert_eq!(seen(tenant, &colleagues, "", "{update}").await, [team]);
+    assert_eq!(seen(tenant, &stranger, &abroad, "{update}").await, [private]);
+    assert_eq!(seen(tenant, &stranger, &abroad, "{read_full}").await, []);
+    // The tenant of another is no door into its own.
+    assert_eq!(seen(other.identity.owner_id, &stranger, "", "{update}").await, []);
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_change_of_a_grant_is_on_the_record() {
+    let harness = StoreHarness::start().await;
+    let (author, other) = (harness.alone().await, harness.alone().await);
+    let id = author.create(note("Shared"), None).await.unwrap().id;
+    let change = AclChange::tenant(id, other.identity.owner_id, [Action::Update, Action::ReadFull]);
+    author.grant(&change).await.unwrap();
+    author.revoke(&change).await.unwrap();
+    author.revoke(&change).await.unwrap();
+    let log = harness.store.audit_log(author.identity.owner_id, 2).await.unwrap();
+    let told: Vec<_> = log.iter().map(|line| (line.action.as_str(), line.subject, line.agent_id)).collect();
+    let by = Some(author.identity.agent_id);
+    assert_eq!(told, [("acl.revoked", id, by), ("acl.granted", id, by)]);
+    let reason = format!("read_full, update: tenant {}", other.identity.owner_id);
+    assert_eq!(log[0].reason.as_deref(), Some(reason.as_str()));
     harness.close().await;
 }

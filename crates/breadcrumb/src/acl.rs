@@ -1,0 +1,117 @@
+//! Who may do what with one record beyond what its tenant and its visibility say: grants.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::Violations;
+
+/// What a grant opens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// The short view, and the record in lists and searches.
+    ReadContext,
+    /// Everything, with the history; what `read_context` opens, too.
+    ReadFull,
+    Update,
+    Delete,
+    /// The record's events.
+    Subscribe,
+}
+
+impl Action {
+    pub const ALL: [Self; 5] = [Self::ReadContext, Self::ReadFull, Self::Update, Self::Delete, Self::Subscribe];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadContext => "read_context",
+            Self::ReadFull => "read_full",
+            Self::Update => "update",
+            Self::Delete => "delete",
+            Self::Subscribe => "subscribe",
+        }
+    }
+}
+
+impl std::str::FromStr for Action {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|action| action.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is no action; the actions are {}", Self::ALL.map(Self::as_str).join(", ")))
+    }
+}
+
+/// A record opened to an agent (of whatever tenant), or to all agents of a tenant: one of the two is named.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct AclEntry {
+    pub id: Uuid,
+    pub breadcrumb_id: Uuid,
+    pub grantee_agent_id: Option<Uuid>,
+    pub grantee_owner_id: Option<Uuid>,
+    pub actions: Vec<Action>,
+    pub created_at: DateTime<Utc>,
+}
+
+/// Actions to be granted or revoked. Exactly one grantee, and `action` or `actions`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AclChange {
+    pub breadcrumb_id: Uuid,
+    /// An agent, of this tenant or another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grantee_agent_id: Option<Uuid>,
+    /// A tenant: all of its agents.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grantee_owner_id: Option<Uuid>,
+    /// One action.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub action: Option<Action>,
+    /// Several actions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub actions: Vec<Action>,
+}
+
+impl AclChange {
+    pub fn agent(breadcrumb_id: Uuid, agent: Uuid, actions: impl Into<Vec<Action>>) -> Self {
+        let actions = actions.into();
+        Self { breadcrumb_id, grantee_agent_id: Some(agent), grantee_owner_id: None, action: None, actions }
+    }
+
+    pub fn tenant(breadcrumb_id: Uuid, tenant: Uuid, actions: impl Into<Vec<Action>>) -> Self {
+        let actions = actions.into();
+        Self { breadcrumb_id, grantee_agent_id: None, grantee_owner_id: Some(tenant), action: None, actions }
+    }
+
+    /// The actions, each once, whichever way they were given.
+    pub fn all_actions(&self) -> Vec<Action> {
+        let mut actions: Vec<Action> = self.actions.iter().copied().chain(self.action).collect();
+        actions.sort_unstable();
+        actions.dedup();
+        actions
+    }
+
+    pub fn check(&self) -> Result<(), Violations> {
+        let mut found = Violations::default();
+        match (self.grantee_agent_id, self.grantee_owner_id) {
+            (Some(_), Some(_)) => {
+                found.add("grantee_owner_id", "is given beside grantee_agent_id; name an agent or a tenant, not both");
+            }
+            (None, None) => {
+                found.add("grantee_agent_id", "is missing: name an agent here, or a tenant in grantee_owner_id");
+            }
+            _ => {}
+        }
+        if self.action.is_some() && !self.actions.is_empty() {
+            found.add("action", "is given beside actions; take one of the two");
+        } else if self.all_actions().is_empty() {
+            let names = Action::ALL.map(Action::as_str).join(", ");
+            found.add("actions", format!("must name at least one of {names}"));
+        }
+        found.into_result()
+    }
+}

@@ -1,0 +1,481 @@
+//! Who may see and change which record.
+
+use breadcrumb::{
+    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, EventNumber, EventStream, NewBreadcrumb, Role, Selector,
+    Sensitivity, TextSearch, Visibility,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use crate::harness::{Agent, Harness, alone, assert_forbidden, assert_not_found, fields, next, note, noted};
+
+/// The kinds of agents that a record can be open or closed to.
+struct Cast {
+    author: Agent,
+    colleague: Agent,
+    curator: Agent,
+    runner: Agent,
+    stranger: Agent,
+}
+
+impl Cast {
+    async fn of(harness: &impl Harness) -> Self {
+        let (tenant, elsewhere) = (harness.tenant().await, harness.tenant().await);
+        let common = [Role::Emitter, Role::Subscriber];
+        Self {
+            author: harness.agent_with(tenant, &common).await,
+            colleague: harness.agent_with(tenant, &common).await,
+            curator: harness.agent_with(tenant, &[Role::Curator]).await,
+            runner: harness.agent_with(tenant, &[Role::Runner]).await,
+            stranger: harness.agent_with(elsewhere, &[Role::Curator, Role::Emitter, Role::Subscriber]).await,
+        }
+    }
+}
+
+fn private(title: &str) -> NewBreadcrumb {
+    NewBreadcrumb {
+        visibility: Visibility::Private,
+        ..noted(title, json!({"text": format!("{title} walrus")}), &["kept"])
+    }
+}
+
+fn id_of(agent: &Agent) -> Uuid {
+    agent.identity.agent_id
+}
+
+/// Which of the five rights the agent has on the record, each tried out. It must be at the version given; gives the
+/// version that it is at then.
+async fn tried(agent: &Agent, id: Uuid, mut version: i64) -> (Vec<&'static str>, i64) {
+    let mut may = Vec::new();
+    match agent.view(id).await {
+        Ok(view) => {
+            assert_eq!(view.id, id);
+            may.push("view");
+        }
+        Err(error) => assert_not_found(Err::<(), _>(error)),
+    }
+    let (full, history) = (agent.get(id).await, agent.history(id).await);
+    assert_eq!(full.is_ok(), history.is_ok());
+    match full {
+        Ok(_) => may.push("full"),
+        Err(error) => assert_not_found(Err::<(), _>(error)),
+    }
+    if listed(agent, id).await {
+        may.push("list");
+    }
+    let changes = BreadcrumbChanges { description: Some("changed".into()), ..BreadcrumbChanges::default() };
+    match agent.update(id, version, changes).await {
+        Ok(written) => {
+            assert_eq!((written.id, written.version), (id, version + 1));
+            // The answer tells no more than what may be read.
+            let reads = may.contains(&"view");
+            assert_eq!(written.context.contains_key("text"), reads, "{may:?} {written:?}");
+            version += 1;
+            may.push("update");
+        }
+        Err(error) => assert_not_found(Err::<(), _>(error)),
+    }
+    (may, version)
+}
+
+async fn listed(agent: &Agent, id: Uuid) -> bool {
+    let found = agent.list(&BreadcrumbQuery::tagged("kept")).await.unwrap();
+    found.iter().any(|item| item.id == id)
+}
+
+pub async fn a_private_record_is_its_creators_and_the_curators(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let id = cast.author.create(private("Diary"), None).await.unwrap().id;
+    let mut version = 1;
+    for (who, agent, expected) in [
+        ("author", &cast.author, vec!["view", "full", "list", "update"]),
+        ("colleague", &cast.colleague, vec![]),
+        ("curator", &cast.curator, vec!["view", "full", "list", "update"]),
+        ("runner", &cast.runner, vec!["view", "full", "list", "update"]),
+        ("stranger", &cast.stranger, vec![]),
+    ] {
+        let (may, now) = tried(agent, id, version).await;
+        assert_eq!(may, expected, "{who}");
+        version = now;
+    }
+    for agent in [&cast.colleague, &cast.stranger] {
+        assert_not_found(agent.delete(id, None).await);
+        let search = TextSearch { q: "walrus".into(), nn: 10, selector: Selector::default(), include_context: true };
+        assert!(agent.search(&search).await.unwrap().is_empty());
+    }
+    cast.author.delete(id, None).await.unwrap();
+    assert_not_found(cast.curator.get(id).await);
+}
+
+pub async fn a_private_request_is_hidden_and_runs(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let request = NewBreadcrumb { visibility: Visibility::Private, ..crate::harness::request() };
+    let id = cast.author.create(request, None).await.unwrap().id;
+    assert_not_found(cast.colleague.call(id).await);
+    assert_not_found(cast.colleague.cancel(id).await);
+    assert_eq!(cast.author.call(id).await.unwrap().request, id);
+    let claimed = cast.runner.claim(&crate::harness::claim_of(10)).await.unwrap();
+    assert_eq!(claimed.iter().map(|claim| claim.request.id).collect::<Vec<_>>(), [id]);
+}
+
+pub async fn each_action_opens_what_it_names(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let (colleague, stranger) = (id_of(&cast.colleague), id_of(&cast.stranger));
+    let abroad = cast.stranger.identity.owner_id;
+    let whose = |to: usize, id: Uuid, actions: Vec<Action>| match to {
+        0 => AclChange::agent(id, colleague, actions),
+        1 => AclChange::agent(id, stranger, actions),
+        _ => AclChange::tenant(id, abroad, actions),
+    };
+    for to in 0..3 {
+        let grantee = if to == 0 { &cast.colleague } else { &cast.stranger };
+        for (action, expected) in [
+            (Action::ReadContext, vec!["view", "list"]),
+            (Action::ReadFull, vec!["view", "full", "list"]),
+            (Action::Update, vec!["update"]),
+            (Action::Delete, vec![]),
+            (Action::Subscribe, vec![]),
+        ] {
+            let id = cast.author.create(private("Shared"), None).await.unwrap().id;
+            let change = whose(to, id, vec![action]);
+            cast.author.grant(&change).await.unwrap();
+            let (may, version) = tried(grantee, id, 1).await;
+            assert_eq!(may, expected, "{action:?} {to}");
+            // Nobody else got anything by it.
+            let others = if to == 0 { &cast.stranger } else { &cast.colleague };
+            assert_eq!(tried(others, id, version).await.0, Vec::<&str>::new(), "{action:?} {to}");
+            // What is taken back is closed at once.
+            assert_eq!(cast.author.revoke(&change).await.unwrap(), 1);
+            assert_eq!(tried(grantee, id, version).await.0, Vec::<&str>::new(), "{action:?} {to} revoked");
+            assert_not_found(grantee.delete(id, None).await);
+            assert_eq!(cast.author.revoke(&change).await.unwrap(), 0);
+            cast.author.grant(&whose(to, id, vec![action])).await.unwrap();
+            let deleted = grantee.delete(id, Some(version)).await;
+            if action == Action::Delete {
+                deleted.unwrap();
+                assert_not_found(cast.author.get(id).await);
+            } else {
+                assert_not_found(deleted);
+            }
+        }
+    }
+    // A grant to another agent, or to another tenant, is no grant to this one.
+    let id = cast.author.create(private("Elsewhere"), None).await.unwrap().id;
+    let other = alone(harness).await;
+    cast.author.grant(&AclChange::agent(id, id_of(&other), Action::ALL)).await.unwrap();
+    cast.author.grant(&AclChange::tenant(id, cast.author.identity.owner_id, [Action::ReadContext])).await.unwrap();
+    assert_eq!(tried(&cast.stranger, id, 1).await.0, Vec::<&str>::new());
+    assert_eq!(tried(&cast.colleague, id, 1).await.0, ["view", "list"]);
+}
+
+pub async fn a_shared_record_says_whose_it_is(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let stranger = id_of(&cast.stranger);
+    let shared = cast.author.create(noted("Shared", json!({"n": 1}), &["kept"]), None).await.unwrap().id;
+    let tool = NewBreadcrumb { schema_name: Some("tool.code.v1".into()), ..noted("Tool", json!({}), &["kept"]) };
+    let tool = cast.author.create(tool, None).await.unwrap().id;
+    for id in [shared, tool] {
+        cast.author.grant(&AclChange::agent(id, stranger, [Action::ReadContext])).await.unwrap();
+    }
+    let own = cast.stranger.create(noted("Own", json!({}), &["kept"]), None).await.unwrap().id;
+    let found = cast.stranger.list(&BreadcrumbQuery::tagged("kept")).await.unwrap();
+    let found: Vec<_> = found.iter().map(|item| (item.id, item.owner_id)).collect();
+    // What runtimes act upon is not mixed in: nobody gives another tenant tools.
+    assert_eq!(found, [(own, None), (shared, Some(cast.author.identity.owner_id))]);
+    assert_eq!(cast.stranger.view(tool).await.unwrap().id, tool);
+    let narrowed = Selector { any_tags: vec!["kept".into()], ..Selector::default() };
+    let page = BreadcrumbQuery { selector: narrowed, limit: 1, offset: 1, ..BreadcrumbQuery::default() };
+    assert_eq!(cast.stranger.list(&page).await.unwrap()[0].id, shared);
+}
+
+pub async fn what_is_public_is_read_in_short_by_every_tenant(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let open = NewBreadcrumb { visibility: Visibility::Public, ..noted("Open", json!({"text": "hi"}), &["kept"]) };
+    let secret = NewBreadcrumb { sensitivity: Sensitivity::Secret, ..open.clone() };
+    let id = cast.author.create(open, None).await.unwrap().id;
+    assert_eq!(cast.stranger.view(id).await.unwrap().context["text"], "hi");
+    assert_eq!(tried(&cast.stranger, id, 1).await.0, ["view"]);
+    assert_not_found(cast.stranger.delete(id, None).await);
+    let secret = cast.author.create(secret, None).await.unwrap().id;
+    assert_eq!(tried(&cast.stranger, secret, 1).await.0, Vec::<&str>::new());
+}
+
+pub async fn who_created_a_record_says_who_sees_it(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let id = cast.author.create(note("Team"), None).await.unwrap().id;
+    let closing = BreadcrumbChanges { visibility: Some(Visibility::Private), ..BreadcrumbChanges::default() };
+    assert_forbidden(cast.colleague.update(id, 1, closing.clone()).await);
+    let exposing = BreadcrumbChanges { sensitivity: Some(Sensitivity::Secret), ..BreadcrumbChanges::default() };
+    assert_forbidden(cast.colleague.update(id, 1, exposing).await);
+    assert_forbidden(cast.colleague.grant(&AclChange::agent(id, id_of(&cast.colleague), Action::ALL)).await);
+    assert_forbidden(cast.runner.grant(&AclChange::agent(id, id_of(&cast.runner), Action::ALL)).await);
+    cast.author.update(id, 1, closing).await.unwrap();
+    assert_not_found(cast.colleague.get(id).await);
+    let opening = BreadcrumbChanges { visibility: Some(Visibility::Team), ..BreadcrumbChanges::default() };
+    cast.curator.update(id, 2, opening).await.unwrap();
+    assert_eq!(cast.colleague.get(id).await.unwrap().version, 3);
+}
+
+pub async fn grants_are_listed_to_whom_they_concern(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let (one, two) = (
+        cast.author.create(private("One"), None).await.unwrap().id,
+        cast.curator.create(private("Two"), None).await.unwrap().id,
+    );
+    let to = id_of(&cast.stranger);
+    let first = cast.author.grant(&AclChange::agent(one, to, [Action::Update])).await.unwrap();
+    let again = cast.curator.grant(&AclChange::agent(one, to, [Action::ReadFull, Action::Update])).await.unwrap();
+    assert_eq!(first, again, "one grantee has one grant");
+    let tenant = cast.stranger.identity.owner_id;
+    cast.curator.grant(&AclChange::tenant(two, tenant, [Action::Subscribe])).await.unwrap();
+    let of_curator = cast.curator.grants(None).await.unwrap();
+    assert_eq!(of_curator.iter().map(|entry| entry.breadcrumb_id).collect::<Vec<_>>(), [two, one]);
+    assert_eq!((of_curator[0].grantee_agent_id, of_curator[0].grantee_owner_id), (None, Some(tenant)));
+    assert_eq!((of_curator[1].grantee_agent_id, of_curator[1].grantee_owner_id), (Some(to), None));
+    assert_eq!(of_curator[1].actions, [Action::ReadFull, Action::Update]);
+    assert_eq!(cast.author.grants(None).await.unwrap(), of_curator[1..]);
+    assert_eq!(cast.author.grants(Some(two)).await.unwrap(), []);
+    assert_eq!(cast.curator.grants(Some(two)).await.unwrap(), of_curator[..1]);
+    assert_eq!(cast.colleague.grants(None).await.unwrap(), []);
+    assert_eq!(cast.stranger.grants(None).await.unwrap(), []);
+    assert_eq!(cast.author.revoke(&AclChange::agent(one, to, [Action::Update])).await.unwrap(), 1);
+    assert_eq!(cast.author.grants(None).await.unwrap()[0].actions, [Action::ReadFull]);
+    cast.author.delete(one, None).await.unwrap();
+    assert_eq!(cast.author.grants(None).await.unwrap(), []);
+}
+
+pub async fn a_grant_that_means_nothing_is_refused(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let id = cast.author.create(private("Kept"), None).await.unwrap().id;
+    let to = id_of(&cast.stranger);
+    let nobody = Uuid::new_v4();
+    let good = AclChange::agent(id, to, [Action::Update]);
+    let both = AclChange { grantee_owner_id: Some(cast.stranger.identity.owner_id), ..good.clone() };
+    assert_eq!(fields(cast.author.grant(&both).await), ["grantee_owner_id"]);
+    let none = AclChange { grantee_agent_id: None, ..good.clone() };
+    assert_eq!(fields(cast.author.grant(&none).await), ["grantee_agent_id"]);
+    assert_eq!(fields(cast.author.revoke(&none).await), ["grantee_agent_id"]);
+    assert_eq!(fields(cast.author.grant(&AclChange::agent(id, to, [])).await), ["actions"]);
+    let twice = AclChange { action: Some(Action::Update), ..good.clone() };
+    assert_eq!(fields(cast.author.grant(&twice).await), ["action"]);
+    assert_eq!(fields(cast.author.grant(&AclChange::agent(id, nobody, [Action::Update])).await), ["grantee_agent_id"]);
+    assert_eq!(fields(cast.author.grant(&AclChange::tenant(id, nobody, [Action::Update])).await), ["grantee_owner_id"]);
+    for missing in [nobody, cast.stranger.create(private("Theirs"), None).await.unwrap().id] {
+        assert_not_found(cast.curator.grant(&AclChange::agent(missing, to, [Action::Update])).await);
+        assert_not_found(cast.curator.revoke(&AclChange::agent(missing, to, [Action::Update])).await);
+    }
+    assert_not_found(cast.colleague.grant(&good).await);
+    // Holding every right is not having the say.
+    cast.author.grant(&AclChange::agent(id, to, Action::ALL)).await.unwrap();
+    assert_not_found(cast.stranger.grant(&good).await);
+}
+
+pub async fn a_secret_is_read_by_id_alone(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let secret = NewBreadcrumb {
+        sensitivity: Sensitivity::Secret,
+        ..noted("Vault", json!({"word": "xylophone", "n": 1}), &["kept"])
+    };
+    let id = cast.author.create(secret, None).await.unwrap().id;
+    let plain = cast.author.create(noted("Plain", json!({"word": "zither"}), &["kept"]), None).await.unwrap().id;
+    assert_eq!(cast.colleague.get(id).await.unwrap().context["word"], "xylophone");
+    assert_eq!(cast.colleague.view(id).await.unwrap().context["word"], "xylophone");
+    let found = |q: &str| {
+        let search = TextSearch { q: q.into(), nn: 10, selector: Selector::default(), include_context: true };
+        let agent = cast.curator.clone();
+        async move { agent.search(&search).await.unwrap() }
+    };
+    assert!(found("xylophone").await.is_empty());
+    let by_title = found("vault").await;
+    assert_eq!((by_title[0].id, by_title[0].redacted), (id, true));
+    assert_eq!(by_title[0].context.as_ref().unwrap().len(), 0);
+    assert_eq!(found("zither").await[0].id, plain);
+    let hiding = BreadcrumbChanges { sensitivity: Some(Sensitivity::Secret), ..BreadcrumbChanges::default() };
+    cast.author.update(plain, 1, hiding).await.unwrap();
+    assert!(found("zither").await.is_empty(), "its words went with the change");
+    let listed = cast.runner.list(&BreadcrumbQuery::tagged("kept")).await.unwrap();
+    assert!(listed.iter().all(|item| item.redacted && item.context.as_ref().is_some_and(serde_json::Map::is_empty)));
+    let bare = BreadcrumbQuery { include_context: false, ..BreadcrumbQuery::tagged("kept") };
+    assert!(cast.runner.list(&bare).await.unwrap().iter().all(|item| !item.redacted && item.context.is_none()));
+    let showing = BreadcrumbChanges { sensitivity: Some(Sensitivity::Low), ..BreadcrumbChanges::default() };
+    cast.author.update(plain, 2, showing).await.unwrap();
+    assert_eq!(found("zither").await[0].id, plain);
+}
+
+pub async fn a_runner_acts_for_an_agent_and_sees_no_more(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let id = cast.author.create(private("Diary"), None).await.unwrap().id;
+    match cast.author.acting_for(id_of(&cast.colleague)) {
+        Err(error) => assert_forbidden(Err::<(), _>(error)),
+        // Over HTTP it is told with the first request.
+        Ok(acting) => assert_forbidden(acting.get(id).await),
+    }
+    let for_colleague = cast.runner.acting_for(id_of(&cast.colleague)).unwrap();
+    assert_not_found(for_colleague.get(id).await);
+    assert!(for_colleague.list(&BreadcrumbQuery::tagged("kept")).await.unwrap().is_empty());
+    let for_author = cast.runner.acting_for(id_of(&cast.author)).unwrap();
+    assert_eq!(for_author.get(id).await.unwrap().id, id);
+    let for_curator = cast.runner.acting_for(id_of(&cast.curator)).unwrap();
+    assert_eq!(for_curator.get(id).await.unwrap().id, id);
+    // What is written so is the runner's, but for what only the agent may see, and for what it asks for.
+    let kept = for_author.create(private("Kept"), None).await.unwrap().id;
+    assert_eq!(cast.author.get(kept).await.unwrap().created_by, Some(id_of(&cast.author)));
+    let asked = for_author.create(crate::harness::request(), None).await.unwrap().id;
+    assert_eq!(cast.author.get(asked).await.unwrap().created_by, Some(id_of(&cast.author)));
+    let told = for_author.create(note("Told"), None).await.unwrap().id;
+    assert_eq!(cast.author.get(told).await.unwrap().created_by, Some(id_of(&cast.runner)));
+}
+
+/// The records of the next events, until this one comes.
+async fn heard_until(events: &mut EventStream, last: Uuid) -> Vec<Uuid> {
+    let mut heard = Vec::new();
+    loop {
+        let id = next(events).await.breadcrumb_id;
+        heard.push(id);
+        if id == last {
+            return heard;
+        }
+    }
+}
+
+pub async fn what_is_private_to_others_is_not_heard(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let mut live = Vec::new();
+    for agent in [&cast.author, &cast.colleague, &cast.curator, &cast.runner] {
+        live.push(agent.events(Some(EventNumber(0))).await.unwrap());
+    }
+    let hidden = cast.author.create(private("Hidden"), None).await.unwrap().id;
+    cast.author.update(hidden, 1, BreadcrumbChanges::default()).await.unwrap();
+    let was_open = cast.author.create(note("Closed soon"), None).await.unwrap().id;
+    let closing = BreadcrumbChanges { visibility: Some(Visibility::Private), ..BreadcrumbChanges::default() };
+    cast.author.update(was_open, 1, closing).await.unwrap();
+    cast.author.delete(hidden, None).await.unwrap();
+    let open = cast.author.create(note("Open"), None).await.unwrap().id;
+    let all = [hidden, hidden, was_open, was_open, hidden, open];
+    for (who, events) in live.iter_mut().enumerate() {
+        let heard = heard_until(events, open).await;
+        if who == 1 {
+            // What was told while it was open may have been heard; what came after is not.
+            assert!(heard == [was_open, open] || heard == [open], "{heard:?}");
+        } else {
+            assert_eq!(heard, all, "{who}");
+        }
+    }
+    // Who comes back later reads the same by the rights of now.
+    let mut resumed = cast.colleague.events(Some(EventNumber(0))).await.unwrap();
+    assert_eq!(heard_until(&mut resumed, open).await, [open]);
+    let mut resumed = cast.author.events(Some(EventNumber(0))).await.unwrap();
+    assert_eq!(heard_until(&mut resumed, open).await, all);
+}
+
+pub async fn a_grant_to_subscribe_opens_the_events_until_it_is_revoked(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let stranger = id_of(&cast.stranger);
+    let whole_tenant = harness.agent_with(cast.stranger.identity.owner_id, &[Role::Subscriber]).await;
+    for (grantee, change) in [
+        (&cast.colleague, (false, id_of(&cast.colleague))),
+        (&cast.stranger, (false, stranger)),
+        (&whole_tenant, (true, cast.stranger.identity.owner_id)),
+    ] {
+        let of = |id| match change {
+            (false, agent) => AclChange::agent(id, agent, [Action::Subscribe]),
+            (true, tenant) => AclChange::tenant(id, tenant, [Action::Subscribe]),
+        };
+        let before = cast.author.create(private("Followed"), None).await.unwrap().id;
+        let other = cast.author.create(private("Other"), None).await.unwrap().id;
+        cast.author.grant(&of(before)).await.unwrap();
+        let start = grantee.latest_event().await.unwrap();
+        let mut live = grantee.events(Some(start)).await.unwrap();
+        let own = async |title: &str| grantee_note(harness, grantee, title).await;
+        let first = own("first").await;
+        cast.author.update(before, 1, BreadcrumbChanges::default()).await.unwrap();
+        cast.author.update(other, 1, BreadcrumbChanges::default()).await.unwrap();
+        let second = own("second").await;
+        let mut numbers = Vec::new();
+        for expected in [first, before, second] {
+            let event = next(&mut live).await;
+            assert_eq!(event.breadcrumb_id, expected);
+            if expected == before {
+                assert_eq!((event.owner_id, event.version), (cast.author.identity.owner_id, 2));
+                assert_eq!(event.context["text"], "Followed walrus");
+            }
+            numbers.push(event.number);
+        }
+        assert!(numbers.is_sorted());
+        // Taken up again behind each of them.
+        let mut resumed = grantee.events(Some(numbers[0])).await.unwrap();
+        assert_eq!(heard_until(&mut resumed, second).await, [before, second]);
+        let mut resumed = grantee.events(Some(numbers[1])).await.unwrap();
+        assert_eq!(heard_until(&mut resumed, second).await, [second]);
+
+        cast.author.revoke(&of(before)).await.unwrap();
+        cast.author.update(before, 2, BreadcrumbChanges::default()).await.unwrap();
+        let third = own("third").await;
+        assert_eq!(heard_until(&mut live, third).await, [third]);
+        let mut resumed = grantee.events(Some(start)).await.unwrap();
+        assert_eq!(heard_until(&mut resumed, third).await, [first, second, third]);
+        // Opened again it is heard to its end.
+        cast.author.grant(&of(before)).await.unwrap();
+        cast.author.delete(before, None).await.unwrap();
+        let fourth = own("fourth").await;
+        let heard = heard_until(&mut live, fourth).await;
+        assert_eq!(heard, [before, fourth]);
+    }
+}
+
+/// A record in the agent's tenant, by somebody who may write there.
+async fn grantee_note(harness: &impl Harness, agent: &Agent, title: &str) -> Uuid {
+    let writer = harness.agent_with(agent.identity.owner_id, &[Role::Emitter]).await;
+    writer.create(note(title), None).await.unwrap().id
+}
+
+pub async fn a_runner_hears_no_other_tenants_records(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let abroad = cast.stranger.identity.owner_id;
+    let runner = harness.agent_with(abroad, &[Role::Runner]).await;
+    let id = cast.author.create(note("Lure"), None).await.unwrap().id;
+    let tool = NewBreadcrumb { schema_name: Some("tool.code.v1".into()), ..note("Tool") };
+    let tool = cast.author.create(tool, None).await.unwrap().id;
+    for id in [id, tool] {
+        cast.author.grant(&AclChange::tenant(id, abroad, Action::ALL)).await.unwrap();
+    }
+    let mut of_runner = runner.events(Some(EventNumber(0))).await.unwrap();
+    let mut of_stranger = cast.stranger.events(Some(EventNumber(0))).await.unwrap();
+    for id in [id, tool] {
+        cast.author.update(id, 1, BreadcrumbChanges::default()).await.unwrap();
+    }
+    let own = cast.stranger.create(note("Own"), None).await.unwrap().id;
+    assert_eq!(heard_until(&mut of_runner, own).await, [own]);
+    assert_eq!(heard_until(&mut of_stranger, own).await, [id, own]);
+    assert_eq!(runner.list(&BreadcrumbQuery::tagged("note")).await.unwrap().len(), 1);
+}
+
+pub async fn a_secrets_events_tell_nothing_of_its_context(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let mut live = cast.curator.events(Some(EventNumber(0))).await.unwrap();
+    let secret = NewBreadcrumb { sensitivity: Sensitivity::Secret, ..note("Secret") };
+    let id = cast.author.create(secret, None).await.unwrap().id;
+    cast.author.update(id, 1, BreadcrumbChanges::default()).await.unwrap();
+    let hidden_later = cast.author.create(note("Plain"), None).await.unwrap().id;
+    let hiding = BreadcrumbChanges { sensitivity: Some(Sensitivity::Secret), ..BreadcrumbChanges::default() };
+    cast.author.update(hidden_later, 1, hiding).await.unwrap();
+    cast.author.delete(id, None).await.unwrap();
+    let end = cast.author.create(note("End"), None).await.unwrap().id;
+    let mut resumed = cast.curator.events(Some(EventNumber(0))).await.unwrap();
+    for (is_live, events) in [(true, &mut live), (false, &mut resumed)] {
+        for (n, (expected, is_secret)) in
+            [(id, true), (id, true), (hidden_later, false), (hidden_later, true), (id, true), (end, false)]
+                .into_iter()
+                .enumerate()
+        {
+            let event = next(events).await;
+            assert_eq!(event.breadcrumb_id, expected, "{n}");
+            // What became secret is secret from its beginning to whoever reads it now.
+            if n == 2 && (!is_live || event.redacted) {
+                assert!(event.redacted && event.context.is_empty());
+                continue;
+            }
+            assert_eq!((event.redacted, event.context.is_empty()), (is_secret, is_secret), "{n}");
+        }
+    }
+}

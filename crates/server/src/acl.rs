@@ -1,0 +1,57 @@
+//! Grants: which record is open to whom beyond its tenant and its visibility.
+
+use axum::Json;
+use breadcrumb::{AclChange, AclEntry};
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{access::Caller, json_body::JsonBody, problem::Problem, query::Query};
+
+/// The grant.
+#[derive(Serialize, ToSchema)]
+pub struct Granted {
+    id: Uuid,
+}
+
+/// How many grants were changed: none, or one.
+#[derive(Serialize, ToSchema)]
+pub struct Revoked {
+    rows: u64,
+}
+
+/// List grants
+///
+/// Newest first: for a curator those of the tenant, for others those on records of their own making.
+#[utoipa::path(get, path = "/acl", tag = "acl", operation_id = "list_grants",
+    params(("breadcrumb_id" = Option<Uuid>, Query, description = "Those on this record")),
+    responses((status = 200, body = Vec<AclEntry>)))]
+pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<AclEntry>>, Problem> {
+    let record = query.take_text("breadcrumb_id").map(|text| {
+        Uuid::try_parse(&text).unwrap_or_else(|_| {
+            query.wrong("breadcrumb_id", "must be a record's id, a UUID");
+            Uuid::nil()
+        })
+    });
+    query.finish(&["breadcrumb_id"])?;
+    Ok(Json(caller.store.grants(record).await?))
+}
+
+/// Open a record
+///
+/// To an agent, of this tenant or another, or to all agents of a tenant. By curators, and by who created the record.
+/// `read_full` opens what `read_context` does, too. Granting again adds to what was granted.
+#[utoipa::path(post, path = "/acl/grant", tag = "acl", operation_id = "grant_access",
+    request_body = AclChange, responses((status = 200, body = Granted)))]
+pub async fn grant(caller: Caller, JsonBody(change): JsonBody<AclChange>) -> Result<Json<Granted>, Problem> {
+    Ok(Json(Granted { id: caller.store.grant(&change).await? }))
+}
+
+/// Close a record again
+///
+/// Takes these actions from the grantee. Holds at once; event streams that are open follow within two seconds.
+#[utoipa::path(post, path = "/acl/revoke", tag = "acl", operation_id = "revoke_access",
+    request_body = AclChange, responses((status = 200, body = Revoked)))]
+pub async fn revoke(caller: Caller, JsonBody(change): JsonBody<AclChange>) -> Result<Json<Revoked>, Problem> {
+    Ok(Json(Revoked { rows: caller.store.revoke(&change).await? }))
+}

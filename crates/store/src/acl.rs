@@ -1,0 +1,156 @@
+//! Grants: records opened to agents and tenants. Whom they let in is judged by the policies, in the database.
+
+use breadcrumb::{AclChange, AclEntry, Action, StoreError, Violations};
+use chrono::{DateTime, Utc};
+use uuid::Uuid;
+
+use crate::audit::{self, Line};
+use crate::author::Author;
+use crate::failure::Done;
+use crate::from_row::from_row;
+use crate::records;
+use crate::transaction::TenantTransaction;
+
+from_row! {
+    struct EntryRow {
+        id: Uuid,
+        breadcrumb_id: Uuid,
+        grantee_agent_id: Option<Uuid>,
+        grantee_owner_id: Uuid,
+        actions: Vec<String>,
+        created_at: DateTime<Utc>,
+    }
+}
+
+impl From<EntryRow> for AclEntry {
+    fn from(row: EntryRow) -> Self {
+        Self {
+            id: row.id,
+            breadcrumb_id: row.breadcrumb_id,
+            grantee_owner_id: row.grantee_agent_id.is_none().then_some(row.grantee_owner_id),
+            grantee_agent_id: row.grantee_agent_id,
+            // One that a newer version wrote opens nothing here.
+            actions: row.actions.iter().filter_map(|action| action.parse().ok()).collect(),
+            created_at: row.created_at,
+        }
+    }
+}
+
+/// Newest first; of records that are there.
+pub(crate) async fn list(tx: &mut TenantTransaction, author: Author, record: Option<Uuid>) -> Done<Vec<AclEntry>> {
+    let rows: Vec<EntryRow> = sqlx::query_as(
+        "SELECT g.id, g.breadcrumb_id, g.grantee_agent_id, g.grantee_owner_id, g.actions, g.created_at
+         FROM acl_grants g JOIN breadcrumbs b ON b.id = g.breadcrumb_id
+         WHERE ($1 IS NULL OR g.breadcrumb_id = $1) AND ($2 OR b.created_by = $3)
+             AND (b.ttl IS NULL OR b.ttl > clock_timestamp())
+         ORDER BY g.created_at DESC, g.id",
+    )
+    .bind(record)
+    .bind(author.is_curator)
+    .bind(author.voice)
+    .fetch_all(tx.connection())
+    .await?;
+    Ok(rows.into_iter().map(AclEntry::from).collect())
+}
+
+/// The change was checked before.
+pub(crate) async fn grant(mut tx: TenantTransaction, author: Author, change: &AclChange) -> Done<Uuid> {
+    let title = open_to_change(&mut tx, author, change.breadcrumb_id).await?;
+    let (grantee_owner, grantee_agent) = grantee(&mut tx, change).await?;
+    let owner_id = tx.owner_id;
+    let id: Uuid = sqlx::query_scalar(
+        "INSERT INTO acl_grants AS g (id, owner_id, breadcrumb_id, grantee_owner_id, grantee_agent_id, actions, created_by)
+         VALUES ($1, $2, $3, $4, $5, $6, $7)
+         ON CONFLICT (breadcrumb_id, grantee_owner_id, grantee_agent_id) DO UPDATE
+         SET actions = ARRAY(SELECT DISTINCT one FROM unnest(g.actions || EXCLUDED.actions) one ORDER BY one)
+         RETURNING id",
+    )
+    .bind(Uuid::now_v7())
+    .bind(owner_id)
+    .bind(change.breadcrumb_id)
+    .bind(grantee_owner)
+    .bind(grantee_agent)
+    .bind(names(change))
+    .bind(author.voice)
+    .fetch_one(tx.connection())
+    .await?;
+    let told = reason(change);
+    let line = Line::by(author.agent, "acl.granted").on(change.breadcrumb_id, &title).because(&told);
+    audit::write(&mut tx, line).await?;
+    tx.commit().await?;
+    Ok(id)
+}
+
+/// The change was checked before.
+pub(crate) async fn revoke(mut tx: TenantTransaction, author: Author, change: &AclChange) -> Done<u64> {
+    let title = open_to_change(&mut tx, author, change.breadcrumb_id).await?;
+    // Whose agent it is does not matter here: one that is deleted loses its grants like any other.
+    let changed = sqlx::query(
+        "WITH named AS (
+            SELECT id, ARRAY(SELECT one FROM unnest(actions) one WHERE one <> ALL ($4)) AS rest FROM acl_grants
+            WHERE breadcrumb_id = $1 AND actions && $4
+                AND (grantee_agent_id = $2 OR ($2 IS NULL AND grantee_agent_id IS NULL AND grantee_owner_id = $3))
+            FOR UPDATE),
+         ended AS (DELETE FROM acl_grants g USING named n WHERE g.id = n.id AND n.rest = '{}' RETURNING g.id),
+         cut AS (UPDATE acl_grants g SET actions = n.rest FROM named n WHERE g.id = n.id AND n.rest <> '{}' RETURNING g.id)
+         SELECT id FROM ended UNION ALL SELECT id FROM cut",
+    )
+    .bind(change.breadcrumb_id)
+    .bind(change.grantee_agent_id)
+    .bind(change.grantee_owner_id)
+    .bind(names(change))
+    .fetch_all(tx.connection())
+    .await?
+    .len() as u64;
+    if changed > 0 {
+        let told = reason(change);
+        let line = Line::by(author.agent, "acl.revoked").on(change.breadcrumb_id, &title).because(&told);
+        audit::write(&mut tx, line).await?;
+    }
+    tx.commit().await?;
+    Ok(changed)
+}
+
+/// The title of the record, when the author may say who else sees it.
+async fn open_to_change(tx: &mut TenantTransaction, author: Author, record: Uuid) -> Done<String> {
+    // Held, so that no end of the record comes between.
+    tx.lock(record).await?;
+    let record = records::get(tx, record).await?;
+    if author.is_curator || record.created_by == Some(author.voice) {
+        return Ok(record.title);
+    }
+    let why = "only a curator, or who created the record, says who else may see or change it";
+    Err(StoreError::Forbidden(why.into()).into())
+}
+
+/// The tenant that is let in, and the agent where it is only one.
+async fn grantee(tx: &mut TenantTransaction, change: &AclChange) -> Done<(Uuid, Option<Uuid>)> {
+    if let Some(agent) = change.grantee_agent_id {
+        let tenant: Option<Uuid> =
+            sqlx::query_scalar("SELECT tenant_of_agent($1)").bind(agent).fetch_one(tx.connection()).await?;
+        let tenant = tenant.ok_or_else(|| {
+            Violations::one("grantee_agent_id", format!("{agent} is no agent; make it first, or name another"))
+        })?;
+        return Ok((tenant, Some(agent)));
+    }
+    let tenant = change.grantee_owner_id.unwrap_or_default();
+    let is_there: bool =
+        sqlx::query_scalar("SELECT tenant_is_there($1)").bind(tenant).fetch_one(tx.connection()).await?;
+    if is_there {
+        return Ok((tenant, None));
+    }
+    Err(Violations::one("grantee_owner_id", format!("{tenant} is no tenant")).into())
+}
+
+fn names(change: &AclChange) -> Vec<&'static str> {
+    change.all_actions().into_iter().map(Action::as_str).collect()
+}
+
+fn reason(change: &AclChange) -> String {
+    let whom = match (change.grantee_agent_id, change.grantee_owner_id) {
+        (Some(agent), _) => format!("agent {agent}"),
+        (None, Some(tenant)) => format!("tenant {tenant}"),
+        (None, None) => String::new(),
+    };
+    format!("{}: {whom}", names(change).join(", "))
+}

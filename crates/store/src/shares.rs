@@ -1,0 +1,33 @@
+//! Which tenants others have opened a record to, kept in memory: most have none, and their lists cost nothing more.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use uuid::Uuid;
+
+use crate::failure::Done;
+use crate::store::Inner;
+
+#[derive(Default)]
+pub(crate) struct Shares {
+    tenants: Mutex<HashSet<Uuid>>,
+}
+
+impl Shares {
+    fn locked(&self) -> MutexGuard<'_, HashSet<Uuid>> {
+        self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether records of other tenants may be open to this one. A grant that another server made is known a second later.
+    pub(crate) fn reach(&self, tenant: Uuid) -> bool {
+        self.locked().contains(&tenant)
+    }
+}
+
+/// Looks which tenants there are.
+pub(crate) async fn learn(store: &Arc<Inner>) -> Done<()> {
+    let mut tx = store.begin("BEGIN").await?;
+    let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_shares()").fetch_all(&mut *tx).await?;
+    *store.shares.locked() = tenants.into_iter().collect();
+    Ok(())
+}
