@@ -392,7 +392,13 @@ pub async fn a_grant_to_subscribe_opens_the_events_until_it_is_revoked(harness: 
         cast.author.update(other, 1, BreadcrumbChanges::default()).await.unwrap();
         let second = own("second").await;
         let mut numbers = Vec::new();
-        for expected in [first, before, second] {
+        // It may begin with what was written just before.
+        let mut event = next(&mut live).await;
+        while event.breadcrumb_id != first {
+            event = next(&mut live).await;
+        }
+        numbers.push(event.number);
+        for expected in [before, second] {
             let event = next(&mut live).await;
             assert_eq!(event.breadcrumb_id, expected);
             if expected == before {
@@ -412,8 +418,8 @@ pub async fn a_grant_to_subscribe_opens_the_events_until_it_is_revoked(harness: 
         cast.author.update(before, 2, BreadcrumbChanges::default()).await.unwrap();
         let third = own("third").await;
         assert_eq!(heard_until(&mut live, third).await, [third]);
-        let mut resumed = grantee.events(Some(start)).await.unwrap();
-        assert_eq!(heard_until(&mut resumed, third).await, [first, second, third]);
+        let mut resumed = grantee.events(Some(numbers[0])).await.unwrap();
+        assert_eq!(heard_until(&mut resumed, third).await, [second, third]);
         // Opened again it is heard to its end.
         cast.author.grant(&of(before)).await.unwrap();
         cast.author.delete(before, None).await.unwrap();

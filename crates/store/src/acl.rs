@@ -112,10 +112,10 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, author: Author, change: &A
 }
 
 /// The title of the record, when the author may say who else sees it.
-async fn open_to_change(tx: &mut TenantTransaction, author: Author, record: Uuid) -> Done<String> {
+async fn open_to_change(tx: &mut TenantTransaction, author: Author, id: Uuid) -> Done<String> {
     // Held, so that no end of the record comes between.
-    tx.lock(record).await?;
-    let record = records::get(tx, record).await?;
+    tx.lock(id).await?;
+    let record = records::find(tx, id).await?.ok_or(StoreError::NotFound { what: "breadcrumb", id })?;
     if author.is_curator || record.created_by == Some(author.voice) {
         return Ok(record.title);
     }

@@ -23,6 +23,8 @@ const TABLES: [&str; 12] = [
     "idempotency_keys",
 ];
 
+const NONE: [Uuid; 0] = [];
+
 async fn fill(harness: &StoreHarness) -> Uuid {
     let agent = harness.alone().await;
     let id = agent.create(request(), Some("key")).await.unwrap().id;
@@ -173,16 +175,16 @@ async fn a_raw_connection_of_the_role_sees_the_rows_of_its_agent() {
     assert_eq!(seen(tenant, &colleagues, "", "{read_full}").await, [team]);
     // Who says nothing of itself sees nothing private, and who comes from elsewhere nothing at all.
     assert_eq!(seen(tenant, "", "", "{read_full}").await, [team]);
-    assert_eq!(seen(tenant, &stranger, &abroad, "{read_full}").await, []);
-    assert_eq!(seen(other.identity.owner_id, "*", "", "").await, []);
+    assert_eq!(seen(tenant, &stranger, &abroad, "{read_full}").await, NONE);
+    assert_eq!(seen(other.identity.owner_id, "*", "", "").await, NONE);
     author.grant(&AclChange::agent(private, colleague.identity.agent_id, [Action::ReadFull])).await.unwrap();
     author.grant(&AclChange::tenant(private, other.identity.owner_id, [Action::Update])).await.unwrap();
     assert_eq!(seen(tenant, &colleagues, "", "{read_full}").await, [private, team]);
     assert_eq!(seen(tenant, &colleagues, "", "{update}").await, [team]);
     assert_eq!(seen(tenant, &stranger, &abroad, "{update}").await, [private]);
-    assert_eq!(seen(tenant, &stranger, &abroad, "{read_full}").await, []);
+    assert_eq!(seen(tenant, &stranger, &abroad, "{read_full}").await, NONE);
     // The tenant of another is no door into its own.
-    assert_eq!(seen(other.identity.owner_id, &stranger, "", "{update}").await, []);
+    assert_eq!(seen(other.identity.owner_id, &stranger, "", "{update}").await, NONE);
     harness.close().await;
 }
 

@@ -51,6 +51,10 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /breadcrumbs/{id}/history", "/breadcrumbs/{record}/history", "", 200, 404),
     fixture("PATCH /breadcrumbs/{id}", "/breadcrumbs/{record}", r#"{"title": "changed"}"#, 200, 404),
     fixture("DELETE /breadcrumbs/{id}", "/breadcrumbs/{record}", "", 200, 404),
+    // Rights: who may say so of a record is tried in `acl.rs`
+    fixture("GET /acl", "/acl", "", 200, 200),
+    fixture("POST /acl/grant", "/acl/grant", r#"{"breadcrumb_id": "{record}", "grantee_agent_id": "{agent}", "actions": []}"#, 400, 400),
+    fixture("POST /acl/revoke", "/acl/revoke", r#"{"breadcrumb_id": "{record}", "grantee_agent_id": "{agent}", "actions": []}"#, 400, 400),
     // Events
     fixture("GET /events/stream", "/events/stream", "", 200, 200),
     fixture("GET /events/latest", "/events/latest", "", 200, 200),
