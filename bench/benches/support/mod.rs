@@ -99,12 +99,14 @@ impl Breadcrumbs for MemoryStore {
         };
         let items = state.records.values().filter(wanted).map(|record| BreadcrumbListItem {
             id: record.id,
+            owner_id: None,
             title: record.title.clone(),
             tags: record.tags.clone(),
             schema_name: record.schema_name.clone(),
             version: record.version,
             updated_at: record.updated_at,
             context: query.include_context.then(|| record.context.clone()),
+            redacted: false,
         });
         Ok(items.skip(query.offset as usize).take(query.limit as usize).collect())
     }

@@ -100,6 +100,9 @@ impl Breadcrumbs for Mortal {
     async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         self.store.search(search).await
     }
+    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        self.store.acting_for(agent)
+    }
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         self.store.latest_event().await
     }
