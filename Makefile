@@ -21,7 +21,7 @@ bench: preflight ## Measure RCRT against its floors and its peers; ARGS="--quick
 fuzz: preflight ## Feed the readers of strangers' input with noise; ARGS="60 hosts" for a minute of one of them
 	@build/fuzz $(ARGS)
 
-fuzz-api: preflight ## Hold the OpenAPI document against the running server; ARGS="600 7" for ten minutes with the seed 7
+fuzz-api: preflight ## Hold the OpenAPI document against the running server; ARGS="200 7" for more, with the seed 7
 	@build/fuzz-api $(ARGS)
 
 lint: preflight check-format ## What CI demands of the code: format and clippy
