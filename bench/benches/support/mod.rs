@@ -7,8 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, LeaseStatus, NewBreadcrumb, NewSecret, Profiles,
-    Release, SecretChanges, SecretInfo, StoreError, TextSearch, schema_names,
+    ClaimRequest, Created, EventNumber, FollowStream, Following, HeldLease, Lease, LeaseStatus, NewBreadcrumb,
+    NewSecret, Profiles, Release, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, TextSearch,
+    schema_names,
 };
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
@@ -116,8 +117,20 @@ impl Breadcrumbs for MemoryStore {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         Ok(EventNumber(0))
     }
-    async fn events(&self, _: Option<EventNumber>) -> Result<EventStream, StoreError> {
+    async fn follow(&self, _: Following) -> Result<FollowStream, StoreError> {
         Ok(futures::stream::pending().boxed())
+    }
+    async fn create_selector(&self, _: Selector) -> Result<SelectorSubscription, StoreError> {
+        none()
+    }
+    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn update_selector(&self, _: Uuid, _: Selector) -> Result<SelectorSubscription, StoreError> {
+        none()
+    }
+    async fn delete_selector(&self, _: Uuid) -> Result<(), StoreError> {
+        none()
     }
     async fn call_queued(&self) {
         self.queued.notified().await;

@@ -3,13 +3,14 @@
 use std::fmt;
 
 use chrono::{DateTime, Utc};
-use futures::stream::BoxStream;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::StoreError;
+use crate::{Selector, StoreError};
 
 /// An event's place in its tenant's order. Numbers grow but are not dense; a subscriber that names the last number
 /// it saw gets every later event once, in order.
@@ -75,3 +76,50 @@ pub struct Event {
 
 /// Events in order, without end; an error is the last item.
 pub type EventStream = BoxStream<'static, Result<Event, StoreError>>;
+
+/// What a subscriber wants to hear, of what its rights give it.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Following {
+    /// Everything after this number; `None` starts with the next event.
+    pub after: Option<EventNumber>,
+    /// Only events that each of these means.
+    pub filters: Vec<Selector>,
+    /// Only events that one of the agent's own selectors means, as they are by then; all while the agent has none.
+    pub by_selectors: bool,
+}
+
+impl Following {
+    /// Everything after this number.
+    pub fn all(after: Option<EventNumber>) -> Self {
+        Self { after, ..Self::default() }
+    }
+}
+
+/// What a subscriber is told.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Followed {
+    Event(Event),
+    /// The event of this number is not for this subscriber. One that goes on after it misses nothing.
+    Passed(EventNumber),
+    /// Some events after the number where the subscriber stood are not kept any more. From `first` on nothing is missing.
+    Missed { first: EventNumber },
+}
+
+/// What [`Followed`] tells, in the order of the numbers, without end; an error is the last item.
+pub type FollowStream = BoxStream<'static, Result<Followed, StoreError>>;
+
+/// The events alone. Where some were missed it ends, with [`StoreError::EventsMissed`].
+pub(crate) fn events_of(followed: FollowStream) -> EventStream {
+    stream::unfold(Some(followed), |followed| async {
+        let mut followed = followed?;
+        loop {
+            return Some(match followed.next().await? {
+                Ok(Followed::Event(event)) => (Ok(event), Some(followed)),
+                Ok(Followed::Passed(_)) => continue,
+                Ok(Followed::Missed { first }) => (Err(StoreError::EventsMissed { first }), None),
+                Err(error) => (Err(error), None),
+            });
+        }
+    })
+    .boxed()
+}

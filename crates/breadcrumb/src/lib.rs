@@ -40,7 +40,7 @@ pub use call::{Call, CallState, Claim, ClaimRequest, HeldLease, Lease, LeaseStat
 pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
 pub use check::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
 pub use embedder::{EmbedError, Embedder, EmbeddingModel, Haste};
-pub use event::{Event, EventKind, EventNumber, EventStream};
+pub use event::{Event, EventKind, EventNumber, EventStream, FollowStream, Followed, Following};
 pub use host::{Host, HostEntry, HostError, is_web_port};
 pub use identity::{AgentInfo, Identity, NewAgent, NewAgentKey, Role, Tenancy, TenantInfo};
 pub use limits::{Bound, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_TIMEOUT_MS};
@@ -53,7 +53,7 @@ pub use secret::{
     check_opaque_length, is_secret_name, secret_hosts,
 };
 pub use secret_lack::SecretLack;
-pub use selector::{ContextMatch, ContextPath, MatchOp, Selector};
+pub use selector::{ContextMatch, ContextPath, MAX_SELECTORS, MatchOp, Selector, SelectorSubscription};
 pub use store::{Breadcrumbs, ChangeCheck, StoreError};
 pub use tool_definition::{
     Bootstrap, BootstrapMode, Example, Implementation, Isolation, Language, NativeImplementation, ToolCode,

@@ -3,25 +3,42 @@
 
 use std::cmp::Ordering;
 
-use serde::{Deserialize, Serialize};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
-use crate::Violations;
+use crate::{Event, Violations};
+
+/// How many selectors an agent may have.
+pub const MAX_SELECTORS: usize = 100;
+/// The most bytes of a selector's conditions on the context, as JSON.
+const MAX_CONDITION_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Selector {
     /// At least one of these tags (when the list is not empty).
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "absent_or_null", skip_serializing_if = "Vec::is_empty")]
     pub any_tags: Vec<String>,
     /// All of these tags.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "absent_or_null", skip_serializing_if = "Vec::is_empty")]
     pub all_tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_name: Option<String>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, deserialize_with = "absent_or_null", skip_serializing_if = "Vec::is_empty")]
     pub context_match: Vec<ContextMatch>,
+}
+
+/// A selector that an agent keeps: its event streams carry what one of its selectors means.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct SelectorSubscription {
+    pub id: Uuid,
+    pub owner_id: Uuid,
+    pub agent_id: Uuid,
+    pub selector: Selector,
+    pub created_at: DateTime<Utc>,
 }
 
 /// One condition on the context.
@@ -47,7 +64,11 @@ pub enum MatchOp {
     Ne,
     /// Both are numbers or both are strings, and the record's is greater (strings by code point).
     Gt,
+    /// As `gt`, or equal.
+    Gte,
     Lt,
+    /// As `lt`, or equal.
+    Lte,
     /// The path is an array with this element, or a string with this substring.
     Contains,
     /// `contains` for at least one element of the value, which is an array.
@@ -133,6 +154,11 @@ impl Selector {
             && self.context_match.iter().all(|condition| condition.holds(context))
     }
 
+    /// Whether the event is of a record that is meant.
+    pub fn means(&self, event: &Event) -> bool {
+        self.matches(&event.tags, event.schema_name.as_deref(), &event.context)
+    }
+
     /// A selector without parts means every record.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -157,6 +183,10 @@ impl Selector {
         for (index, condition) in self.context_match.iter().enumerate() {
             condition.check(&format!("context_match[{index}].value"), &mut found);
         }
+        let bytes: usize = self.context_match.iter().map(|condition| condition.value.to_string().len()).sum();
+        if bytes > MAX_CONDITION_BYTES {
+            found.add("context_match", format!("has values of {bytes} bytes; at most {MAX_CONDITION_BYTES} are allowed"));
+        }
         found.into_result()
     }
 }
@@ -165,8 +195,10 @@ impl ContextMatch {
     fn check(&self, field: &str, found: &mut Violations) {
         found.json(field, &self.value);
         match self.op {
-            MatchOp::Gt | MatchOp::Lt if !self.value.is_number() && !self.value.is_string() => {
-                found.add(field, "must be a number or a string for gt and lt");
+            MatchOp::Gt | MatchOp::Gte | MatchOp::Lt | MatchOp::Lte
+                if !self.value.is_number() && !self.value.is_string() =>
+            {
+                found.add(field, "must be a number or a string for gt, gte, lt and lte");
             }
             MatchOp::ContainsAny if !self.value.is_array() => {
                 found.add(field, "must be an array for contains_any");
@@ -185,14 +217,27 @@ impl ContextMatch {
             MatchOp::Exists => there.is_some() == self.value.as_bool().unwrap_or(true),
             MatchOp::Eq => there.is_some_and(|value| same(value, &self.value)),
             MatchOp::Ne => !there.is_some_and(|value| same(value, &self.value)),
-            MatchOp::Gt => there.is_some_and(|value| order(value, &self.value) == Some(Ordering::Greater)),
-            MatchOp::Lt => there.is_some_and(|value| order(value, &self.value) == Some(Ordering::Less)),
+            MatchOp::Gt => self.is_in_order(there, Ordering::is_gt),
+            MatchOp::Gte => self.is_in_order(there, Ordering::is_ge),
+            MatchOp::Lt => self.is_in_order(there, Ordering::is_lt),
+            MatchOp::Lte => self.is_in_order(there, Ordering::is_le),
             MatchOp::Contains => there.is_some_and(|value| contains(value, &self.value)),
             MatchOp::ContainsAny => there.is_some_and(|value| {
                 self.value.as_array().is_some_and(|wanted| wanted.iter().any(|one| contains(value, one)))
             }),
         }
     }
+}
+
+impl ContextMatch {
+    fn is_in_order(&self, there: Option<&Value>, wanted: fn(Ordering) -> bool) -> bool {
+        there.and_then(|value| order(value, &self.value)).is_some_and(wanted)
+    }
+}
+
+/// RCRT's clients write `null` for what they leave out.
+fn absent_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(reader: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(reader)?.unwrap_or_default())
 }
 
 /// JSON equality as Postgres' jsonb has it: numbers by amount, objects without order.

@@ -6,9 +6,7 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::{
-    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Call, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb,
-    NewSecret, Release, SecretChanges, SecretInfo, TextSearch, Violations,
+    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Call, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, TextSearch, Violations, FollowStream, Following, Selector, SelectorSubscription, event,
 };
 
 /// Why the store did not do what was asked. Nothing was changed.
@@ -33,6 +31,9 @@ pub enum StoreError {
     Forbidden(String),
     #[error("the input is too large: at most {limit} bytes are taken")]
     TooLarge { limit: usize },
+    /// Events that were to come next are not kept any more; from this number on nothing is missing.
+    #[error("events were missed, because they are kept for some days only; follow on from number {first}")]
+    EventsMissed { first: EventNumber },
     /// The database has no room left.
     #[error("the store is out of disk space; nothing was written")]
     Full,
@@ -146,10 +147,32 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     /// The number of the newest event that a subscriber could have seen; 0 when there is none.
     async fn latest_event(&self) -> Result<EventNumber, StoreError>;
 
-    /// Every event after this number that the agent may hear of, once, in order, then each new one as it commits: of the
-    /// tenant's records but those that are private to others, and of records that were opened to it (`subscribe`). `None` starts with the next.
-    /// Dropping the stream ends the subscription.
-    async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError>;
+    /// Each event that the agent may hear of and wants to, once, in order, then each new one as it commits: of the tenant's
+    /// records but those that are private to others, and of records that were opened to it (`subscribe`). And what it must
+    /// know of those that it does not get. [`StoreError::Invalid`] for a filter that means nothing, and for a number
+    /// beyond every event. Dropping the stream ends the subscription.
+    async fn follow(&self, following: Following) -> Result<FollowStream, StoreError>;
+
+    /// Every event after this number that the agent may hear of, whatever its selectors say. `None` starts with the next. A
+    /// number that lies too far back ends it with [`StoreError::EventsMissed`].
+    async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
+        Ok(event::events_of(self.follow(Following::all(after)).await?))
+    }
+
+    // --- the agent's selectors ---
+
+    /// From now on the agent's streams carry what one of its selectors means. [`StoreError::Invalid`] when it has
+    /// [`MAX_SELECTORS`](crate::MAX_SELECTORS) already.
+    async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError>;
+
+    /// The oldest first.
+    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError>;
+
+    /// Puts another selector in its place, for the streams that are open too.
+    async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError>;
+
+    /// Without any selector the agent's streams carry everything again.
+    async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError>;
 
     // --- calls ---
 

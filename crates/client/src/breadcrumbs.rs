@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease,
-    Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, Selector, StoreError, TextSearch, Violations,
+    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EventNumber, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, Selector, StoreError, TextSearch, Violations, FollowStream, Following, SelectorSubscription,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -128,8 +126,27 @@ impl Breadcrumbs for Client {
         Ok(latest.number)
     }
 
-    async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
-        crate::event_stream::follow(self.clone(), after).await
+    async fn follow(&self, following: Following) -> Result<FollowStream, StoreError> {
+        crate::event_stream::follow(self.clone(), following).await
+    }
+
+    async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        let request = Request::new(Method::POST, &["subscriptions", "selectors"], IfNotDone).json(&selector)?;
+        Ok(self.exchange(request).await?)
+    }
+
+    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
+        Ok(self.exchange(Request::new(Method::GET, &["subscriptions", "selectors"], Freely)).await?)
+    }
+
+    async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        let id = id.to_string();
+        let path = ["subscriptions", "selectors", &id];
+        Ok(self.exchange(Request::new(Method::PUT, &path, Freely).json(&selector)?).await?)
+    }
+
+    async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
+        self.delete_at(&["subscriptions", "selectors", &id.to_string()], None).await
     }
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {

@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use breadcrumb::{Event, EventNumber, EventStream, StoreError};
+use breadcrumb::{Event, EventNumber, FollowStream, Followed, Following, StoreError};
 use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
 use reqwest::{
@@ -25,10 +25,12 @@ const ANSWER_TIME: Duration = Duration::from_secs(30);
 /// How often in a row the same place may be unreadable before the stream gives up.
 const UNREADABLE: u32 = 5;
 
-/// Follows every event after this number, or every one from now on. The first connection is made before this returns,
+/// Follows events after a number, or from now on. The first connection is made before this returns,
 /// so that a wrong token is told at once.
-pub(crate) async fn follow(client: Client, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
-    let mut subscription = Subscription { client, last: after, connection: None, failures: 0, unreadable: 0 };
+pub(crate) async fn follow(client: Client, following: Following) -> Result<FollowStream, StoreError> {
+    let asked = asked(&following)?;
+    let last = following.after;
+    let mut subscription = Subscription { client, asked, last, connection: None, failures: 0, unreadable: 0 };
     while subscription.connection.is_none() {
         if subscription.failures == ATTEMPTS {
             return Err(StoreError::Unavailable("the event stream cannot be reached".into()));
@@ -38,7 +40,7 @@ pub(crate) async fn follow(client: Client, after: Option<EventNumber>) -> Result
     let events = futures::stream::unfold(Some(subscription), |subscription| async move {
         let mut subscription = subscription?;
         match subscription.next().await {
-            Ok(event) => Some((Ok(event), Some(subscription))),
+            Ok(told) => Some((Ok(told), Some(subscription))),
             // The last item.
             Err(error) => Some((Err(error), None)),
         }
@@ -46,8 +48,22 @@ pub(crate) async fn follow(client: Client, after: Option<EventNumber>) -> Result
     Ok(events.boxed())
 }
 
+/// The query of a stream.
+fn asked(following: &Following) -> Result<Vec<(&'static str, String)>, StoreError> {
+    let mut asked = Vec::new();
+    for filter in &following.filters {
+        let text = serde_json::to_string(filter).map_err(|error| StoreError::Internal(format!("no JSON: {error}")))?;
+        asked.push(("filters", text));
+    }
+    if !following.by_selectors {
+        asked.push(("all", "true".to_owned()));
+    }
+    Ok(asked)
+}
+
 struct Subscription {
     client: Client,
+    asked: Vec<(&'static str, String)>,
     /// The newest number seen. Never absent once a connection was made: the server's first ping names where it starts.
     last: Option<EventNumber>,
     connection: Option<Connection>,
@@ -57,7 +73,7 @@ struct Subscription {
 }
 
 impl Subscription {
-    async fn next(&mut self) -> Result<Event, StoreError> {
+    async fn next(&mut self) -> Result<Followed, StoreError> {
         loop {
             let Some(connection) = &mut self.connection else {
                 self.reconnect().await?;
@@ -66,8 +82,8 @@ impl Subscription {
             match connection.next().await {
                 Ok(message) => {
                     self.failures = 0;
-                    if let Some(event) = self.take(&message)? {
-                        return Ok(event);
+                    if let Some(told) = self.take(&message)? {
+                        return Ok(told);
                     }
                 }
                 Err(why) => {
@@ -84,7 +100,7 @@ impl Subscription {
         }
         // Counted before the attempt: a connection that breaks before it says anything is a failure too.
         self.failures = self.failures.saturating_add(1);
-        match Connection::open(&self.client, self.last).await {
+        match Connection::open(&self.client, &self.asked, self.last).await {
             Ok((connection, start)) => {
                 self.connection = Some(connection);
                 self.last = self.last.or(start);
@@ -98,15 +114,20 @@ impl Subscription {
         }
     }
 
-    /// The message's event, if it is one that was not seen yet.
-    fn take(&mut self, message: &Message) -> Result<Option<Event>, StoreError> {
+    /// What the message tells, if it is news.
+    fn take(&mut self, message: &Message) -> Result<Option<Followed>, StoreError> {
         match read(message) {
             Ok(None) => Ok(None),
-            Ok(Some(event)) => {
+            Ok(Some(told)) => {
                 self.unreadable = 0;
-                let news = Some(event.number) > self.last;
-                self.last = self.last.max(Some(event.number));
-                Ok(news.then_some(event))
+                let number = match &told {
+                    Followed::Event(event) => event.number,
+                    Followed::Passed(number) => *number,
+                    Followed::Missed { first } => EventNumber(first.0 - 1),
+                };
+                let news = Some(number) > self.last;
+                self.last = self.last.max(Some(number));
+                Ok(news.then_some(told))
             }
             Err(why) => {
                 self.connection = None;
@@ -121,23 +142,29 @@ impl Subscription {
     }
 }
 
-/// The message as an event; `None` for a ping and for kinds that this client does not know.
-fn read(message: &Message) -> Result<Option<Event>, String> {
+/// What the message tells; `None` for a ping without a number and for kinds that this client does not know.
+fn read(message: &Message) -> Result<Option<Followed>, String> {
     #[derive(Deserialize)]
     struct Kind {
         #[serde(rename = "type")]
         kind: String,
+        first: Option<EventNumber>,
     }
     // Nearly every message is an event; what kind another is, is asked only then.
     let event = match serde_json::from_str::<Event>(&message.data) {
         Ok(event) => event,
         Err(error) => {
-            let Kind { kind } = serde_json::from_str(&message.data).map_err(|error| error.to_string())?;
-            return if kind.starts_with("breadcrumb.") { Err(error.to_string()) } else { Ok(None) };
+            let Kind { kind, first } = serde_json::from_str(&message.data).map_err(|error| error.to_string())?;
+            return match (kind.as_str(), first) {
+                ("ping", _) => Ok(message.id.parse().ok().map(|number| Followed::Passed(EventNumber(number)))),
+                ("missed", Some(first)) => Ok(Some(Followed::Missed { first })),
+                (kind, _) if kind.starts_with("breadcrumb.") => Err(error.to_string()),
+                _ => Ok(None),
+            };
         }
     };
     let number = message.id.parse().map_err(|_| format!("{:?} is no event number", message.id))?;
-    Ok(Some(Event { number: EventNumber(number), ..event }))
+    Ok(Some(Followed::Event(Event { number: EventNumber(number), ..event })))
 }
 
 struct Connection {
@@ -149,12 +176,16 @@ struct Connection {
 
 impl Connection {
     /// A connection that has said hello, and where it starts.
-    async fn open(client: &Client, last: Option<EventNumber>) -> Result<(Self, Option<EventNumber>), StoreError> {
-        let bytes = Self::request(client, last).await?;
+    async fn open(
+        client: &Client,
+        asked: &[(&'static str, String)],
+        last: Option<EventNumber>,
+    ) -> Result<(Self, Option<EventNumber>), StoreError> {
+        let bytes = Self::request(client, asked, last).await?;
         let mut connection = Self { bytes, parser: Parser::default(), ready: VecDeque::new() };
         let hello = connection.next().await.map_err(StoreError::Unavailable)?;
         let start = hello.id.parse().ok().map(EventNumber);
-        if !matches!(read(&hello), Ok(None)) {
+        if !matches!(read(&hello), Ok(None | Some(Followed::Passed(_)))) {
             // No greeting, but news already.
             connection.ready.push_front(hello);
             return Ok((connection, None));
@@ -164,6 +195,7 @@ impl Connection {
 
     async fn request(
         client: &Client,
+        asked: &[(&'static str, String)],
         last: Option<EventNumber>,
     ) -> Result<BoxStream<'static, reqwest::Result<Bytes>>, StoreError> {
         let mut renewed = false;
@@ -172,6 +204,7 @@ impl Connection {
             let mut sending = client
                 .http()?
                 .get(client.url(&["events", "stream"])?)
+                .query(asked)
                 .header(ACCEPT, "text/event-stream")
                 .header(AUTHORIZATION, &authorization);
             if let Some(agent) = client.acting_for {

@@ -43,7 +43,7 @@ fn known(status: StatusCode, problem: Problem) -> StoreError {
         "forbidden" => StoreError::Forbidden(detail),
         "too_large" => StoreError::TooLarge { limit: limit.unwrap_or_default() },
         "full" => StoreError::Full,
-        "unavailable" => StoreError::Unavailable(detail),
+        "unavailable" | "too_many_streams" => StoreError::Unavailable(detail),
         "invalid" if !violations.is_empty() => StoreError::Invalid(Violations(violations)),
         _ if status.is_client_error() => StoreError::Invalid(Violations::one("", detail)),
         _ => StoreError::Internal(detail),
@@ -65,7 +65,7 @@ fn foreign(status: StatusCode) -> StoreError {
 
 /// The kinds of things that a store names; they are static there, so they are here.
 fn named(what: Option<&str>) -> &'static str {
-    const KNOWN: [&str; 10] =
-        ["breadcrumb", "record", "request", "call", "secret", "grant", "tool", "agent", "tenant", "event"];
+    const KNOWN: [&str; 11] =
+        ["breadcrumb", "record", "request", "call", "secret", "grant", "tool", "agent", "tenant", "event", "selector"];
     KNOWN.into_iter().find(|known| Some(*known) == what).unwrap_or("record")
 }

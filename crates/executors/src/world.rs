@@ -315,7 +315,10 @@ fn op_error(error: &StoreError) -> OpError {
         StoreError::Invalid(_) | StoreError::IdempotencyMismatch => "InvalidArguments",
         StoreError::Unauthorized(_) | StoreError::Forbidden(_) => "PermissionDenied",
         StoreError::TooLarge { .. } => "ResourceExhausted",
-        StoreError::Full | StoreError::Unavailable(_) | StoreError::LeaseLost { .. } => "Unavailable",
+        StoreError::Full
+        | StoreError::Unavailable(_)
+        | StoreError::LeaseLost { .. }
+        | StoreError::EventsMissed { .. } => "Unavailable",
         StoreError::Internal(detail) => {
             tracing::error!(detail, "the store failed under a tool's call");
             return OpError::new("Unavailable", "the store failed; try again");

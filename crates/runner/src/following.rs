@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Breadcrumbs, Event, EventKind, EventNumber, schema_names};
+use breadcrumb::{Breadcrumbs, Event, EventKind, EventNumber, StoreError, schema_names};
 use futures::StreamExt;
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -59,6 +59,9 @@ impl Following {
                             }
                             Err(error) => {
                                 tracing::warn!(%error, "the event stream broke; following it again");
+                                if let StoreError::EventsMissed { first } = error {
+                                    last = EventNumber(first.0 - 1);
+                                }
                                 break;
                             }
                         }

@@ -24,7 +24,7 @@ pub enum Access {
     Anyone,
     /// Holders of a token with one of these roles. Curators may everything and are not named.
     Roles(&'static [Role]),
-    /// The same, and the token may stand in the query (`?token=`): browsers cannot give an event stream a header.
+    /// The same, and the token may stand in the query (`?token=`, or RCRT's `?access_token=`): browsers cannot give an event stream a header.
     RolesOrQueryToken(&'static [Role]),
 }
 
@@ -125,9 +125,9 @@ fn token(access: Access, request: &Request) -> Result<String, Problem> {
     if !matches!(access, Access::RolesOrQueryToken(_)) {
         return Err(Problem::token_missing("send the header Authorization: Bearer <token>"));
     }
-    Query::parse(request.uri().query())
-        .take("token")?
-        .ok_or_else(|| Problem::token_missing("send the header Authorization: Bearer <token>, or ?token=<token>"))
+    let mut query = Query::parse(request.uri().query());
+    let (token, access_token) = (query.take("token")?, query.take("access_token")?);
+    token.or(access_token).ok_or_else(|| Problem::token_missing("send the header Authorization: Bearer <token>, or ?token=<token>"))
 }
 
 pub fn names(roles: &[Role]) -> String {

@@ -3,7 +3,7 @@
 //! Nothing is buffered here: the next event is taken from the store only when the connection took the last one, so a
 //! slow subscriber waits and the server's memory does not grow.
 
-use std::{convert::Infallible, time::Duration};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
     extract::State,
@@ -13,27 +13,31 @@ use axum::{
         sse::{Event as Message, Sse},
     },
 };
-use breadcrumb::{Event, EventNumber, EventStream};
+use breadcrumb::{
+    Breadcrumbs, Event, EventKind, EventNumber, FollowStream, Followed, Following, Identity, Profile, Role, Selector,
+    StoreError,
+};
+use chrono::{SecondsFormat, Utc};
 use futures::StreamExt;
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::{
-    ServerState,
+    AuthMode, ServerState,
     access::{Caller, present_roles},
-    metrics::OpenStream,
+    json_body,
     one_header::one_header,
     problem::Problem,
     query::Query,
+    streams::Place,
 };
 
-/// How often a stream without events says that it lives.
-const PING_EVERY: Duration = Duration::from_secs(15);
 /// A proxy that collects an answer before it passes it on would hold every event back.
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
-const PING: &str = r#"{"type":"ping"}"#;
 
 /// The number of the newest event.
 #[derive(Serialize, ToSchema)]
@@ -51,17 +55,44 @@ pub async fn latest(caller: Caller, query: Query) -> Result<axum::Json<Latest>, 
     Ok(axum::Json(Latest { number: caller.store.latest_event().await? }))
 }
 
+/// What a stream takes in its query.
+const PARAMETERS: [&str; 10] = [
+    "last_event_id",
+    "filters",
+    "schema_name",
+    "tag",
+    "all_tags",
+    "any_tags",
+    "agent_id",
+    "all",
+    "token",
+    "access_token",
+];
+
 /// Follow events
 ///
-/// Server-sent events without end: one for each change of a record, with its number as `id:`. Who names the last number
-/// it saw (`Last-Event-ID`) gets every later event once, in order; who names none starts now. A ping
-/// (`{"type":"ping"}`) comes first, with the number from which the stream starts, and every 15 seconds. The stream ends
-/// with the token.
+/// Server-sent events without end: one for each change of a record that the agent may see, with its number as `id:`. Who
+/// names the last number it saw (`Last-Event-ID`) gets every later event once, in order; who names none starts now. An
+/// agent that has selectors hears what one of them means, and nothing else; `filters` and the other parameters narrow
+/// this one stream further.
+///
+/// A ping (`{"type":"ping","ts":…}`) comes first, with the number from which the stream starts, and every 15 seconds,
+/// with the number up to which everything was looked at. Events are kept for 7 days: whoever was away for longer is told
+/// so before the next event (`{"type":"missed","after":…,"first":…}`); from the number `first` on nothing is missing. The
+/// stream ends with the token, and when the agent's roles change.
 #[utoipa::path(get, path = "/events/stream", tag = "events", operation_id = "stream_events",
     params(
         ("Last-Event-ID" = Option<i64>, Header, description = "The last number seen; goes before `last_event_id`"),
         ("last_event_id" = Option<i64>, Query, description = "The last number seen"),
+        ("filters" = Option<String>, Query, description = "A selector, as JSON; repeat it for several, all of which must mean the event"),
+        ("schema_name" = Option<String>, Query, description = "Only records of this schema"),
+        ("tag" = Option<Vec<String>>, Query, description = "The record has all of these tags"),
+        ("all_tags" = Option<Vec<String>>, Query, description = "The same"),
+        ("any_tags" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
+        ("agent_id" = Option<Uuid>, Query, description = "The stream as this agent hears it: the caller itself, or any for curators"),
+        ("all" = Option<bool>, Query, description = "`true`: whatever the agent's selectors say"),
         ("token" = Option<String>, Query, description = "The token, for browsers: an EventSource sends no header"),
+        ("access_token" = Option<String>, Query, description = "The same"),
     ),
     responses((status = 200, body = Event, content_type = "text/event-stream")))]
 pub async fn stream(
@@ -71,19 +102,26 @@ pub async fn stream(
     mut query: Query,
 ) -> Result<Response, Problem> {
     query.take_all("token");
+    query.take_all("access_token");
     let asked = query.take_text("last_event_id");
-    query.finish(&["last_event_id", "token"])?;
+    let filters = filters(&mut query, caller.identity.owner_id);
+    let all = query.take_as("all", "true or false", false);
+    let agent = query.take_as("agent_id", "the id of an agent, a UUID", caller.identity.agent_id);
+    query.finish(&PARAMETERS)?;
     // A browser that reconnects repeats the old query, but its header is new.
     let header = one_header(&headers, "last-event-id")?.filter(|text| !text.is_empty()).map(str::to_owned);
     let after = header.or(asked).as_deref().map(number).transpose()?;
+    let store = as_agent(&state, &caller, agent).await?;
+    let place = state.streams.enter(&state.stream_options, caller.identity.owner_id, caller.identity.agent_id)?;
     let start = match after {
         Some(number) => number,
         // Told in the first ping, so that a stream cut off before its first event can be taken up without a gap. (It
         // is the newest number that is sure to be complete, so such a stream may hear a few events from just before.)
-        None => caller.store.latest_event().await?,
+        None => store.latest_event().await?,
     };
-    let events = caller.store.events(after).await?;
-    let feed = Feed::new(state, caller, events, start);
+    let followed = store.follow(Following { after, filters, by_selectors: !all }).await?;
+    let new_as_updated = state.stream_options.new_as_updated && !all;
+    let feed = Feed::new(state, caller, followed, start, new_as_updated, place);
     let messages = futures::stream::unfold(feed, |mut feed| async move {
         let message = feed.next().await?;
         Some((Ok::<_, Infallible>(message), feed))
@@ -96,51 +134,157 @@ fn number(text: &str) -> Result<EventNumber, Problem> {
     number.ok_or_else(|| Problem::invalid("last_event_id", "must be the number of an event, 0 or more"))
 }
 
+/// What this one stream is to carry. RCRT's clients name the parts of a selector one by one too, and its selectors may
+/// name the tenant.
+fn filters(query: &mut Query, owner_id: Uuid) -> Vec<Selector> {
+    let mut filters: Vec<Selector> = Vec::new();
+    for mut parts in query.take_objects::<Map<String, Value>>("filters") {
+        let owner = parts.remove("owner_id");
+        if owner.is_some_and(|owner| !owner.is_null() && owner.as_str().map(Uuid::parse_str) != Some(Ok(owner_id))) {
+            query.wrong("filters.owner_id", "must be the token's tenant, or left out");
+        }
+        match json_body::read_object::<Selector>(Value::Object(parts).to_string().as_bytes()) {
+            Ok(filter) => {
+                for violation in filter.check().err().into_iter().flat_map(|found| found.0) {
+                    query.wrong(&format!("filters.{}", violation.field), violation.message);
+                }
+                filters.push(filter);
+            }
+            Err((field, message)) => query.wrong(&format!("filters.{field}"), message),
+        }
+    }
+    let mut all_tags = query.take_all("tag");
+    all_tags.extend(query.take_all("all_tags"));
+    let any_tags = query.take_all("any_tags");
+    let by_parts =
+        Selector { any_tags, all_tags, schema_name: query.take_text("schema_name"), context_match: Vec::new() };
+    for violation in by_parts.check().err().into_iter().flat_map(|found| found.0) {
+        query.wrong(&violation.field, violation.message);
+    }
+    if !by_parts.is_empty() {
+        filters.push(by_parts);
+    }
+    filters
+}
+
+/// The records as this agent sees them: the caller itself, or for curators any agent of its tenant.
+async fn as_agent(state: &ServerState, caller: &Caller, agent_id: Uuid) -> Result<Arc<dyn Breadcrumbs>, Problem> {
+    let own = &caller.identity;
+    if agent_id == own.agent_id {
+        return Ok(caller.store.clone());
+    }
+    if !own.has(Role::Curator) {
+        return Err(Problem::forbidden("only a curator may follow events as another agent; leave agent_id out"));
+    }
+    let (roles, profile) = match state.tenancy.agent(own.owner_id, agent_id).await? {
+        Some(agent) => (agent.roles, agent.profile),
+        // Agents need not be known there.
+        None if state.auth == AuthMode::Open => (Role::ALL.to_vec(), Profile::Main),
+        None => return Err(StoreError::NotFound { what: "agent", id: agent_id }.into()),
+    };
+    Ok(state.tenancy.acting_as(Identity { owner_id: own.owner_id, agent_id, roles, profile }))
+}
+
 /// One subscriber's connection.
 struct Feed {
     state: ServerState,
     caller: Caller,
-    events: EventStream,
+    followed: FollowStream,
+    /// The number from which the stream starts, until it is told.
     start: Option<EventNumber>,
+    /// Everything up to this number was given out or is not for this subscriber.
+    passed: EventNumber,
+    /// The number that the subscriber knows.
+    told: EventNumber,
+    new_as_updated: bool,
     ping: Interval,
     ends: Instant,
-    _open: OpenStream,
+    _place: Place,
 }
 
 impl Feed {
-    fn new(state: ServerState, caller: Caller, events: EventStream, start: EventNumber) -> Self {
-        let mut ping = tokio::time::interval_at(Instant::now() + PING_EVERY, PING_EVERY);
+    fn new(
+        state: ServerState,
+        caller: Caller,
+        followed: FollowStream,
+        start: EventNumber,
+        new_as_updated: bool,
+        place: Place,
+    ) -> Self {
+        let every = state.stream_options.ping_every;
+        let mut ping = tokio::time::interval_at(Instant::now() + every, every);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let left = caller.expires_at.saturating_sub(jsonwebtoken::get_current_timestamp());
         // Some clocks cannot name a moment years away.
         let ends = Instant::now() + Duration::from_secs(left.min(366 * 24 * 3600));
-        Self { state, caller, events, start: Some(start), ping, ends, _open: OpenStream::new() }
+        let (passed, told) = (start, start);
+        let start = Some(start);
+        Self { state, caller, followed, start, passed, told, new_as_updated, ping, ends, _place: place }
     }
 
     async fn next(&mut self) -> Option<Message> {
         if let Some(start) = self.start.take() {
-            return Some(Message::default().id(start.to_string()).data(PING));
+            return Some(ping().id(start.to_string()));
         }
-        tokio::select! {
-            () = self.state.shutdown.cancelled() => None,
-            () = tokio::time::sleep_until(self.ends) => None,
-            event = self.events.next() => match event? {
-                Ok(event) => message(&event),
-                Err(error) => {
-                    tracing::warn!(%error, "an event stream ended; its subscriber will come back");
-                    None
+        loop {
+            tokio::select! {
+                () = self.state.shutdown.cancelled() => return None,
+                () = tokio::time::sleep_until(self.ends) => return None,
+                followed = self.followed.next() => match followed? {
+                    Ok(Followed::Event(event)) => {
+                        self.is_told(event.number);
+                        return message(event, self.new_as_updated);
+                    }
+                    Ok(Followed::Passed(number)) => self.passed = self.passed.max(number),
+                    Ok(Followed::Missed { first }) => return Some(self.missed(first)),
+                    Err(error) => {
+                        tracing::warn!(%error, "an event stream ended; its subscriber will come back");
+                        return None;
+                    }
+                },
+                _ = self.ping.tick() => {
+                    if !may_go_on(&self.state, &self.caller.identity).await {
+                        return None;
+                    }
+                    if self.passed == self.told {
+                        return Some(ping());
+                    }
+                    self.is_told(self.passed);
+                    return Some(ping().id(self.told.to_string()));
                 }
-            },
-            _ = self.ping.tick() => {
-                let roles = present_roles(&self.state, &self.caller.identity).await.ok()?;
-                (!roles.is_empty()).then(|| Message::default().data(PING))
             }
         }
     }
+
+    fn is_told(&mut self, number: EventNumber) {
+        self.passed = number;
+        self.told = number;
+    }
+
+    fn missed(&mut self, first: EventNumber) -> Message {
+        let after = self.passed;
+        self.is_told(EventNumber(first.0 - 1));
+        Message::default()
+            .id(self.told.to_string())
+            .data(json!({"type": "missed", "after": after, "first": first}).to_string())
+    }
 }
 
-fn message(event: &Event) -> Option<Message> {
-    match serde_json::to_string(event) {
+/// Whether the agent is still there, with the roles with which its stream began.
+async fn may_go_on(state: &ServerState, identity: &Identity) -> bool {
+    present_roles(state, identity).await.is_ok_and(|roles| roles == identity.roles)
+}
+
+fn ping() -> Message {
+    let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
+    Message::default().data(json!({"type": "ping", "ts": now}).to_string())
+}
+
+fn message(mut event: Event, new_as_updated: bool) -> Option<Message> {
+    if new_as_updated && event.kind == EventKind::Created {
+        event.kind = EventKind::Updated;
+    }
+    match serde_json::to_string(&event) {
         Ok(text) => Some(Message::default().id(event.number.to_string()).data(text)),
         Err(error) => {
             tracing::error!(%error, "an event could not be written as JSON");

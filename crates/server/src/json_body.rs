@@ -106,6 +106,22 @@ fn problem(path: &str, error: &serde_json::Error) -> Problem {
     Violations::one(field, message).into()
 }
 
+/// Reads one JSON object that stands in another place than a body; what is wrong as a field and a message.
+pub fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, (String, String)> {
+    if text.trim_ascii_start().first() != Some(&b'{') {
+        return Err((String::new(), "must be a JSON object".into()));
+    }
+    let mut reader = serde_json::Deserializer::from_slice(text);
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let full = error.inner().to_string();
+        let message = full.split(" at line ").next().unwrap_or(&full);
+        named_field(if path == "." { "" } else { &path }, message)
+    })?;
+    reader.end().map_err(|_| (String::new(), "must be one JSON object, with nothing after it".to_owned()))?;
+    Ok(value)
+}
+
 /// Moves a field's name out of serde's sentence, so that the violation stands at the field itself.
 fn named_field(path: &str, message: &str) -> (String, String) {
     let quoted = |start: &str| -> Option<(String, String)> {

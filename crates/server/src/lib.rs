@@ -32,7 +32,9 @@ mod query;
 mod routes;
 mod secret_grants;
 mod secrets;
+mod selectors;
 mod serve;
+mod streams;
 mod token;
 mod tool_schemas;
 mod tools;
@@ -48,10 +50,12 @@ use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
 pub use json_body::MAX_BODY_BYTES;
+pub use streams::StreamOptions;
 pub use token::{MIN_KEY_BYTES, ProvenToken, TokenError, TokenKey};
 
 use answer_watch::AnswerWatch;
 use known_agents::KnownAgents;
+use streams::Streams;
 
 /// Who gets a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,6 +71,7 @@ pub struct ServerOptions {
     pub listener: TcpListener,
     pub auth: AuthMode,
     pub token_key: TokenKey,
+    pub streams: StreamOptions,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -100,6 +105,8 @@ struct Shared {
     token_key: TokenKey,
     known_agents: KnownAgents,
     answers: AnswerWatch,
+    streams: Arc<Streams>,
+    stream_options: StreamOptions,
     /// Ends the event streams, which would hold a shutdown up forever, and the waiting for answers.
     shutdown: CancellationToken,
 }
@@ -126,6 +133,8 @@ impl Server {
             tenancy,
             auth: options.auth,
             token_key: options.token_key,
+            streams: Arc::default(),
+            stream_options: options.streams,
             answers: AnswerWatch::new(shutdown.clone()),
             shutdown,
         }));

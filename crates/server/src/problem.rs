@@ -63,7 +63,7 @@ pub struct ProblemDocument {
 }
 
 /// Every code with its status, its title and what a caller should do; the page at `/docs` shows it.
-pub const CODES: [(&str, StatusCode, &str, &str); 19] = [
+pub const CODES: [(&str, StatusCode, &str, &str); 21] = [
     ("malformed_json", StatusCode::BAD_REQUEST, "Malformed JSON", "Mend the body at `line` and `column`."),
     ("invalid", StatusCode::BAD_REQUEST, "Invalid input", "Mend each of the `violations`."),
     ("unauthorized", StatusCode::UNAUTHORIZED, "No valid token", "Get a token from /auth/token and send it."),
@@ -110,6 +110,13 @@ pub const CODES: [(&str, StatusCode, &str, &str); 19] = [
         "If-Match required",
         "Send If-Match with the version that you read.",
     ),
+    (
+        "too_many_streams",
+        StatusCode::TOO_MANY_REQUESTS,
+        "Too many event streams",
+        "Close one, or try again after the seconds in Retry-After.",
+    ),
+    ("events_missed", StatusCode::GONE, "Events missed", "Follow on from the number that the detail names."),
     ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Internal error", "The log has the cause beside the X-Request-Id."),
     ("unavailable", StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "Try again after a moment."),
     ("full", StatusCode::INSUFFICIENT_STORAGE, "Out of disk space", "Nothing was written. Tell the operator."),
@@ -201,6 +208,11 @@ impl Problem {
         Self::with("tool_not_found", detail, |document| document.nearest = nearest)
     }
 
+    pub fn too_many_streams(whose: &str, most: usize) -> Self {
+        Self::new("too_many_streams", format!("the {whose} has {most} event streams open, which is the most"))
+            .with_header(header::RETRY_AFTER, "5")
+    }
+
     pub fn unknown_path(path: &str) -> Self {
         let shown: String = path.chars().take(200).collect();
         Self::new("unknown_path", format!("{shown} is no path of this server; /docs lists them"))
@@ -247,6 +259,7 @@ impl From<StoreError> for Problem {
             StoreError::Unauthorized(why) => Self::unauthorized(why),
             StoreError::Forbidden(why) => Self::forbidden(why),
             StoreError::TooLarge { limit } => Self::too_large(limit),
+            StoreError::EventsMissed { .. } => Self::new("events_missed", detail),
             StoreError::Full => {
                 tracing::error!("the store is out of disk space");
                 Self::new("full", detail)

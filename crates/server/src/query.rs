@@ -4,9 +4,10 @@ use std::str::FromStr;
 
 use axum::{extract::FromRequestParts, http::request::Parts};
 use breadcrumb::Violations;
+use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
-use crate::problem::Problem;
+use crate::{json_body, problem::Problem};
 
 /// The parameters that are not taken yet.
 pub struct Query {
@@ -60,6 +61,21 @@ impl Query {
             self.found.0.extend(found.0);
             None
         })
+    }
+
+    /// Every value of a parameter that holds JSON objects, in the manner of [`Query::take_as`].
+    pub fn take_objects<T: DeserializeOwned>(&mut self, name: &str) -> Vec<T> {
+        let mut taken = Vec::new();
+        for text in self.take_all(name) {
+            match json_body::read_object(text.as_bytes()) {
+                Ok(value) => taken.push(value),
+                Err((field, message)) => {
+                    let field = if field.is_empty() { name.to_owned() } else { format!("{name}.{field}") };
+                    self.found.add(field, message);
+                }
+            }
+        }
+        taken
     }
 
     pub fn wrong(&mut self, name: &str, message: impl Into<String>) {

@@ -18,7 +18,7 @@ use crate::{
     access::{self, Access},
     acl, agents, auth, breadcrumbs, calls, events, invoke, openapi, operations,
     problem::Problem,
-    secret_grants, secrets, tools,
+    secret_grants, secrets, selectors, tools,
 };
 
 /// One operation.
@@ -58,6 +58,10 @@ pub fn table() -> Vec<Entry> {
         // Events
         entry(Access::RolesOrQueryToken(FOLLOWERS), routes!(events::stream)),
         entry(Access::Roles(FOLLOWERS), routes!(events::latest)),
+        entry(Access::Roles(FOLLOWERS), routes!(selectors::create)),
+        entry(Access::Roles(FOLLOWERS), routes!(selectors::list)),
+        entry(Access::Roles(FOLLOWERS), routes!(selectors::update)),
+        entry(Access::Roles(FOLLOWERS), routes!(selectors::delete)),
         // Tools
         entry(READERS, routes!(tools::list)),
         entry(READERS, routes!(tools::get)),

@@ -31,6 +31,7 @@ mod row;
 mod search;
 mod secrets;
 mod selecting;
+mod selectors;
 mod shares;
 mod store;
 mod tenancy;

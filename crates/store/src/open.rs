@@ -16,6 +16,7 @@ use crate::housekeeping;
 use crate::kept::Kept;
 use crate::migrating::{self, MIGRATOR};
 use crate::secrets::Envelope;
+use crate::selectors::{self, OpenSelectors};
 use crate::shares::Shares;
 use crate::store::{Inner, Store};
 use crate::writing::Writes;
@@ -79,10 +80,12 @@ impl Store {
             envelope: Envelope::new(&options.secrets_key),
             feeds: Feeds::default(),
             announcer: Announcer::default(),
+            selectors: OpenSelectors::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         });
         inner.tasks.spawn(housekeeping::run(inner.clone()));
+        inner.tasks.spawn(selectors::renew(inner.clone()));
         inner.tasks.spawn(events::announce(inner.clone(), app.clone()));
         inner.tasks.spawn(events::listen(inner.clone(), app));
         Ok(Arc::new(Self { inner }))

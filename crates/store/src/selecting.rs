@@ -122,7 +122,9 @@ impl Conditions {
             MatchOp::Eq => format!("v = {wanted}::jsonb"),
             MatchOp::Ne => return format!("NOT coalesce(({there}) = {wanted}::jsonb, false)"),
             MatchOp::Gt => compared(&condition.value, ">", &wanted),
+            MatchOp::Gte => compared(&condition.value, ">=", &wanted),
             MatchOp::Lt => compared(&condition.value, "<", &wanted),
+            MatchOp::Lte => compared(&condition.value, "<=", &wanted),
             MatchOp::Contains => format!("({})", contains(&format!("{wanted}::jsonb"))),
             MatchOp::ContainsAny => {
                 format!("EXISTS (SELECT FROM jsonb_array_elements({wanted}::jsonb) w(one) WHERE {})", contains("w.one"))

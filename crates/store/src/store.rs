@@ -14,6 +14,7 @@ use crate::events::{Announcer, Feeds};
 use crate::failure::{Done, is_unreachable};
 use crate::kept::Kept;
 use crate::secrets::Envelope;
+use crate::selectors::OpenSelectors;
 use crate::shares::Shares;
 use crate::writing::Writes;
 
@@ -34,6 +35,7 @@ pub(crate) struct Inner {
     pub(crate) envelope: Envelope,
     pub(crate) feeds: Feeds,
     pub(crate) announcer: Announcer,
+    pub(crate) selectors: OpenSelectors,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }

@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease,
-    Identity, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, StoreError, TextSearch, Violations,
+    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, StoreError, TextSearch, Violations, FollowStream, Following, Selector, SelectorSubscription,
 };
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -19,7 +17,7 @@ use crate::failure::{Done, retrying};
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 use crate::view::{Eyes, View, Wish};
-use crate::{acl, agents, calls, events, history, idempotency, listing, records, search, secrets, shares};
+use crate::{acl, agents, calls, events, history, idempotency, listing, records, search, secrets, selectors, shares};
 
 pub(crate) struct TenantStore {
     store: Arc<Inner>,
@@ -94,6 +92,13 @@ impl TenantStore {
             .fetch_one(tx.connection())
             .await?;
         if is_hidden { Err(StoreError::NotFound { what: "request", id: request }.into()) } else { Ok(()) }
+    }
+
+    /// Tells the agent's open streams what it wants from now on.
+    fn wants<T>(&self, answer: T, kept: selectors::Kept) -> T {
+        self.store.selectors.learn(self.owner_id, self.author.voice, kept);
+        self.store.announcer.announce_selectors(self.owner_id);
+        answer
     }
 
     async fn begin_soon(&self) -> Done<TenantTransaction> {
@@ -207,9 +212,31 @@ impl Breadcrumbs for TenantStore {
         Ok(events::latest(&mut self.begin().await?).await?)
     }
 
-    async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
+    async fn follow(&self, following: Following) -> Result<FollowStream, StoreError> {
         let listener = Listener::new(self.owner_id, self.author, self.sees_all().await?);
-        Ok(events::subscribe(self.store.clone(), listener, after).await?)
+        Ok(events::follow(&self.store, listener, self.author.voice, following).await?)
+    }
+
+    async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        selector.check()?;
+        let created = retrying!(async { selectors::create(self.begin().await?, self.author.voice, &selector).await });
+        created.map(|(selector, kept)| self.wants(selector, kept))
+    }
+
+    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
+        Ok(selectors::list(&mut self.begin().await?, self.author.voice).await?)
+    }
+
+    async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        selector.check()?;
+        let updated =
+            retrying!(async { selectors::update(self.begin().await?, self.author.voice, id, &selector).await });
+        updated.map(|(selector, kept)| self.wants(selector, kept))
+    }
+
+    async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
+        let deleted = retrying!(async { selectors::delete(self.begin().await?, self.author.voice, id).await });
+        deleted.map(|kept| self.wants((), kept))
     }
 
     async fn call_queued(&self) {

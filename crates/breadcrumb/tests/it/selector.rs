@@ -20,6 +20,11 @@ fn each_operator_holds_as_described() {
         ("$.n", "ne", json!(1), false),
         ("$.n", "gt", json!(0.5), true),
         ("$.n", "gt", json!(1), false),
+        ("$.n", "gte", json!(1.0), true),
+        ("$.n", "gte", json!(1.5), false),
+        ("$.n", "lte", json!(1), true),
+        ("$.n", "lte", json!("1"), false),
+        ("$.missing", "lte", json!(1), false),
         ("$.s", "lt", json!("abd"), true),
         ("$.s", "gt", json!(1), false),
         ("$.s", "contains", json!("bc"), true),
@@ -42,6 +47,20 @@ fn each_operator_holds_as_described() {
 fn an_unknown_operator_is_refused() {
     let read = serde_json::from_value::<ContextMatch>(json!({"path": "$.a", "op": "matches", "value": 1}));
     assert!(read.is_err());
+}
+
+#[test]
+fn what_is_left_out_may_be_null() {
+    let text = json!({"any_tags": null, "all_tags": null, "schema_name": null, "context_match": null});
+    assert!(serde_json::from_value::<Selector>(text).unwrap().is_empty());
+}
+
+#[test]
+fn a_selector_has_bounds() {
+    let value = "x".repeat(70_000);
+    let selector: Selector =
+        serde_json::from_value(json!({"context_match": [{"path": "$.a", "op": "eq", "value": value}]})).unwrap();
+    assert_eq!(selector.check().unwrap_err().0[0].field, "context_match");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use breadcrumb::Tenancy;
-use server::{AuthMode, Server, ServerOptions, TokenKey};
+use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -37,7 +37,7 @@ impl Front {
         token_key: TokenKey,
         tenancy: Arc<dyn Tenancy>,
     ) -> anyhow::Result<Self> {
-        let server = Server::new(ServerOptions { listener, auth, token_key }, tenancy)?;
+        let server = Server::new(ServerOptions { listener, auth, token_key, streams: StreamOptions::default() }, tenancy)?;
         let stop = CancellationToken::new();
         let task = tokio::spawn(server.run(stop.clone()));
         Ok(Self { stop, task })

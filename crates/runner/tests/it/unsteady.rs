@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release,
-    SecretChanges, SecretInfo, StoreError, TextSearch, schema_names,
+    ClaimRequest, Created, EventNumber, FollowStream, Following, HeldLease, Lease, NewBreadcrumb, NewSecret, Release,
+    SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, TextSearch, schema_names,
 };
 use futures::StreamExt;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -114,12 +114,24 @@ impl Breadcrumbs for Unsteady {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         self.store.latest_event().await
     }
-    async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
-        let events = self.store.events(after).await?;
+    async fn follow(&self, following: Following) -> Result<FollowStream, StoreError> {
+        let followed = self.store.follow(following).await?;
         if self.events_break.load(Ordering::SeqCst) {
-            return Ok(events.take(1).chain(futures::stream::iter([Err(away())])).boxed());
+            return Ok(followed.take(1).chain(futures::stream::iter([Err(away())])).boxed());
         }
-        Ok(events)
+        Ok(followed)
+    }
+    async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        self.store.create_selector(selector).await
+    }
+    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
+        self.store.selectors().await
+    }
+    async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        self.store.update_selector(id, selector).await
+    }
+    async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
+        self.store.delete_selector(id).await
     }
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         self.store.claim(claim).await

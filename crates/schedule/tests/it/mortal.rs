@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release,
-    SecretChanges, SecretInfo, StoreError, TextSearch,
+    ClaimRequest, Created, EventNumber, FollowStream, Following, HeldLease, Lease, NewBreadcrumb, NewSecret, Release,
+    SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, TextSearch,
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -106,8 +106,20 @@ impl Breadcrumbs for Mortal {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         self.store.latest_event().await
     }
-    async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
-        self.store.events(after).await
+    async fn follow(&self, following: Following) -> Result<FollowStream, StoreError> {
+        self.store.follow(following).await
+    }
+    async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        self.store.create_selector(selector).await
+    }
+    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
+        self.store.selectors().await
+    }
+    async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        self.store.update_selector(id, selector).await
+    }
+    async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
+        self.store.delete_selector(id).await
     }
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         self.store.claim(claim).await

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 use breadcrumb::{AgentInfo, Identity, NewAgent, Profile, Role, Tenancy};
 use reqwest::{Method, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
-use server::{AuthMode, Server, ServerOptions, TokenKey};
+use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
 use store::{SecretsKey, Store, StoreOptions};
 use test_database::TestDatabase;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -72,15 +72,19 @@ impl World {
     }
 
     pub async fn start_with(auth: AuthMode) -> Self {
-        Self::start_on(TestDatabase::new().await, auth).await
+        Self::start_streaming(auth, StreamOptions::default()).await
+    }
+
+    pub async fn start_streaming(auth: AuthMode, streams: StreamOptions) -> Self {
+        Self::start_on(TestDatabase::new().await, auth, streams).await
     }
 
     /// A second server, with a store of its own, on the same database. It takes the same tokens.
     pub async fn beside(&self) -> Self {
-        Self::start_on(self.database.clone(), AuthMode::Keys).await
+        Self::start_on(self.database.clone(), AuthMode::Keys, StreamOptions::default()).await
     }
 
-    async fn start_on(database: TestDatabase, auth: AuthMode) -> Self {
+    async fn start_on(database: TestDatabase, auth: AuthMode, streams: StreamOptions) -> Self {
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),
             max_connections: 4,
@@ -89,7 +93,7 @@ impl World {
         let store = Store::open(options, &|_| {}).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let server = Server::new(ServerOptions { listener, auth, token_key: key() }, store.clone()).unwrap();
+        let server = Server::new(ServerOptions { listener, auth, token_key: key(), streams }, store.clone()).unwrap();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_mins(1)).build().unwrap();

@@ -1,6 +1,6 @@
 //! Waking the feeds of other server processes on the same database: NOTIFY, never inside a writing transaction (it
 //! takes one lock for the whole cluster at commit), but from a connection of its own, many changes in one. An announcement is a
-//! tenant and the process that tells.
+//! tenant and the process that tells; with a third word, `selectors`, it is told that an agent's selectors changed.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,31 +22,64 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Announcer {
     /// Of this process, so that it does not listen to itself.
     name: Uuid,
-    pending: Mutex<HashSet<Uuid>>,
+    pending: Mutex<HashSet<(Uuid, What)>>,
     ring: Notify,
+    /// Another process changed selectors.
+    selectors: Notify,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum What {
+    Events,
+    Selectors,
 }
 
 impl Default for Announcer {
     fn default() -> Self {
-        Self { name: Uuid::new_v4(), pending: Mutex::default(), ring: Notify::new() }
+        Self { name: Uuid::new_v4(), pending: Mutex::default(), ring: Notify::new(), selectors: Notify::new() }
     }
 }
 
 impl Announcer {
     pub(crate) fn announce(&self, owner_id: Uuid) {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert(owner_id);
+        self.tell(owner_id, What::Events);
+    }
+
+    pub(crate) fn announce_selectors(&self, owner_id: Uuid) {
+        self.tell(owner_id, What::Selectors);
+    }
+
+    fn tell(&self, owner_id: Uuid, what: What) {
+        self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert((owner_id, what));
         self.ring.notify_one();
     }
 
-    /// The tenant that another process names.
-    fn told_by_another(&self, payload: &str) -> Option<Uuid> {
-        let (owner_id, name) = payload.split_once(' ')?;
-        (name.parse() != Ok(self.name)).then(|| owner_id.parse().ok())?
+    /// Returns when another process told that it changed selectors, or may have.
+    pub(crate) async fn told_of_selectors(&self) {
+        self.selectors.notified().await;
+    }
+
+    /// The tenant that another process names, and what is told of it.
+    fn told_by_another(&self, payload: &str) -> Option<(Uuid, What)> {
+        let mut words = payload.split(' ');
+        let (owner_id, name) = (words.next()?.parse().ok()?, words.next()?);
+        let what = match words.next() {
+            None => What::Events,
+            Some("selectors") => What::Selectors,
+            // What a newer version tells.
+            Some(_) => return None,
+        };
+        (name.parse() != Ok(self.name)).then_some((owner_id, what))
     }
 
     fn take(&self) -> Vec<String> {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
-        pending.drain().map(|owner_id| format!("{owner_id} {}", self.name)).collect()
+        let name = self.name;
+        let text = |(owner_id, what)| match what {
+            What::Events => format!("{owner_id} {name}"),
+            What::Selectors => format!("{owner_id} {name} selectors"),
+        };
+        pending.drain().map(text).collect()
     }
 }
 
@@ -132,12 +165,17 @@ async fn hear(store: &Inner, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
     loop {
         match listener.try_recv().await? {
             Some(notification) => {
-                if let Some(owner_id) = store.announcer.told_by_another(notification.payload()) {
-                    store.feeds.wake(owner_id);
+                match store.announcer.told_by_another(notification.payload()) {
+                    Some((owner_id, What::Events)) => store.feeds.wake(owner_id),
+                    Some((_, What::Selectors)) => store.announcer.selectors.notify_one(),
+                    None => {}
                 }
             }
             // The connection was lost, and what was told meanwhile with it.
-            None => store.feeds.wake_all(),
+            None => {
+                store.feeds.wake_all();
+                store.announcer.selectors.notify_one();
+            }
         }
     }
 }

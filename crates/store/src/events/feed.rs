@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use breadcrumb::{Event, StoreError};
+use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
@@ -20,6 +21,10 @@ const PEEK_FIRST: Duration = Duration::from_millis(2);
 const PEEK_LONGEST: Duration = Duration::from_millis(50);
 /// Between looks while the database does not answer.
 const RETRY: Duration = Duration::from_millis(250);
+
+/// A feed that did not read for this long (its database was away, or the machine asleep) cannot know what was forgotten
+/// meanwhile: its subscribers look for themselves.
+const SURE_FOR: TimeDelta = TimeDelta::hours(1);
 
 /// What waits for one subscriber at most. One that has more waiting reads from the database instead.
 const QUEUE_EVENTS: usize = 256;
@@ -188,6 +193,7 @@ impl State {
 async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
     let mut peek = PEEK_FIRST;
     let mut is_failing = false;
+    let mut read_at: DateTime<Utc> = Utc::now();
     while !store.feeds.retire(owner_id, &feed) {
         let (cursor, fresh) = {
             let state = locked(&feed.state);
@@ -200,6 +206,10 @@ async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
         let pause = match page {
             Ok(page) => {
                 is_failing = false;
+                if Utc::now() - read_at > SURE_FOR {
+                    locked(&feed.state).subscribers.clear();
+                }
+                read_at = Utc::now();
                 if let Some(last) = page.events.last() {
                     let mut state = locked(&feed.state);
                     state.advance(last.event.number.0);

@@ -6,6 +6,7 @@
 //! and by a slow poll under both, so that no wake is ever needed for correctness.
 
 mod announce;
+mod choosing;
 mod feed;
 mod hearing;
 mod page;
@@ -13,7 +14,7 @@ mod snapshot;
 mod subscription;
 
 pub(crate) use self::announce::{Announcer, announce, listen};
+pub(crate) use self::choosing::follow;
 pub(crate) use self::feed::{Feeds, Written};
 pub(crate) use self::hearing::Listener;
 pub(crate) use self::page::latest;
-pub(crate) use self::subscription::subscribe;

@@ -85,6 +85,23 @@ pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: 
     Ok(page)
 }
 
+/// How far the tenant's events are forgotten. Asked after a page was read, it tells whether the page may lack some.
+pub(super) async fn forgotten(store: &Arc<Inner>, owner_id: Uuid) -> Done<i64> {
+    let mut lent = store.lend().await?;
+    let mut number = ask_forgotten(lent.connection(), owner_id).await;
+    if number.as_ref().is_err_and(is_unreachable) {
+        lent.give_back_after(&number);
+        lent = store.lend_tested().await?;
+        number = ask_forgotten(lent.connection(), owner_id).await;
+    }
+    lent.give_back_after(&number);
+    Ok(number?)
+}
+
+async fn ask_forgotten(connection: &mut PgConnection, owner_id: Uuid) -> Result<i64, sqlx::Error> {
+    sqlx::query_scalar("SELECT events_forgotten($1)").bind(owner_id).fetch_one(connection).await
+}
+
 async fn ask(
     connection: &mut PgConnection,
     owner_id: Uuid,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Event, EventNumber, EventStream, StoreError, Violations};
+use breadcrumb::{EventNumber, FollowStream, Followed, StoreError, Violations};
 use futures::StreamExt;
 use futures::stream;
 
@@ -21,7 +21,7 @@ use crate::transaction::TenantTransaction;
 const RETRY: Duration = Duration::from_millis(250);
 
 /// A subscriber that names no event starts with what commits after this call.
-pub(crate) async fn subscribe(store: Arc<Inner>, listener: Listener, after: Option<EventNumber>) -> Done<EventStream> {
+pub(crate) async fn subscribe(store: Arc<Inner>, listener: Listener, after: Option<EventNumber>) -> Done<FollowStream> {
     let snapshot = page::present(&mut TenantTransaction::begin(&store, listener.tenant).await?).await?;
     let (cursor, seen) = match after {
         // Whoever names it would wait for ever. What was given out is always older than a snapshot taken afterwards.
@@ -33,11 +33,11 @@ pub(crate) async fn subscribe(store: Arc<Inner>, listener: Listener, after: Opti
         Some(number) => (number.0, None),
         None => (snapshot.cursor(), Some(snapshot)),
     };
-    let subscription = Subscription { store, listener, cursor, seen, ready: VecDeque::new(), live: None };
+    let subscription = Subscription { store, listener, cursor, seen, missed: None, ready: VecDeque::new(), live: None };
     Ok(stream::unfold(Some(subscription), |subscription| async {
         let mut subscription = subscription?;
         match subscription.next().await {
-            Ok(event) => Some((Ok(event), Some(subscription))),
+            Ok(told) => Some((Ok(told), Some(subscription))),
             Err(error) => Some((Err(error), None)),
         }
     })
@@ -51,20 +51,29 @@ struct Subscription {
     cursor: i64,
     /// What had been committed when a subscription without a number began, until that cannot come up any more.
     seen: Option<Snapshot>,
+    /// To be told before anything that is ready: everything before this number is past, and some of it was not read.
+    missed: Option<EventNumber>,
     /// Read from the table, not yet given out.
     ready: VecDeque<Arc<Weighed>>,
     live: Option<Live>,
 }
 
 impl Subscription {
-    async fn next(&mut self) -> Result<Event, StoreError> {
+    async fn next(&mut self) -> Result<Followed, StoreError> {
         let stop = self.store.stop.clone();
         loop {
+            if let Some(first) = self.missed.take() {
+                return Ok(Followed::Missed { first });
+            }
             if let Some(weighed) = self.ready.pop_front() {
-                if self.was_seen(weighed.event.number.0) || !self.may_hear(&weighed).await? {
+                if self.was_seen(weighed.event.number.0) {
                     continue;
                 }
-                return Ok(Arc::try_unwrap(weighed).map_or_else(|shared| shared.event.clone(), |own| own.event));
+                if !self.may_hear(&weighed).await? {
+                    return Ok(Followed::Passed(weighed.event.number));
+                }
+                let event = Arc::try_unwrap(weighed).map_or_else(|shared| shared.event.clone(), |own| own.event);
+                return Ok(Followed::Event(event));
             }
             tokio::select! {
                 biased;
@@ -91,10 +100,18 @@ impl Subscription {
             return Ok(());
         }
         match self.read().await {
-            Ok(page) => {
+            Ok((mut page, forgotten)) => {
+                if forgotten > self.cursor {
+                    self.missed = Some(EventNumber(forgotten + 1));
+                    self.cursor = forgotten;
+                    // What is still there of them is not all: it would pass for all.
+                    page.events.retain(|event| event.event.number.0 > forgotten);
+                }
                 if let Some(last) = page.events.last() {
                     self.cursor = last.event.number.0;
                     self.ready.extend(page.events);
+                } else if self.missed.is_some() {
+                    // Read on from there.
                 } else if let Some(live) = &self.live {
                     // Nothing lies between here and where the feed went on.
                     self.cursor = live.from;
@@ -110,11 +127,14 @@ impl Subscription {
     }
 
     /// In a task of its own: a subscriber that is not polled (its reader is slow) must not keep a database connection.
-    async fn read(&self) -> Result<Page, StoreError> {
+    async fn read(&self) -> Result<(Page, i64), StoreError> {
         let (store, owner_id, cursor) = (self.store.clone(), self.listener.tenant, self.cursor);
-        let reading = self.store.tasks.spawn(async move { page::read(&store, owner_id, cursor, &[]).await });
+        let reading = self.store.tasks.spawn(async move {
+            let page = page::read(&store, owner_id, cursor, &[]).await?;
+            Done::Ok((page, page::forgotten(&store, owner_id).await?))
+        });
         match reading.await {
-            Ok(page) => Ok(page?),
+            Ok(read) => Ok(read?),
             Err(error) => Err(StoreError::Internal(format!("reading events: {error}"))),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use breadcrumb::{BreadcrumbChanges, EventNumber, StoreError};
+use breadcrumb::{BreadcrumbChanges, EventNumber, Followed, Following, StoreError};
 use conformance::Harness;
 use conformance::harness::{next, note, noted};
 use futures::{FutureExt, StreamExt};
@@ -127,7 +127,16 @@ async fn old_events_are_forgotten_with_what_only_they_needed() {
     let young = agent.create(note("Young"), None).await.unwrap().id;
 
     harness.store.prune().await.unwrap();
+    // Who was away for longer than that is told, and goes on with what is whole.
+    let mut told = agent.follow(Following::all(Some(EventNumber(0)))).await.unwrap();
+    let Some(Ok(Followed::Missed { first })) = told.next().await else { panic!("not told") };
+    assert!(matches!(told.next().await, Some(Ok(Followed::Event(event)))
+        if event.breadcrumb_id == young && event.number >= first));
     let mut events = agent.events(Some(EventNumber(0))).await.unwrap();
+    assert_eq!(events.next().await, Some(Err(StoreError::EventsMissed { first })));
+    assert_eq!(events.next().await, None);
+    // Who was not, is not.
+    let mut events = agent.events(Some(EventNumber(first.0 - 1))).await.unwrap();
     assert_eq!(next(&mut events).await.breadcrumb_id, young, "goes on from the oldest kept");
     assert_eq!(agent.history(kept).await.unwrap().len(), 2, "a living record keeps its history");
     let left = sqlx::query("SELECT count(*) FROM breadcrumb_versions WHERE breadcrumb_id = $1")

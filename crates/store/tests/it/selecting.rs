@@ -69,7 +69,9 @@ fn condition() -> impl Strategy<Value = ContextMatch> {
         MatchOp::Eq,
         MatchOp::Ne,
         MatchOp::Gt,
+        MatchOp::Gte,
         MatchOp::Lt,
+        MatchOp::Lte,
         MatchOp::Contains,
         MatchOp::ContainsAny,
         MatchOp::Exists,
@@ -197,7 +199,7 @@ async fn numbers_mean_their_exact_amounts() {
         };
         agent.create(record, None).await.unwrap();
     }
-    for op in [MatchOp::Eq, MatchOp::Gt, MatchOp::Lt] {
+    for op in [MatchOp::Eq, MatchOp::Gt, MatchOp::Gte, MatchOp::Lt, MatchOp::Lte] {
         for value in &numbers {
             let path = ContextPath::try_from("$.n".to_owned()).unwrap();
             let condition = ContextMatch { path, op, value: value.clone() };

@@ -1,0 +1,53 @@
+//! What of a subscription goes to its subscriber: what its filters and the agent's selectors mean.
+
+use std::sync::Arc;
+
+use breadcrumb::{Event, FollowStream, Followed, Following, Selector};
+use futures::StreamExt;
+use uuid::Uuid;
+
+use super::hearing::Listener;
+use super::subscription;
+use crate::failure::Done;
+use crate::selectors::{AgentSelectors, OpenSelectors};
+use crate::store::Inner;
+
+/// Begins a subscription. An event that is not chosen is told as passed, so that the subscriber's place moves on.
+pub(crate) async fn follow(
+    store: &Arc<Inner>,
+    listener: Listener,
+    agent: Uuid,
+    following: Following,
+) -> Done<FollowStream> {
+    for (index, filter) in following.filters.iter().enumerate() {
+        filter.check().map_err(|mut found| {
+            for violation in &mut found.0 {
+                violation.field = format!("filters[{index}].{}", violation.field);
+            }
+            found
+        })?;
+    }
+    let own = if following.by_selectors { Some(OpenSelectors::of(store, listener.tenant, agent).await?) } else { None };
+    let followed = subscription::subscribe(store.clone(), listener, following.after).await?;
+    if following.filters.is_empty() && own.is_none() {
+        return Ok(followed);
+    }
+    let choice = Choice { filters: following.filters, own };
+    Ok(followed
+        .map(move |told| match told {
+            Ok(Followed::Event(event)) if !choice.admits(&event) => Ok(Followed::Passed(event.number)),
+            other => other,
+        })
+        .boxed())
+}
+
+struct Choice {
+    filters: Vec<Selector>,
+    own: Option<Arc<AgentSelectors>>,
+}
+
+impl Choice {
+    fn admits(&self, event: &Event) -> bool {
+        self.filters.iter().all(|filter| filter.means(event)) && self.own.as_ref().is_none_or(|own| own.admit(event))
+    }
+}

@@ -1,0 +1,146 @@
+//! The selectors of agents with open streams, in memory: a change counts for the next event of every open stream.
+//!
+//! A change in this process is known right after its commit. Other processes are told by the [announcer](crate::events)
+//! and look for themselves every few seconds, so that nothing hangs on being told.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use breadcrumb::{Event, Selector, StoreError};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+use uuid::Uuid;
+
+use super::Kept;
+use crate::failure::Done;
+use crate::store::Inner;
+use crate::transaction::TenantTransaction;
+
+const LOOK: Duration = Duration::from_secs(5);
+/// How long a change may take from its first statement to its commit: longer than any statement may.
+const SLOWEST_CHANGE: Duration = Duration::from_secs(120);
+
+/// Owner and agent.
+type AgentId = (Uuid, Uuid);
+
+#[derive(Default)]
+pub(crate) struct OpenSelectors {
+    agents: Mutex<HashMap<AgentId, Weak<AgentSelectors>>>,
+}
+
+/// One agent's selectors, as its open streams share them.
+pub(crate) struct AgentSelectors {
+    known: Mutex<Known>,
+}
+
+struct Known {
+    version: i64,
+    selectors: Arc<[Selector]>,
+}
+
+impl AgentSelectors {
+    /// Whether one of the selectors means the event, or there is none.
+    pub(crate) fn admit(&self, event: &Event) -> bool {
+        let selectors = locked(&self.known).selectors.clone();
+        selectors.is_empty() || selectors.iter().any(|selector| selector.means(event))
+    }
+
+    fn learn(&self, kept: Kept) {
+        let mut known = locked(&self.known);
+        if kept.version >= known.version {
+            known.version = kept.version;
+            known.selectors = kept.selectors.into_iter().map(|one| one.selector).collect();
+        }
+    }
+}
+
+impl OpenSelectors {
+    /// For a stream that begins.
+    pub(crate) async fn of(store: &Arc<Inner>, owner_id: Uuid, agent: Uuid) -> Done<Arc<AgentSelectors>> {
+        // In the table first, so that a change while they are read is learned too.
+        let selectors = store.selectors.join((owner_id, agent));
+        selectors.learn(read(store, owner_id, agent).await?);
+        Ok(selectors)
+    }
+
+    fn join(&self, id: AgentId) -> Arc<AgentSelectors> {
+        let mut agents = locked(&self.agents);
+        if let Some(open) = agents.get(&id).and_then(Weak::upgrade) {
+            return open;
+        }
+        agents.retain(|_, open| open.strong_count() > 0);
+        let known = Mutex::new(Known { version: -1, selectors: Arc::from([]) });
+        let open = Arc::new(AgentSelectors { known });
+        agents.insert(id, Arc::downgrade(&open));
+        open
+    }
+
+    fn opened(&self, id: AgentId) -> Option<Arc<AgentSelectors>> {
+        locked(&self.agents).get(&id)?.upgrade()
+    }
+
+    fn is_empty(&self) -> bool {
+        locked(&self.agents).values().all(|open| open.strong_count() == 0)
+    }
+
+    /// What a change in this process has committed.
+    pub(crate) fn learn(&self, owner_id: Uuid, agent: Uuid, kept: Kept) {
+        if let Some(open) = self.opened((owner_id, agent)) {
+            open.learn(kept);
+        }
+    }
+}
+
+async fn read(store: &Arc<Inner>, owner_id: Uuid, agent: Uuid) -> Done<Kept> {
+    super::read(&mut TenantTransaction::begin(store, owner_id).await?, agent).await
+}
+
+/// Reads what other processes changed, when told and every few seconds, until the store is closed.
+pub(crate) async fn renew(store: Arc<Inner>) {
+    let mut looks = interval(LOOK);
+    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut looked = Instant::now();
+    loop {
+        tokio::select! {
+            () = store.stop.cancelled() => return,
+            _ = looks.tick() => {}
+            () = store.announcer.told_of_selectors() => {}
+        }
+        if store.selectors.is_empty() {
+            // Who opens one from now on reads it then.
+            looked = Instant::now();
+            continue;
+        }
+        let began = Instant::now();
+        let look = look(&store, looked.elapsed() + SLOWEST_CHANGE);
+        let result = tokio::select! {
+            () = store.stop.cancelled() => return,
+            result = look => result,
+        };
+        match result {
+            Ok(()) => looked = began,
+            Err(failure) => tracing::debug!(error = %StoreError::from(failure), "selectors are looked at again later"),
+        }
+    }
+}
+
+async fn look(store: &Arc<Inner>, within: Duration) -> Done<()> {
+    let changed: Vec<AgentId> = {
+        let mut tx = store.begin("BEGIN").await?;
+        sqlx::query_as("SELECT owner_id, agent_id FROM selectors_changed_within($1)")
+            .bind(within.as_secs_f64())
+            .fetch_all(&mut *tx)
+            .await?
+    };
+    for id in changed {
+        if let Some(open) = store.selectors.opened(id) {
+            open.learn(read(store, id.0, id.1).await?);
+        }
+    }
+    Ok(())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds a lock here, and every state in between is a good one.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,50 @@
+-- What an agent wants to hear, and how a subscriber learns what it missed.
+
+-- One row per agent that ever had a selector: it is locked by every change, and its version tells newer from older.
+CREATE TABLE agent_selectors (
+    owner_id uuid NOT NULL,
+    agent_id uuid NOT NULL,
+    version bigint NOT NULL,
+    changed_at timestamptz NOT NULL,
+    PRIMARY KEY (owner_id, agent_id)
+);
+CREATE INDEX agent_selectors_changed ON agent_selectors (changed_at);
+
+ALTER TABLE agent_selectors ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON agent_selectors USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE ON agent_selectors TO rcrt_app;
+
+CREATE TABLE selectors (
+    id uuid PRIMARY KEY,
+    owner_id uuid NOT NULL,
+    agent_id uuid NOT NULL,
+    selector json NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    FOREIGN KEY (owner_id, agent_id) REFERENCES agent_selectors ON DELETE CASCADE
+);
+CREATE INDEX selectors_by_agent ON selectors (owner_id, agent_id, created_at, id);
+
+ALTER TABLE selectors ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON selectors USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON selectors TO rcrt_app;
+
+-- Whose selectors changed within the last seconds, for servers whose open streams must follow them. Only these names
+-- cross the tenants, as in the other sweeps.
+CREATE FUNCTION selectors_changed_within(seconds double precision) RETURNS TABLE (owner_id uuid, agent_id uuid)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT s.owner_id, s.agent_id FROM agent_selectors s
+    WHERE s.changed_at > clock_timestamp() - seconds * interval '1 second'
+$$;
+REVOKE ALL ON FUNCTION selectors_changed_within(double precision) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION selectors_changed_within(double precision) TO rcrt_app;
+
+-- Up to which number the tenant's events may be forgotten (0040 keeps it). Sets the tenant until the transaction's end, like `events_after`.
+CREATE FUNCTION events_forgotten(tenant uuid) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+BEGIN
+    PERFORM set_config('rcrt.tenant', tenant::text, true);
+    RETURN coalesce((SELECT f.number FROM forgotten_events f WHERE f.owner_id = tenant), 0);
+END
+$$;
