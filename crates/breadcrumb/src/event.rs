@@ -102,7 +102,9 @@ pub enum Followed {
     /// The event of this number is not for this subscriber. One that goes on after it misses nothing.
     Passed(EventNumber),
     /// Some events after the number where the subscriber stood are not kept any more. From `first` on nothing is missing.
-    Missed { first: EventNumber },
+    Missed {
+        first: EventNumber,
+    },
 }
 
 /// What [`Followed`] tells, in the order of the numbers, without end; an error is the last item.

@@ -185,7 +185,10 @@ impl Selector {
         }
         let bytes: usize = self.context_match.iter().map(|condition| condition.value.to_string().len()).sum();
         if bytes > MAX_CONDITION_BYTES {
-            found.add("context_match", format!("has values of {bytes} bytes; at most {MAX_CONDITION_BYTES} are allowed"));
+            found.add(
+                "context_match",
+                format!("has values of {bytes} bytes; at most {MAX_CONDITION_BYTES} are allowed"),
+            );
         }
         found.into_result()
     }

@@ -18,6 +18,7 @@ pub mod profiles;
 pub mod records;
 pub mod rights;
 pub mod secrets;
+pub mod selectors;
 pub mod ttl;
 
 pub use harness::{Agent, Harness};
@@ -90,6 +91,14 @@ macro_rules! suite {
                 a_slow_subscriber_misses_nothing,
                 a_large_event_comes_through,
                 another_tenants_events_are_not_heard,
+            ],
+            selectors: [
+                an_agent_keeps_selectors,
+                a_selector_is_its_agents_alone,
+                a_changed_selector_counts_for_open_streams_at_once,
+                a_filter_narrows_one_stream,
+                a_selector_that_means_nothing_is_not_kept,
+                an_agent_has_so_many_selectors_and_no_more,
             ],
             calls: [
                 a_request_goes_from_queue_to_response,

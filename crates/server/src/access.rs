@@ -127,7 +127,9 @@ fn token(access: Access, request: &Request) -> Result<String, Problem> {
     }
     let mut query = Query::parse(request.uri().query());
     let (token, access_token) = (query.take("token")?, query.take("access_token")?);
-    token.or(access_token).ok_or_else(|| Problem::token_missing("send the header Authorization: Bearer <token>, or ?token=<token>"))
+    token
+        .or(access_token)
+        .ok_or_else(|| Problem::token_missing("send the header Authorization: Bearer <token>, or ?token=<token>"))
 }
 
 pub fn names(roles: &[Role]) -> String {

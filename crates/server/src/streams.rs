@@ -42,7 +42,8 @@ impl Streams {
     pub fn enter(self: &Arc<Self>, options: &StreamOptions, owner_id: Uuid, agent_id: Uuid) -> Result<Place, Problem> {
         let mut open = self.locked();
         let agents = open.entry(owner_id).or_default();
-        let (of_agent, of_tenant) = (agents.get(&agent_id).copied().unwrap_or_default(), agents.values().sum::<usize>());
+        let (of_agent, of_tenant) =
+            (agents.get(&agent_id).copied().unwrap_or_default(), agents.values().sum::<usize>());
         if of_agent >= options.most_per_agent {
             return Err(Problem::too_many_streams("agent", options.most_per_agent));
         }

@@ -48,7 +48,12 @@ impl ClientHarness {
     pub async fn start_server(&mut self) {
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
-        let options = ServerOptions { listener, auth: AuthMode::Keys, token_key: self.key.clone(), streams: StreamOptions::default() };
+        let options = ServerOptions {
+            listener,
+            auth: AuthMode::Keys,
+            token_key: self.key.clone(),
+            streams: StreamOptions::default(),
+        };
         let server = Server::new(options, self.store.clone()).unwrap();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));

@@ -4,6 +4,8 @@ use breadcrumb::{Identity, Role, Tenancy};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
+use server::{AuthMode, StreamOptions};
+
 use crate::harness::{World, answer, key, note};
 
 /// The messages of a stream, as they stand on the wire.
@@ -43,7 +45,8 @@ async fn each_change_is_one_numbered_event_and_a_cut_stream_is_taken_up_again() 
     let token = world.token(&[Role::Curator]).await;
     let mut wire = Wire::open(world.request("GET", "/events/stream", &token)).await;
     let (start, hello) = wire.next().await.unwrap();
-    assert_eq!(hello, json!({"type": "ping"}));
+    assert_eq!(hello["type"], "ping");
+    assert!(hello["ts"].as_str().unwrap().ends_with('Z'), "{hello}");
     assert_eq!(world.get("/events/latest", &token).await.ok().json()["number"], start.parse::<i64>().unwrap());
 
     let id = world.create(&token, note("a")).await;
@@ -66,9 +69,13 @@ async fn each_change_is_one_numbered_event_and_a_cut_stream_is_taken_up_again() 
             .header("Last-Event-ID", &created),
         // And cannot send an Authorization header.
         world.request("GET", &format!("/events/stream?last_event_id={created}&token={token}"), ""),
+        world.request("GET", &format!("/events/stream?last_event_id={created}&access_token={token}"), ""),
+        // RCRT's does both, where it can.
+        world.request("GET", &format!("/events/stream?last_event_id={created}&access_token={token}"), &token),
     ] {
         let mut wire = Wire::open(resumed).await;
-        assert_eq!(wire.next().await.unwrap(), (created.clone(), json!({"type": "ping"})));
+        let (start, hello) = wire.next().await.unwrap();
+        assert_eq!((&start, &hello["type"]), (&created, &json!("ping")));
         let (updated, event) = wire.next().await.unwrap();
         assert_eq!((&event["type"], &event["version"]), (&json!("breadcrumb.updated"), &json!(2)));
         let (deleted, event) = wire.next().await.unwrap();
@@ -139,5 +146,216 @@ async fn a_subscriber_that_does_not_read_gets_everything_later() {
     }
     seen.sort_unstable();
     assert_eq!(seen, (0..32).collect::<Vec<_>>());
+    world.close().await;
+}
+
+/// The id of the next event's record.
+async fn heard(wire: &mut Wire) -> String {
+    loop {
+        let (_, message) = wire.next().await.unwrap();
+        if message["type"] != "ping" {
+            return message["breadcrumb_id"].as_str().unwrap_or_else(|| panic!("{message}")).to_owned();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_carries_what_the_agents_selectors_and_its_own_filters_mean() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (agent, token) = world.agent(tenant, &[Role::Subscriber]).await;
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    let (_, colleague) = world.agent(tenant, &[Role::Subscriber]).await;
+    let selector = world.post("/subscriptions/selectors", &token, json!({"any_tags": ["a", "b"]})).await.ok().json();
+    assert_eq!((&selector["agent_id"], &selector["owner_id"]), (&json!(agent.id), &json!(tenant)));
+    let open = async |query: &str, token: &str| {
+        Wire::open(world.request("GET", &format!("/events/stream{query}"), token)).await
+    };
+    let own = format!("?agent_id={}", agent.id);
+    let conditions = r#"?filters={"context_match":[{"path":"$.text","op":"gte","value":"2"}],"owner_id":null}"#;
+    let by_query = r#"?tag=note&any_tags=b&schema_name=note.v1&filters={}"#;
+    let cases: [(&str, &str, &[usize]); 8] = [
+        ("", &token, &[0, 1]),
+        (&own, &token, &[0, 1]),
+        // As that agent hears it.
+        (&own, &curator, &[0, 1]),
+        ("", &curator, &[0, 1, 2]),
+        ("?all=true", &token, &[0, 1, 2]),
+        (conditions, &token, &[1]),
+        (conditions, &curator, &[1, 2]),
+        (by_query, &token, &[1]),
+    ];
+    let mut wires = Vec::new();
+    for (query, token, _) in cases {
+        wires.push(open(query, token).await);
+    }
+    let mut ids = Vec::new();
+    for (tags, text) in [(["note", "a"], "1"), (["note", "b"], "2"), (["note", "c"], "3"), (["note", "end"], "9")] {
+        let record = json!({"title": "x", "tags": tags, "schema_name": "note.v1", "context": {"text": text}});
+        ids.push(world.create(&curator, record).await.to_string());
+        if tags[1] == "c" {
+            // Changed selectors count for streams that are open.
+            let path = format!("/subscriptions/selectors/{}", selector["id"].as_str().unwrap());
+            // The last of the first three may be read by then or not; all that follows is read after.
+            for ((_, _, expected), wire) in cases.iter().zip(&mut wires) {
+                for index in *expected {
+                    assert_eq!(heard(wire).await, ids[*index]);
+                }
+            }
+            answer(world.request("PUT", &path, &token).json(&json!({"all_tags": ["end"]}))).await.ok();
+        }
+    }
+    for ((query, ..), wire) in cases.iter().zip(&mut wires) {
+        if !query.contains("any_tags") {
+            assert_eq!(heard(wire).await, ids[3], "{query}");
+        }
+    }
+    let refused = world.get(&format!("/events/stream{own}"), &colleague).await;
+    assert!(refused.problem(403, "forbidden")["detail"].as_str().unwrap().contains("agent_id"));
+    let other_tenant = world.token(&[Role::Curator]).await;
+    world.get(&format!("/events/stream{own}"), &other_tenant).await.problem(404, "not_found");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn what_a_stream_is_asked_for_is_read_to_the_last_word() {
+    let world = World::start().await;
+    let token = world.token(&[Role::Subscriber]).await;
+    for (query, field) in [
+        ("filters=x", "filters"),
+        ("filters=[]", "filters"),
+        (r#"filters={"any_tags":["a"]}{}"#, "filters"),
+        (r#"filters={"any_tags":"a"}"#, "filters.any_tags"),
+        (r#"filters={"any_tags":[""]}"#, "filters.any_tags[0]"),
+        (r#"filters={"sensitivity_in":["low"]}"#, "filters.sensitivity_in"),
+        (r#"filters={"owner_id":"00000000-0000-0000-0000-000000000009"}"#, "filters.owner_id"),
+        (r#"filters={"context_match":[{"path":"$.a","op":"like","value":1}]}"#, "filters.context_match[0].op"),
+        (r#"filters={"context_match":[{"path":"a","op":"eq","value":1}]}"#, "filters.context_match[0].path"),
+        (r#"filters={"context_match":[{"path":"$.a","op":"lte","value":null}]}"#, "filters.context_match[0].value"),
+        ("any_tags=", "any_tags[0]"),
+        ("agent_id=me", "agent_id"),
+        ("all=yes", "all"),
+        ("last_event_id=-1", "last_event_id"),
+        ("since=1", "since"),
+    ] {
+        world.get(&format!("/events/stream?{query}"), &token).await.violation(field);
+    }
+    for (body, field) in [
+        (json!({"any_tags": "a"}), "any_tags"),
+        (json!({"tags": ["a"]}), "tags"),
+        (json!({"context_match": [{"path": "$.a", "op": "matches", "value": 1}]}), "context_match[0].op"),
+        (json!({"context_match": [{"path": "$.a", "op": "gt", "value": true}]}), "context_match[0].value"),
+        (json!({"context_match": [{"path": "$.a", "op": "eq", "value": 1, "not": true}]}), "context_match[0].not"),
+    ] {
+        world.post("/subscriptions/selectors", &token, body).await.violation(field);
+    }
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_ping_tells_how_far_a_filter_has_looked() {
+    let streams = StreamOptions { ping_every: Duration::from_millis(50), ..StreamOptions::default() };
+    let world = World::start_streaming(AuthMode::Keys, streams).await;
+    let token = world.token(&[Role::Curator]).await;
+    let mut wire = Wire::open(world.request("GET", "/events/stream?any_tags=never", &token)).await;
+    let (start, _) = wire.next().await.unwrap();
+    for number in 0..5 {
+        world.create(&token, note(&number.to_string())).await;
+    }
+    let latest = world.get("/events/latest", &token).await.ok().json()["number"].to_string();
+    assert_ne!(start, latest);
+    let mut seen = start;
+    while seen != latest {
+        let (id, message) = wire.next().await.unwrap();
+        assert_eq!(message["type"], "ping");
+        if !id.is_empty() {
+            assert!(id.parse::<i64>().unwrap() > seen.parse().unwrap(), "{id} after {seen}");
+            seen = id;
+        }
+    }
+    // From there nothing is read twice.
+    let mut resumed =
+        Wire::open(world.request("GET", "/events/stream?tag=note", &token).header("Last-Event-ID", seen)).await;
+    let id = world.create(&token, note("new")).await;
+    assert_eq!(heard(&mut resumed).await, id.to_string());
+    world.close().await;
+}
+
+#[tokio::test]
+async fn who_was_away_for_longer_than_events_are_kept_is_told() {
+    let world = World::start().await;
+    let token = world.token(&[Role::Curator]).await;
+    let first = world.create(&token, note("first")).await;
+    let mut wire = Wire::open(world.request("GET", "/events/stream?last_event_id=0", &token)).await;
+    wire.next().await.unwrap();
+    let (seen, event) = wire.next().await.unwrap();
+    assert_eq!(event["breadcrumb_id"], json!(first));
+    drop(wire);
+    world.create(&token, note("lost")).await;
+    let lost = world.get("/events/latest", &token).await.ok().json()["number"].as_i64().unwrap();
+    world.forget_events().await;
+    let kept = world.create(&token, note("kept")).await;
+
+    let mut wire =
+        Wire::open(world.request("GET", "/events/stream?tag=note", &token).header("Last-Event-ID", &seen)).await;
+    assert_eq!(wire.next().await.unwrap().1["type"], "ping");
+    let (id, missed) = wire.next().await.unwrap();
+    assert_eq!(missed, json!({"type": "missed", "after": seen.parse::<i64>().unwrap(), "first": lost + 1}));
+    assert_eq!(id, lost.to_string());
+    assert_eq!(heard(&mut wire).await, kept.to_string());
+    drop(wire);
+    // Told once: with the number of the notice nothing is missing.
+    let mut wire = Wire::open(world.request("GET", "/events/stream", &token).header("Last-Event-ID", id)).await;
+    assert_eq!(heard(&mut wire).await, kept.to_string());
+    world.close().await;
+}
+
+#[tokio::test]
+async fn streams_have_a_bound_for_each_agent_and_for_each_tenant() {
+    let streams = StreamOptions { most_per_agent: 2, most_per_tenant: 3, ..StreamOptions::default() };
+    let world = World::start_streaming(AuthMode::Keys, streams).await;
+    let tenant = world.tenant().await;
+    let (_, one) = world.agent(tenant, &[Role::Subscriber]).await;
+    let (_, two) = world.agent(tenant, &[Role::Subscriber]).await;
+    let stranger = world.token(&[Role::Subscriber]).await;
+    let open = async |token: &str| {
+        let mut wire = Wire::open(world.request("GET", "/events/stream", token)).await;
+        wire.next().await.unwrap();
+        wire
+    };
+    let refused = async |token: &str, whose: &str| {
+        let answer = world.get("/events/stream", token).await;
+        assert!(answer.header("retry-after").parse::<u32>().unwrap() > 0);
+        let detail = answer.problem(429, "too_many_streams")["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains(whose), "{detail}");
+    };
+    let first = open(&one).await;
+    let _second = open(&one).await;
+    refused(&one, "agent").await;
+    let _third = open(&two).await;
+    refused(&two, "tenant").await;
+    let _theirs = open(&stranger).await;
+    // A place is free again when its stream is closed: the server sees that when it next writes.
+    drop(first);
+    world.create(&world.agent(tenant, &[Role::Emitter]).await.1, note("wakes")).await;
+    while world.request("GET", "/events/stream", &two).send().await.unwrap().status() == 429 {
+        world.create(&world.agent(tenant, &[Role::Emitter]).await.1, note("wakes")).await;
+    }
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_new_record_is_told_as_rcrts_clients_expect_it_where_the_server_is_told_to() {
+    let streams = StreamOptions { new_as_updated: true, ..StreamOptions::default() };
+    let world = World::start_streaming(AuthMode::Keys, streams).await;
+    let token = world.token(&[Role::Curator]).await;
+    let mut theirs = Wire::open(world.request("GET", "/events/stream", &token)).await;
+    let mut ours = Wire::open(world.request("GET", "/events/stream?all=true", &token)).await;
+    for wire in [&mut theirs, &mut ours] {
+        wire.next().await.unwrap();
+    }
+    world.create(&token, note("new")).await;
+    assert_eq!(theirs.next().await.unwrap().1["type"], "breadcrumb.updated");
+    assert_eq!(ours.next().await.unwrap().1["type"], "breadcrumb.created");
     world.close().await;
 }

@@ -6,6 +6,7 @@ use breadcrumb::{AgentInfo, Identity, NewAgent, Profile, Role, Tenancy};
 use reqwest::{Method, StatusCode, header::HeaderMap};
 use serde_json::{Value, json};
 use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
+use sqlx::Connection;
 use store::{SecretsKey, Store, StoreOptions};
 use test_database::TestDatabase;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -141,6 +142,13 @@ impl World {
     pub async fn create(&self, token: &str, record: Value) -> Uuid {
         let created = self.post("/breadcrumbs", token, record).await.ok().json();
         created["id"].as_str().unwrap().parse().unwrap()
+    }
+
+    /// As if everything so far had happened eight days ago.
+    pub async fn forget_events(&self) {
+        let mut admin = sqlx::PgConnection::connect(&self.database.admin_url).await.unwrap();
+        sqlx::query("UPDATE events SET at = at - interval '8 days'").execute(&mut admin).await.unwrap();
+        self.store.prune().await.unwrap();
     }
 
     pub async fn close(self) {

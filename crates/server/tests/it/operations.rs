@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{AgentInfo, Breadcrumbs, Identity, NewAgent, NewAgentKey, Role, StoreError, Tenancy, TenantInfo};
-use server::{AuthMode, Server, ServerOptions};
+use server::{AuthMode, Server, ServerOptions, StreamOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -101,7 +101,8 @@ async fn faults_and_panics_are_answered_and_keep_their_words_to_themselves() {
     for panics in [false, true] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/health", listener.local_addr().unwrap());
-        let options = ServerOptions { listener, auth: AuthMode::Keys, token_key: key(), streams: StreamOptions::default() };
+        let options =
+            ServerOptions { listener, auth: AuthMode::Keys, token_key: key(), streams: StreamOptions::default() };
         let server = Server::new(options, Arc::new(Faulty { panics })).unwrap();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));

@@ -164,13 +164,11 @@ async fn hear(store: &Inner, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
     listener.listen(CHANNEL).await?;
     loop {
         match listener.try_recv().await? {
-            Some(notification) => {
-                match store.announcer.told_by_another(notification.payload()) {
-                    Some((owner_id, What::Events)) => store.feeds.wake(owner_id),
-                    Some((_, What::Selectors)) => store.announcer.selectors.notify_one(),
-                    None => {}
-                }
-            }
+            Some(notification) => match store.announcer.told_by_another(notification.payload()) {
+                Some((owner_id, What::Events)) => store.feeds.wake(owner_id),
+                Some((_, What::Selectors)) => store.announcer.selectors.notify_one(),
+                None => {}
+            },
             // The connection was lost, and what was told meanwhile with it.
             None => {
                 store.feeds.wake_all();

@@ -124,12 +124,11 @@ pub(crate) async fn update(
 
 pub(crate) async fn delete(mut tx: TenantTransaction, agent: Uuid, id: Uuid) -> Done<Kept> {
     begin_change(&mut tx, agent).await?;
-    let deleted =
-        sqlx::query("DELETE FROM selectors WHERE id = $1 AND owner_id = current_tenant() AND agent_id = $2")
-            .bind(id)
-            .bind(agent)
-            .execute(tx.connection())
-            .await?;
+    let deleted = sqlx::query("DELETE FROM selectors WHERE id = $1 AND owner_id = current_tenant() AND agent_id = $2")
+        .bind(id)
+        .bind(agent)
+        .execute(tx.connection())
+        .await?;
     if deleted.rows_affected() == 0 {
         return Err(StoreError::NotFound { what: "selector", id }.into());
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use breadcrumb::{BreadcrumbChanges, EventNumber, Followed, Following, StoreError};
+use breadcrumb::{BreadcrumbChanges, EventNumber, Followed, Following, Selector, StoreError};
 use conformance::Harness;
 use conformance::harness::{next, note, noted};
 use futures::{FutureExt, StreamExt};
@@ -75,6 +75,50 @@ async fn another_servers_changes_are_heard() {
         assert_eq!(next(&mut events).await.breadcrumb_id, id);
     }
     other.close().await;
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn another_servers_selectors_are_heard_of() {
+    let harness = StoreHarness::start().await;
+    let other = open(&harness.database).await;
+    let agent = harness.alone().await;
+    let elsewhere = breadcrumb::Tenancy::acting_as(&*other, agent.identity.clone());
+    let mut followed = elsewhere.follow(Following { by_selectors: true, ..Following::default() }).await.unwrap();
+    let selector = Selector { any_tags: vec!["wanted".into()], ..Selector::default() };
+    agent.create_selector(selector).await.unwrap();
+    // Until it has heard, the other server gives everything.
+    let mut is_chosen = false;
+    while !is_chosen {
+        let id = agent.create(note("unwanted"), None).await.unwrap().id;
+        is_chosen = match followed.next().await.unwrap().unwrap() {
+            Followed::Event(event) => {
+                assert_eq!(event.breadcrumb_id, id);
+                false
+            }
+            Followed::Passed(_) => true,
+            Followed::Missed { .. } => panic!("nothing was missed"),
+        };
+    }
+    let id = agent.create(noted("wanted", json!({}), &["wanted"]), None).await.unwrap().id;
+    assert!(matches!(followed.next().await, Some(Ok(Followed::Event(event))) if event.breadcrumb_id == id));
+    other.close().await;
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_passed_over_is_told_by_its_number() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let filter = Selector { any_tags: vec!["wanted".into()], ..Selector::default() };
+    let following = Following { after: Some(EventNumber(0)), filters: vec![filter], by_selectors: false };
+    let mut followed = agent.follow(following).await.unwrap();
+    let mut all = agent.events(Some(EventNumber(0))).await.unwrap();
+    for _ in 0..3 {
+        agent.create(note("unwanted"), None).await.unwrap();
+        let number = next(&mut all).await.number;
+        assert_eq!(followed.next().await, Some(Ok(Followed::Passed(number))));
+    }
     harness.close().await;
 }
 

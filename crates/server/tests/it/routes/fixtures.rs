@@ -58,6 +58,11 @@ pub const FIXTURES: &[Fixture] = &[
     // Events
     fixture("GET /events/stream", "/events/stream", "", 200, 200),
     fixture("GET /events/latest", "/events/latest", "", 200, 200),
+    // An agent's own, whatever the roles of another.
+    fixture("POST /subscriptions/selectors", "/subscriptions/selectors", r#"{"any_tags": ["a"]}"#, 201, 201),
+    fixture("GET /subscriptions/selectors", "/subscriptions/selectors", "", 200, 200),
+    fixture("PUT /subscriptions/selectors/{id}", "/subscriptions/selectors/{selector}", r#"{"any_tags": ["b"]}"#, 404, 404),
+    fixture("DELETE /subscriptions/selectors/{id}", "/subscriptions/selectors/{selector}", "", 404, 404),
     // Tools
     fixture("GET /tools", "/tools", "", 200, 200),
     fixture("GET /tools/{name}", "/tools/{offered}", "", 200, 404),

@@ -55,6 +55,10 @@ impl Things {
         if names("{offered}") {
             things.offer(world, tenant).await;
         }
+        if names("{selector}") {
+            let selector = things.make(world, "/subscriptions/selectors", json!({"any_tags": ["note"]})).await;
+            things.ids.push(("{selector}", selector));
+        }
         if names("{agent}") {
             let agent = NewAgent { name: things.mark.clone(), roles: vec![Role::Emitter], profile: Profile::Main };
             let made = world.store.create_agent(tenant, agent).await.unwrap();
