@@ -55,6 +55,43 @@ pub async fn latest(caller: Caller, query: Query) -> Result<axum::Json<Latest>, 
     Ok(axum::Json(Latest { number: caller.store.latest_event().await? }))
 }
 
+/// One message of a stream, as an SSE parser gives it.
+#[derive(Serialize, ToSchema)]
+pub struct StreamMessage {
+    /// The number to go on after; the last one counts where a message has none.
+    id: Option<String>,
+    /// As JSON text.
+    #[schema(value_type = String)]
+    data: StreamData,
+}
+
+/// What a message's data holds. Kinds may be added.
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+#[allow(dead_code)] // Its only use is its description.
+pub enum StreamData {
+    Event(Event),
+    Ping(Ping),
+    Missed(Missed),
+}
+
+/// `{"type": "ping", "ts": …}`: the stream lives.
+#[derive(Serialize, ToSchema)]
+pub struct Ping {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    ts: String,
+}
+
+/// `{"type": "missed", …}`: events after `after` and before `first` are not kept any more.
+#[derive(Serialize, ToSchema)]
+pub struct Missed {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    after: EventNumber,
+    first: EventNumber,
+}
+
 /// What a stream takes in its query.
 const PARAMETERS: [&str; 10] = [
     "last_event_id",
@@ -82,8 +119,8 @@ const PARAMETERS: [&str; 10] = [
 /// stream ends with the token, and when the agent's roles change.
 #[utoipa::path(get, path = "/events/stream", tag = "events", operation_id = "stream_events",
     params(
-        ("Last-Event-ID" = Option<i64>, Header, description = "The last number seen; goes before `last_event_id`"),
-        ("last_event_id" = Option<i64>, Query, description = "The last number seen"),
+        ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "The last number seen; goes before `last_event_id`"),
+        ("last_event_id" = Option<i64>, Query, minimum = 0, description = "The last number seen"),
         ("filters" = Option<String>, Query, description = "A selector, as JSON; repeat it for several, all of which must mean the event"),
         ("schema_name" = Option<String>, Query, description = "Only records of this schema"),
         ("tag" = Option<Vec<String>>, Query, description = "The record has all of these tags"),
@@ -94,7 +131,7 @@ const PARAMETERS: [&str; 10] = [
         ("token" = Option<String>, Query, description = "The token, for browsers: an EventSource sends no header"),
         ("access_token" = Option<String>, Query, description = "The same"),
     ),
-    responses((status = 200, body = Event, content_type = "text/event-stream")))]
+    responses((status = 200, body = StreamMessage, content_type = "text/event-stream")))]
 pub async fn stream(
     State(state): State<ServerState>,
     caller: Caller,
@@ -110,7 +147,8 @@ pub async fn stream(
     query.finish(&PARAMETERS)?;
     // A browser that reconnects repeats the old query, but its header is new.
     let header = one_header(&headers, "last-event-id")?.filter(|text| !text.is_empty()).map(str::to_owned);
-    let after = header.or(asked).as_deref().map(number).transpose()?;
+    let asked = asked.as_deref().map(number).transpose()?;
+    let after = header.as_deref().map(number).transpose()?.or(asked);
     let store = as_agent(&state, &caller, agent).await?;
     let place = state.streams.enter(&state.stream_options, caller.identity.owner_id, caller.identity.agent_id)?;
     let start = match after {
@@ -266,7 +304,7 @@ impl Feed {
         self.is_told(EventNumber(first.0 - 1));
         Message::default()
             .id(self.told.to_string())
-            .data(json!({"type": "missed", "after": after, "first": first}).to_string())
+            .data(json!(Missed { kind: "missed", after, first }).to_string())
     }
 }
 
@@ -277,7 +315,7 @@ async fn may_go_on(state: &ServerState, identity: &Identity) -> bool {
 
 fn ping() -> Message {
     let now = Utc::now().to_rfc3339_opts(SecondsFormat::Secs, true);
-    Message::default().data(json!({"type": "ping", "ts": now}).to_string())
+    Message::default().data(json!(Ping { kind: "ping", ts: now }).to_string())
 }
 
 fn message(mut event: Event, new_as_updated: bool) -> Option<Message> {
