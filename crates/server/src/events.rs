@@ -302,9 +302,7 @@ impl Feed {
     fn missed(&mut self, first: EventNumber) -> Message {
         let after = self.passed;
         self.is_told(EventNumber(first.0 - 1));
-        Message::default()
-            .id(self.told.to_string())
-            .data(json!(Missed { kind: "missed", after, first }).to_string())
+        Message::default().id(self.told.to_string()).data(json!(Missed { kind: "missed", after, first }).to_string())
     }
 }
 
