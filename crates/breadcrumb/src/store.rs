@@ -6,7 +6,10 @@ use async_trait::async_trait;
 use uuid::Uuid;
 
 use crate::{
-    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Call, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, TextSearch, Violations, FollowStream, Following, Selector, SelectorSubscription, event,
+    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
+    BreadcrumbView, Call, Claim, ClaimRequest, Created, EventNumber, EventStream, FollowStream, Following, HeldLease,
+    Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, Selector, SelectorSubscription, TextSearch,
+    Violations, event,
 };
 
 /// Why the store did not do what was asked. Nothing was changed.

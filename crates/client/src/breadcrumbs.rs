@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EventNumber, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, Selector, StoreError, TextSearch, Violations, FollowStream, Following, SelectorSubscription,
+    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
+    BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EventNumber, FollowStream, Following,
+    HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, Selector, SelectorSubscription,
+    StoreError, TextSearch, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, StoreError, TextSearch, Violations, FollowStream, Following, Selector, SelectorSubscription,
+    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
+    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, FollowStream, Following,
+    HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, Selector,
+    SelectorSubscription, StoreError, TextSearch, Violations,
 };
 use tokio::sync::OnceCell;
 use uuid::Uuid;
