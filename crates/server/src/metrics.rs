@@ -16,6 +16,7 @@ static RECORDER: LazyLock<Option<PrometheusHandle>> = LazyLock::new(|| {
         .ok()?;
     describe_counter!("rcrt_http_requests_total", "Requests by method, path and status");
     describe_histogram!("rcrt_http_request_duration_seconds", Unit::Seconds, "Time until the answer began");
+    describe_counter!("rcrt_schema_violations_total", "Records that are not as their definition says, by outcome");
     describe_gauge!("rcrt_event_streams", "Event streams that are open");
     Some(handle)
 });

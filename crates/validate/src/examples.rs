@@ -1,9 +1,9 @@
 //! A tool's schemas, and whether its examples keep to them.
 
 use breadcrumb::{ToolDefinition, Violations};
+use json_schema::{Schema, lint};
 use serde_json::Value;
 
-use crate::schema::{Schema, lint};
 use crate::{Finding, Report};
 
 /// The schemas' and examples' names in the record.

@@ -1,5 +1,5 @@
 //! Validators: pure functions from a tool's definition to findings, all of them at once, errors and warnings apart;
-//! JSON Schemas; and how a file of breadcrumbs is read.
+//! and how a file of breadcrumbs is read.
 //!
 //! It knows no store, no network and no file system: what it judges is given to it, and nothing is ever fetched.
 
@@ -10,11 +10,10 @@ mod finding;
 pub mod guide;
 mod host;
 mod permissions;
-mod schema;
 pub mod seed;
 pub mod template;
 mod tool;
 
 pub use finding::{Author, Finding, Report};
-pub use schema::{MAX_VIOLATIONS, Schema};
+pub use json_schema::{MAX_VIOLATIONS, Schema};
 pub use tool::{tool, tool_as};

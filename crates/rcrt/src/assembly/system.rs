@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use breadcrumb::{Identity, Tenancy};
+use schemas::Schemas;
 use server::{AuthMode, TokenKey};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -16,6 +17,7 @@ use crate::progress::Progress;
 #[derive(Default)]
 pub struct System {
     database: Option<Database>,
+    schemas: Option<Arc<Schemas>>,
     postgres: Option<PostgresUsed>,
     agents: Option<Agents>,
     token_files: Vec<TokenFile>,
@@ -42,6 +44,7 @@ impl System {
         self.postgres = Some(used);
         let agents = Agents::ensure(&*database.store, &options.tenant).await.context("the tenant cannot be set up")?;
         self.agents = Some(agents);
+        self.schemas = Some(Schemas::over(database.store.clone()));
         Ok(())
     }
 
@@ -60,7 +63,7 @@ impl System {
         self.token_files.push(file);
         let (file, _) = TokenFile::write(data.join("runner.token"), key.clone(), runner)?;
         self.token_files.push(file);
-        let tenancy: Arc<dyn Tenancy> = self.store()?;
+        let tenancy: Arc<dyn Tenancy> = self.schemas()?;
         self.front = Some(Front::open(listener, auth, key, tenancy)?);
         Ok(token)
     }
@@ -78,11 +81,20 @@ impl System {
     }
 
     pub fn acting_as(&self, identity: Identity) -> anyhow::Result<Arc<dyn breadcrumb::Breadcrumbs>> {
+        Ok(self.schemas()?.acting_as(identity))
+    }
+
+    /// The store below the definitions of schemas: for what comes with the program, definitions among it.
+    pub fn seeding_as(&self, identity: Identity) -> anyhow::Result<Arc<dyn breadcrumb::Breadcrumbs>> {
         Ok(self.store()?.acting_as(identity))
     }
 
     pub fn postgres(&self) -> Option<&PostgresUsed> {
         self.postgres.as_ref()
+    }
+
+    fn schemas(&self) -> anyhow::Result<Arc<Schemas>> {
+        Ok(self.schemas.as_ref().context("the store is not open")?.clone())
     }
 
     fn store(&self) -> anyhow::Result<Arc<store::Store>> {
@@ -125,6 +137,9 @@ impl System {
         }
         for file in self.token_files {
             file.stop().await;
+        }
+        if let Some(schemas) = self.schemas {
+            schemas.close().await;
         }
         if let Some(database) = self.database {
             database.close().await;

@@ -6,6 +6,7 @@ use anyhow::Context;
 use breadcrumb::{Breadcrumbs, Tenancy};
 use clap::Args;
 use client::Client;
+use schemas::Schemas;
 
 use crate::assembly::{self, Agents, DatabaseOptions, Execution, ExecutionOptions, Prepared};
 use crate::config::Config;
@@ -44,6 +45,9 @@ impl Runner {
         if let Some(execution) = parts.execution {
             execution.close(&signals.hurry).await;
         }
+        if let Some(schemas) = parts.schemas {
+            schemas.close().await;
+        }
         if let Some(store) = parts.store {
             store.close().await;
         }
@@ -62,7 +66,8 @@ impl Runner {
                     Agents::ensure(&*store, &self.database.tenant).await.context("the tenant cannot be set up")?;
                 progress.done();
                 seeder = Some(agents.seeder.agent_id);
-                store.acting_as(agents.runner)
+                let schemas = parts.schemas.insert(Schemas::over(store)).clone();
+                schemas.acting_as(agents.runner)
             }
             // The runner's own agent: runners that work side by side must be the same one.
             _ => {
@@ -82,5 +87,6 @@ impl Runner {
 #[derive(Default)]
 struct Parts {
     store: Option<Arc<store::Store>>,
+    schemas: Option<Arc<Schemas>>,
     execution: Option<Execution>,
 }

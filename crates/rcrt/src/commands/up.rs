@@ -143,7 +143,7 @@ impl Up {
     async fn seed(&self, system: &System, set: SeedSet) -> anyhow::Result<()> {
         let seeder = system.agents()?.seeder.clone();
         let options = seed::Options { only_own: Some(seeder.agent_id), ..seed::Options::default() };
-        let store = system.acting_as(seeder)?;
+        let store = system.seeding_as(seeder)?;
         let rows = seed::apply(&*store, &set, options).await.context("the seeds cannot be written")?;
         for row in &rows {
             match row.what {

@@ -4,6 +4,7 @@ use std::{sync::Arc, time::Duration};
 
 use breadcrumb::{AgentInfo, Identity, NewAgent, Profile, Role, Tenancy};
 use reqwest::{Method, StatusCode, header::HeaderMap};
+use schemas::Schemas;
 use serde_json::{Value, json};
 use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
 use sqlx::Connection;
@@ -19,6 +20,7 @@ pub struct World {
     pub base: String,
     pub http: reqwest::Client,
     pub store: Arc<Store>,
+    schemas: Arc<Schemas>,
     pub shutdown: CancellationToken,
     pub serving: JoinHandle<()>,
     database: TestDatabase,
@@ -92,13 +94,14 @@ impl World {
             ..StoreOptions::new(database.admin_url.clone(), SecretsKey::from_bytes([3; 32]))
         };
         let store = Store::open(options, &|_| {}).await.unwrap();
+        let schemas = Schemas::over(store.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let server = Server::new(ServerOptions { listener, auth, token_key: key(), streams }, store.clone()).unwrap();
+        let server = Server::new(ServerOptions { listener, auth, token_key: key(), streams }, schemas.clone()).unwrap();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_mins(1)).build().unwrap();
-        Self { base, http, store, shutdown, serving, database }
+        Self { base, http, store, schemas, shutdown, serving, database }
     }
 
     pub async fn tenant(&self) -> Uuid {
@@ -154,6 +157,7 @@ impl World {
     pub async fn close(self) {
         self.shutdown.cancel();
         self.serving.await.unwrap();
+        self.schemas.close().await;
         self.store.close().await;
     }
 }

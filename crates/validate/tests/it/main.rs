@@ -3,7 +3,6 @@
 mod any_input;
 mod permissions;
 mod profiles;
-mod schema;
 mod seeds;
 mod template;
 mod tool;

@@ -7,21 +7,21 @@ use std::collections::HashMap;
 
 use breadcrumb::Violations;
 
-use super::graph::{Edge, Graph, field};
+use crate::graph::{Edge, Graph, field};
 
 /// Subschemas applied at one place, at most.
 const MAX_AT_ONE_PLACE: u64 = 5000;
 /// The longest chain of subschemas applied at one place: validators recurse along it.
 const MAX_CHAIN: u32 = 40;
 /// Deeper values are refused.
-pub(super) const MAX_VALUE_DEPTH: usize = 128;
+pub(crate) const MAX_VALUE_DEPTH: usize = 128;
 const CEILING: u64 = 1 << 40;
 
 /// The subschemas that one schema applies at its own place, itself included, with how often each.
 type Expansion = HashMap<usize, u64>;
 
 /// Visits per place at depth 0, 1, …; the last entry holds for all deeper places.
-pub(super) fn by_depth(graph: &Graph<'_>) -> Result<Vec<u64>, Violations> {
+pub(crate) fn by_depth(graph: &Graph<'_>) -> Result<Vec<u64>, Violations> {
     let mut expander = Expander { graph, done: HashMap::new() };
     let count = graph.nodes.len();
     for node in 0..count {

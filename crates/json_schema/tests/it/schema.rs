@@ -1,7 +1,7 @@
 //! JSON Schemas: compiled, checked, and bounded.
 
+use json_schema::{MAX_VIOLATIONS, Schema};
 use serde_json::{Value, json};
-use validate::{MAX_VIOLATIONS, Schema};
 
 fn violations(schema: &Value, value: &Value) -> Vec<(String, String)> {
     let schema = Schema::compile(schema).unwrap_or_else(|errors| panic!("{errors}"));

@@ -6,12 +6,12 @@ use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::paths::{Location, LocationSegment};
 use serde_json::Value;
 
-use super::path::Path;
+use crate::path::Path;
 
 /// Characters of one message, at most.
 const LONGEST: usize = 400;
 
-pub(super) fn shorten(text: &str) -> String {
+pub(crate) fn shorten(text: &str) -> String {
     let mut characters = text.chars();
     let mut short: String = characters.by_ref().take(LONGEST).collect();
     if characters.next().is_some() {
@@ -32,7 +32,7 @@ fn path(root: &str, location: &Location) -> Path {
 }
 
 /// An error of a schema against the meta-schema, or of its compilation.
-pub(super) fn of_schema(error: &ValidationError<'_>) -> Violations {
+pub(crate) fn of_schema(error: &ValidationError<'_>) -> Violations {
     let field = path("", error.instance_path()).into_string();
     let message = match error.kind() {
         ValidationErrorKind::Format { format } if format == "regex" => {
@@ -44,7 +44,7 @@ pub(super) fn of_schema(error: &ValidationError<'_>) -> Violations {
 }
 
 /// Adds what one error means: one violation, or one for each property that is too much.
-pub(super) fn add(root: &str, error: &ValidationError<'_>, found: &mut Vec<Violation>) {
+pub(crate) fn add(root: &str, error: &ValidationError<'_>, found: &mut Vec<Violation>) {
     let place = path(root, error.instance_path());
     match error.kind() {
         ValidationErrorKind::Required { property: Value::String(name) } => {
@@ -54,7 +54,7 @@ pub(super) fn add(root: &str, error: &ValidationError<'_>, found: &mut Vec<Viola
         }
         ValidationErrorKind::AdditionalProperties { unexpected }
         | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-            for name in unexpected.iter().take(super::MAX_VIOLATIONS) {
+            for name in unexpected.iter().take(crate::schema::MAX_VIOLATIONS) {
                 let mut place = place.clone();
                 place.push(name);
                 found.push(Violation::new(place.into_string(), "is no property that the schema knows"));

@@ -9,7 +9,7 @@ use breadcrumb::Violations;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-use super::cost;
+use crate::cost;
 
 /// Subschemas of one schema, at most.
 const MAX_SUBSCHEMAS: usize = 2000;
@@ -18,11 +18,11 @@ const MAX_DEPTH: usize = 64;
 /// Bytes of a schema's JSON text, at most.
 const MAX_BYTES: usize = 256 * 1024;
 
-pub(super) const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
+pub(crate) const DRAFT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// Where in the instance a subschema is applied, seen from its parent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) enum Edge {
+pub(crate) enum Edge {
     /// At the same place (`allOf`, `$ref`, `if`, …).
     InPlace,
     /// At the property of this name.
@@ -34,7 +34,7 @@ pub(super) enum Edge {
 }
 
 #[derive(Debug)]
-pub(super) struct Node<'s> {
+pub(crate) struct Node<'s> {
     pub schema: &'s Value,
     /// JSON pointer from the root.
     pub pointer: String,
@@ -42,7 +42,7 @@ pub(super) struct Node<'s> {
 }
 
 #[derive(Debug)]
-pub(super) struct Graph<'s> {
+pub(crate) struct Graph<'s> {
     /// The root is the first.
     pub nodes: Vec<Node<'s>>,
 }
@@ -58,7 +58,7 @@ struct Builder<'s> {
 
 impl<'s> Graph<'s> {
     /// The graph, or what is wrong with the schema, each with the place in it.
-    pub(super) fn new(root: &'s Value) -> Result<Self, Violations> {
+    pub(crate) fn new(root: &'s Value) -> Result<Self, Violations> {
         bounded(root)?;
         let mut builder = Builder {
             root,
@@ -74,7 +74,7 @@ impl<'s> Graph<'s> {
         Ok(Self { nodes: builder.nodes })
     }
 
-    pub(super) fn in_place(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn in_place(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
         self.nodes
             .get(node)
             .into_iter()
@@ -82,7 +82,7 @@ impl<'s> Graph<'s> {
     }
 
     /// What checking costs at each depth of the value: see [`cost::by_depth`].
-    pub(super) fn cost(&self) -> Result<Vec<u64>, Violations> {
+    pub(crate) fn cost(&self) -> Result<Vec<u64>, Violations> {
         cost::by_depth(self)
     }
 }
@@ -247,8 +247,8 @@ fn escape(segment: &str) -> String {
 }
 
 /// A JSON pointer as a dotted field.
-pub(super) fn field(pointer: &str) -> String {
-    let mut path = super::path::Path::default();
+pub(crate) fn field(pointer: &str) -> String {
+    let mut path = crate::path::Path::default();
     for segment in pointer.split('/').skip(1) {
         path.push(&segment.replace("~1", "/").replace("~0", "~"));
     }

@@ -5,11 +5,11 @@ use std::collections::{BTreeSet, HashSet};
 use breadcrumb::{Violation, Violations};
 use serde_json::Value;
 
-use super::graph::{Edge, Graph, field};
+use crate::graph::{Edge, Graph, field};
 
 /// What [`lint`] found.
 #[derive(Debug, Default)]
-pub(crate) struct Lint {
+pub struct Lint {
     /// Required fields that no `properties` names.
     pub errors: Vec<Violation>,
     /// Properties without a description.
@@ -17,7 +17,7 @@ pub(crate) struct Lint {
 }
 
 /// Looks through a schema that compiles. Fields are places in the schema.
-pub(crate) fn lint(schema: &Value) -> Result<Lint, Violations> {
+pub fn lint(schema: &Value) -> Result<Lint, Violations> {
     let graph = Graph::new(schema)?;
     let mut found = Lint::default();
     let named = Named::new(&graph);
@@ -27,7 +27,7 @@ pub(crate) fn lint(schema: &Value) -> Result<Lint, Violations> {
             && let Some(names) = named.at(index)
         {
             for name in required.iter().filter_map(Value::as_str).filter(|name| !names.contains(name)) {
-                let mut place = super::path::Path::new(&field(&format!("{}/required", node.pointer)));
+                let mut place = crate::path::Path::new(&field(&format!("{}/required", node.pointer)));
                 place.push(name);
                 let message = "is required, but is not among the properties: describe it there";
                 found.errors.push(Violation::new(place.into_string(), message));

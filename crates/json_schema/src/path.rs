@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 /// A place, built from the root down.
 #[derive(Debug, Default, Clone)]
-pub(super) struct Path {
+pub(crate) struct Path {
     text: String,
 }
 
@@ -12,17 +12,17 @@ pub(super) struct Path {
 const LONGEST: usize = 300;
 
 impl Path {
-    pub(super) fn new(root: &str) -> Self {
+    pub(crate) fn new(root: &str) -> Self {
         Self { text: root.to_owned() }
     }
 
-    pub(super) fn push_index(&mut self, index: usize) {
+    pub(crate) fn push_index(&mut self, index: usize) {
         if self.text.len() < LONGEST {
             let _ = write!(self.text, "[{index}]");
         }
     }
 
-    pub(super) fn push(&mut self, name: &str) {
+    pub(crate) fn push(&mut self, name: &str) {
         if self.text.len() >= LONGEST {
             return;
         }
@@ -40,7 +40,7 @@ impl Path {
         }
     }
 
-    pub(super) fn into_string(self) -> String {
+    pub(crate) fn into_string(self) -> String {
         self.text
     }
 }

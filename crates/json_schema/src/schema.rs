@@ -1,16 +1,10 @@
-//! JSON Schema 2020-12, compiled once and checked often.
-
-mod cost;
-mod graph;
-mod lint;
-mod message;
-mod path;
+//! A compiled schema.
 
 use breadcrumb::{Violation, Violations};
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
-pub(crate) use lint::lint;
+use crate::{cost, graph, message};
 
 /// Violations told of one value, at most.
 pub const MAX_VIOLATIONS: usize = 50;

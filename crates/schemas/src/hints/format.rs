@@ -1,0 +1,57 @@
+//! Texts with `{field}` in them.
+
+use serde_json::Value;
+
+use super::fuel::{Fuel, Text};
+use super::path::{self, Step};
+
+#[derive(Debug)]
+pub(super) struct Format(Vec<Piece>);
+
+#[derive(Debug)]
+enum Piece {
+    Text(String),
+    Field(Vec<Step>),
+}
+
+impl Format {
+    /// Braces around what is no path stand for themselves.
+    pub(super) fn parse(text: &str) -> Self {
+        let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
+        while let Some(open) = rest.find('{') {
+            let field =
+                rest[open + 1..].split_once('}').and_then(|(inside, after)| Some((path::parse(inside)?, after)));
+            if let Some((steps, after)) = field {
+                plain.push_str(&rest[..open]);
+                pieces.push(Piece::Text(std::mem::take(&mut plain)));
+                pieces.push(Piece::Field(steps));
+                rest = after;
+            } else {
+                plain.push_str(&rest[..=open]);
+                rest = &rest[open + 1..];
+            }
+        }
+        plain.push_str(rest);
+        pieces.push(Piece::Text(plain));
+        Self(pieces)
+    }
+
+    pub(super) fn render(&self, context: &Value, fuel: &mut Fuel) -> String {
+        let mut text = Text::new();
+        for piece in &self.0 {
+            match piece {
+                Piece::Text(plain) => text.push(plain),
+                Piece::Field(steps) => {
+                    if text.is_full() || !fuel.burn(1) {
+                        text.cut();
+                        break;
+                    }
+                    if let Some(found) = path::find(context, steps, fuel).first() {
+                        text.push_value(found.value());
+                    }
+                }
+            }
+        }
+        text.finish()
+    }
+}

@@ -1,0 +1,153 @@
+//! What hints may cost: steps, and bytes of what they make.
+
+use serde_json::Value;
+
+/// Steps of one view.
+const STEPS: usize = 50_000;
+/// Bytes that the rules of one view may make, and that one text may have.
+pub(super) const BYTES: usize = 256 * 1024;
+pub(super) const TEXT_BYTES: usize = 64 * 1024;
+
+/// What is left.
+#[derive(Debug)]
+pub(super) struct Fuel {
+    steps: usize,
+    bytes: usize,
+}
+
+impl Default for Fuel {
+    fn default() -> Self {
+        Self { steps: STEPS, bytes: BYTES }
+    }
+}
+
+impl Fuel {
+    /// Takes steps; `false` when there are not so many left, and none are from then on.
+    pub(super) fn burn(&mut self, steps: usize) -> bool {
+        match self.steps.checked_sub(steps) {
+            Some(left) => {
+                self.steps = left;
+                true
+            }
+            None => {
+                self.steps = 0;
+                false
+            }
+        }
+    }
+
+    /// Takes a step for each 256 bytes of a value's text. Looks no further than the fuel reaches.
+    pub(super) fn burn_for_copy(&mut self, value: &Value) -> bool {
+        let most = self.steps.saturating_mul(256);
+        match size_within(value, most) {
+            Some(bytes) => self.burn(bytes / 256),
+            None => self.burn(usize::MAX),
+        }
+    }
+
+    /// Takes the bytes of a value that is made.
+    pub(super) fn spend_for(&mut self, value: &Value) -> bool {
+        size_within(value, self.bytes).is_some_and(|bytes| self.spend(bytes))
+    }
+
+    /// Takes bytes of what is made; `false` when there are not so many left.
+    pub(super) fn spend(&mut self, bytes: usize) -> bool {
+        match self.bytes.checked_sub(bytes) {
+            Some(left) => {
+                self.bytes = left;
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// A text that takes no more than its bound, and says that it was cut.
+#[derive(Debug)]
+pub(super) struct Text {
+    text: String,
+    is_cut: bool,
+}
+
+impl Text {
+    pub(super) fn new() -> Self {
+        Self { text: String::new(), is_cut: false }
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.is_cut
+    }
+
+    pub(super) fn push(&mut self, more: &str) {
+        let room = TEXT_BYTES - self.text.len();
+        if self.is_cut || more.len() <= room {
+            if !self.is_cut {
+                self.text.push_str(more);
+            }
+            return;
+        }
+        self.text.push_str(&more[..more.floor_char_boundary(room)]);
+        self.is_cut = true;
+    }
+
+    /// Ends it before its time.
+    pub(super) fn cut(&mut self) {
+        self.is_cut = true;
+    }
+
+    /// What people read of a value: texts as they are, nothing for null, else its JSON.
+    pub(super) fn push_value(&mut self, value: &Value) {
+        match value {
+            Value::Null => {}
+            Value::String(text) => self.push(text),
+            other => {
+                // Ends with an error when the text is full.
+                let _ = serde_json::to_writer(Utf8(self), other);
+            }
+        }
+    }
+
+    pub(super) fn finish(mut self) -> String {
+        if self.is_cut {
+            self.text.push('…');
+        }
+        self.text
+    }
+}
+
+/// serde_json writes whole characters, piece by piece.
+struct Utf8<'t>(&'t mut Text);
+
+impl std::io::Write for Utf8<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.push(&String::from_utf8_lossy(bytes));
+        if self.0.is_full() { Err(std::io::ErrorKind::WriteZero.into()) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// The bytes of a value's JSON text, if they are no more than `most`.
+fn size_within(value: &Value, most: usize) -> Option<usize> {
+    let mut counted = Counted { bytes: 0, most };
+    serde_json::to_writer(&mut counted, value).ok()?;
+    Some(counted.bytes)
+}
+
+struct Counted {
+    bytes: usize,
+    most: usize,
+}
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.bytes += bytes.len();
+        if self.bytes > self.most { Err(std::io::ErrorKind::WriteZero.into()) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

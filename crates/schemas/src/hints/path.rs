@@ -1,0 +1,131 @@
+//! Places in a value, as hints name them: `$.tools[*].name`, `context.items.[0]`, `a.b.length`.
+//!
+//! A small part of JSONPath: names, indices and wildcards; no filters and no descent into everything, so that a path costs no
+//! more than the values it leads through.
+
+use serde_json::Value;
+
+use super::fuel::Fuel;
+
+/// Steps of one path, at most.
+const MAX_STEPS: usize = 32;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    Name(String),
+    Index(usize),
+    All,
+}
+
+/// What a path leads to: what stands there, or a number that is counted there (`length`).
+#[derive(Debug, Clone)]
+pub(super) enum Found<'v> {
+    There(&'v Value),
+    Made(Value),
+}
+
+impl Found<'_> {
+    pub(super) fn value(&self) -> &Value {
+        match self {
+            Self::There(value) => value,
+            Self::Made(value) => value,
+        }
+    }
+}
+
+/// Reads a path; `None` for what is none. A `$` at its beginning may be left out.
+pub(super) fn parse(text: &str) -> Option<Vec<Step>> {
+    let text = text.trim();
+    let mut rest = text.strip_prefix('$').unwrap_or(text);
+    let mut steps = Vec::new();
+    if rest.is_empty() {
+        return (!text.is_empty()).then_some(steps);
+    }
+    if !rest.starts_with(['.', '[']) {
+        let (step, left) = name(rest)?;
+        steps.push(step);
+        rest = left;
+    }
+    while !rest.is_empty() {
+        if steps.len() >= MAX_STEPS {
+            return None;
+        }
+        // Handlebars writes `.[0]`.
+        let after_dot = rest.strip_prefix('.');
+        let place = after_dot.unwrap_or(rest);
+        let (step, left) = match place.strip_prefix('[') {
+            Some(bracket) => in_brackets(bracket)?,
+            None => after_dot.and_then(name)?,
+        };
+        steps.push(step);
+        rest = left;
+    }
+    Some(steps)
+}
+
+fn name(text: &str) -> Option<(Step, &str)> {
+    if let Some(rest) = text.strip_prefix('*') {
+        return Some((Step::All, rest));
+    }
+    let end = text.find(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '@' | '$'))).unwrap_or(text.len());
+    let (name, rest) = text.split_at(end);
+    (!name.is_empty()).then(|| (Step::Name(name.to_owned()), rest))
+}
+
+fn in_brackets(text: &str) -> Option<(Step, &str)> {
+    let (inside, rest) = match text.chars().next()? {
+        quote @ ('"' | '\'') => {
+            let (inside, rest) = text.get(1..)?.split_once(quote)?;
+            return Some((Step::Name(inside.to_owned()), rest.strip_prefix(']')?));
+        }
+        _ => text.split_once(']')?,
+    };
+    match inside {
+        "*" => Some((Step::All, rest)),
+        number => number.parse().ok().map(|index| (Step::Index(index), rest)),
+    }
+}
+
+/// Everything that the path leads to, in order; fewer when the fuel runs out.
+pub(super) fn find<'v>(root: &'v Value, steps: &[Step], fuel: &mut Fuel) -> Vec<Found<'v>> {
+    let mut found = vec![Found::There(root)];
+    for (index, step) in steps.iter().enumerate() {
+        let is_last = index + 1 == steps.len();
+        let mut next = Vec::new();
+        for place in found {
+            let Found::There(place) = place else { continue };
+            if !fuel.burn(1) {
+                return next;
+            }
+            match (step, place) {
+                (Step::Name(name), Value::Object(entries)) => match entries.get(name) {
+                    Some(value) => next.push(Found::There(value)),
+                    None if is_last && name == "length" => next.push(Found::Made(entries.len().into())),
+                    None => {}
+                },
+                (Step::Name(name), Value::Array(items)) => {
+                    if is_last && name == "length" {
+                        next.push(Found::Made(items.len().into()));
+                    } else if let Some(item) = name.parse().ok().and_then(|index: usize| items.get(index)) {
+                        next.push(Found::There(item));
+                    }
+                }
+                (Step::Name(name), Value::String(text)) if is_last && name == "length" => {
+                    if fuel.burn(text.len() / 64) {
+                        next.push(Found::Made(text.chars().count().into()));
+                    }
+                }
+                (Step::Index(index), Value::Array(items)) => next.extend(items.get(*index).map(Found::There)),
+                (Step::All, Value::Array(items)) => {
+                    next.extend(items.iter().take_while(|_| fuel.burn(1)).map(Found::There));
+                }
+                (Step::All, Value::Object(entries)) => {
+                    next.extend(entries.values().take_while(|_| fuel.burn(1)).map(Found::There));
+                }
+                _ => {}
+            }
+        }
+        found = next;
+    }
+    found
+}

@@ -1,0 +1,244 @@
+//! A tenant's definitions as this process knows them: read once when they are first needed, then kept by the tenant's events.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use breadcrumb::{
+    Breadcrumb, BreadcrumbQuery, Breadcrumbs, EventNumber, EventStream, Identity, MAX_PAGE, Profile, Role, Selector,
+    StoreError, Tenancy, schema_names,
+};
+use futures::StreamExt;
+use tokio::sync::OnceCell;
+use tokio::task::spawn_blocking;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use crate::definition::Definition;
+
+/// Definitions of one tenant, at most.
+pub(crate) const MAX_DEFINITIONS: usize = MAX_PAGE as usize;
+/// A tenant that nobody writes or reads in for so long is followed no more, and read anew when it is needed again.
+const KEPT_FOR: Duration = Duration::from_mins(10);
+const RETRY: Duration = Duration::from_millis(500);
+
+/// The definitions at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    by_name: HashMap<String, Arc<Definition>>,
+    /// Every definition's record, also of those that do not serve.
+    by_record: HashMap<Uuid, (i64, Option<Arc<Definition>>)>,
+}
+
+impl Known {
+    /// What serves for this name.
+    pub(crate) fn of(&self, schema_name: Option<&str>) -> Option<&Arc<Definition>> {
+        // Most tenants have none that matters, and most records no name that is defined.
+        if self.by_name.is_empty() { None } else { self.by_name.get(schema_name?) }
+    }
+
+    /// The name that a record defines; `None` for a record that is no good definition.
+    pub(crate) fn defined_by(&self, record: Uuid) -> Option<&str> {
+        Some(self.by_record.get(&record)?.1.as_ref()?.name.as_str())
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.by_record.len()
+    }
+}
+
+/// What this process knows of all tenants.
+pub(crate) struct Definitions {
+    tenancy: Arc<dyn Tenancy>,
+    tenants: Mutex<HashMap<Uuid, Arc<Tenant>>>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+struct Tenant {
+    known: RwLock<Arc<Known>>,
+    begun: OnceCell<()>,
+    used_at: Mutex<Instant>,
+    /// Readings are numbered as they begin, so that an older one does not replace what a newer one found.
+    begins: AtomicU64,
+    read: AtomicU64,
+}
+
+impl Definitions {
+    pub(crate) fn new(tenancy: Arc<dyn Tenancy>) -> Arc<Self> {
+        Arc::new(Self { tenancy, tenants: Mutex::default(), tasks: TaskTracker::new(), stop: CancellationToken::new() })
+    }
+
+    /// The tenant's definitions. Asks the store the first time only.
+    pub(crate) async fn of(self: &Arc<Self>, owner_id: Uuid) -> Result<Arc<Known>, StoreError> {
+        let tenant = self.tenant(owner_id);
+        tenant.begun.get_or_try_init(|| Box::pin(self.begin(owner_id, &tenant))).await?;
+        Ok(tenant.known())
+    }
+
+    /// Reads them anew, after a definition was written here: who wrote it is to see it at once. Another server's write is
+    /// heard of by its event.
+    pub(crate) async fn refresh(&self, owner_id: Uuid) {
+        let tenant = self.tenant(owner_id);
+        if tenant.begun.initialized()
+            && let Err(error) = tenant.read(&*self.reader(owner_id)).await
+        {
+            tracing::warn!(tenant = %owner_id, %error, "definitions cannot be read anew; their event will bring them");
+        }
+    }
+
+    fn tenant(&self, owner_id: Uuid) -> Arc<Tenant> {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let tenant = tenants.entry(owner_id).or_insert_with(|| Arc::new(Tenant::new())).clone();
+        drop(tenants);
+        *tenant.used_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        tenant
+    }
+
+    /// Reads as the runtime: it sees all, and its reads count for nothing.
+    fn reader(&self, owner_id: Uuid) -> Arc<dyn Breadcrumbs> {
+        let roles = vec![Role::Runner, Role::Emitter, Role::Subscriber];
+        self.tenancy.acting_as(Identity { owner_id, agent_id: Uuid::nil(), roles, profile: Profile::Main })
+    }
+
+    async fn begin(self: &Arc<Self>, owner_id: Uuid, tenant: &Arc<Tenant>) -> Result<(), StoreError> {
+        let reader = self.reader(owner_id);
+        // What is written from here on is told by an event.
+        let after = reader.latest_event().await?;
+        tenant.read(&*reader).await?;
+        let (definitions, tenant) = (self.clone(), tenant.clone());
+        self.tasks.spawn(async move {
+            let stop = definitions.stop.clone();
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tenant.follow(&*reader, after) => {
+                    definitions.tenants.lock().unwrap_or_else(PoisonError::into_inner).remove(&owner_id);
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Tenant {
+    fn new() -> Self {
+        Self {
+            known: RwLock::default(),
+            begun: OnceCell::new(),
+            used_at: Mutex::new(Instant::now()),
+            begins: AtomicU64::new(1),
+            read: AtomicU64::new(0),
+        }
+    }
+
+    fn known(&self) -> Arc<Known> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn idle_for(&self) -> Duration {
+        self.used_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// Until the tenant is not used any more.
+    async fn follow(&self, reader: &dyn Breadcrumbs, mut after: EventNumber) {
+        loop {
+            match reader.events(Some(after)).await {
+                Ok(events) => {
+                    if self.hear(reader, events, &mut after).await.is_break() {
+                        return;
+                    }
+                }
+                Err(StoreError::Invalid(_)) => after = EventNumber(0),
+                Err(_) => {}
+            }
+            // The stream broke: what was missed is read.
+            tokio::time::sleep(RETRY).await;
+            if let Ok(newest) = reader.latest_event().await
+                && self.read(reader).await.is_ok()
+            {
+                after = newest;
+            }
+        }
+    }
+
+    async fn hear(
+        &self,
+        reader: &dyn Breadcrumbs,
+        mut events: EventStream,
+        after: &mut EventNumber,
+    ) -> std::ops::ControlFlow<()> {
+        let mut looks = tokio::time::interval(KEPT_FOR / 10);
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                _ = looks.tick() => {
+                    if self.idle_for() > KEPT_FOR { return std::ops::ControlFlow::Break(()) }
+                    continue;
+                }
+            };
+            let Some(Ok(event)) = event else { return std::ops::ControlFlow::Continue(()) };
+            if event.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION) {
+                while let Err(error) = self.read(reader).await {
+                    tracing::warn!(tenant = %event.owner_id, %error, "definitions cannot be read anew; trying again");
+                    tokio::time::sleep(RETRY).await;
+                }
+            }
+            *after = event.number;
+        }
+    }
+
+    /// Reads the definitions that are not known yet.
+    async fn read(&self, reader: &dyn Breadcrumbs) -> Result<(), StoreError> {
+        let begin = self.begins.fetch_add(1, Ordering::Relaxed);
+        let before = self.known();
+        let selector = Selector { schema_name: Some(schema_names::SCHEMA_DEFINITION.into()), ..Selector::default() };
+        let query = BreadcrumbQuery { selector, limit: MAX_PAGE, ..BreadcrumbQuery::default() };
+        let mut known = Known::default();
+        let mut oldest: HashMap<String, Uuid> = HashMap::new();
+        for item in reader.list(&query).await? {
+            let (version, definition) = match before.by_record.get(&item.id) {
+                Some((version, definition)) if *version == item.version => (*version, definition.clone()),
+                _ => match reader.get(item.id).await {
+                    Ok(record) => (record.version, read(record).await),
+                    // Deleted in between: its event comes.
+                    Err(StoreError::NotFound { .. }) => continue,
+                    Err(error) => return Err(error),
+                },
+            };
+            if let Some(definition) = &definition {
+                // Ids grow with time.
+                let first = oldest.entry(definition.name.clone()).or_insert(item.id);
+                if item.id <= *first {
+                    *first = item.id;
+                    known.by_name.insert(definition.name.clone(), definition.clone());
+                }
+            }
+            known.by_record.insert(item.id, (version, definition));
+        }
+        let mut there = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if self.read.load(Ordering::Relaxed) < begin {
+            self.read.store(begin, Ordering::Relaxed);
+            *there = Arc::new(known);
+        }
+        Ok(())
+    }
+}
+
+/// `None` for a record that is no good definition: it was written before they were checked.
+async fn read(record: Breadcrumb) -> Option<Arc<Definition>> {
+    let id = record.id;
+    let reading = spawn_blocking(move || Definition::read(&record.context, &record.tags, record.llm_hints.as_ref()));
+    match reading.await {
+        Ok(Ok(definition)) => Some(Arc::new(definition)),
+        Ok(Err(violations)) => {
+            tracing::warn!(record = %id, %violations, "this definition is not good, and does not serve");
+            None
+        }
+        Err(error) => {
+            tracing::error!(record = %id, %error, "a definition cannot be read");
+            None
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The layer as one agent's store. Whatever is new in the trait is handed on here, also where it has a body of its own there.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs,
+    Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Identity, Lease,
+    NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, StoreError, TextSearch, schema_names,
+};
+use uuid::Uuid;
+
+use crate::hints::Hints;
+use crate::known::Definitions;
+
+pub(crate) struct Layer {
+    pub(crate) inner: Arc<dyn Breadcrumbs>,
+    pub(crate) identity: Identity,
+    pub(crate) definitions: Arc<Definitions>,
+}
+
+#[async_trait]
+impl Breadcrumbs for Layer {
+    async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
+        self.create_as_defined(record, idempotency_key).await
+    }
+
+    async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
+        self.inner.get(id).await
+    }
+
+    async fn view(&self, id: Uuid) -> Result<BreadcrumbView, StoreError> {
+        let mut view = self.inner.view(id).await?;
+        // The hints on a definition's record are those of the records that it defines.
+        if view.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION) {
+            return Ok(view);
+        }
+        // A record's own hints stand in the place of its schema's.
+        if let Some(own) = &view.llm_hints {
+            let (hints, _) = Hints::read("llm_hints", own);
+            view.context = hints.apply(&view);
+        } else if view.schema_name.is_some() {
+            let known = self.definitions.of(self.identity.owner_id).await?;
+            if let Some(hints) = known.of(view.schema_name.as_deref()).and_then(|definition| definition.hints.as_ref())
+            {
+                view.context = hints.apply(&view);
+            }
+        }
+        Ok(view)
+    }
+
+    async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
+        self.inner.history(id).await
+    }
+
+    async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
+        self.update_as_defined(id, version, changes, &|_, next| Ok(next)).await
+    }
+
+    async fn update_checked(
+        &self,
+        id: Uuid,
+        version: i64,
+        changes: BreadcrumbChanges,
+        check: &ChangeCheck<'_>,
+    ) -> Result<Breadcrumb, StoreError> {
+        self.update_as_defined(id, version, changes, check).await
+    }
+
+    async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
+        self.delete_defined(id, version).await
+    }
+
+    async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        self.inner.list(query).await
+    }
+
+    async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        self.inner.search(search).await
+    }
+
+    async fn latest_event(&self) -> Result<EventNumber, StoreError> {
+        self.inner.latest_event().await
+    }
+
+    async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
+        self.inner.events(after).await
+    }
+
+    async fn call_queued(&self) {
+        self.inner.call_queued().await;
+    }
+
+    async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
+        self.inner.claim(claim).await
+    }
+
+    async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
+        self.inner.start(lease, max_attempts).await
+    }
+
+    async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
+        self.inner.heartbeat(leases, lease_ms).await
+    }
+
+    async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
+        let response = self.response_as_defined(response).await;
+        self.inner.complete(lease, response).await
+    }
+
+    async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {
+        self.inner.release(lease, release).await
+    }
+
+    async fn call(&self, request: Uuid) -> Result<Call, StoreError> {
+        self.inner.call(request).await
+    }
+
+    async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
+        self.inner.cancel(request).await
+    }
+
+    async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
+        self.inner.create_secret(secret).await
+    }
+
+    async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
+        self.inner.secrets().await
+    }
+
+    async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError> {
+        self.inner.update_secret(id, changes).await
+    }
+
+    async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError> {
+        self.inner.delete_secret(id).await
+    }
+
+    async fn grant_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
+        self.inner.grant_secret(id, tool_id).await
+    }
+
+    async fn revoke_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
+        self.inner.revoke_secret(id, tool_id).await
+    }
+
+    async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError> {
+        self.inner.decrypt_secret(id, reason, for_tool).await
+    }
+}

@@ -1,0 +1,50 @@
+//! The layer as a [`Tenancy`]. Whatever is new there is handed on here.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use breadcrumb::{AgentInfo, Breadcrumbs, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo};
+use uuid::Uuid;
+
+use crate::Schemas;
+use crate::layer::Layer;
+
+#[async_trait]
+impl Tenancy for Schemas {
+    fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs> {
+        let inner = self.inner.acting_as(identity.clone());
+        Arc::new(Layer { inner, identity, definitions: self.definitions.clone() })
+    }
+
+    async fn ensure_tenant(&self, name: &str) -> Result<TenantInfo, StoreError> {
+        self.inner.ensure_tenant(name).await
+    }
+
+    async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
+        self.inner.tenants().await
+    }
+
+    async fn create_agent(&self, owner_id: Uuid, agent: NewAgent) -> Result<NewAgentKey, StoreError> {
+        self.inner.create_agent(owner_id, agent).await
+    }
+
+    async fn agents(&self, owner_id: Uuid) -> Result<Vec<AgentInfo>, StoreError> {
+        self.inner.agents(owner_id).await
+    }
+
+    async fn delete_agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<(), StoreError> {
+        self.inner.delete_agent(owner_id, agent_id).await
+    }
+
+    async fn agent(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Option<AgentInfo>, StoreError> {
+        self.inner.agent(owner_id, agent_id).await
+    }
+
+    async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError> {
+        self.inner.agent_by_key(owner_id, agent_id, key).await
+    }
+
+    async fn ping(&self) -> Result<(), StoreError> {
+        self.inner.ping().await
+    }
+}

@@ -1,0 +1,15 @@
+//! The layer over the store, and what it must not change of it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod definitions;
+mod harness;
+mod hints;
+mod servers;
+mod time_to_live;
+mod validation;
+mod views;
+
+mod conformance {
+    ::conformance::suite!(crate::harness::LayerHarness::start);
+}
