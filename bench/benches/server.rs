@@ -58,6 +58,12 @@ impl Tenancy for OneTenant {
     async fn agent_by_key(&self, _: Uuid, _: Uuid, _: &str) -> Result<Option<AgentInfo>, StoreError> {
         Ok(Some(agent()))
     }
+    async fn hygiene(&self, _: Uuid) -> Result<breadcrumb::HygieneStats, StoreError> {
+        Err(StoreError::Internal("not in this store".into()))
+    }
+    async fn run_hygiene(&self, _: Uuid) -> Result<breadcrumb::HygieneRun, StoreError> {
+        Err(StoreError::Internal("not in this store".into()))
+    }
     async fn ping(&self) -> Result<(), StoreError> {
         Ok(())
     }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Breadcrumbs, Profile, StoreError};
+use crate::{Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError};
 
 /// What an agent may do. Roles add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -131,6 +131,12 @@ pub trait Tenancy: Send + Sync + 'static {
 
     /// The agent, if this is its key. `None` for a wrong key, agent or tenant alike.
     async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError>;
+
+    /// What the purging of this tenant's ended records came to.
+    async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError>;
+
+    /// Takes out this tenant's ended records now, instead of within the next seconds.
+    async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError>;
 
     /// An answer from the database itself, for `/health`.
     async fn ping(&self) -> Result<(), StoreError>;

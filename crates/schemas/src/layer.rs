@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs,
-    Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease, Identity, Lease,
-    NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, StoreError, TextSearch, schema_names,
+    AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
+    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease,
+    Identity, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, StoreError, TextSearch,
+    schema_names,
 };
 use uuid::Uuid;
 
@@ -77,6 +78,23 @@ impl Breadcrumbs for Layer {
 
     async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         self.inner.search(search).await
+    }
+
+    async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
+        self.inner.grants(record).await
+    }
+
+    async fn grant(&self, change: &AclChange) -> Result<Uuid, StoreError> {
+        self.inner.grant(change).await
+    }
+
+    async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
+        self.inner.revoke(change).await
+    }
+
+    fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
+        let inner = self.inner.acting_for(agent)?;
+        Ok(Arc::new(Self { inner, identity: self.identity.clone(), definitions: self.definitions.clone() }))
     }
 
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use breadcrumb::{AgentInfo, Breadcrumbs, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo};
+use breadcrumb::{
+    AgentInfo, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo,
+};
 use uuid::Uuid;
 
 use crate::Schemas;
@@ -42,6 +44,14 @@ impl Tenancy for Schemas {
 
     async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError> {
         self.inner.agent_by_key(owner_id, agent_id, key).await
+    }
+
+    async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError> {
+        self.inner.hygiene(owner_id).await
+    }
+
+    async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError> {
+        self.inner.run_hygiene(owner_id).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -1,10 +1,10 @@
 //! Writes as the definitions want them.
 
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, ChangeCheck, Created, NewBreadcrumb, Role, Sensitivity, StoreError, Violations,
-    schema_names,
+    Breadcrumb, BreadcrumbChanges, ChangeCheck, Created, NewBreadcrumb, Role, Sensitivity, StoreError, Violation,
+    Violations, schema_names,
 };
 use serde_json::Value;
 use tokio::task::spawn_blocking;
@@ -52,6 +52,8 @@ impl Layer {
         Ok(created)
     }
 
+    /// A record that another tenant has opened to this agent is held to that tenant's definitions: whose it is is known
+    /// when it is read, and then the change begins again.
     pub(crate) async fn update_as_defined(
         &self,
         id: Uuid,
@@ -59,44 +61,44 @@ impl Layer {
         changes: BreadcrumbChanges,
         check: &ChangeCheck<'_>,
     ) -> Result<Breadcrumb, StoreError> {
-        let known = self.definitions.of(self.identity.owner_id).await?;
-        let is_definition =
-            known.defined_by(id).is_some() || changes.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION);
-        if !is_definition {
-            check_hints(changes.llm_hints.as_ref())?;
-        }
-        let warnings = Mutex::new(Vec::new());
+        check_hints(changes.llm_hints.as_ref())?;
+        let mut owner_id = self.identity.owner_id;
+        let mut known = self.definitions.of(owner_id).await?;
+        let (home, warnings) = (Mutex::new(owner_id), Mutex::new(Vec::new()));
         let names_ttl = changes.names_ttl();
-        let checked = |old: &Breadcrumb, next: NewBreadcrumb| {
-            let mut next = check(old, next)?;
-            self.check_kind(&known, old, &next)?;
-            if let Some(definition) = known.of(next.schema_name.as_deref()) {
-                let is_new_name = next.schema_name != old.schema_name;
-                if is_new_name || (names_ttl && !definition.may_override()) {
-                    definition.limit(&mut next);
+        loop {
+            let checked = |old: &Breadcrumb, next: NewBreadcrumb| {
+                if old.owner_id != owner_id {
+                    *locked(&home) = old.owner_id;
+                    return Err(StoreError::Internal("another tenant's definitions are needed".into()));
                 }
-                if is_new_name || next.context != old.context {
-                    let found = definition.check_here(&mut next.context);
-                    let found = definition.verdict(found)?;
-                    // The last try counts, where there are several.
-                    *warnings.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = found;
-                }
+                let mut next = check(old, next)?;
+                self.check_kind(&known, old, &next)?;
+                // The last try counts, where there are several.
+                *locked(&warnings) = as_defined(&known, old, &mut next, names_ttl)?;
+                Ok(next)
+            };
+            let updated = self.inner.update_checked(id, version, changes.clone(), &checked).await;
+            let at_home = *locked(&home);
+            if updated.is_err() && at_home != owner_id {
+                owner_id = at_home;
+                known = self.definitions.of(owner_id).await?;
+                continue;
             }
-            Ok(next)
-        };
-        let mut updated = self.inner.update_checked(id, version, changes, &checked).await?;
-        updated.warnings = warnings.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if updated.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION) {
-            self.definitions.refresh(self.identity.owner_id).await;
+            let mut updated = updated?;
+            updated.warnings = std::mem::take(&mut *locked(&warnings));
+            if updated.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION) {
+                self.definitions.refresh(owner_id).await;
+            }
+            return Ok(updated);
         }
-        Ok(updated)
     }
 
     pub(crate) async fn delete_defined(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
         let known = self.definitions.of(self.identity.owner_id).await?;
         let defined = known.defined_by(id);
         if let Some(name) = defined {
-            self.refuse_the_runtimes(name)?;
+            self.refuse_the_runtimes(name, false)?;
         }
         self.inner.delete(id, version).await?;
         if defined.is_some() {
@@ -127,7 +129,7 @@ impl Layer {
         });
         let (name, record) =
             judging.await.map_err(|error| StoreError::Internal(format!("reading a definition: {error}")))?;
-        self.refuse_the_runtimes(&name?)?;
+        self.refuse_the_runtimes(&name?, false)?;
         refuse_hidden(&record)?;
         Ok(record)
     }
@@ -142,23 +144,48 @@ impl Layer {
             return Err(Violations::one("schema_name", message).into());
         }
         if is {
+            let is_guest = old.owner_id != self.identity.owner_id;
             if let Some(name) = known.defined_by(old.id) {
-                self.refuse_the_runtimes(name)?;
+                self.refuse_the_runtimes(name, is_guest)?;
             }
             let read = Definition::read(&next.context, &next.tags, next.llm_hints.as_ref())?;
-            self.refuse_the_runtimes(&read.name)?;
+            self.refuse_the_runtimes(&read.name, is_guest)?;
             refuse_hidden(next)?;
         }
         Ok(())
     }
 
-    fn refuse_the_runtimes(&self, name: &str) -> Result<(), StoreError> {
-        if is_the_runtimes(name) && !self.identity.has(Role::Curator) {
+    /// Nobody is curator as another tenant's guest.
+    fn refuse_the_runtimes(&self, name: &str, is_guest: bool) -> Result<(), StoreError> {
+        if is_the_runtimes(name) && (is_guest || !self.identity.has(Role::Curator)) {
             let why = format!("only a curator may say what {name} is: the runtime itself reads or writes it");
             return Err(StoreError::Forbidden(why));
         }
         Ok(())
     }
+}
+
+/// Gives a changed record what its definition asks for: the time to live, and a look at its context. Gives the warnings.
+fn as_defined(
+    known: &Known,
+    old: &Breadcrumb,
+    next: &mut NewBreadcrumb,
+    names_ttl: bool,
+) -> Result<Vec<Violation>, StoreError> {
+    let Some(definition) = known.of(next.schema_name.as_deref()) else { return Ok(Vec::new()) };
+    let is_new_name = next.schema_name != old.schema_name;
+    if is_new_name || (names_ttl && !definition.may_override()) {
+        definition.limit(next);
+    }
+    if !is_new_name && next.context == old.context {
+        return Ok(Vec::new());
+    }
+    let found = definition.check_here(&mut next.context);
+    definition.verdict(found)
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Everybody who writes a record is held to its definition, so everybody may read that.

@@ -16,6 +16,7 @@ mod calls;
 mod drain;
 mod events;
 mod foreign_host;
+mod hygiene;
 mod invoke;
 mod json_body;
 mod known_agents;

@@ -33,6 +33,7 @@ const TAGS: [(&str, &str); 9] = [
     ("calls", "Where a request stands; and what runners do with it."),
     ("secrets", "Encrypted values for tools."),
     ("agents", "Who may do what in a tenant."),
+    ("hygiene", "What has ended is taken out."),
     ("operations", "Health, metrics, this description."),
 ];
 

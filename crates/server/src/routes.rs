@@ -16,7 +16,7 @@ use utoipa_axum::{
 use crate::{
     ServerState,
     access::{self, Access},
-    acl, agents, auth, breadcrumbs, calls, events, invoke, openapi, operations,
+    acl, agents, auth, breadcrumbs, calls, events, hygiene, invoke, openapi, operations,
     problem::Problem,
     secret_grants, secrets, selectors, tools,
 };
@@ -87,6 +87,10 @@ pub fn table() -> Vec<Entry> {
         entry(CURATORS, routes!(agents::list)),
         entry(CURATORS, routes!(agents::get)),
         entry(CURATORS, routes!(agents::delete)),
+        // Hygiene
+        entry(CURATORS, routes!(hygiene::stats)),
+        entry(CURATORS, routes!(hygiene::run)),
+        entry(CURATORS, routes!(hygiene::purge)),
         // Operations
         entry(Access::Anyone, routes!(operations::health)),
         entry(Access::Anyone, routes!(operations::metrics)),

@@ -17,6 +17,8 @@ use crate::{Store, calls, expiry, prune, shares};
 
 /// How long a lost runner or an ended record can go unnoticed.
 const SWEEP: Duration = Duration::from_secs(1);
+/// How much of a sweep may go to ended records.
+const EXPIRING: Duration = Duration::from_millis(500);
 const PRUNE: Duration = Duration::from_mins(1);
 
 impl Store {
@@ -35,7 +37,7 @@ impl Store {
     /// Takes out every record whose time has ended, in all tenants. Gives how many there were. The store does it by
     /// itself every second.
     pub async fn expire(&self) -> Result<usize, StoreError> {
-        Ok(expire(&self.inner).await?)
+        Ok(expire(&self.inner, Duration::MAX).await?)
     }
 
     /// Forgets events older than 7 days and idempotency keys older than one. Gives how many there were. The store does
@@ -67,7 +69,7 @@ async fn sweep(store: &Arc<Inner>) {
             shares::learn(store).await?;
             rescue(store).await?;
             answer_late(store).await?;
-            expire(store).await?;
+            expire(store, EXPIRING).await?;
             if pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
                 prune(store).await?;
                 pruned_at = Some(Instant::now());
@@ -116,17 +118,16 @@ async fn answer_late(store: &Arc<Inner>) -> Done<usize> {
     Ok(count)
 }
 
-async fn expire(store: &Arc<Inner>) -> Done<usize> {
+/// For so long at most, so that many ended records do not hold up what else waits here.
+async fn expire(store: &Arc<Inner>, most: Duration) -> Done<usize> {
+    let begun = Instant::now();
     let mut count = 0;
     for tenant in tenants(store, "SELECT tenants_with_ended_records()").await? {
-        loop {
-            match expiry::expire(TenantTransaction::begin(store, tenant).await?).await? {
-                0 => break,
-                some => count += some,
-            }
-        }
+        // Each tenant has a batch at least, however many another has.
+        let left = most.saturating_sub(begun.elapsed());
+        count += expiry::run(store, tenant, left, false).await?.total();
     }
-    Ok(count)
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
 async fn prune(store: &Arc<Inner>) -> Done<usize> {

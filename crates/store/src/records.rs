@@ -258,10 +258,17 @@ pub(crate) async fn write_version(
 /// Takes out a record that is locked. Its last version stays among the versions until its events are forgotten: the
 /// event of the deletion tells it. `agent`: who does it, `None` when its time ended.
 pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: Uuid) -> Done<()> {
-    secrets::end_with_record(tx, agent, id).await?;
-    let event = tx.next_event();
+    remove_all(tx, agent, &[id]).await
+}
+
+/// [`remove`] for several records, in one statement.
+pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, ids: &[Uuid]) -> Done<()> {
+    secrets::end_with_records(tx, agent, ids).await?;
+    let places: Vec<i32> = ids.iter().map(|_| tx.next_event()).collect();
     sqlx::query(
-        "WITH gone AS (DELETE FROM breadcrumbs WHERE id = $1 RETURNING *),
+        "WITH gone AS (
+            DELETE FROM breadcrumbs b USING unnest($1::uuid[], $2::integer[]) AS g (id, place) WHERE b.id = g.id
+            RETURNING b.*, g.place),
         kept AS (
             INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name,
                 checksum, updated_at, updated_by, visibility, sensitivity, created_by)
@@ -269,23 +276,25 @@ pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: 
                 visibility, sensitivity, created_by
             FROM gone),
         untagged AS (
-            DELETE FROM breadcrumb_tags t USING gone
-            WHERE t.owner_id = gone.owner_id AND t.breadcrumb_id = gone.id AND t.tag = ANY(gone.tags)),
+            DELETE FROM breadcrumb_tags t USING (SELECT owner_id, id, unnest(tags) AS tag FROM gone) g
+            WHERE t.owner_id = g.owner_id AND t.tag = g.tag AND t.breadcrumb_id = g.id),
         uncounted AS (
             DELETE FROM breadcrumb_reads r USING gone
             WHERE r.breadcrumb_id = gone.id AND gone.ttl_type IN ('usage', 'hybrid')),
         told AS (
             INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at,
                 size_bytes)
-            SELECT DISTINCT g.grantee_owner_id, event_number($2), gone.owner_id, 'breadcrumb.deleted', gone.id,
-                gone.version, clock_timestamp(), gone.size_bytes
-            FROM gone JOIN acl_grants g ON g.breadcrumb_id = gone.id AND g.grantee_owner_id <> g.owner_id
-            WHERE 'subscribe' = ANY (g.actions) AND NOT is_acted_upon(gone.schema_name))
+            SELECT grantee_owner_id, event_number(place), owner_id, 'breadcrumb.deleted', id, version,
+                clock_timestamp(), size_bytes
+            FROM (
+                SELECT DISTINCT g.grantee_owner_id, gone.owner_id, gone.id, gone.version, gone.size_bytes, gone.place
+                FROM gone JOIN acl_grants g ON g.breadcrumb_id = gone.id AND g.grantee_owner_id <> g.owner_id
+                WHERE 'subscribe' = ANY (g.actions) AND NOT is_acted_upon(gone.schema_name)) heard)
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
-        SELECT owner_id, event_number($2), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
+        SELECT owner_id, event_number(place), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
     )
-    .bind(id)
-    .bind(event)
+    .bind(ids)
+    .bind(places)
     .execute(tx.connection())
     .await?;
     Ok(())

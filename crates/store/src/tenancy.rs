@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, Breadcrumbs, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo, Violations,
+    AgentInfo, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo,
+    Violations,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::Store;
 use crate::agents;
+use crate::expiry;
 use crate::failure::{Done, retrying};
 use crate::from_row::from_row;
 use crate::tenant_store::TenantStore;
@@ -90,6 +92,14 @@ impl Tenancy for Store {
 
     async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError> {
         Ok(agents::find_by_key(&mut self.in_tenant(owner_id).await?, agent_id, key).await?)
+    }
+
+    async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError> {
+        expiry::stats(&mut self.in_tenant(owner_id).await?).await
+    }
+
+    async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError> {
+        Ok(expiry::run(&self.inner, owner_id, expiry::BY_HAND, true).await?)
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -57,18 +57,7 @@ impl TenantTransaction {
     /// before the first write: the transaction has no id yet while it waits, so that the ids, and with them the event
     /// numbers, of one record's changes have the changes' order.
     pub(crate) async fn lock(&mut self, record: Uuid) -> Done<()> {
-        self.lock_all(&[record]).await
-    }
-
-    /// [`Self::lock`] for several records.
-    pub(crate) async fn lock_all(&mut self, records: &[Uuid]) -> Done<()> {
-        let mut keys: Vec<i64> = records.iter().copied().map(lock_key).collect();
-        // Always in the same order, so that no two transactions wait for each other.
-        keys.sort_unstable();
-        keys.dedup();
-        for key in keys {
-            sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(key).execute(self.connection()).await?;
-        }
+        sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(lock_key(record)).execute(self.connection()).await?;
         Ok(())
     }
 
@@ -85,6 +74,18 @@ impl TenantTransaction {
         self.view.wish = wish;
         sqlx::raw_sql(AssertSqlSafe(self.view.settings())).execute(self.connection()).await?;
         Ok(sqlx::query_scalar("SELECT sees_record($1)").bind(record.id).fetch_one(self.connection()).await?)
+    }
+
+    /// [`Self::lock`] for those of the records that nobody else holds. Waits for nobody; gives them.
+    pub(crate) async fn try_lock_all(&mut self, records: &[Uuid]) -> Done<Vec<Uuid>> {
+        let keys: Vec<i64> = records.iter().copied().map(lock_key).collect();
+        Ok(sqlx::query_scalar(
+            "SELECT g.id FROM unnest($1::uuid[], $2::bigint[]) AS g (id, key) WHERE pg_try_advisory_xact_lock(g.key)",
+        )
+        .bind(records)
+        .bind(keys)
+        .fetch_all(self.connection())
+        .await?)
     }
 
     pub(crate) fn connection(&mut self) -> &mut PgConnection {

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, Identity, Lease, NewAgent, NewAgentKey,
-    NewSecret, Release, Role, SecretChanges, StoreError, Tenancy, TenantInfo, TextSearch, Violation, Violations,
+    AgentInfo, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, HygieneRun, HygieneStats, Identity,
+    Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, SecretChanges, StoreError, Tenancy, TenantInfo, TextSearch,
+    Violation, Violations,
 };
 use client::{Client, Credentials};
 use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
@@ -123,6 +124,14 @@ impl Tenancy for Refusing {
 
     async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError> {
         self.store.agent_by_key(owner_id, agent_id, key).await
+    }
+
+    async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError> {
+        self.store.hygiene(owner_id).await
+    }
+
+    async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError> {
+        self.store.run_hygiene(owner_id).await
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -10,6 +10,7 @@ mod breadcrumbs;
 mod calls;
 mod events;
 mod harness;
+mod hygiene;
 mod invoke;
 mod openapi;
 mod operations;

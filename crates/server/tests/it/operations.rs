@@ -1,7 +1,10 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use breadcrumb::{AgentInfo, Breadcrumbs, Identity, NewAgent, NewAgentKey, Role, StoreError, Tenancy, TenantInfo};
+use breadcrumb::{
+    AgentInfo, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, Role, StoreError, Tenancy,
+    TenantInfo,
+};
 use server::{AuthMode, Server, ServerOptions, StreamOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -58,6 +61,14 @@ struct Faulty {
 
 #[async_trait]
 impl Tenancy for Faulty {
+    async fn hygiene(&self, _: Uuid) -> Result<HygieneStats, StoreError> {
+        unreachable!()
+    }
+
+    async fn run_hygiene(&self, _: Uuid) -> Result<HygieneRun, StoreError> {
+        unreachable!()
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         assert!(!self.panics, "secret words");
         Err(StoreError::Internal("secret words".into()))

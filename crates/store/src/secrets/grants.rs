@@ -106,14 +106,14 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, agent: Uuid, id: Uuid, too
 }
 
 /// The record is being taken out, and its grants with it. `agent`: who does it, `None` when its time ended.
-pub(crate) async fn end_with_record(tx: &mut TenantTransaction, agent: Option<Uuid>, record: Uuid) -> Done<()> {
+pub(crate) async fn end_with_records(tx: &mut TenantTransaction, agent: Option<Uuid>, records: &[Uuid]) -> Done<()> {
     sqlx::query(
-        "WITH ended AS (DELETE FROM secret_grants WHERE tool_id = $1 RETURNING owner_id, secret_id)
+        "WITH ended AS (DELETE FROM secret_grants WHERE tool_id = ANY($1) RETURNING owner_id, secret_id, tool_id)
          INSERT INTO audit (owner_id, agent_id, action, subject, subject_name, reason, tool_id)
-         SELECT s.owner_id, $2, 'secret.revoked', s.id, s.name, 'the tool''s record is gone', $1
-         FROM ended JOIN secrets s ON s.id = ended.secret_id ORDER BY s.name",
+         SELECT s.owner_id, $2, 'secret.revoked', s.id, s.name, 'the tool''s record is gone', ended.tool_id
+         FROM ended JOIN secrets s ON s.id = ended.secret_id ORDER BY ended.tool_id, s.name",
     )
-    .bind(record)
+    .bind(records)
     .bind(agent)
     .execute(tx.connection())
     .await?;

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 pub(crate) use self::changing::{create, delete, update};
 pub(crate) use self::envelope::Envelope;
-pub(crate) use self::grants::{end_with_record, grant, refuse_change_by_others, revoke};
+pub(crate) use self::grants::{end_with_records, grant, refuse_change_by_others, revoke};
 pub(crate) use self::opening::{check_reason, open};
 use crate::failure::Done;
 use crate::from_row::from_row;

@@ -4,6 +4,7 @@
 
 mod calls;
 mod events;
+mod expiry;
 mod failure;
 mod harness;
 mod isolation;

@@ -89,6 +89,10 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /agents", "/agents", "", 200, 200),
     fixture("GET /agents/{id}", "/agents/{agent}", "", 200, 404),
     fixture("DELETE /agents/{id}", "/agents/{agent}", "", 200, 404),
+    // Hygiene
+    fixture("GET /hygiene/stats", "/hygiene/stats", "", 200, 200),
+    fixture("POST /hygiene/run", "/hygiene/run", "", 200, 200),
+    fixture("POST /admin/purge", "/admin/purge", "", 200, 200),
     // Operations
     fixture("GET /health", "/health", "", 200, 200),
     fixture("GET /metrics", "/metrics", "", 200, 200),

@@ -1,0 +1,240 @@
+//! Ended records are taken out beside everything else, and nobody waits for it.
+
+use std::time::Duration;
+
+use breadcrumb::{BreadcrumbChanges, BreadcrumbQuery, NewBreadcrumb, StoreError, Tenancy, TtlType};
+use conformance::Harness;
+use conformance::harness::{Agent, PATIENCE, answer_to, claim_of, note, request};
+use serde_json::json;
+use sqlx::PgConnection;
+use uuid::Uuid;
+
+use crate::harness::StoreHarness;
+
+/// Puts ended records into the table at once.
+async fn fill(admin: &mut PgConnection, owner: Uuid, count: i32) {
+    sqlx::query(
+        "WITH made AS (
+            INSERT INTO breadcrumbs (id, owner_id, title, context, tags, schema_name, visibility, sensitivity, version,
+                checksum, size_bytes, ttl, created_at, updated_at, words)
+            SELECT gen_random_uuid(), $1, 'old', '{}', '{note,old}', 'note.v1', 'team', 'low', 1, '', 2,
+                now() - interval '1 minute', now(), now(), ''
+            FROM generate_series(1, $2) RETURNING id)
+         INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT $1, t, id FROM made, unnest('{note,old}'::text[]) t",
+    )
+    .bind(owner)
+    .bind(count)
+    .execute(admin)
+    .await
+    .unwrap();
+}
+
+async fn rows(admin: &mut PgConnection, table: &'static str) -> i64 {
+    sqlx::query_scalar(sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"))).fetch_one(admin).await.unwrap()
+}
+
+async fn one_call(agent: &Agent) {
+    agent.create(request(), None).await.unwrap();
+    let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
+    agent.start(claim.lease, 1).await.unwrap();
+    agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn twenty_thousand_ended_records_go_while_calls_are_claimed() {
+    const MANY: i32 = 20_000;
+    let harness = StoreHarness::start().await;
+    let (agent, purged) = (harness.alone().await, harness.alone().await);
+    one_call(&agent).await;
+    let mut admin = harness.admin().await;
+    // The calls are of the tenant that has the ended records, and of another.
+    for owner in [agent.identity.owner_id, purged.identity.owner_id] {
+        fill(&mut admin, owner, MANY / 2).await;
+    }
+    let store = harness.store.clone();
+    let purge = tokio::spawn(async move { store.expire().await });
+    let mut calls = 0;
+    let at_work = async {
+        while rows(&mut admin, "breadcrumb_tags WHERE tag = 'old'").await > 0 {
+            one_call(&agent).await;
+            calls += 1;
+            let waiting: i64 = sqlx::query_scalar(
+                "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+            )
+            .fetch_one(&mut admin)
+            .await
+            .unwrap();
+            assert_eq!(waiting, 0, "somebody waits for a lock");
+        }
+    };
+    tokio::time::timeout(PATIENCE * 4, at_work).await.expect("the records to go in time");
+    purge.await.unwrap().unwrap();
+    assert!(calls > 10, "{calls} calls while the records went");
+    for owner in [agent.identity.owner_id, purged.identity.owner_id] {
+        let stats = harness.store.hygiene(owner).await.unwrap();
+        assert_eq!((stats.total_breadcrumbs_purged, stats.waiting), (MANY as u64 / 2, 0));
+    }
+    assert_eq!(rows(&mut admin, "events WHERE kind = 'breadcrumb.deleted'").await, i64::from(MANY));
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_record_that_somebody_holds_is_passed_over() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut admin = harness.admin().await;
+    let id = agent.create(note("Held"), None).await.unwrap().id;
+    // It ends while somebody gives it more time.
+    let mut changing = sqlx::Connection::begin(&mut admin).await.unwrap();
+    sqlx::query("UPDATE breadcrumbs SET ttl = now() - interval '1 second' WHERE id = $1")
+        .bind(id)
+        .execute(&mut *changing)
+        .await
+        .unwrap();
+    changing.commit().await.unwrap();
+    let mut changing = sqlx::Connection::begin(&mut admin).await.unwrap();
+    let locked = sqlx::query("UPDATE breadcrumbs SET ttl = now() + interval '1 hour' WHERE id = $1")
+        .bind(id)
+        .execute(&mut *changing)
+        .await
+        .unwrap();
+    // The store's sweep may have been faster than this change: then there is nothing to look at.
+    if locked.rows_affected() == 1 {
+        tokio::time::timeout(PATIENCE, harness.store.expire()).await.expect("nobody is waited for").unwrap();
+        changing.commit().await.unwrap();
+        harness.store.expire().await.unwrap();
+        agent.get(id).await.unwrap();
+    } else {
+        changing.rollback().await.unwrap();
+    }
+    harness.close().await;
+}
+
+/// A record's life told as plainly as can be, with a clock that the test turns on.
+#[derive(Debug)]
+struct Model {
+    ends_in: Option<i64>,
+    max_reads: Option<i64>,
+    reads: i64,
+    is_gone: bool,
+}
+
+impl Model {
+    fn is_there(&mut self) -> bool {
+        self.is_gone |= self.ends_in.is_some_and(|left| left <= 0);
+        !self.is_gone
+    }
+
+    fn read(&mut self) -> bool {
+        let there = self.is_there();
+        if there && self.max_reads.is_some() {
+            self.reads += 1;
+            self.is_gone = Some(self.reads) == self.max_reads;
+        }
+        there
+    }
+}
+
+/// A small generator, so that a failure names its seed.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % sides
+    }
+}
+
+fn any_ttl(dice: &mut Dice) -> (BreadcrumbChanges, Model) {
+    let (hours, reads) = (1 + dice.roll(4) as i64, 1 + dice.roll(3) as i64);
+    let (kind, config, ends_in, max_reads) = match dice.roll(4) {
+        0 => (TtlType::Never, json!({}), None, None),
+        1 => (TtlType::Duration, json!({"duration": hours * 3600}), Some(hours), None),
+        2 => (TtlType::Usage, json!({"max_reads": reads}), None, Some(reads)),
+        _ => (TtlType::Hybrid, json!({"duration": hours * 3600, "max_reads": reads}), Some(hours), Some(reads)),
+    };
+    let changes = BreadcrumbChanges { ttl_type: Some(kind), ttl_config: Some(config), ..BreadcrumbChanges::default() };
+    (changes, Model { ends_in, max_reads, reads: 0, is_gone: false })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn any_life_of_a_record_is_as_the_model_says() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut admin = harness.admin().await;
+    for seed in 0..12 {
+        let mut dice = Dice(seed);
+        let (ttl, mut model) = any_ttl(&mut dice);
+        let record = NewBreadcrumb { ttl_type: ttl.ttl_type, ttl_config: ttl.ttl_config, ..note("A life") };
+        let id = agent.create(record, None).await.unwrap().id;
+        let mut version = 1;
+        for step in 0..14 {
+            let told = format!("seed {seed}, step {step}, {model:?}");
+            match dice.roll(6) {
+                0 => {
+                    // An hour goes by.
+                    sqlx::query("UPDATE breadcrumbs SET ttl = ttl - interval '1 hour' WHERE id = $1")
+                        .bind(id)
+                        .execute(&mut admin)
+                        .await
+                        .unwrap();
+                    model.ends_in = model.ends_in.map(|left| left - 1);
+                }
+                1 => {
+                    let (changes, next) = any_ttl(&mut dice);
+                    let there = model.is_there();
+                    let changed = agent.update(id, version, changes).await;
+                    assert_eq!(changed.is_ok(), there, "{told}: {changed:?}");
+                    if there {
+                        model = next;
+                        version += 1;
+                    }
+                }
+                2 => {
+                    let listed = agent.list(&BreadcrumbQuery::default()).await.unwrap();
+                    assert_eq!(listed.iter().any(|item| item.id == id), model.is_there(), "{told}");
+                }
+                3 => assert_eq!(agent.history(id).await.is_ok(), model.is_there(), "{told}"),
+                _ => match agent.get(id).await {
+                    Ok(record) => {
+                        assert!(model.read(), "{told}");
+                        let left = model.max_reads.map(|most| most - model.reads);
+                        assert_eq!(record.reads_left, left, "{told}");
+                    }
+                    Err(StoreError::NotFound { .. }) => assert!(!model.read(), "{told}"),
+                    Err(error) => panic!("{told}: {error}"),
+                },
+            }
+        }
+    }
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reads_are_counted_in_the_own_tenant_alone() {
+    let harness = StoreHarness::start().await;
+    let (agent, stranger) = (harness.alone().await, harness.alone().await);
+    let once =
+        NewBreadcrumb { ttl_type: Some(TtlType::Usage), ttl_config: Some(json!({"max_reads": 1})), ..note("Once") };
+    let id = agent.create(once, None).await.unwrap().id;
+    assert!(matches!(stranger.get(id).await, Err(StoreError::NotFound { .. })));
+    let mut admin = harness.admin().await;
+    for statement in ["SET ROLE rcrt_app".to_owned(), format!("SET rcrt.tenant = '{}'", stranger.identity.owner_id)] {
+        sqlx::query(sqlx::AssertSqlSafe(statement)).execute(&mut admin).await.unwrap();
+    }
+    let counted: Option<i64> =
+        sqlx::query_scalar("SELECT count_read($1)").bind(id).fetch_one(&mut admin).await.unwrap();
+    assert_eq!(counted, None);
+    agent.get(id).await.unwrap();
+    // What is gone leaves no count behind.
+    tokio::time::timeout(PATIENCE, async {
+        let mut owner = harness.admin().await;
+        while rows(&mut owner, "breadcrumb_reads").await > 0 {
+            harness.store.expire().await.unwrap();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await
+    .expect("the count to go with the record");
+    harness.close().await;
+}
