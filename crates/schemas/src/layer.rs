@@ -5,9 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream, HeldLease,
-    Identity, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, StoreError, TextSearch,
-    schema_names,
+    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream,
+    FollowStream, Following, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo,
+    Selector, SelectorSubscription, StoreError, TextSearch, schema_names,
 };
 use uuid::Uuid;
 
@@ -101,8 +101,28 @@ impl Breadcrumbs for Layer {
         self.inner.latest_event().await
     }
 
+    async fn follow(&self, following: Following) -> Result<FollowStream, StoreError> {
+        self.inner.follow(following).await
+    }
+
     async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
         self.inner.events(after).await
+    }
+
+    async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        self.inner.create_selector(selector).await
+    }
+
+    async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
+        self.inner.selectors().await
+    }
+
+    async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError> {
+        self.inner.update_selector(id, selector).await
+    }
+
+    async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
+        self.inner.delete_selector(id).await
     }
 
     async fn call_queued(&self) {

@@ -24,7 +24,7 @@ use crate::{
 /// The document as JSON.
 pub static TEXT: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());
 
-const TAGS: [(&str, &str); 9] = [
+const TAGS: &[(&str, &str)] = &[
     ("auth", "Tokens."),
     ("breadcrumbs", "Records: create, read, change, delete, list, search."),
     ("acl", "Which record is open to whom."),
@@ -52,7 +52,10 @@ pub fn bare() -> OpenApi {
                 ))
                 .build(),
         )
-        .tags(Some(TAGS.map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build())))
+        .tags(Some(
+            TAGS.iter()
+                .map(|(name, description)| TagBuilder::new().name(*name).description(Some(*description)).build()),
+        ))
         .build()
 }
 
