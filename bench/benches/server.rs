@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use breadcrumb::{
     AgentInfo, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role, StoreError, Tenancy, TenantInfo,
-    ToolRequest,
+    ToolRequest, Webhooks,
 };
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
@@ -64,6 +64,10 @@ impl Tenancy for OneTenant {
     async fn run_hygiene(&self, _: Uuid) -> Result<breadcrumb::HygieneRun, StoreError> {
         Err(StoreError::Internal("not in this store".into()))
     }
+    fn webhooks(&self) -> Arc<dyn Webhooks> {
+        unreachable!("nobody asks for webhooks here")
+    }
+
     async fn ping(&self) -> Result<(), StoreError> {
         Ok(())
     }

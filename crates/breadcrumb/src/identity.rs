@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError};
+use crate::{Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError, Webhooks};
 
 /// What an agent may do. Roles add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -137,6 +137,9 @@ pub trait Tenancy: Send + Sync + 'static {
 
     /// Takes out this tenant's ended records now, instead of within the next seconds.
     async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError>;
+
+    /// The webhooks of all tenants.
+    fn webhooks(&self) -> Arc<dyn Webhooks>;
 
     /// An answer from the database itself, for `/health`.
     async fn ping(&self) -> Result<(), StoreError>;

@@ -30,6 +30,7 @@ mod tool_response;
 mod tool_source;
 mod traceparent;
 mod ttl;
+mod webhook;
 
 pub use acl::{AclChange, AclEntry, Action};
 pub use annotations::Annotations;
@@ -66,6 +67,10 @@ pub use tool_response::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse};
 pub use tool_source::ToolSource;
 pub use traceparent::{NoTraceparent, Traceparent};
 pub use ttl::{Ending, MAX_TTL_READS, MAX_TTL_SECONDS, TimeToLive, TtlType, ttl_seconds};
+pub use webhook::{
+    DeadLetter, Deliveries, Delivery, MAX_WEBHOOKS, NewWebhook, Retention, Settlement, Taking, WebhookInfo,
+    WebhookSecret, WebhookState, Webhooks,
+};
 
 /// The schema names that the runtime itself reads or writes.
 pub mod schema_names {

@@ -12,6 +12,7 @@ mod exchange;
 mod problem;
 mod sse;
 mod tools;
+mod webhooks;
 
 use std::{sync::Arc, time::Duration};
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use breadcrumb::{
     AgentInfo, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo,
+    Webhooks,
 };
 use uuid::Uuid;
 
@@ -52,6 +53,10 @@ impl Tenancy for Schemas {
 
     async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError> {
         self.inner.run_hygiene(owner_id).await
+    }
+
+    fn webhooks(&self) -> Arc<dyn Webhooks> {
+        self.inner.webhooks()
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -13,6 +13,7 @@ mod answers;
 mod auth;
 mod breadcrumbs;
 mod calls;
+mod dead_letters;
 mod drain;
 mod events;
 mod foreign_host;
@@ -41,6 +42,7 @@ mod tool_schemas;
 mod tools;
 mod trace;
 mod traceparent;
+mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc};
 

@@ -18,6 +18,9 @@ static RECORDER: LazyLock<Option<PrometheusHandle>> = LazyLock::new(|| {
     describe_histogram!("rcrt_http_request_duration_seconds", Unit::Seconds, "Time until the answer began");
     describe_counter!("rcrt_schema_violations_total", "Records that are not as their definition says, by outcome");
     describe_gauge!("rcrt_event_streams", "Event streams that are open");
+    describe_counter!("rcrt_webhook_attempts_total", "Attempts to deliver an event to a webhook, by what came of them");
+    describe_histogram!("rcrt_webhook_attempt_duration_seconds", Unit::Seconds, "Time that an attempt took");
+    describe_gauge!("rcrt_webhook_attempts_under_way", "Attempts to deliver that are under way");
     Some(handle)
 });
 

@@ -34,6 +34,7 @@ const TAGS: &[(&str, &str)] = &[
     ("secrets", "Encrypted values for tools."),
     ("agents", "Who may do what in a tenant."),
     ("hygiene", "What has ended is taken out."),
+    ("webhooks", "Events posted to where agents want them, and what could not be."),
     ("operations", "Health, metrics, this description."),
 ];
 

@@ -16,9 +16,9 @@ use utoipa_axum::{
 use crate::{
     ServerState,
     access::{self, Access},
-    acl, agents, auth, breadcrumbs, calls, events, hygiene, invoke, openapi, operations,
+    acl, agents, auth, breadcrumbs, calls, dead_letters, events, hygiene, invoke, openapi, operations,
     problem::Problem,
-    secret_grants, secrets, selectors, tools,
+    secret_grants, secrets, selectors, tools, webhooks,
 };
 
 /// One operation.
@@ -91,6 +91,17 @@ pub fn table() -> Vec<Entry> {
         entry(CURATORS, routes!(hygiene::stats)),
         entry(CURATORS, routes!(hygiene::run)),
         entry(CURATORS, routes!(hygiene::purge)),
+        // Webhooks: an agent's own, or a curator's to look after
+        entry(READERS, routes!(webhooks::create)),
+        entry(READERS, routes!(webhooks::list)),
+        entry(READERS, routes!(webhooks::delete)),
+        entry(READERS, routes!(webhooks::pause)),
+        entry(READERS, routes!(webhooks::resume)),
+        entry(READERS, routes!(webhooks::secret)),
+        entry(CURATORS, routes!(dead_letters::list)),
+        entry(CURATORS, routes!(dead_letters::delete_all)),
+        entry(CURATORS, routes!(dead_letters::retry)),
+        entry(CURATORS, routes!(dead_letters::delete)),
         // Operations
         entry(Access::Anyone, routes!(operations::health)),
         entry(Access::Anyone, routes!(operations::metrics)),

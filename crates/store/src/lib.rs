@@ -38,6 +38,7 @@ mod tenancy;
 mod tenant_store;
 mod transaction;
 mod view;
+mod webhooks;
 mod writing;
 
 pub use audit::AuditEntry;

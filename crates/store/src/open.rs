@@ -7,11 +7,13 @@ use std::time::Duration;
 use sqlx::migrate::MigrateError;
 use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{ConnectOptions, PgPool};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::calls::Hints;
 use crate::events::{self, Announcer, Feeds};
+use crate::following;
 use crate::housekeeping;
 use crate::kept::Kept;
 use crate::migrating::{self, MIGRATOR};
@@ -19,6 +21,7 @@ use crate::secrets::Envelope;
 use crate::selectors::{self, OpenSelectors};
 use crate::shares::Shares;
 use crate::store::{Inner, Store};
+use crate::webhooks::Filling;
 use crate::writing::Writes;
 use crate::{StoreOptions, failure};
 
@@ -81,11 +84,14 @@ impl Store {
             feeds: Feeds::default(),
             announcer: Announcer::default(),
             selectors: OpenSelectors::default(),
+            deliveries_queued: Notify::new(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         });
         inner.tasks.spawn(housekeeping::run(inner.clone()));
         inner.tasks.spawn(selectors::renew(inner.clone()));
+        let filling = Filling(Arc::downgrade(&inner));
+        inner.tasks.spawn(following::run(inner.clone(), Arc::new(filling)));
         inner.tasks.spawn(events::announce(inner.clone(), app.clone()));
         inner.tasks.spawn(events::listen(inner.clone(), app));
         Ok(Arc::new(Self { inner }))

@@ -4,7 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use breadcrumb::Deliveries;
 use sqlx::{AssertSqlSafe, PgPool, Postgres, Transaction};
+use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -16,6 +18,7 @@ use crate::kept::Kept;
 use crate::secrets::Envelope;
 use crate::selectors::OpenSelectors;
 use crate::shares::Shares;
+use crate::webhooks::WebhookStore;
 use crate::writing::Writes;
 
 const CLOSING: Duration = Duration::from_secs(10);
@@ -36,6 +39,8 @@ pub(crate) struct Inner {
     pub(crate) feeds: Feeds,
     pub(crate) announcer: Announcer,
     pub(crate) selectors: OpenSelectors,
+    /// Rings when deliveries to webhooks may wait.
+    pub(crate) deliveries_queued: Notify,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }
@@ -73,6 +78,13 @@ impl Store {
         if timeout(CLOSING, self.inner.pool.close()).await.is_err() {
             tracing::warn!("closed the store while its connections were in use");
         }
+    }
+}
+
+impl Store {
+    /// The queue of deliveries to webhooks, for who delivers them.
+    pub fn deliveries(&self) -> Arc<dyn Deliveries> {
+        Arc::new(WebhookStore(self.inner.clone()))
     }
 }
 

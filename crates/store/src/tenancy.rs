@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use breadcrumb::{
     AgentInfo, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo,
-    Violations,
+    Violations, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -17,6 +17,7 @@ use crate::failure::{Done, retrying};
 use crate::from_row::from_row;
 use crate::tenant_store::TenantStore;
 use crate::transaction::TenantTransaction;
+use crate::webhooks::WebhookStore;
 
 from_row! {
     struct TenantRow {
@@ -100,6 +101,10 @@ impl Tenancy for Store {
 
     async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError> {
         Ok(expiry::run(&self.inner, owner_id, expiry::BY_HAND, true).await?)
+    }
+
+    fn webhooks(&self) -> Arc<dyn Webhooks> {
+        Arc::new(WebhookStore(self.inner.clone()))
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use breadcrumb::{
     AgentInfo, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, HygieneRun, HygieneStats, Identity,
     Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, SecretChanges, StoreError, Tenancy, TenantInfo, TextSearch,
-    Violation, Violations,
+    Violation, Violations, Webhooks,
 };
 use client::{Client, Credentials};
 use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
@@ -132,6 +132,10 @@ impl Tenancy for Refusing {
 
     async fn run_hygiene(&self, owner_id: Uuid) -> Result<HygieneRun, StoreError> {
         self.store.run_hygiene(owner_id).await
+    }
+
+    fn webhooks(&self) -> Arc<dyn Webhooks> {
+        unreachable!("nobody asks for webhooks here")
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

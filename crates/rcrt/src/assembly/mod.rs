@@ -9,6 +9,7 @@ mod http;
 mod native;
 mod port_holder;
 mod postgres_used;
+mod posting;
 mod protection;
 mod serving;
 mod system;
@@ -22,6 +23,7 @@ pub use execution::{Execution, ExecutionOptions, Prepared, sandbox_level, worker
 use http::{Front, base_url, bind};
 pub use native::{Native, NativeOptions};
 pub use postgres_used::{PostgresUsed, ask, check_url, place};
+pub use posting::{Posting, PostingOptions};
 pub use serving::{Served, ServingOptions};
 pub use system::System;
 pub use token_file::TokenFile;

@@ -5,12 +5,16 @@ use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
 use breadcrumb::{Identity, Tenancy};
+use executors::egress::PrivateHost;
 use schemas::Schemas;
 use server::{AuthMode, TokenKey};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
-use super::{Agents, DataFolder, Database, DatabaseOptions, Execution, Front, PostgresUsed, Prepared, TokenFile};
+use super::{
+    Agents, DataFolder, Database, DatabaseOptions, Execution, Front, PostgresUsed, Posting, PostingOptions, Prepared,
+    TokenFile,
+};
 use crate::progress::Progress;
 
 /// Whatever is up. Each step of a start fills in one part, so that an end in the middle of it stops just those.
@@ -22,6 +26,7 @@ pub struct System {
     agents: Option<Agents>,
     token_files: Vec<TokenFile>,
     front: Option<Front>,
+    posting: Option<Posting>,
     execution: Option<Execution>,
 }
 
@@ -68,6 +73,12 @@ impl System {
         Ok(token)
     }
 
+    /// The deliveries to webhooks, beside the store.
+    pub fn start_posting(&mut self, options: &PostingOptions, allowed_private: &[PrivateHost]) -> anyhow::Result<()> {
+        self.posting = Some(Posting::start(self.store()?.deliveries(), options, allowed_private.to_vec())?);
+        Ok(())
+    }
+
     /// The runner, beside the store.
     pub fn start_runner(&mut self, prepared: Prepared) -> anyhow::Result<()> {
         let Agents { runner, seeder, .. } = self.agents()?.clone();
@@ -103,7 +114,7 @@ impl System {
 
     /// Returns when a part that the others need ends by itself, and says which.
     pub async fn lost(&mut self) -> anyhow::Error {
-        let Self { database, front, execution, .. } = self;
+        let Self { database, front, posting, execution, .. } = self;
         tokio::select! {
             () = async {
                 match database {
@@ -117,6 +128,12 @@ impl System {
                     None => std::future::pending().await,
                 }
             } => anyhow!("the HTTP server ended by itself"),
+            () = async {
+                match posting {
+                    Some(posting) => posting.lost().await,
+                    None => std::future::pending().await,
+                }
+            } => anyhow!("the deliveries to webhooks ended by themselves"),
             ended = async {
                 match execution {
                     Some(execution) => execution.lost().await,
@@ -131,6 +148,9 @@ impl System {
     pub async fn close(self, hurry: &CancellationToken) {
         if let Some(execution) = self.execution {
             execution.close(hurry).await;
+        }
+        if let Some(posting) = self.posting {
+            posting.close(hurry).await;
         }
         if let Some(front) = self.front {
             front.close(hurry).await;

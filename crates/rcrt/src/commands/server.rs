@@ -3,9 +3,10 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::assembly::{Served, ServingOptions, System};
+use crate::assembly::{PostingOptions, Served, ServingOptions, System};
 use crate::config::Config;
 use crate::output::Output;
+use crate::private_hosts::PrivateHosts;
 use crate::progress::Progress;
 use crate::signals::Signals;
 
@@ -20,6 +21,10 @@ Examples:
 pub struct Server {
     #[command(flatten)]
     serving: ServingOptions,
+    #[command(flatten)]
+    posting: PostingOptions,
+    #[command(flatten)]
+    private_hosts: PrivateHosts,
 }
 
 impl Server {
@@ -45,6 +50,7 @@ impl Server {
     ) -> anyhow::Result<()> {
         let Served { base_url, data, .. } =
             self.serving.open(self.serving.begin(config).await?, progress, system).await?;
+        system.start_posting(&self.posting, &self.private_hosts.allowed)?;
         progress.done();
         let base = base_url.as_str().trim_end_matches('/');
         if output.is_json() {

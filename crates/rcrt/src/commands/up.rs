@@ -14,7 +14,7 @@ use uuid::Uuid;
 use validate::Author;
 
 use super::first_catalog;
-use crate::assembly::{ExecutionOptions, PostgresUsed, Prepared, Served, ServingOptions, System};
+use crate::assembly::{ExecutionOptions, PostgresUsed, PostingOptions, Prepared, Served, ServingOptions, System};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
@@ -45,6 +45,8 @@ pub struct Up {
     /// Do not seed the tools that come with the program
     #[arg(long, env = "RCRT_NO_SEED", value_parser = clap::builder::FalseyValueParser::new())]
     no_seed: bool,
+    #[command(flatten)]
+    posting: PostingOptions,
     #[command(flatten)]
     execution: ExecutionOptions,
 }
@@ -100,6 +102,7 @@ impl Up {
         let (served, could_prepare) = tokio::join!(self.serving.open(begun, progress, system), preparing);
         let Served { base_url, data, token } = served?;
         could_prepare?;
+        system.start_posting(&self.posting, &self.execution.private_hosts.allowed)?;
         progress.step("Starting the runner");
         let store = system.acting_as(system.agents()?.first.clone())?;
         let mut awaited = Vec::new();

@@ -122,6 +122,12 @@ impl World {
         (agent, token)
     }
 
+    /// A token of an agent that is there, with one of its roles.
+    pub fn token_of(&self, tenant: Uuid, agent_id: Uuid, role: Role) -> String {
+        let identity = Identity { owner_id: tenant, agent_id, roles: vec![role], profile: Profile::Main };
+        key().issue(&identity, Duration::from_mins(10)).unwrap()
+    }
+
     /// A token of a new agent with these roles, in a new tenant.
     pub async fn token(&self, roles: &[Role]) -> String {
         let tenant = self.tenant().await;

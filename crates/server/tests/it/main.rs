@@ -21,3 +21,4 @@ mod secrets;
 mod shutdown;
 mod tenants;
 mod tools;
+mod webhooks;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use breadcrumb::{
     AgentInfo, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, Role, StoreError, Tenancy,
-    TenantInfo,
+    TenantInfo, Webhooks,
 };
 use server::{AuthMode, Server, ServerOptions, StreamOptions};
 use tokio::net::TcpListener;
@@ -67,6 +67,10 @@ impl Tenancy for Faulty {
 
     async fn run_hygiene(&self, _: Uuid) -> Result<HygieneRun, StoreError> {
         unreachable!()
+    }
+
+    fn webhooks(&self) -> Arc<dyn Webhooks> {
+        unreachable!("nobody asks for webhooks here")
     }
 
     async fn ping(&self) -> Result<(), StoreError> {

@@ -36,8 +36,9 @@ from_row! {
         kind: String,
         pub(crate) breadcrumb_id: Uuid,
         pub(crate) version: i64,
-        #[allow(dead_code, reason = "for followers that tell the time")]
         pub(crate) at: DateTime<Utc>,
+        /// Bytes of the context.
+        pub(crate) size_bytes: i64,
     }
 }
 

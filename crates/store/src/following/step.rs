@@ -58,7 +58,7 @@ pub(super) async fn step(store: &Arc<Inner>, follower: &dyn Follower, owner_id: 
         None => return Ok(Stepped::Done),
     };
     let mut next: Vec<Next> = sqlx::query_as(
-        "SELECT number, kind, breadcrumb_id, version, at, number < event_horizon() AS is_complete FROM events
+        "SELECT number, kind, breadcrumb_id, version, at, size_bytes, number < event_horizon() AS is_complete FROM events
          WHERE owner_id = $1 AND number > $2 ORDER BY number LIMIT $3",
     )
     .bind(owner_id)

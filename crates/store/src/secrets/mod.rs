@@ -10,7 +10,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 pub(crate) use self::changing::{create, delete, update};
-pub(crate) use self::envelope::Envelope;
+pub(crate) use self::envelope::{Envelope, Place, Sealed};
 pub(crate) use self::grants::{end_with_records, grant, refuse_change_by_others, revoke};
 pub(crate) use self::opening::{check_reason, open};
 use crate::failure::Done;

@@ -1,5 +1,5 @@
 //! For each route a request that is right, and what comes. `{record}`, `{secret}` and so on stand for ids of things of
-//! one tenant ([`super::things`]); `If-Match: 1` and `Prefer: respond-async` are sent with every request.
+//! one tenant ([`super::things`]), `{caller}` for the agent that asks; `If-Match: 1` and `Prefer: respond-async` are sent with every request.
 
 pub struct Fixture {
     /// Method and path, as the route table has them.
@@ -93,6 +93,17 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /hygiene/stats", "/hygiene/stats", "", 200, 200),
     fixture("POST /hygiene/run", "/hygiene/run", "", 200, 200),
     fixture("POST /admin/purge", "/admin/purge", "", 200, 200),
+    // Webhooks
+    fixture("POST /agents/{id}/webhooks", "/agents/{caller}/webhooks", r#"{"url": "https://hook.example/"}"#, 201, 404),
+    fixture("GET /agents/{id}/webhooks", "/agents/{caller}/webhooks", "", 200, 404),
+    fixture("DELETE /agents/{id}/webhooks/{wid}", "/agents/{caller}/webhooks/{webhook}", "", 200, 404),
+    fixture("POST /agents/{id}/webhooks/{wid}/pause", "/agents/{caller}/webhooks/{webhook}/pause", "", 200, 404),
+    fixture("POST /agents/{id}/webhooks/{wid}/resume", "/agents/{caller}/webhooks/{webhook}/resume", "", 200, 404),
+    fixture("POST /agents/{id}/secret", "/agents/{caller}/secret", r#"{"secret": "a signing secret"}"#, 200, 404),
+    fixture("GET /dlq", "/dlq?limit=10&offset=0", "", 200, 200),
+    fixture("DELETE /dlq", "/dlq", "", 200, 200),
+    fixture("POST /dlq/{id}/retry", "/dlq/{dead_letter}/retry", "", 200, 404),
+    fixture("DELETE /dlq/{id}", "/dlq/{dead_letter}", "", 200, 404),
     // Operations
     fixture("GET /health", "/health", "", 200, 200),
     fixture("GET /metrics", "/metrics", "", 200, 200),

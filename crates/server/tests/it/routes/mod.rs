@@ -36,7 +36,14 @@ fn everybody() -> Vec<Who> {
     known.chain([Who::NoToken, Who::Garbage, Who::Expired, Who::Deleted]).collect()
 }
 
-async fn token(world: &World, who: Who, tenant: Uuid) -> String {
+async fn token(world: &World, who: Who, tenant: Uuid, caller: Option<Uuid>) -> String {
+    match (who, caller) {
+        (Who::Own(role), Some(agent)) => world.token_of(tenant, agent, role),
+        (who, _) => token_of_another(world, who, tenant).await,
+    }
+}
+
+async fn token_of_another(world: &World, who: Who, tenant: Uuid) -> String {
     match who {
         Who::Own(role) => world.agent(tenant, &[role]).await.1,
         Who::Other(role) => world.token(&[role]).await,
@@ -92,7 +99,7 @@ async fn each_caller_gets_what_it_may_and_another_tenants_things_are_not_there()
         for who in everybody() {
             let tenant = world.tenant().await;
             let things = Things::of(&world, tenant, &format!("{} {}", fixture.path, fixture.body)).await;
-            let token = token(&world, who, tenant).await;
+            let token = token(&world, who, tenant, things.caller).await;
             let before = things.seen(&world).await;
             let answer = ask(&world, fixture, &things, &token).await;
             let place = format!("{place} {who:?}: {}", answer.text);

@@ -1,6 +1,10 @@
 //! What a tenant has, for a fixture to name: only what its text names is made.
 
-use breadcrumb::{Annotations, Catalog, Identity, NewAgent, Profile, Registration, Role, Tenancy, ToolSource};
+use std::time::Duration;
+
+use breadcrumb::{
+    Annotations, Catalog, Identity, NewAgent, Profile, Registration, Role, Settlement, Taking, Tenancy, ToolSource,
+};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -10,6 +14,8 @@ pub struct Things {
     /// A word that stands in each of them and nowhere else.
     pub mark: String,
     curator: String,
+    /// The agent that asks, where the fixture names it.
+    pub caller: Option<Uuid>,
     /// What stands for what.
     ids: Vec<(&'static str, String)>,
 }
@@ -19,7 +25,7 @@ impl Things {
     pub async fn of(world: &World, tenant: Uuid, text: &str) -> Self {
         let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
         let mark = format!("mark{}", Uuid::new_v4().simple());
-        let mut things = Self { mark, curator, ids: vec![("{tenant}", tenant.to_string())] };
+        let mut things = Self { mark, curator, caller: None, ids: vec![("{tenant}", tenant.to_string())] };
         // There is always something to find.
         let record = things
             .make(
@@ -65,7 +71,37 @@ impl Things {
             things.ids.push(("{agent}", made.agent.id.to_string()));
             things.ids.push(("{agent_key}", made.agent_key));
         }
+        if names("{caller}") || names("{dead_letter}") {
+            let (caller, _) = world.agent(tenant, &Role::ALL).await;
+            things.caller = Some(caller.id);
+            things.ids.push(("{caller}", caller.id.to_string()));
+        }
+        if names("{webhook}") || names("{dead_letter}") {
+            let hook = json!({"url": format!("https://{}.example/", things.mark)});
+            let webhook = things.make(world, &things.fill("/agents/{caller}/webhooks"), hook).await;
+            things.ids.push(("{webhook}", webhook));
+        }
+        if names("{dead_letter}") {
+            let id = things.give_up_a_delivery(world, tenant).await;
+            things.ids.push(("{dead_letter}", id.to_string()));
+        }
         things
+    }
+
+    /// As a deliverer would.
+    async fn give_up_a_delivery(&self, world: &World, tenant: Uuid) -> Uuid {
+        self.make(world, "/breadcrumbs", json!({"title": self.mark, "context": {"text": self.mark}})).await;
+        let queue = world.store.deliveries();
+        let taking = Taking { most: 100, per_webhook: 10, slow_from: 5, lease: Duration::from_mins(10) };
+        loop {
+            let taken = queue.take(&taking).await.unwrap();
+            if let Some(delivery) = taken.iter().find(|delivery| delivery.owner_id == tenant) {
+                let dead = Settlement::Dead { error: self.mark.clone(), hold: None };
+                queue.settle(delivery, &dead).await.unwrap();
+                return delivery.id;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     async fn make(&self, world: &World, path: &str, body: Value) -> String {
@@ -114,7 +150,7 @@ impl Things {
             };
             (*name, other)
         });
-        Self { mark: self.mark.clone(), curator: self.curator.clone(), ids: ids.collect() }
+        Self { mark: self.mark.clone(), curator: self.curator.clone(), caller: None, ids: ids.collect() }
     }
 
     /// All that the tenant's curator sees, to compare.

@@ -1,0 +1,114 @@
+//! One attempt: signed, through the gate, and the answer read no further than it has to be.
+
+use std::time::Duration;
+
+use breadcrumb::{Delivery, Host};
+use bytes::Bytes;
+use chrono::{DateTime, Utc};
+use executors::Vault;
+use executors::egress::{Ask, Connections, Egress, NetRules};
+use futures::{StreamExt, stream};
+use sandbox::{FetchRequest, FetchResponse, OpError, Redirect};
+use tokio::time::timeout;
+use url::Url;
+
+use crate::outcome::Ended;
+use crate::signature::sign;
+
+/// As operators name webhooks where they allow a private host.
+const NAME: &str = "webhooks";
+/// What is waited for of an answer whose status is known.
+const ANSWER: Duration = Duration::from_secs(2);
+
+pub(crate) async fn attempt(
+    gate: &Egress,
+    connections: &Connections,
+    delivery: &Delivery,
+    now: DateTime<Utc>,
+) -> Ended {
+    match post(gate, connections, delivery, now).await {
+        Ok(answer) => {
+            let ended = Ended::Answered { status: answer.status, retry_after: retry_after(&answer.headers, now) };
+            // What a receiver says beside its status is nobody's: read a while, within the gate's bounds, so that the connection
+            // serves again.
+            let mut body = answer.body;
+            let rest = async { while let Some(Ok(_)) = body.next().await {} };
+            let _ = timeout(ANSWER, rest).await;
+            ended
+        }
+        Err(error) if error.name == "PermissionDenied" => Ended::Refused(told(&error)),
+        Err(error) => Ended::Failed(told(&error)),
+    }
+}
+
+fn told(error: &OpError) -> String {
+    error.message.clone()
+}
+
+async fn post(
+    gate: &Egress,
+    connections: &Connections,
+    delivery: &Delivery,
+    now: DateTime<Utc>,
+) -> Result<FetchResponse, OpError> {
+    let refused = |why: String| OpError::new("PermissionDenied", why);
+    let url = Url::parse(&delivery.url).map_err(|error| refused(format!("the URL cannot be read: {error}")))?;
+    let (Some(host), Some(port)) = (Host::of(&url), url.port_or_known_default()) else {
+        return Err(refused("the URL names no host and port".into()));
+    };
+    let rules = NetRules::only(host, port);
+    let vault = Vault::default();
+    let request = FetchRequest {
+        method: "POST".into(),
+        url: delivery.url.clone(),
+        headers: headers(delivery, now.timestamp()),
+        redirect: Redirect::Manual,
+    };
+    let body = Bytes::from(delivery.payload.clone());
+    let body = stream::once(async move { Ok(body) }).boxed();
+    gate.fetch(Ask { tool: NAME, rules: &rules, vault: &vault, connections }, request, Some(body)).await
+}
+
+fn headers(delivery: &Delivery, timestamp: i64) -> Vec<(String, String)> {
+    let mut headers = vec![
+        ("content-type".to_owned(), "application/json".to_owned()),
+        ("webhook-id".to_owned(), delivery.id.to_string()),
+        ("webhook-timestamp".to_owned(), timestamp.to_string()),
+    ];
+    if let Some(secret) = &delivery.secret {
+        let signed = sign(secret, delivery.id, timestamp, &delivery.payload);
+        headers.push(("webhook-signature".to_owned(), signed.standard));
+        headers.push(("x-rcrt-signature".to_owned(), signed.rcrt));
+    }
+    headers
+}
+
+/// Seconds, or an HTTP date.
+fn retry_after(headers: &[(String, String)], now: DateTime<Utc>) -> Option<Duration> {
+    let (_, value) = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("retry-after"))?;
+    let value = value.trim();
+    if let Ok(seconds) = value.parse::<u32>() {
+        return Some(Duration::from_secs(seconds.into()));
+    }
+    let until = DateTime::parse_from_rfc2822(value).ok()?;
+    (until.to_utc() - now).to_std().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn a_receiver_asks_for_time_in_seconds_or_by_the_clock() {
+        let now = DateTime::parse_from_rfc3339("2026-01-01T00:00:00Z").unwrap().to_utc();
+        let read = |value: &str| retry_after(&[("retry-after".into(), value.into())], now);
+        assert_eq!(read("120"), Some(Duration::from_secs(120)));
+        assert_eq!(read("Thu, 01 Jan 2026 00:01:00 GMT"), Some(Duration::from_mins(1)));
+        for nothing in ["Wed, 31 Dec 2025 23:59:00 GMT", "-1", "soon", "", "99999999999"] {
+            assert_eq!(read(nothing), None, "{nothing}");
+        }
+        assert_eq!(retry_after(&[], now), None);
+    }
+}

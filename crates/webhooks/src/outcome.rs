@@ -1,0 +1,147 @@
+//! What an answer, or none, means for a delivery.
+
+use std::time::Duration;
+
+use breadcrumb::{Delivery, Settlement};
+
+use crate::DeliveryOptions;
+use crate::backoff::{bound, jittered};
+
+/// How an attempt ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Ended {
+    Answered {
+        status: u16,
+        /// How long the receiver asks to be left alone.
+        retry_after: Option<Duration>,
+    },
+    /// The gate lets nothing go there. It will not mend by itself.
+    Refused(String),
+    /// There was no answer.
+    Failed(String),
+}
+
+impl Ended {
+    pub(crate) fn settlement(self, delivery: &Delivery, options: &DeliveryOptions, dice: f64) -> Settlement {
+        let failures = delivery.failures.saturating_add(1);
+        let hold = (failures >= options.slow_from).then(|| {
+            let bound =
+                bound(options.first_pause, failures - options.slow_from.min(failures) + 1, options.longest_pause);
+            // Not a full jitter: a receiver that is down is not asked at once.
+            bound / 2 + jittered(bound / 2, dice)
+        });
+        let (error, asked) = match self {
+            Self::Answered { status: 200..=299, .. } => return Settlement::Delivered,
+            Self::Answered { status: 410, .. } => {
+                return Settlement::Gone { error: "the receiver answered 410 Gone".into() };
+            }
+            Self::Answered { status: status @ 300..=399, retry_after } => {
+                (format!("the receiver answered {status}, and redirects are not followed"), retry_after)
+            }
+            Self::Answered { status, retry_after } => (format!("the receiver answered {status}"), retry_after),
+            Self::Failed(error) => (error, None),
+            Self::Refused(error) => return Settlement::Dead { error, hold },
+        };
+        if delivery.attempt >= options.max_attempts || delivery.age >= options.retention.waiting {
+            return Settlement::Dead { error, hold };
+        }
+        let pause = jittered(bound(options.first_pause, delivery.attempt, options.longest_pause), dice);
+        let asked = asked.unwrap_or_default().min(options.longest_pause);
+        // Who asks to be left alone is left alone with everything.
+        let hold = if asked.is_zero() { hold } else { Some(hold.unwrap_or_default().max(asked)) };
+        Settlement::Retry { error, after: pause.max(asked), hold }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    fn delivery(attempt: u32, failures: u32, age: Duration) -> Delivery {
+        Delivery {
+            id: Uuid::nil(),
+            owner_id: Uuid::nil(),
+            webhook_id: Uuid::nil(),
+            url: String::new(),
+            payload: String::new(),
+            attempt,
+            age,
+            failures,
+            secret: None,
+            fence: 1,
+        }
+    }
+
+    fn settled(ended: Ended, attempt: u32, failures: u32) -> Settlement {
+        ended.settlement(&delivery(attempt, failures, Duration::ZERO), &DeliveryOptions::default(), 1.0)
+    }
+
+    fn answered(status: u16) -> Ended {
+        Ended::Answered { status, retry_after: None }
+    }
+
+    #[test]
+    fn what_was_taken_is_delivered_and_what_is_gone_is_gone() {
+        for status in [200, 202, 204, 299] {
+            assert_eq!(settled(answered(status), 1, 9), Settlement::Delivered);
+        }
+        assert!(matches!(settled(answered(410), 1, 0), Settlement::Gone { .. }));
+    }
+
+    #[test]
+    fn a_failure_is_tried_again_after_growing_pauses_and_then_given_up() {
+        let mut pauses = Vec::new();
+        for attempt in 1..16 {
+            let Settlement::Retry { after, hold: None, error } = settled(answered(503), attempt, 0) else {
+                panic!("attempt {attempt}");
+            };
+            assert_eq!(error, "the receiver answered 503");
+            pauses.push(after.as_secs());
+        }
+        assert_eq!(pauses, [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600, 3600, 3600]);
+        assert!(matches!(settled(answered(503), 16, 0), Settlement::Dead { .. }));
+        assert!(matches!(settled(Ended::Failed("no".into()), 16, 0), Settlement::Dead { .. }));
+    }
+
+    #[test]
+    fn what_is_too_old_or_refused_by_the_gate_is_given_up() {
+        let old = delivery(2, 0, Duration::from_hours(24));
+        assert!(matches!(answered(500).settlement(&old, &DeliveryOptions::default(), 0.5), Settlement::Dead { .. }));
+        let refused = Settlement::Dead { error: "no".into(), hold: None };
+        assert_eq!(settled(Ended::Refused("no".into()), 1, 0), refused);
+    }
+
+    #[test]
+    fn redirects_are_failures() {
+        let Settlement::Retry { error, .. } = settled(answered(302), 1, 0) else { panic!() };
+        assert!(error.contains("redirects are not followed"));
+    }
+
+    #[test]
+    fn a_receiver_may_ask_for_time_within_bounds() {
+        let ask = |seconds, dice| {
+            let ended = Ended::Answered { status: 429, retry_after: Some(Duration::from_secs(seconds)) };
+            ended.settlement(&delivery(1, 0, Duration::ZERO), &DeliveryOptions::default(), dice)
+        };
+        let Settlement::Retry { after, hold, .. } = ask(120, 0.0) else { panic!() };
+        assert_eq!((after, hold), (Duration::from_secs(120), Some(Duration::from_secs(120))));
+        let Settlement::Retry { after, .. } = ask(1_000_000, 0.0) else { panic!() };
+        assert_eq!(after, Duration::from_hours(1));
+        let Settlement::Retry { after, .. } = ask(1, 1.0) else { panic!() };
+        assert_eq!(after, Duration::from_secs(2), "never less than its own pause");
+    }
+
+    #[test]
+    fn a_dead_receiver_is_asked_less_and_less() {
+        let holds: Vec<Option<u64>> = (0..20)
+            .map(|failures| match settled(answered(500), 1, failures) {
+                Settlement::Retry { hold, .. } => hold.map(|hold| hold.as_secs()),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(holds[..8], [None, None, None, None, Some(2), Some(4), Some(8), Some(16)]);
+        assert_eq!(holds[19], Some(3600));
+    }
+}

@@ -1,0 +1,49 @@
+//! How a receiver knows that a delivery is the store's, whole, and new.
+//!
+//! `webhook-signature` is of Standard Webhooks (<https://www.standardwebhooks.com>): it covers id and time, so a receiver
+//! that refuses old times and known ids cannot be sent the same again. `X-RCRT-Signature` is RCRT's: it covers the body alone.
+
+use aws_lc_rs::hmac;
+use base64::Engine;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use uuid::Uuid;
+
+/// Of Standard Webhooks' secrets.
+const PREFIX: &str = "whsec_";
+/// Bytes of such a key.
+const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
+
+/// The values of the two headers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signed {
+    /// `webhook-signature`: `v1,<base64 of HMAC-SHA256 over id.timestamp.body>`.
+    pub standard: String,
+    /// `x-rcrt-signature`: `sha256=<hexadecimal HMAC-SHA256 over the body>`, under the secret's text.
+    pub rcrt: String,
+}
+
+/// `timestamp`: seconds since 1970, of this attempt.
+pub fn sign(secret: &str, id: Uuid, timestamp: i64, body: &str) -> Signed {
+    let standard = hmac::Key::new(hmac::HMAC_SHA256, &standard_key(secret));
+    let rcrt = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    let of_all = hmac::sign(&standard, format!("{id}.{timestamp}.{body}").as_bytes());
+    let of_body = hmac::sign(&rcrt, body.as_bytes());
+    Signed {
+        standard: format!("v1,{}", STANDARD.encode(of_all)),
+        rcrt: format!("sha256={}", hexadecimal(of_body.as_ref())),
+    }
+}
+
+/// The bytes behind `whsec_`, else those of the text.
+fn standard_key(secret: &str) -> Vec<u8> {
+    let decoded = secret
+        .strip_prefix(PREFIX)
+        .and_then(|text| STANDARD.decode(text).or_else(|_| STANDARD_NO_PAD.decode(text)).ok())
+        .filter(|key| KEY_BYTES.contains(&key.len()));
+    decoded.unwrap_or_else(|| secret.as_bytes().to_vec())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|half| char::from(DIGITS[usize::from(half)])).collect()
+}

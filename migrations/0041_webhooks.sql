@@ -1,0 +1,125 @@
+-- Webhooks: where an agent wants its events posted, and what waits to be posted.
+--
+--     waiting ──take──► sending ──2xx──► (gone)
+--        ▲                 │
+--        ├── failed, or ───┤
+--        │   lease ended   └── given up ──► dead ──retry──► waiting
+
+CREATE TABLE webhooks (
+    id uuid PRIMARY KEY,
+    owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    -- Whose events. No foreign key: a server with open auth knows agents that are in no table.
+    agent_id uuid NOT NULL,
+    url text NOT NULL,
+    description text,
+    -- json and not jsonb, so that it reads as it was written. NULL: the agent's own selectors decide.
+    selector json,
+    state text NOT NULL DEFAULT 'active' CHECK (state IN ('active', 'paused')),
+    paused_because text,
+    -- Events up to this number were before it.
+    after bigint NOT NULL,
+    -- Attempts in a row that failed; and while many did, until when nothing goes there.
+    failures integer NOT NULL DEFAULT 0 CHECK (failures >= 0),
+    held_until timestamptz,
+    last_error text,
+    taken_at timestamptz,
+    delivered_at timestamptz,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    CHECK ((state = 'paused') = (paused_because IS NOT NULL)),
+    CHECK (held_until IS NULL OR failures > 0)
+) WITH (fillfactor = 70);
+CREATE INDEX webhooks_of_agent ON webhooks (owner_id, agent_id, created_at);
+
+ALTER TABLE webhooks ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON webhooks USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON webhooks TO rcrt_app;
+
+-- What an agent's deliveries are signed with, sealed as the values of secrets are.
+CREATE TABLE webhook_secrets (
+    owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    agent_id uuid NOT NULL,
+    version bigint NOT NULL CHECK (version >= 1),
+    key_id text NOT NULL,
+    wrapped_key bytea NOT NULL,
+    sealed_value bytea NOT NULL,
+    updated_at timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (owner_id, agent_id)
+);
+
+ALTER TABLE webhook_secrets ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON webhook_secrets USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_secrets TO rcrt_app;
+
+CREATE TABLE deliveries (
+    -- Made of the webhook and the event: an event that is queued again after a crash has the same.
+    id uuid PRIMARY KEY,
+    owner_id uuid NOT NULL,
+    webhook_id uuid NOT NULL REFERENCES webhooks ON DELETE CASCADE,
+    event bigint NOT NULL,
+    -- Of whose version it tells: who may hear of it is judged again before it goes.
+    breadcrumb_id uuid NOT NULL,
+    version bigint NOT NULL,
+    -- What is posted, to the byte.
+    payload json NOT NULL,
+    size_bytes bigint NOT NULL,
+    state text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'sending', 'dead')),
+    attempts integer NOT NULL DEFAULT 0 CHECK (attempts >= 0),
+    due_at timestamptz NOT NULL DEFAULT now(),
+    -- Whoever sends holds a lease under this number (a time in microseconds).
+    fence bigint NOT NULL DEFAULT 0,
+    lease_until timestamptz,
+    last_error text,
+    -- When it was queued: for its age. A retry of a dead one counts from then.
+    queued_at timestamptz NOT NULL DEFAULT now(),
+    dead_at timestamptz,
+    UNIQUE (webhook_id, event),
+    CHECK ((state = 'sending') = (lease_until IS NOT NULL)),
+    CHECK (state <> 'sending' OR attempts > 0),
+    CHECK ((state = 'dead') = (dead_at IS NOT NULL)),
+    CHECK (state <> 'dead' OR last_error IS NOT NULL)
+) WITH (fillfactor = 70);
+CREATE INDEX deliveries_waiting ON deliveries (webhook_id, event) WHERE state = 'waiting';
+CREATE INDEX deliveries_sending ON deliveries (webhook_id) WHERE state = 'sending';
+CREATE INDEX deliveries_dead ON deliveries (owner_id, dead_at DESC, id) WHERE state = 'dead';
+
+ALTER TABLE deliveries ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON deliveries USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON deliveries TO rcrt_app;
+
+-- The webhooks of all tenants to which something can go now: those that waited longest come first. One that has
+-- `slow_from` failures in a row gets one delivery at a time.
+CREATE FUNCTION webhooks_due(most bigint, each integer, slow_from integer) RETURNS TABLE (tenant uuid, webhook uuid)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT w.owner_id, w.id FROM webhooks w
+    WHERE w.state = 'active' AND (w.held_until IS NULL OR w.held_until <= clock_timestamp())
+      AND (EXISTS (SELECT FROM deliveries d
+                   WHERE d.webhook_id = w.id AND d.state = 'waiting' AND d.due_at <= clock_timestamp())
+           OR EXISTS (SELECT FROM deliveries d
+                      WHERE d.webhook_id = w.id AND d.state = 'sending' AND d.lease_until <= clock_timestamp()))
+      AND (SELECT count(*) FROM deliveries d
+           WHERE d.webhook_id = w.id AND d.state = 'sending' AND d.lease_until > clock_timestamp())
+          < CASE WHEN w.failures >= slow_from THEN 1 ELSE each END
+      AND NOT EXISTS (SELECT FROM agents a WHERE a.id = w.agent_id AND a.deleted_at IS NOT NULL)
+    ORDER BY w.taken_at NULLS FIRST, w.id
+    LIMIT most
+$$;
+
+-- The tenants where something waited too long, or where the dead are too old or too many.
+CREATE FUNCTION tenants_with_old_deliveries(queued_before timestamptz, dead_before timestamptz, most_dead bigint)
+RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT d.owner_id FROM deliveries d GROUP BY d.owner_id
+    HAVING bool_or(d.queued_at < queued_before
+            AND (d.state = 'waiting' OR (d.state = 'sending' AND d.lease_until <= clock_timestamp()))) OR bool_or(d.dead_at < dead_before)
+        OR count(*) FILTER (WHERE d.state = 'dead') > most_dead
+$$;
+
+REVOKE ALL ON FUNCTION webhooks_due(bigint, integer, integer),
+    tenants_with_old_deliveries(timestamptz, timestamptz, bigint) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION webhooks_due(bigint, integer, integer),
+    tenants_with_old_deliveries(timestamptz, timestamptz, bigint) TO rcrt_app;
+
+-- Of no tenant, so for nobody but the functions that keep it.
+ALTER TABLE follower_leases ENABLE ROW LEVEL SECURITY;
