@@ -223,8 +223,13 @@ pub(crate) async fn latest(tx: &mut TenantTransaction) -> Done<EventNumber> {
 
 /// What has been committed by now.
 pub(super) async fn present(tx: &mut TenantTransaction) -> Done<Snapshot> {
-    let text: String = sqlx::query_scalar("SELECT pg_current_snapshot()::text").fetch_one(tx.connection()).await?;
+    let text: String = sqlx::query_scalar("SELECT event_snapshot()").fetch_one(tx.connection()).await?;
     Snapshot::parse(&text).ok_or_else(|| {
         Failure::Store(breadcrumb::StoreError::Internal(format!("the database gave the snapshot {text:?}")))
     })
+}
+
+/// Whether this number is one of those that a restore left out.
+pub(super) async fn is_lost(tx: &mut TenantTransaction, number: EventNumber) -> Done<bool> {
+    Ok(sqlx::query_scalar("SELECT event_was_lost($1)").bind(number.0).fetch_one(tx.connection()).await?)
 }

@@ -22,7 +22,15 @@ const RETRY: Duration = Duration::from_millis(250);
 
 /// A subscriber that names no event starts with what commits after this call.
 pub(crate) async fn subscribe(store: Arc<Inner>, listener: Listener, after: Option<EventNumber>) -> Done<FollowStream> {
-    let snapshot = page::present(&mut TenantTransaction::begin(&store, listener.tenant).await?).await?;
+    let mut tx = TenantTransaction::begin(&store, listener.tenant).await?;
+    let snapshot = page::present(&mut tx).await?;
+    if let Some(number) = after
+        && page::is_lost(&mut tx, number).await?
+    {
+        let message = "is of an event that a restore has undone; read the present records, and start without a number";
+        return Err(Violations::one("last_event_id", message).into());
+    }
+    drop(tx);
     let (cursor, seen) = match after {
         // Whoever names it would wait for ever. What was given out is always older than a snapshot taken afterwards.
         Some(number) if snapshot.is_past(number.0) => {

@@ -9,10 +9,12 @@ mod failure;
 mod harness;
 mod isolation;
 mod migrating;
+mod migration_rules;
 mod opening;
 mod secrets;
 mod selecting;
 mod tenancy;
+mod upgrading;
 mod writing;
 
 mod conformance {
