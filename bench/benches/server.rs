@@ -80,7 +80,7 @@ async fn begin(stop: &CancellationToken) -> anyhow::Result<(String, String)> {
     let AgentInfo { id, owner_id, roles, profile, .. } = agent();
     let identity = Identity { owner_id, agent_id: id, roles, profile };
     let token = token_key.issue(&identity, Duration::from_hours(1))?;
-    let options = ServerOptions { listener, auth: AuthMode::Keys, token_key, streams: StreamOptions::default() };
+    let options = ServerOptions { listener, auth: AuthMode::Keys, token_key, streams: StreamOptions::default(), limits: server::Limits::default() };
     let server = Server::new(options, Arc::new(OneTenant(Arc::default())))?;
     tokio::spawn(server.run(stop.clone()));
     Ok((base, token))

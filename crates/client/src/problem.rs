@@ -43,7 +43,7 @@ fn known(status: StatusCode, problem: Problem) -> StoreError {
         "forbidden" => StoreError::Forbidden(detail),
         "too_large" => StoreError::TooLarge { limit: limit.unwrap_or_default() },
         "full" => StoreError::Full,
-        "unavailable" | "too_many_streams" => StoreError::Unavailable(detail),
+        "unavailable" | "draining" | "rate_limited" | "too_many_streams" => StoreError::Unavailable(detail),
         "invalid" if !violations.is_empty() => StoreError::Invalid(Violations(violations)),
         _ if status.is_client_error() => StoreError::Invalid(Violations::one("", detail)),
         _ => StoreError::Internal(detail),

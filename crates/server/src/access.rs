@@ -12,7 +12,14 @@ use axum::{
 use breadcrumb::{Breadcrumbs, Identity, Role};
 use uuid::Uuid;
 
-use crate::{AuthMode, ServerState, one_header::one_header, problem::Problem, query::Query, token::ProvenToken};
+use crate::{
+    AuthMode, ServerState,
+    allowance::{Draws, Peer},
+    one_header::one_header,
+    problem::Problem,
+    query::Query,
+    token::ProvenToken,
+};
 
 /// In whose name a runner acts.
 const ACTING_FOR: &str = "x-acting-for";
@@ -36,6 +43,17 @@ impl Access {
             Self::Roles(roles) | Self::RolesOrQueryToken(roles) => {
                 std::iter::once(Role::Curator).chain(roles.iter().copied()).collect()
             }
+        }
+    }
+}
+
+impl Access {
+    /// Which allowance it draws on: runners must get their work done whatever else their agent does.
+    fn draws(self) -> Draws {
+        match self {
+            Self::Roles([Role::Runner]) => Draws::Runner,
+            Self::RolesOrQueryToken(_) => Draws::Stream,
+            Self::Anyone | Self::Roles(_) => Draws::Ordinary,
         }
     }
 }
@@ -77,18 +95,42 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
 /// The middleware in front of every route.
 pub async fn check(State((state, access)): State<(ServerState, Access)>, mut request: Request, next: Next) -> Response {
-    if !matches!(access, Access::Anyone) {
-        let token = token(access, &request);
-        let admitted = match token {
-            Ok(token) => admit(&state, access, &token).await.and_then(|caller| caller.acting_for(request.headers())),
-            Err(problem) => Err(problem),
-        };
-        match admitted {
-            Ok(caller) => request.extensions_mut().insert(caller),
-            Err(problem) => return problem.into_response(),
+    let peer = request.extensions().get::<Peer>().copied();
+    if matches!(access, Access::Anyone) {
+        return match state.allowances.take_from_stranger(peer) {
+            Ok(()) => next.run(request).await,
+            Err(problem) => problem.into_response(),
         };
     }
-    next.run(request).await
+    let draws = access.draws();
+    // What runs is brought to its end; what is new goes to another server.
+    if state.draining.is_cancelled() && draws != Draws::Runner {
+        return Problem::draining().into_response();
+    }
+    let admitted = match token(access, &request) {
+        Ok(token) => admit(&state, access, &token).await,
+        Err(problem) => Err(problem),
+    };
+    let caller = match admitted {
+        Ok(caller) => caller,
+        Err(problem) if problem.is_unauthorized() => {
+            return state.allowances.take_from_stranger(peer).err().unwrap_or(problem).into_response();
+        }
+        Err(problem) => return problem.into_response(),
+    };
+    let standing = match state.allowances.take(&caller.identity, draws) {
+        Ok(standing) => standing,
+        Err(problem) => return problem.into_response(),
+    };
+    match caller.acting_for(request.headers()) {
+        Ok(caller) => request.extensions_mut().insert(caller),
+        Err(problem) => return problem.into_response(),
+    };
+    let mut response = next.run(request).await;
+    if let Some(standing) = standing {
+        standing.tell(response.headers_mut());
+    }
+    response
 }
 
 async fn admit(state: &ServerState, access: Access, token: &str) -> Result<Caller, Problem> {

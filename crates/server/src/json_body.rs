@@ -17,6 +17,10 @@ use crate::problem::Problem;
 /// The most bytes of a body: the largest record, and room for what stands around its context.
 pub const MAX_BODY_BYTES: usize = MAX_RECORD_BYTES + 1024 * 1024;
 
+/// The most bytes of a body that this server takes; stands beside each request.
+#[derive(Debug, Clone, Copy)]
+pub struct BodyLimit(pub usize);
+
 /// How long a body may take to arrive.
 const BODY_TIME: Duration = Duration::from_mins(1);
 
@@ -28,25 +32,27 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
         check_media_type(request.headers())?;
+        let most = request.extensions().get::<BodyLimit>().map_or(MAX_BODY_BYTES, |limit| limit.0);
         let declared =
             request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        if declared.is_some_and(|bytes: usize| bytes > MAX_BODY_BYTES) {
-            return Err(Problem::too_large(MAX_BODY_BYTES));
+        if declared.is_some_and(|bytes: usize| bytes > most) {
+            return Err(Problem::too_large(most));
         }
-        let body =
-            tokio::time::timeout(BODY_TIME, read(request.into_body())).await.map_err(|_| Problem::timeout())??;
+        let body = tokio::time::timeout(BODY_TIME, read(request.into_body(), most))
+            .await
+            .map_err(|_| Problem::timeout())??;
         parse(&body).map(Self)
     }
 }
 
-async fn read(body: Body) -> Result<Bytes, Problem> {
+async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
     let mut body = body.into_data_stream();
     // Most come in one piece, which needs no other place.
     let (mut first, mut read) = (Bytes::new(), BytesMut::new());
     while let Some(part) = body.next().await {
         let part = part.map_err(|_| Problem::invalid("", "the body ended before it was complete"))?;
-        if first.len() + read.len() + part.len() > MAX_BODY_BYTES {
-            return Err(Problem::too_large(MAX_BODY_BYTES));
+        if first.len() + read.len() + part.len() > most {
+            return Err(Problem::too_large(most));
         }
         if first.is_empty() && read.is_empty() {
             first = part;

@@ -8,6 +8,7 @@
 mod access;
 mod acl;
 mod agents;
+mod allowance;
 mod answer_watch;
 mod answers;
 mod auth;
@@ -21,6 +22,7 @@ mod hygiene;
 mod invoke;
 mod json_body;
 mod known_agents;
+mod limits;
 mod metrics;
 mod one_header;
 mod openapi;
@@ -38,6 +40,7 @@ mod selectors;
 mod serve;
 mod streams;
 mod token;
+mod token_ring;
 mod tool_schemas;
 mod tools;
 mod trace;
@@ -46,16 +49,21 @@ mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc};
 
-use axum::middleware::from_fn;
+use axum::{Extension, middleware::from_fn};
 use breadcrumb::Tenancy;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
 
-pub use json_body::MAX_BODY_BYTES;
-pub use streams::StreamOptions;
-pub use token::{MIN_KEY_BYTES, ProvenToken, TokenError, TokenKey};
+use json_body::BodyLimit;
 
+pub use json_body::MAX_BODY_BYTES;
+pub use limits::{Limits, NoRate, Rate};
+pub use streams::StreamOptions;
+pub use token::{MIN_KEY_BYTES, ProvenToken, TokenError};
+pub use token_ring::TokenKey;
+
+use allowance::Allowances;
 use answer_watch::AnswerWatch;
 use known_agents::KnownAgents;
 use streams::Streams;
@@ -75,6 +83,7 @@ pub struct ServerOptions {
     pub auth: AuthMode,
     pub token_key: TokenKey,
     pub streams: StreamOptions,
+    pub limits: Limits,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -95,6 +104,7 @@ pub enum ServerError {
 /// An HTTP server that is ready to run.
 pub struct Server {
     listener: TcpListener,
+    limits: Limits,
     state: ServerState,
 }
 
@@ -110,6 +120,9 @@ struct Shared {
     answers: AnswerWatch,
     streams: Arc<Streams>,
     stream_options: StreamOptions,
+    allowances: Allowances,
+    /// No new work is taken any more.
+    draining: CancellationToken,
     /// Ends the event streams, which would hold a shutdown up forever, and the waiting for answers.
     shutdown: CancellationToken,
 }
@@ -139,29 +152,40 @@ impl Server {
             streams: Arc::default(),
             stream_options: options.streams,
             answers: AnswerWatch::new(shutdown.clone()),
+            allowances: Allowances::new(&options.limits),
+            draining: CancellationToken::new(),
             shutdown,
         }));
-        Ok(Self { listener: options.listener, state })
+        Ok(Self { listener: options.listener, limits: options.limits, state })
     }
 
-    /// Serves until `shutdown`; then event streams end at once, and requests under way get ten seconds to finish.
+    /// Cancel it before the shutdown, while what was begun comes to its end elsewhere: from then on everybody but runners is
+    /// answered 503, and so is who asks for the health. Event streams and requests under way go on.
+    pub fn draining(&self) -> CancellationToken {
+        self.state.draining.clone()
+    }
+
+    /// Serves until `shutdown`; then event streams end at once, and requests under way get `drain_time` to finish.
     pub async fn run(self, shutdown: CancellationToken) {
         let streams = self.state.shutdown.clone();
         // Also when this future is dropped instead of finished.
         let _ends_streams = streams.clone().drop_guard();
         let open = self.state.auth == AuthMode::Open;
         let state = self.state.clone();
+        let limits = self.limits;
         let mut router = routes::router(self.state);
         if open {
             router = router.layer(from_fn(foreign_host::refuse));
         }
         let router = router
+            .layer(Extension(BodyLimit(limits.max_body_bytes.min(MAX_BODY_BYTES))))
             .layer(from_fn(drain::rest_of_body))
             .layer(CatchPanicLayer::custom(trace::panicked))
             .layer(from_fn(trace::observe));
-        let serving = serve::serve(self.listener, router, shutdown.clone());
+        let serving = serve::serve(self.listener, router, &limits, shutdown.clone());
         let ending = async {
             shutdown.cancelled().await;
+            state.draining.cancel();
             streams.cancel();
         };
         tokio::join!(serving, ending);

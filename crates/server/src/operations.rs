@@ -26,10 +26,13 @@ pub struct Health {
 
 /// Is the server well?
 ///
-/// Asks the database.
+/// Asks the database. A server that is about to stop is answered `draining`.
 #[utoipa::path(get, path = "/health", tag = "operations", operation_id = "health",
     responses((status = 200, body = Health)))]
 pub async fn health(State(state): State<ServerState>) -> Result<Json<Health>, Problem> {
+    if state.draining.is_cancelled() {
+        return Err(Problem::draining());
+    }
     tokio::time::timeout(PING_TIME, state.tenancy.ping())
         .await
         .map_err(|_| StoreError::Unavailable("no answer to a ping".into()))??;

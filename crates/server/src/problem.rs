@@ -1,6 +1,8 @@
 //! Every refusal as an RFC 9457 problem document. The one place where an error becomes words for a caller: what the
 //! database or a panic says goes to the log and never further.
 
+use std::time::Duration;
+
 use axum::{
     http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
@@ -10,6 +12,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::allowance::{Standing, whole_seconds};
+
 /// The media type of a problem document.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
@@ -17,7 +21,7 @@ pub const MEDIA_TYPE: &str = "application/problem+json";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     document: Box<ProblemDocument>,
-    headers: Vec<(HeaderName, &'static str)>,
+    headers: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// An RFC 9457 problem document. `code` is the stable name of the problem; the members after it belong to some codes
@@ -63,7 +67,7 @@ pub struct ProblemDocument {
 }
 
 /// Every code with its status, its title and what a caller should do; the page at `/docs` shows it.
-pub const CODES: [(&str, StatusCode, &str, &str); 21] = [
+pub const CODES: [(&str, StatusCode, &str, &str); 23] = [
     ("malformed_json", StatusCode::BAD_REQUEST, "Malformed JSON", "Mend the body at `line` and `column`."),
     ("invalid", StatusCode::BAD_REQUEST, "Invalid input", "Mend each of the `violations`."),
     ("unauthorized", StatusCode::UNAUTHORIZED, "No valid token", "Get a token from /auth/token and send it."),
@@ -117,8 +121,15 @@ pub const CODES: [(&str, StatusCode, &str, &str); 21] = [
         "Close one, or try again after the seconds in Retry-After.",
     ),
     ("events_missed", StatusCode::GONE, "Events missed", "Follow on from the number that the detail names."),
+    (
+        "rate_limited",
+        StatusCode::TOO_MANY_REQUESTS,
+        "Too many requests",
+        "Wait for as many seconds as Retry-After says.",
+    ),
     ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Internal error", "The log has the cause beside the X-Request-Id."),
     ("unavailable", StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "Try again after a moment."),
+    ("draining", StatusCode::SERVICE_UNAVAILABLE, "Stopping", "Ask another server, or this one again after a moment."),
     ("full", StatusCode::INSUFFICIENT_STORAGE, "Out of disk space", "Nothing was written. Tell the operator."),
 ];
 
@@ -223,13 +234,37 @@ impl Problem {
         Self::new("method_not_allowed", format!("{shown} does not take {method}; the Allow header lists what it takes"))
     }
 
+    /// `pause`: until the next request is granted.
+    pub fn rate_limited(why: &str, pause: Duration) -> Self {
+        let seconds = whole_seconds(pause);
+        let mut problem = Self::new("rate_limited", format!("{why}; try again in {seconds} s"));
+        problem.headers.push((header::RETRY_AFTER, HeaderValue::from(seconds)));
+        problem
+    }
+
+    pub fn draining() -> Self {
+        Self::new("draining", "this server is about to stop and takes no new work")
+            .with_header(header::RETRY_AFTER, "1")
+            .with_header(header::CONNECTION, "close")
+    }
+
     pub fn internal() -> Self {
         Self::new("internal", "a fault of the server; the log has the cause beside the X-Request-Id of this answer")
     }
 
     fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
-        self.headers.push((name, value));
+        self.headers.push((name, HeaderValue::from_static(value)));
         self
+    }
+
+    /// How the caller's allowance stands.
+    pub fn with_standing(mut self, standing: Standing) -> Self {
+        self.headers.extend(standing.numbers());
+        self
+    }
+
+    pub fn is_unauthorized(&self) -> bool {
+        self.document.code == "unauthorized"
     }
 }
 
@@ -281,9 +316,10 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.document.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, serde_json::to_vec(&self.document).unwrap_or_default()).into_response();
-        let always = [(header::CONTENT_TYPE, MEDIA_TYPE), (header::CACHE_CONTROL, "no-store")];
+        let always = [(header::CONTENT_TYPE, MEDIA_TYPE), (header::CACHE_CONTROL, "no-store")]
+            .map(|(name, value)| (name, HeaderValue::from_static(value)));
         for (name, value) in self.headers.into_iter().chain(always) {
-            response.headers_mut().insert(name, HeaderValue::from_static(value));
+            response.headers_mut().insert(name, value);
         }
         response
     }

@@ -7,6 +7,7 @@ use axum::{Router, body::Body};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
     task::JoinSet,
     time::{MissedTickBehavior, interval, sleep, timeout},
@@ -14,29 +15,33 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::metrics;
+use crate::{allowance::Peer, limits::Limits, metrics, problem::MEDIA_TYPE};
 
-/// The most connections at once. More wait in the listener's backlog.
-const MAX_CONNECTIONS: usize = 8192;
-/// How long a caller may take to send a request's headers; also how long an idle connection stays.
-const HEADER_TIME: Duration = Duration::from_mins(1);
-/// How long requests may go on after the shutdown began.
-const DRAIN_TIME: Duration = Duration::from_secs(10);
+/// How many connections beyond the most are told so at once. More wait in the listener's backlog.
+const MOST_REFUSED: usize = 64;
+/// How long a connection that is refused may take to hear it.
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
+const REFUSAL: &str = "{\"type\":\"/docs#problem-unavailable\",\"title\":\"Unavailable\",\"status\":503,\
+    \"detail\":\"the server has as many connections as it takes; try again\",\"code\":\"unavailable\"}";
 
 /// Serves until `shutdown`, then lets the requests under way finish.
-pub async fn serve(listener: TcpListener, router: Router, shutdown: CancellationToken) {
+pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, shutdown: CancellationToken) {
     let mut connections = JoinSet::new();
     let mut upkeep = interval(Duration::from_secs(5));
     upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        let has_room = connections.len() < MAX_CONNECTIONS;
+        let open = connections.len();
         tokio::select! {
             () = shutdown.cancelled() => break,
             _ = upkeep.tick() => metrics::fold(),
             Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if has_room => match accepted {
-                Ok((stream, _)) => {
-                    connections.spawn(connection(stream, router.clone(), shutdown.clone()));
+            accepted = listener.accept(), if open < limits.max_connections + MOST_REFUSED => match accepted {
+                Ok((stream, _)) if open >= limits.max_connections => {
+                    connections.spawn(refuse(stream));
+                }
+                Ok((stream, peer)) => {
+                    let peer = Peer(peer.ip());
+                    connections.spawn(connection(stream, peer, router.clone(), limits.header_time, shutdown.clone()));
                 }
                 Err(error) => {
                     // Out of file descriptors, as a rule: accepting again at once would spin.
@@ -47,23 +52,42 @@ pub async fn serve(listener: TcpListener, router: Router, shutdown: Cancellation
         }
     }
     drop(listener);
-    let drained = timeout(DRAIN_TIME, async { while connections.join_next().await.is_some() {} }).await;
+    let drained = timeout(limits.drain_time, async { while connections.join_next().await.is_some() {} }).await;
     if drained.is_err() {
         tracing::warn!(connections = connections.len(), "requests were cut off by the shutdown");
         connections.shutdown().await;
     }
 }
 
-async fn connection(stream: TcpStream, router: Router, shutdown: CancellationToken) {
+/// Tells who came too late that it did. What it sends is read a little: closing on unread data would reset the
+/// connection, and it would never hear why.
+async fn refuse(mut stream: TcpStream) {
+    let answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: {MEDIA_TYPE}\r\nretry-after: 1\r\nconnection: close\r\n\
+         content-length: {}\r\n\r\n{REFUSAL}",
+        REFUSAL.len()
+    );
+    let telling = async {
+        stream.write_all(answer.as_bytes()).await?;
+        stream.shutdown().await?;
+        let mut rest = [0; 4096];
+        while stream.read(&mut rest).await? > 0 {}
+        std::io::Result::Ok(())
+    };
+    let _ = timeout(REFUSAL_TIME, telling).await;
+}
+
+async fn connection(stream: TcpStream, peer: Peer, router: Router, header_time: Duration, shutdown: CancellationToken) {
     // Small answers must not wait for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
+    let service = service_fn(move |mut request: hyper::Request<Incoming>| {
         let router = router.clone();
+        request.extensions_mut().insert(peer);
         async move { Ok::<_, Infallible>(answer(router, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEADER_TIME)
+        .header_read_timeout(header_time)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {

@@ -3,21 +3,14 @@
 use std::time::Duration;
 
 use breadcrumb::{Identity, Profile, Role};
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, Validation};
+use jsonwebtoken::{Algorithm, Header, Validation};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::ServerError;
+use crate::{ServerError, TokenKey};
 
 /// The fewest bytes of a signing key (the length of the hash, as RFC 7518 asks).
 pub const MIN_KEY_BYTES: usize = 32;
-
-/// The key that signs tokens. Whoever has it can make tokens for every tenant.
-#[derive(Clone)]
-pub struct TokenKey {
-    encoding: EncodingKey,
-    decoding: DecodingKey,
-}
 
 /// What a token says, once its signature and its time are proven.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,14 +42,6 @@ struct Claims {
 }
 
 impl TokenKey {
-    /// A key of at least [`MIN_KEY_BYTES`] random bytes.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self, ServerError> {
-        if bytes.len() < MIN_KEY_BYTES {
-            return Err(ServerError::WeakTokenKey { bytes: bytes.len() });
-        }
-        Ok(Self { encoding: EncodingKey::from_secret(bytes), decoding: DecodingKey::from_secret(bytes) })
-    }
-
     /// A token for this identity, good for `ttl` from now.
     pub fn issue(&self, identity: &Identity, ttl: Duration) -> Result<String, ServerError> {
         let now = jsonwebtoken::get_current_timestamp();
@@ -69,19 +54,26 @@ impl TokenKey {
             iat: now,
             jti: Uuid::new_v4(),
         };
-        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)
-            .map_err(|error| ServerError::Sign(error.to_string()))
+        let keys = self.keys();
+        let Some(key) = keys.first() else { return Err(ServerError::Sign("there is no key".into())) };
+        let header = Header { kid: Some(key.id.clone()), ..Header::new(Algorithm::HS256) };
+        jsonwebtoken::encode(&header, &claims, &key.encoding).map_err(|error| ServerError::Sign(error.to_string()))
     }
 
     pub fn verify(&self, token: &str) -> Result<ProvenToken, TokenError> {
         let mut rules = Validation::new(Algorithm::HS256);
         rules.leeway = 0;
-        let claims = jsonwebtoken::decode::<Claims>(token, &self.decoding, &rules)
-            .map_err(|error| match error.kind() {
+        let named = jsonwebtoken::decode_header(token).map_err(|_| TokenError::Forged)?.kid;
+        let keys = self.keys();
+        // Tokens that were made before keys had ids name none.
+        let mut tried = keys.iter().filter(|key| named.as_ref().is_none_or(|id| *id == key.id)).map(|key| {
+            jsonwebtoken::decode::<Claims>(token, &key.decoding, &rules).map_err(|error| match error.kind() {
                 jsonwebtoken::errors::ErrorKind::ExpiredSignature => TokenError::Expired,
                 _ => TokenError::Forged,
-            })?
-            .claims;
+            })
+        });
+        let decided = tried.find(|one| !matches!(one, Err(TokenError::Forged)));
+        let claims = decided.unwrap_or(Err(TokenError::Forged))?.claims;
         Ok(ProvenToken {
             identity: Identity {
                 owner_id: claims.owner_id,
@@ -91,11 +83,5 @@ impl TokenKey {
             },
             expires_at: claims.exp,
         })
-    }
-}
-
-impl std::fmt::Debug for TokenKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("TokenKey")
     }
 }

@@ -53,6 +53,7 @@ impl ClientHarness {
             auth: AuthMode::Keys,
             token_key: self.key.clone(),
             streams: StreamOptions::default(),
+            limits: server::Limits::default(),
         };
         let server = Server::new(options, self.store.clone()).unwrap();
         let shutdown = CancellationToken::new();

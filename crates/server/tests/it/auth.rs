@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use breadcrumb::{Identity, NewAgent, Profile, Role, Tenancy};
 use serde_json::{Value, json};
-use server::{AuthMode, Server, ServerError, ServerOptions, StreamOptions, TokenKey};
+use server::{AuthMode, Server, ServerError, ServerOptions, StreamOptions, TokenError, TokenKey};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
@@ -116,7 +116,7 @@ async fn open_mode_gives_tokens_without_a_key() {
 async fn open_mode_is_refused_beyond_loopback_and_so_are_weak_keys() {
     let world = World::start().await;
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let options = ServerOptions { listener, auth: AuthMode::Open, token_key: key(), streams: StreamOptions::default() };
+    let options = ServerOptions { listener, auth: AuthMode::Open, token_key: key(), streams: StreamOptions::default(), limits: server::Limits::default() };
     let refused = Server::new(options, world.store.clone()).err().unwrap();
     assert!(matches!(refused, ServerError::OpenAuthBeyondLoopback { .. }), "{refused}");
     assert!(matches!(TokenKey::from_bytes(&[1; 31]), Err(ServerError::WeakTokenKey { bytes: 31 })));
@@ -184,4 +184,53 @@ async fn open_mode_gives_any_profile_but_not_another_than_a_known_agents_own() {
     assert_eq!(ask(json!({})).await.ok().json()["profile"], "subagent");
     ask(json!({"profile": "main"})).await.problem(403, "forbidden");
     world.close().await;
+}
+
+#[tokio::test]
+async fn a_key_may_be_exchanged_and_old_tokens_go_on_until_it_is_dropped() {
+    let (old, new) = (vec![1; 32], vec![2; 32]);
+    let identity = Identity {
+        owner_id: Uuid::new_v4(),
+        agent_id: Uuid::new_v4(),
+        roles: vec![Role::Emitter],
+        profile: Profile::Main,
+    };
+    let hour = Duration::from_hours(1);
+    let before = TokenKey::from_bytes(&old).unwrap();
+    let token = before.issue(&identity, hour).unwrap();
+    let both = TokenKey::renewed_by(&[new.clone(), old.clone()], || None).unwrap();
+    assert_eq!(both.verify(&token).unwrap().identity, identity);
+    let fresh = both.issue(&identity, hour).unwrap();
+    assert_eq!(both.newest_id(), TokenKey::from_bytes(&new).unwrap().newest_id());
+    assert_eq!(before.verify(&fresh), Err(TokenError::Forged));
+    let only_new = TokenKey::from_bytes(&new).unwrap();
+    assert!(only_new.verify(&fresh).is_ok());
+    assert_eq!(only_new.verify(&token), Err(TokenError::Forged));
+    assert_eq!(both.verify("no.token.at all"), Err(TokenError::Forged));
+
+    // Made before keys had ids, by either key.
+    let claims = json!({"owner_id": identity.owner_id, "agent_id": identity.agent_id, "roles": ["emitter"],
+        "exp": u64::from(u32::MAX), "iat": 0, "jti": Uuid::new_v4()});
+    for key in [&old, &new] {
+        let bare =
+            jsonwebtoken::encode(&Default::default(), &claims, &jsonwebtoken::EncodingKey::from_secret(key)).unwrap();
+        assert_eq!(both.verify(&bare).unwrap().identity, identity);
+        let ended = jsonwebtoken::Header { kid: Some("another".into()), ..Default::default() };
+        let other = jsonwebtoken::encode(&ended, &claims, &jsonwebtoken::EncodingKey::from_secret(key)).unwrap();
+        assert_eq!(both.verify(&other), Err(TokenError::Forged));
+    }
+}
+
+#[tokio::test]
+async fn a_server_takes_the_keys_that_come_while_it_runs() {
+    let later = std::sync::Mutex::new(Some(vec![vec![2; 32]]));
+    let keys = TokenKey::renewed_by(&[vec![1; 32]], move || later.lock().unwrap().take()).unwrap();
+    let first = keys.newest_id();
+    let exchanged = async {
+        while keys.newest_id() == first {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), exchanged).await.expect("it asks every second");
+    assert_eq!(keys.newest_id(), TokenKey::from_bytes(&[2; 32]).unwrap().newest_id());
 }

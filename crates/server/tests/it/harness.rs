@@ -6,7 +6,7 @@ use breadcrumb::{AgentInfo, Identity, NewAgent, Profile, Role, Tenancy};
 use reqwest::{Method, StatusCode, header::HeaderMap};
 use schemas::Schemas;
 use serde_json::{Value, json};
-use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
+use server::{AuthMode, Limits, Server, ServerOptions, StreamOptions, TokenKey};
 use sqlx::Connection;
 use store::{SecretsKey, Store, StoreOptions};
 use test_database::TestDatabase;
@@ -21,6 +21,7 @@ pub struct World {
     pub http: reqwest::Client,
     pub store: Arc<Store>,
     schemas: Arc<Schemas>,
+    pub draining: CancellationToken,
     pub shutdown: CancellationToken,
     pub serving: JoinHandle<()>,
     database: TestDatabase,
@@ -75,19 +76,24 @@ impl World {
     }
 
     pub async fn start_with(auth: AuthMode) -> Self {
-        Self::start_streaming(auth, StreamOptions::default()).await
+        Self::start_on(TestDatabase::new().await, auth, Limits::default(), StreamOptions::default()).await
     }
 
     pub async fn start_streaming(auth: AuthMode, streams: StreamOptions) -> Self {
-        Self::start_on(TestDatabase::new().await, auth, streams).await
+        Self::start_on(TestDatabase::new().await, auth, Limits::default(), streams).await
+    }
+
+    /// With these limits.
+    pub async fn bounded(auth: AuthMode, limits: Limits) -> Self {
+        Self::start_on(TestDatabase::new().await, auth, limits, StreamOptions::default()).await
     }
 
     /// A second server, with a store of its own, on the same database. It takes the same tokens.
     pub async fn beside(&self) -> Self {
-        Self::start_on(self.database.clone(), AuthMode::Keys, StreamOptions::default()).await
+        Self::start_on(self.database.clone(), AuthMode::Keys, Limits::default(), StreamOptions::default()).await
     }
 
-    async fn start_on(database: TestDatabase, auth: AuthMode, streams: StreamOptions) -> Self {
+    async fn start_on(database: TestDatabase, auth: AuthMode, limits: Limits, streams: StreamOptions) -> Self {
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),
             max_connections: 4,
@@ -97,11 +103,13 @@ impl World {
         let schemas = Schemas::over(store.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let server = Server::new(ServerOptions { listener, auth, token_key: key(), streams }, schemas.clone()).unwrap();
+        let options = ServerOptions { listener, auth, token_key: key(), limits, streams };
+        let server = Server::new(options, schemas.clone()).unwrap();
+        let draining = server.draining();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().timeout(Duration::from_mins(1)).build().unwrap();
-        Self { base, http, store, schemas, shutdown, serving, database }
+        Self { base, http, store, schemas, draining, shutdown, serving, database }
     }
 
     pub async fn tenant(&self) -> Uuid {

@@ -12,6 +12,7 @@ mod events;
 mod harness;
 mod hygiene;
 mod invoke;
+mod limits;
 mod openapi;
 mod operations;
 mod races;

@@ -1,10 +1,13 @@
 use breadcrumb::Role;
+use serde_json::json;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
 
-use crate::harness::World;
+use uuid::Uuid;
+
+use crate::harness::{World, note, request_for, response};
 
 #[tokio::test]
 async fn streams_end_and_requests_under_way_finish() {
@@ -36,4 +39,36 @@ async fn streams_end_and_requests_under_way_finish() {
     world.serving.await.unwrap();
     assert!(TcpStream::connect(world.base.trim_start_matches("http://")).await.is_err());
     world.store.close().await;
+}
+
+#[tokio::test]
+async fn a_server_that_drains_says_so_and_brings_to_its_end_what_was_begun() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Emitter, Role::Subscriber]).await;
+    let (_, runner) = world.agent(tenant, &[Role::Runner]).await;
+    let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
+    assert!(stream.chunk().await.unwrap().is_some());
+    let request = world.create(&token, request_for("slow")).await;
+    let claim = json!({"runner_id": Uuid::new_v4(), "limit": 1, "lease_ms": 60_000});
+    let claims = world.post("/calls/claim", &runner, claim).await.ok().json();
+    assert_eq!(claims[0]["request"]["id"], json!(request), "{claims}");
+
+    world.draining.cancel();
+    let refused = world.get("/health", "").await;
+    refused.problem(503, "draining");
+    assert_eq!(refused.header("retry-after"), "1");
+    world.post("/breadcrumbs", &token, note("new")).await.problem(503, "draining");
+    world.get("/breadcrumbs", &token).await.problem(503, "draining");
+
+    // The call that runs is answered, and who follows hears of it.
+    let lease = claims[0]["lease"].clone();
+    world.post("/calls/start", &runner, json!({"lease": lease, "max_attempts": 1})).await.ok();
+    world.post("/calls/complete", &runner, json!({"lease": lease, "response": response()})).await.ok();
+    let mut heard = String::new();
+    while !heard.contains("tool.response.v1") {
+        heard.push_str(std::str::from_utf8(&stream.chunk().await.unwrap().expect("the stream goes on")).unwrap());
+    }
+    world.close().await;
+    while stream.chunk().await.unwrap().is_some() {}
 }

@@ -1,0 +1,113 @@
+//! How much a server takes at once, and from whom.
+
+use std::{fmt, str::FromStr, time::Duration};
+
+use crate::json_body::MAX_BODY_BYTES;
+
+/// So many requests for each second, and so many at once after a pause.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rate {
+    per_second: f64,
+    burst: u32,
+}
+
+/// What is no rate, and what would be one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "write RATE or RATE:BURST: requests for each second (0.01 to 1000000), and how many may come at once (1 to 1000000; \
+     twice the rate when left out), such as 50 or 50:200"
+)]
+pub struct NoRate;
+
+impl Rate {
+    /// From 0.01 to 1,000,000 requests for each second, 1 to 1,000,000 at once.
+    pub fn new(per_second: f64, burst: u32) -> Result<Self, NoRate> {
+        if !(0.01..=1_000_000.0).contains(&per_second) || !(1..=1_000_000).contains(&burst) {
+            return Err(NoRate);
+        }
+        Ok(Self { per_second, burst })
+    }
+
+    pub(crate) fn burst(self) -> u32 {
+        self.burst
+    }
+
+    /// The time in which one request becomes free.
+    pub(crate) fn interval(self) -> Duration {
+        Duration::from_secs_f64(1.0 / self.per_second)
+    }
+}
+
+impl FromStr for Rate {
+    type Err = NoRate;
+
+    fn from_str(text: &str) -> Result<Self, NoRate> {
+        let (rate, burst) = text.split_once(':').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
+        let per_second: f64 = rate.trim().parse().map_err(|_| NoRate)?;
+        let burst = match burst {
+            Some(burst) => burst.trim().parse().map_err(|_| NoRate)?,
+            // Of what is in bounds; anything else is refused below.
+            None => (per_second * 2.0).ceil().clamp(1.0, 1_000_000.0) as u32,
+        };
+        Self::new(per_second, burst)
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.per_second, self.burst)
+    }
+}
+
+/// The bounds of a server. The default has no rates.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Of one agent. Opening event streams has an allowance of its own, of the same size.
+    pub agent: Option<Rate>,
+    /// Of all agents of one tenant together.
+    pub tenant: Option<Rate>,
+    /// Of one runner's agent on the routes of runners, which count nowhere else.
+    pub runner: Option<Rate>,
+    /// Of one address without a valid token.
+    pub address: Option<Rate>,
+    /// Connections at once. More are answered 503.
+    pub max_connections: usize,
+    /// Bytes of a request's body, up to [`MAX_BODY_BYTES`].
+    pub max_body_bytes: usize,
+    /// How long a caller may take to send a request's headers; also how long an idle connection stays.
+    pub header_time: Duration,
+    /// How long requests under way may go on after the shutdown began.
+    pub drain_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            agent: None,
+            tenant: None,
+            runner: None,
+            address: None,
+            max_connections: 8192,
+            max_body_bytes: MAX_BODY_BYTES,
+            header_time: Duration::from_mins(1),
+            drain_time: Duration::from_secs(10),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::Rate;
+
+    #[test]
+    fn a_rate_is_read_with_and_without_its_burst() {
+        for (text, rate) in [("50", "50:100"), ("50:200", "50:200"), ("0.5", "0.5:1"), (" 2 : 3 ", "2:3")] {
+            assert_eq!(text.parse::<Rate>().unwrap().to_string(), rate);
+        }
+        for text in ["", "0", "-1", "many", "1:0", "1:", ":1", "1:2:3", "NaN", "inf", "1e9", "1:1e3", "1:-1"] {
+            assert!(text.parse::<Rate>().is_err(), "{text:?}");
+        }
+    }
+}
