@@ -80,7 +80,7 @@ impl Store {
             writes: Writes::default(),
             hints: Hints::default(),
             shares: Shares::default(),
-            envelope: Envelope::new(&options.secrets_key),
+            envelope: Envelope::new(options.secrets_keys.clone()),
             feeds: Feeds::default(),
             announcer: Announcer::default(),
             selectors: OpenSelectors::default(),

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-/// How to reach the database, and with which key secrets are kept.
+use crate::SecretsKeys;
+
+/// How to reach the database, and with which keys secrets are kept.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
     /// A Postgres URL of a user that may run migrations: it owns the database, or may create tables, the extension
@@ -14,18 +16,23 @@ pub struct StoreOptions {
     pub app_url: Option<String>,
     /// How many connections are used at most (beside two for the event feeds of other processes). At least 2.
     pub max_connections: u32,
-    pub secrets_key: SecretsKey,
+    pub secrets_keys: SecretsKeys,
 }
 
 impl StoreOptions {
     pub const DEFAULT_MAX_CONNECTIONS: u32 = 16;
 
-    pub fn new(admin_url: impl Into<String>, secrets_key: SecretsKey) -> Self {
-        Self { admin_url: admin_url.into(), app_url: None, max_connections: Self::DEFAULT_MAX_CONNECTIONS, secrets_key }
+    pub fn new(admin_url: impl Into<String>, secrets_keys: impl Into<SecretsKeys>) -> Self {
+        Self {
+            admin_url: admin_url.into(),
+            app_url: None,
+            max_connections: Self::DEFAULT_MAX_CONNECTIONS,
+            secrets_keys: secrets_keys.into(),
+        }
     }
 }
 
-/// The key-encryption key: 32 bytes, kept outside the database.
+/// A key-encryption key: 32 bytes, kept outside the database.
 #[derive(Clone)]
 pub struct SecretsKey(pub(crate) [u8; 32]);
 

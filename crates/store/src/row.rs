@@ -86,7 +86,7 @@ pub(crate) fn visibility_text(visibility: Visibility) -> &'static str {
 }
 
 // The CHECKs of the columns admit no other texts; what is more private stands for the rest.
-fn read_visibility(text: &str) -> Visibility {
+pub(crate) fn read_visibility(text: &str) -> Visibility {
     match text {
         "public" => Visibility::Public,
         "team" => Visibility::Team,
@@ -102,7 +102,7 @@ pub(crate) fn sensitivity_text(sensitivity: Sensitivity) -> &'static str {
     }
 }
 
-fn read_sensitivity(text: &str) -> Sensitivity {
+pub(crate) fn read_sensitivity(text: &str) -> Sensitivity {
     match text {
         "low" => Sensitivity::Low,
         "pii" => Sensitivity::Pii,

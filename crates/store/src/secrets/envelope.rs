@@ -9,14 +9,14 @@ use breadcrumb::StoreError;
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
+use super::SecretsKeys;
 use crate::SecretsKey;
 
 /// How many bytes sealing adds to a value: the nonce and the tag.
 pub(crate) const OVERHEAD: usize = NONCE_LEN + 16;
 
 pub(crate) struct Envelope {
-    key: SecretsKey,
-    key_id: String,
+    keys: SecretsKeys,
 }
 
 /// Where a value belongs.
@@ -35,38 +35,55 @@ pub(crate) struct Sealed {
 }
 
 impl Envelope {
-    pub(crate) fn new(key: &SecretsKey) -> Self {
-        let digest = Sha256::new().chain_update(b"rcrt key id\0").chain_update(key.0).finalize();
-        let key_id = digest.iter().take(8).fold(String::new(), |mut id, byte| {
-            // Writing into a String cannot fail.
-            let _ = write!(id, "{byte:02x}");
-            id
-        });
-        Self { key: key.clone(), key_id }
+    pub(crate) fn new(keys: SecretsKeys) -> Self {
+        Self { keys }
     }
 
     pub(crate) fn seal(&self, place: Place, value: &[u8]) -> Result<Sealed, StoreError> {
         let mut data_key = [0; 32];
         rand::fill(&mut data_key).map_err(|_| StoreError::Internal("no random bytes".into()))?;
+        // A key that somebody has just put in place of this one must not be missed: the old one may be dropped.
+        let ring = self.keys.renewed();
+        let (key_id, key) = &ring.newest;
         Ok(Sealed {
-            key_id: self.key_id.clone(),
-            wrapped_key: seal(&self.key.0, &place.associated(b"key"), &data_key)?,
+            key_id: key_id.clone(),
+            wrapped_key: seal(&key.0, &place.associated(b"key"), &data_key)?,
             value: seal(&data_key, &place.associated(b"value"), value)?,
         })
     }
 
     pub(crate) fn open(&self, place: Place, sealed: &Sealed) -> Result<Vec<u8>, StoreError> {
-        if sealed.key_id != self.key_id {
-            return Err(StoreError::Internal(format!(
-                "secret {} was sealed under key {}, this store has key {}",
-                place.id, sealed.key_id, self.key_id
-            )));
+        let mut ring = self.keys.present();
+        if ring.find(&sealed.key_id).is_none() {
+            ring = self.keys.renewed();
         }
+        let key = ring.find(&sealed.key_id).ok_or_else(|| {
+            StoreError::Internal(format!(
+                "secret {} was sealed under key {}, which is not here",
+                place.id, sealed.key_id
+            ))
+        })?;
         let broken =
             || StoreError::Internal(format!("secret {} cannot be opened: its row was tampered with", place.id));
-        let data_key = open(&self.key.0, &place.associated(b"key"), &sealed.wrapped_key).ok_or_else(broken)?;
+        let data_key = open(&key.0, &place.associated(b"key"), &sealed.wrapped_key).ok_or_else(broken)?;
         open(&data_key, &place.associated(b"value"), &sealed.value).ok_or_else(broken)
     }
+}
+
+/// Tells a key without telling what it is.
+pub(crate) fn key_id(key: &SecretsKey) -> String {
+    let digest = Sha256::new().chain_update(b"rcrt key id\0").chain_update(key.0).finalize();
+    digest.iter().take(8).fold(String::new(), |mut id, byte| {
+        // Writing into a String cannot fail.
+        let _ = write!(id, "{byte:02x}");
+        id
+    })
+}
+
+/// The data key of a value under another key; `None` where `from` does not open it.
+pub(crate) fn rewrap(place: Place, from: &SecretsKey, to: &SecretsKey, wrapped: &[u8]) -> Option<Vec<u8>> {
+    let associated = place.associated(b"key");
+    seal(&to.0, &associated, &open(&from.0, &associated, wrapped)?).ok()
 }
 
 impl Place {
@@ -107,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_value_opens_only_where_it_belongs() {
-        let envelope = Envelope::new(&SecretsKey::from_bytes([7; 32]));
+        let envelope = Envelope::new(SecretsKey::from_bytes([7; 32]).into());
         let place = Place { owner_id: Uuid::new_v4(), id: Uuid::new_v4(), version: 3 };
         let seal = || envelope.seal(place, b"s3cret").unwrap();
         assert_eq!(envelope.open(place, &seal()).unwrap(), b"s3cret");
@@ -118,12 +135,39 @@ mod tests {
         ] {
             assert!(envelope.open(other, &seal()).is_err());
         }
-        assert!(Envelope::new(&SecretsKey::from_bytes([8; 32])).open(place, &seal()).is_err());
+        assert!(Envelope::new(SecretsKey::from_bytes([8; 32]).into()).open(place, &seal()).is_err());
+    }
+
+    #[test]
+    fn what_an_older_key_sealed_opens_and_the_newest_seals() {
+        let key = |byte| SecretsKey::from_bytes([byte; 32]);
+        let place = Place { owner_id: Uuid::new_v4(), id: Uuid::new_v4(), version: 1 };
+        let old = Envelope::new(key(1).into()).seal(place, b"value").unwrap();
+        let both = Envelope::new(SecretsKeys::new(key(2), vec![key(1)]));
+        assert_eq!(both.open(place, &old).unwrap(), b"value");
+        let new = both.seal(place, b"value").unwrap();
+        assert_eq!(new.key_id, key(2).id());
+
+        let wrapped = rewrap(place, &key(1), &key(2), &old.wrapped_key).unwrap();
+        let moved = Sealed { key_id: key(2).id(), wrapped_key: wrapped, value: old.value.clone() };
+        assert_eq!(Envelope::new(key(2).into()).open(place, &moved).unwrap(), b"value");
+        assert!(rewrap(place, &key(3), &key(2), &old.wrapped_key).is_none());
+    }
+
+    #[test]
+    fn keys_that_come_later_are_asked_for() {
+        let key = |byte| SecretsKey::from_bytes([byte; 32]);
+        let place = Place { owner_id: Uuid::new_v4(), id: Uuid::new_v4(), version: 1 };
+        let later = std::sync::Mutex::new(Some(vec![key(2), key(1)]));
+        let envelope = Envelope::new(SecretsKeys::renewed_by(key(1), Vec::new(), move || later.lock().unwrap().take()));
+        let elsewhere = Envelope::new(key(2).into()).seal(place, b"value").unwrap();
+        assert_eq!(envelope.open(place, &elsewhere).unwrap(), b"value");
+        assert_eq!(envelope.seal(place, b"value").unwrap().key_id, key(2).id());
     }
 
     #[test]
     fn no_two_seals_are_alike_and_none_shows_the_value() {
-        let envelope = Envelope::new(&SecretsKey::from_bytes([7; 32]));
+        let envelope = Envelope::new(SecretsKey::from_bytes([7; 32]).into());
         let place = Place { owner_id: Uuid::nil(), id: Uuid::nil(), version: 1 };
         let (one, other) = (envelope.seal(place, b"value").unwrap(), envelope.seal(place, b"value").unwrap());
         assert_ne!(one.value, other.value);

@@ -3,7 +3,9 @@
 mod changing;
 mod envelope;
 mod grants;
+mod keys;
 mod opening;
+mod rewrapping;
 
 use breadcrumb::{GrantedTool, SecretInfo, StoreError};
 use chrono::{DateTime, Utc};
@@ -12,7 +14,9 @@ use uuid::Uuid;
 pub(crate) use self::changing::{create, delete, update};
 pub(crate) use self::envelope::{Envelope, Place, Sealed};
 pub(crate) use self::grants::{end_with_records, grant, refuse_change_by_others, revoke};
+pub use self::keys::SecretsKeys;
 pub(crate) use self::opening::{check_reason, open};
+pub use self::rewrapping::{Rewrapped, rewrap_secrets, secrets_by_key};
 use crate::failure::Done;
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;

@@ -8,12 +8,14 @@ mod expiry;
 mod failure;
 mod harness;
 mod isolation;
+mod keys;
 mod migrating;
 mod migration_rules;
 mod opening;
 mod secrets;
 mod selecting;
 mod tenancy;
+mod transfer;
 mod upgrading;
 mod writing;
 

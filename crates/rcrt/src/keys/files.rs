@@ -1,0 +1,81 @@
+//! Files that their owner alone can read, written whole or not at all.
+
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+pub(super) const KEY_BYTES: usize = 32;
+
+/// The folder of keys in this data folder, made where it is not there.
+pub(super) fn private_folder(data: &Path) -> anyhow::Result<PathBuf> {
+    let folder = data.join("keys");
+    DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&folder)
+        .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
+    std::fs::set_permissions(&folder, Permissions::from_mode(0o700))
+        .with_context(|| format!("the folder {} cannot be made private", folder.display()))?;
+    Ok(folder)
+}
+
+/// The key in this file.
+pub(super) fn read(path: &Path) -> anyhow::Result<[u8; KEY_BYTES]> {
+    let bytes = std::fs::read(path).with_context(|| format!("the key {} cannot be read", path.display()))?;
+    match <[u8; KEY_BYTES]>::try_from(bytes) {
+        Ok(key) => Ok(key),
+        Err(bytes) => bail!(
+            "the key {} has {} bytes instead of {KEY_BYTES}; put the right file back (a new key would make old secrets \
+             unreadable)",
+            path.display(),
+            bytes.len()
+        ),
+    }
+}
+
+/// A new key in this file; one that is there, or that somebody else makes meanwhile, stays.
+pub(super) fn create(path: &Path) -> anyhow::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let mut bytes = [0_u8; KEY_BYTES];
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gives no random bytes"))?;
+    put(path, &bytes).with_context(|| format!("the key {} cannot be made", path.display()))
+}
+
+/// Writes a key to a file that is not there.
+pub(super) fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    let draft = path.with_extension(format!("new-{}", std::process::id()));
+    write_private(&draft, bytes)?;
+    let linked = std::fs::hard_link(&draft, path);
+    std::fs::remove_file(&draft)?;
+    match linked {
+        Err(error) if error.kind() != ErrorKind::AlreadyExists => Err(error.into()),
+        _ => Ok(sync_folder(path)?),
+    }
+}
+
+/// Replaces a file that only its owner may read; readers see the old text or the new one, never a part.
+pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let draft = path.with_extension(format!("new-{}", std::process::id()));
+    write_private(&draft, bytes)?;
+    std::fs::rename(&draft, path)
+}
+
+fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    // A draft that a killed process left behind may have other rights: it goes first.
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}

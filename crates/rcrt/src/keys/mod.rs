@@ -1,0 +1,64 @@
+//! The keys of a data folder, readable by their owner alone and never shown: what its server signs tokens with, and what
+//! its secrets are sealed under.
+//!
+//! `<kind>.key` is the one in use. `<kind>-<id>.key` are older ones, which still prove and open; `<kind>-next.key` is one
+//! that is about to be used, and proves and opens already. A server looks at the folder itself: nobody tells it.
+
+mod files;
+mod key_file;
+mod ring;
+mod watch;
+
+use std::path::{Path, PathBuf};
+
+use server::TokenKey;
+use store::{SecretsKey, SecretsKeys};
+
+pub use files::replace_private;
+pub use key_file::KeyFile;
+pub use ring::{Kind, Ring};
+
+use watch::Watch;
+
+/// The keys in `<data>/keys`.
+pub struct Keys {
+    folder: PathBuf,
+}
+
+impl Keys {
+    /// Makes the first ones where there are none.
+    pub fn load(data: &Path) -> anyhow::Result<Self> {
+        let keys = Self { folder: files::private_folder(data)? };
+        for kind in [Kind::Tokens, Kind::Secrets] {
+            files::create(&keys.ring(kind).present())?;
+            keys.ring(kind).load()?;
+        }
+        Ok(keys)
+    }
+
+    /// Those of a folder that may have none yet; nothing is made.
+    pub fn of(data: &Path) -> Self {
+        Self { folder: data.join("keys") }
+    }
+
+    pub fn ring(&self, kind: Kind) -> Ring {
+        Ring::new(&self.folder, kind)
+    }
+
+    /// Signs with the newest key of the folder, also when that becomes another.
+    pub fn token_key(&self) -> anyhow::Result<TokenKey> {
+        let watch = Watch::new(self.ring(Kind::Tokens));
+        let bytes = |keys: Vec<[u8; 32]>| keys.into_iter().map(Vec::from).collect::<Vec<_>>();
+        let keys = bytes(watch.load()?);
+        Ok(TokenKey::renewed_by(&keys, move || watch.changed().map(bytes))?)
+    }
+
+    /// Seals under the newest key of the folder, also when that becomes another.
+    pub fn secrets_keys(&self) -> anyhow::Result<SecretsKeys> {
+        let watch = Watch::new(self.ring(Kind::Secrets));
+        let keys = |keys: Vec<[u8; 32]>| keys.into_iter().map(SecretsKey::from_bytes).collect::<Vec<_>>();
+        let mut present = keys(watch.load()?).into_iter();
+        let Some(newest) = present.next() else { anyhow::bail!("the folder {} has no key", self.folder.display()) };
+        Ok(SecretsKeys::renewed_by(newest, present.collect(), move || watch.changed().map(keys)))
+    }
+}

@@ -1,0 +1,85 @@
+//! The key-encryption keys: the newest seals, all of them open.
+
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::envelope;
+use crate::SecretsKey;
+
+/// Gives the keys, the newest first, when they are others than the last time; `None` otherwise.
+type Source = Box<dyn Fn() -> Option<Vec<SecretsKey>> + Send + Sync>;
+
+/// The keys of a store. They may be exchanged while it works: clones share them.
+#[derive(Clone)]
+pub struct SecretsKeys(Arc<Shared>);
+
+struct Shared {
+    ring: RwLock<Arc<Ring>>,
+    source: Option<Source>,
+}
+
+/// Some keys with their ids, the newest first.
+pub(crate) struct Ring {
+    pub(crate) newest: (String, SecretsKey),
+    older: Vec<(String, SecretsKey)>,
+}
+
+impl SecretsKeys {
+    pub fn new(newest: SecretsKey, older: Vec<SecretsKey>) -> Self {
+        Self(Arc::new(Shared { ring: RwLock::new(Arc::new(Ring::new(newest, older))), source: None }))
+    }
+
+    /// Those, until `source` gives others. It is asked before a value is sealed, and when a key is met that is not known.
+    pub fn renewed_by(
+        newest: SecretsKey,
+        older: Vec<SecretsKey>,
+        source: impl Fn() -> Option<Vec<SecretsKey>> + Send + Sync + 'static,
+    ) -> Self {
+        let ring = RwLock::new(Arc::new(Ring::new(newest, older)));
+        Self(Arc::new(Shared { ring, source: Some(Box::new(source)) }))
+    }
+
+    pub(crate) fn present(&self) -> Arc<Ring> {
+        self.0.ring.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The keys as they are now, wherever they come from.
+    pub(crate) fn renewed(&self) -> Arc<Ring> {
+        let mut keys = self.0.source.as_ref().and_then(|source| source()).unwrap_or_default().into_iter();
+        if let Some(newest) = keys.next() {
+            let ring = Arc::new(Ring::new(newest, keys.collect()));
+            *self.0.ring.write().unwrap_or_else(PoisonError::into_inner) = ring;
+        }
+        self.present()
+    }
+}
+
+impl Ring {
+    fn new(newest: SecretsKey, older: Vec<SecretsKey>) -> Self {
+        let with_id = |key: SecretsKey| (key.id(), key);
+        Self { newest: with_id(newest), older: older.into_iter().map(with_id).collect() }
+    }
+
+    pub(crate) fn find(&self, id: &str) -> Option<&SecretsKey> {
+        std::iter::once(&self.newest).chain(&self.older).find(|(known, _)| known == id).map(|(_, key)| key)
+    }
+}
+
+impl From<SecretsKey> for SecretsKeys {
+    fn from(key: SecretsKey) -> Self {
+        Self::new(key, Vec::new())
+    }
+}
+
+impl SecretsKey {
+    /// What a sealed value says of its key. It tells nothing of the key itself.
+    pub fn id(&self) -> String {
+        envelope::key_id(self)
+    }
+}
+
+impl fmt::Debug for SecretsKeys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretsKeys(…)")
+    }
+}

@@ -1,0 +1,95 @@
+//! From an older key-encryption key to the newest: only the data keys are wrapped anew, the values stay as they are.
+
+use breadcrumb::StoreError;
+use sqlx::{Connection as _, PgConnection};
+use uuid::Uuid;
+
+use super::SecretsKeys;
+use super::envelope::{Place, rewrap};
+use crate::failure::{Done, Failure};
+use crate::from_row::from_row;
+
+/// How many secrets are locked at once.
+const BATCH: i64 = 100;
+
+/// What was done, and what could not be.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rewrapped {
+    pub done: usize,
+    /// Secrets whose key is not among those at hand, or whose row was tampered with.
+    pub unreadable: Vec<Uuid>,
+}
+
+from_row! {
+    struct WrappedRow {
+        id: Uuid,
+        owner_id: Uuid,
+        name: String,
+        version: i64,
+        key_id: String,
+        wrapped_key: Vec<u8>,
+    }
+}
+
+/// Wraps every secret of all tenants under the newest of the keys, in batches, while servers work. May be cut off and
+/// begun again at any moment. `admin_url`: of the tables' owner, who sees every tenant.
+pub async fn rewrap_secrets(admin_url: &str, keys: &SecretsKeys) -> Result<Rewrapped, StoreError> {
+    Ok(all(admin_url, keys).await?)
+}
+
+/// How many secrets there are under each key, by the key's id.
+pub async fn secrets_by_key(admin_url: &str) -> Result<Vec<(String, i64)>, StoreError> {
+    let counted = async {
+        let mut connection = PgConnection::connect(admin_url).await?;
+        let counts = sqlx::query_as("SELECT key_id, count(*) FROM secrets GROUP BY key_id ORDER BY key_id")
+            .fetch_all(&mut connection)
+            .await?;
+        let _ = connection.close().await;
+        Done::Ok(counts)
+    };
+    Ok(counted.await?)
+}
+
+async fn all(admin_url: &str, keys: &SecretsKeys) -> Done<Rewrapped> {
+    let mut connection = PgConnection::connect(admin_url).await?;
+    let ring = keys.renewed();
+    let (mut after, mut result) = (Uuid::nil(), Rewrapped::default());
+    loop {
+        let mut tx = connection.begin().await?;
+        let rows: Vec<WrappedRow> = sqlx::query_as(
+            "SELECT id, owner_id, name, version, key_id, wrapped_key FROM secrets
+             WHERE id > $1 AND key_id <> $2 ORDER BY id LIMIT $3 FOR UPDATE",
+        )
+        .bind(after)
+        .bind(&ring.newest.0)
+        .bind(BATCH)
+        .fetch_all(&mut *tx)
+        .await?;
+        let Some(last) = rows.last() else { break };
+        after = last.id;
+        for row in rows {
+            let place = Place { owner_id: row.owner_id, id: row.id, version: row.version };
+            let wrapped = ring.find(&row.key_id).and_then(|old| rewrap(place, old, &ring.newest.1, &row.wrapped_key));
+            let Some(wrapped) = wrapped else {
+                result.unreadable.push(row.id);
+                continue;
+            };
+            sqlx::query(
+                "WITH wrapped AS (UPDATE secrets SET key_id = $2, wrapped_key = $3 WHERE id = $1)
+                 INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'secret.rewrapped', $1, $5)",
+            )
+            .bind(row.id)
+            .bind(&ring.newest.0)
+            .bind(wrapped)
+            .bind(row.owner_id)
+            .bind(row.name)
+            .execute(&mut *tx)
+            .await?;
+            result.done += 1;
+        }
+        tx.commit().await?;
+    }
+    // Closing politely can only fail when the connection is gone already.
+    let _ = connection.close().await;
+    Ok::<_, Failure>(result)
+}

@@ -1,0 +1,306 @@
+//! From lines to the tables, some lines in each transaction.
+
+use std::io::BufRead;
+
+use breadcrumb::{Breadcrumb, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity};
+use sqlx::types::Json;
+use sqlx::{Connection as _, PgConnection};
+use uuid::Uuid;
+
+use super::line::{Head, Line, OldVersion};
+use super::{TransferError, tenant};
+use crate::row::{sensitivity_text, visibility_text};
+use crate::search;
+
+/// How many lines are written at once.
+const BATCH: usize = 100;
+/// The longest line: the largest record, escaped at worst, and its fields.
+const LONGEST_LINE: u64 = 6 * MAX_RECORD_BYTES as u64 + 1024 * 1024;
+
+/// What happens to a line whose record is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnConflict {
+    /// What is there stays.
+    Skip,
+    /// The line becomes its next version.
+    Replace,
+    /// The import ends; of its transaction nothing is written.
+    Fail,
+}
+
+/// What became of the lines.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Imported {
+    pub created: u64,
+    pub replaced: u64,
+    /// There already, and left as they were, or the same.
+    pub skipped: u64,
+    /// Old versions.
+    pub versions: u64,
+}
+
+/// Reads lines to their end and writes their records into the tenant of this name. Holds some lines at a time.
+/// `admin_url`: of the tables' owner. Records that are `secret` are left out unless `with_secret`.
+pub async fn import_lines(
+    admin_url: &str,
+    tenant_name: &str,
+    from: &mut (dyn BufRead + Send),
+    on_conflict: OnConflict,
+    with_secret: bool,
+) -> Result<Imported, TransferError> {
+    let mut connection = PgConnection::connect(admin_url).await?;
+    let owner_id = tenant(&mut connection, tenant_name).await?;
+    let mut lines = Lines { from, number: 0 };
+    match lines.next()? {
+        Some(Line::Export(head)) if head.format == Head::FORMAT => {}
+        Some(Line::Export(head)) => {
+            let what = format!("the format {} is not known here; a newer version wrote it", head.format);
+            return Err(TransferError::Line { line: 1, what });
+        }
+        _ => return Err(TransferError::Line { line: 1, what: "must be {\"export\": …}".into() }),
+    }
+    let (mut done, mut is_whole) = (Imported::default(), false);
+    while !is_whole {
+        let mut tx = connection.begin().await?;
+        // For triggers and defaults that ask whose transaction it is.
+        sqlx::query("SELECT set_config('rcrt.tenant', $1, true)").bind(owner_id.to_string()).execute(&mut *tx).await?;
+        let mut batch = Batch { connection: &mut tx, owner_id, on_conflict, with_secret, events: 0, done };
+        for _ in 0..BATCH {
+            let line = lines.next()?;
+            let number = lines.number;
+            let written = match line {
+                None => return Err(TransferError::CutOff),
+                Some(Line::End { .. }) => {
+                    is_whole = true;
+                    break;
+                }
+                Some(Line::Export(_)) => Err("a second {\"export\": …}".into()),
+                Some(Line::Record(record)) => batch.record(&record).await?,
+                Some(Line::Version(version)) => batch.version(&version).await?,
+            };
+            written.map_err(|what: String| TransferError::Line { line: number, what })?;
+        }
+        done = batch.done;
+        tx.commit().await?;
+    }
+    if lines.next()?.is_some() {
+        return Err(TransferError::Line { line: lines.number, what: "nothing may follow {\"end\": …}".into() });
+    }
+    let _ = connection.close().await;
+    Ok(done)
+}
+
+struct Lines<'f> {
+    from: &'f mut (dyn BufRead + Send),
+    number: u64,
+}
+
+impl Lines<'_> {
+    /// The next line that is not empty; `None` at the end.
+    fn next(&mut self) -> Result<Option<Line>, TransferError> {
+        loop {
+            let mut text = Vec::new();
+            let mut bounded = std::io::Read::take(&mut *self.from, LONGEST_LINE);
+            if bounded.read_until(b'\n', &mut text)? == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            let line = self.number;
+            if text.len() as u64 == LONGEST_LINE && !text.ends_with(b"\n") {
+                return Err(TransferError::Line { line, what: format!("is longer than {LONGEST_LINE} bytes") });
+            }
+            if text.trim_ascii().is_empty() {
+                continue;
+            }
+            let read = serde_json::from_slice(&text);
+            return read.map(Some).map_err(|error| TransferError::Line { line, what: error.to_string() });
+        }
+    }
+}
+
+/// Some lines, in one transaction. A method's inner error is what is wrong with the line.
+struct Batch<'t> {
+    connection: &'t mut PgConnection,
+    owner_id: Uuid,
+    on_conflict: OnConflict,
+    with_secret: bool,
+    events: i32,
+    done: Imported,
+}
+
+impl Batch<'_> {
+    async fn record(&mut self, record: &Breadcrumb) -> Result<Result<(), String>, TransferError> {
+        if record.sensitivity == Sensitivity::Secret && !self.with_secret {
+            self.done.skipped += 1;
+            return Ok(Ok(()));
+        }
+        let written = written(record);
+        if let Err(found) = written.check() {
+            return Ok(Err(found.to_string()));
+        }
+        if record.version < 1 {
+            return Ok(Err("version: must be 1 or more".into()));
+        }
+        // As every change of a record does, before the transaction writes: so its events have its versions' order.
+        sqlx::query("SELECT pg_advisory_xact_lock($1)")
+            .bind(record.id.as_u64_pair().1.cast_signed())
+            .execute(&mut *self.connection)
+            .await?;
+        let there: Option<(Uuid, i64, String)> =
+            sqlx::query_as("SELECT owner_id, version, checksum FROM breadcrumbs WHERE id = $1 FOR UPDATE")
+                .bind(record.id)
+                .fetch_optional(&mut *self.connection)
+                .await?;
+        match there {
+            None => {
+                self.insert(record, &written, record.version, "created").await?;
+                self.done.created += 1;
+            }
+            Some((owner_id, ..)) if owner_id != self.owner_id => {
+                return Ok(Err(format!("the id {} belongs to another tenant's record", record.id)));
+            }
+            Some(_) if self.on_conflict == OnConflict::Fail => {
+                return Ok(Err(format!("the record {} is there already", record.id)));
+            }
+            Some((_, version, checksum)) => {
+                let (now, _) = Breadcrumb::measure(&record.context);
+                let is_same = version == record.version && checksum == now;
+                if self.on_conflict == OnConflict::Skip || is_same {
+                    self.done.skipped += 1;
+                    return Ok(Ok(()));
+                }
+                self.replace(record, &written, version).await?;
+                self.done.replaced += 1;
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    async fn replace(
+        &mut self,
+        record: &Breadcrumb,
+        written: &NewBreadcrumb,
+        version: i64,
+    ) -> Result<(), TransferError> {
+        sqlx::query(
+            "INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name, checksum,
+                updated_at, updated_by, visibility, sensitivity, created_by)
+             SELECT id, version, owner_id, title, context, tags, schema_name, checksum, updated_at, updated_by, visibility,
+                sensitivity, created_by
+             FROM breadcrumbs WHERE id = $1 ON CONFLICT DO NOTHING",
+        )
+        .bind(record.id)
+        .execute(&mut *self.connection)
+        .await?;
+        sqlx::query("DELETE FROM breadcrumb_tags WHERE breadcrumb_id = $1")
+            .bind(record.id)
+            .execute(&mut *self.connection)
+            .await?;
+        self.insert(record, written, record.version.max(version + 1), "updated").await
+    }
+
+    /// The row, its tags and its event. A row that is there is written over: what hangs on it stays.
+    async fn insert(
+        &mut self,
+        record: &Breadcrumb,
+        written: &NewBreadcrumb,
+        version: i64,
+        what: &str,
+    ) -> Result<(), TransferError> {
+        let (checksum, size_bytes) = Breadcrumb::measure(&record.context);
+        sqlx::query(
+            "WITH record AS (
+                INSERT INTO breadcrumbs (id, owner_id, title, description, semantic_version, context, tags, schema_name,
+                    llm_hints, visibility, sensitivity, version, checksum, size_bytes, ttl, ttl_type, ttl_config, created_at,
+                    updated_at, created_by, updated_by, words)
+                VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21,
+                    setweight(to_tsvector('english', $3), 'A') || setweight(to_tsvector('english', $22), 'B')
+                        || setweight(to_tsvector('english', $23), 'C'))
+                ON CONFLICT (id) DO UPDATE SET (title, description, semantic_version, context, tags, schema_name, llm_hints,
+                    visibility, sensitivity, version, checksum, size_bytes, ttl, ttl_type, ttl_config, updated_at,
+                    updated_by, words) = (EXCLUDED.title, EXCLUDED.description, EXCLUDED.semantic_version, EXCLUDED.context,
+                    EXCLUDED.tags, EXCLUDED.schema_name, EXCLUDED.llm_hints, EXCLUDED.visibility, EXCLUDED.sensitivity,
+                    EXCLUDED.version, EXCLUDED.checksum, EXCLUDED.size_bytes, EXCLUDED.ttl, EXCLUDED.ttl_type,
+                    EXCLUDED.ttl_config, EXCLUDED.updated_at, EXCLUDED.updated_by, EXCLUDED.words)),
+             tag AS (
+                INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT DISTINCT $2, t, $1 FROM unnest($7) t)
+             INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
+             VALUES ($2, event_number($24), 'breadcrumb.' || $25, $1, $12, clock_timestamp(), $14)",
+        )
+        .bind(record.id)
+        .bind(self.owner_id)
+        .bind(&record.title)
+        .bind(&record.description)
+        .bind(&record.semantic_version)
+        .bind(Json(&record.context))
+        .bind(&record.tags)
+        .bind(&record.schema_name)
+        .bind(record.llm_hints.as_ref().map(Json))
+        .bind(visibility_text(record.visibility))
+        .bind(sensitivity_text(record.sensitivity))
+        .bind(version)
+        .bind(checksum)
+        .bind(size_bytes)
+        .bind(record.ttl)
+        .bind(record.ttl_type.map(|kind| kind.as_str()))
+        .bind(record.ttl_config.as_ref().map(Json))
+        .bind(record.created_at)
+        .bind(record.updated_at)
+        .bind(record.created_by)
+        .bind(record.updated_by)
+        .bind(search::label_words(written))
+        .bind(search::context_words(written))
+        .bind(self.events)
+        .bind(what)
+        .execute(&mut *self.connection)
+        .await?;
+        self.events += 1;
+        Ok(())
+    }
+
+    async fn version(&mut self, version: &OldVersion) -> Result<Result<(), String>, TransferError> {
+        if version.sensitivity == Some(Sensitivity::Secret) && !self.with_secret {
+            return Ok(Ok(()));
+        }
+        let done = sqlx::query(
+            "INSERT INTO breadcrumb_versions (breadcrumb_id, version, owner_id, title, context, tags, schema_name, checksum,
+                updated_at, updated_by, visibility, sensitivity, created_by)
+             SELECT id, $3, $2, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13 FROM breadcrumbs
+             WHERE id = $1 AND owner_id = $2 AND version > $3 ON CONFLICT DO NOTHING",
+        )
+        .bind(version.breadcrumb_id)
+        .bind(self.owner_id)
+        .bind(version.version)
+        .bind(&version.title)
+        .bind(Json(&version.context))
+        .bind(&version.tags)
+        .bind(&version.schema_name)
+        .bind(&version.checksum)
+        .bind(version.updated_at)
+        .bind(version.updated_by)
+        .bind(version.visibility.map(visibility_text))
+        .bind(version.sensitivity.map(sensitivity_text))
+        .bind(version.created_by)
+        .execute(&mut *self.connection)
+        .await?;
+        self.done.versions += done.rows_affected();
+        Ok(Ok(()))
+    }
+}
+
+/// The record as somebody would write it, to be checked as that is.
+fn written(record: &Breadcrumb) -> NewBreadcrumb {
+    NewBreadcrumb {
+        title: record.title.clone(),
+        description: record.description.clone(),
+        semantic_version: record.semantic_version.clone(),
+        context: record.context.clone(),
+        tags: record.tags.clone(),
+        schema_name: record.schema_name.clone(),
+        llm_hints: record.llm_hints.clone(),
+        visibility: record.visibility,
+        sensitivity: record.sensitivity,
+        // Its moment was reckoned when it was written, and may have passed.
+        ..NewBreadcrumb::default()
+    }
+}

@@ -1,0 +1,58 @@
+//! What a line is: an object with one member, whose name says which.
+
+use breadcrumb::{Breadcrumb, Sensitivity, Visibility};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+/// The first is `export`, the last `end`; between them records, then old versions.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    Export(Head),
+    /// A record with all its fields, as `GET /breadcrumbs/{id}/full` gives it.
+    Record(Box<Breadcrumb>),
+    Version(Box<OldVersion>),
+    End {
+        records: u64,
+        versions: u64,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Head {
+    /// [`Head::FORMAT`].
+    pub format: u32,
+    /// The version of the program that wrote it.
+    pub program: String,
+    pub tenant: String,
+    pub made_at: DateTime<Utc>,
+}
+
+impl Head {
+    pub const FORMAT: u32 = 1;
+}
+
+/// A version before the present one.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OldVersion {
+    pub breadcrumb_id: Uuid,
+    pub version: i64,
+    pub title: String,
+    pub context: Map<String, Value>,
+    pub tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_name: Option<String>,
+    pub checksum: String,
+    pub updated_at: DateTime<Utc>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated_by: Option<Uuid>,
+    /// Those three are absent in versions from before they were kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub visibility: Option<Visibility>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sensitivity: Option<Sensitivity>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_by: Option<Uuid>,
+}
