@@ -83,6 +83,19 @@ pub async fn start_locked(
     Ok(Postgres::new(keeper, installed, socket_dir))
 }
 
+/// A connection URL for the server that another process runs on this data folder, over its Unix socket.
+pub fn url_beside(data_dir: &Path, user: &str, database: &str) -> Result<String, PostgresError> {
+    let data_dir = data_dir.canonicalize().map_err(at("find the data folder", data_dir))?;
+    Ok(server::url(&socket::choose(&data_dir), user, database))
+}
+
+/// The folder of `pg_dump` and the like: of the version of this data folder's cluster, or where it has none, of the one that
+/// a new cluster would get. Installed first where it is not there.
+pub async fn programs(data_dir: &Path, cache_dir: &Path, progress: Progress<'_>) -> Result<PathBuf, PostgresError> {
+    let major = cluster::major_version(&data_dir.join("postgres"))?;
+    Ok(install::find(cache_dir, major, progress).await?.bin)
+}
+
 /// Names a path in an I/O error, since the system's own text does not.
 fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> PostgresError + 'a {
     move |source| PostgresError::Io { what, path: path.to_owned(), source }

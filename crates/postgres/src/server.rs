@@ -22,9 +22,7 @@ impl Postgres {
 
     /// A connection URL for sqlx and libpq, over the Unix socket. It needs no password.
     pub fn url(&self, user: &str, database: &str) -> String {
-        let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
-        let socket = encode(&self.socket_dir.to_string_lossy());
-        format!("postgres://{}@localhost/{}?host={socket}&sslmode=disable", encode(user), encode(database))
+        url(&self.socket_dir, user, database)
     }
 
     /// As the server gives it, such as `18.6`.
@@ -62,4 +60,10 @@ impl Postgres {
     pub async fn stop(self) {
         self.keeper.stop().await;
     }
+}
+
+pub(crate) fn url(socket_dir: &Path, user: &str, database: &str) -> String {
+    let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+    let socket = encode(&socket_dir.to_string_lossy());
+    format!("postgres://{}@localhost/{}?host={socket}&sslmode=disable", encode(user), encode(database))
 }

@@ -35,7 +35,8 @@ pub(crate) fn prepare(data_dir: &Path, account: &Account) -> Result<PathBuf, Pos
     Ok(folder)
 }
 
-fn choose(data_dir: &Path) -> PathBuf {
+/// Where the socket's folder of this data folder is, which is named without links.
+pub(crate) fn choose(data_dir: &Path) -> PathBuf {
     let near = data_dir.join("run");
     if fits(&near) {
         return near;

@@ -2,7 +2,10 @@
 
 use clap::{Parser, Subcommand};
 
-use crate::commands::{bench, bootstrap, call, completions, crumb, doctor, runner, secret, server, token, tool, up};
+use crate::commands::{
+    backup, bench, bootstrap, call, completions, crumb, doctor, export, import, keys, restore, runner, secret, server,
+    token, tool, up,
+};
 use crate::config::Config;
 use crate::exit;
 
@@ -37,6 +40,12 @@ pub enum Command {
     #[command(subcommand)]
     Secret(secret::Secret),
     Token(token::Token),
+    Backup(backup::Backup),
+    Restore(restore::Restore),
+    Export(export::Export),
+    Import(import::Import),
+    #[command(subcommand)]
+    Keys(keys::Keys),
     Bench(bench::Bench),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -45,7 +54,17 @@ pub enum Command {
 impl Command {
     /// Whether it works through a server that runs elsewhere.
     pub fn asks_a_server(&self) -> bool {
-        !matches!(self, Self::Up(_) | Self::Server(_) | Self::Completions(_))
+        !matches!(
+            self,
+            Self::Up(_)
+                | Self::Server(_)
+                | Self::Backup(_)
+                | Self::Restore(_)
+                | Self::Export(_)
+                | Self::Import(_)
+                | Self::Keys(_)
+                | Self::Completions(_)
+        )
     }
 
     /// Whether tools run in this process.

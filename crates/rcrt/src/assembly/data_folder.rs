@@ -17,8 +17,19 @@ impl DataFolder {
     /// Takes the folder, or says who has it.
     pub fn take(path: &Path) -> anyhow::Result<Self> {
         let lock = DataLock::acquire(path)?;
+        if Self::unfinished_restore(lock.data_dir()).exists() {
+            anyhow::bail!(
+                "a restore into {} was cut off, so its database is not whole: run `rcrt restore` with --replace",
+                lock.data_dir().display()
+            );
+        }
         let keys = Keys::load(lock.data_dir())?;
         Ok(Self { lock, keys })
+    }
+
+    /// Marks a restore that is under way: until it has come to its end, no server starts on the folder.
+    pub fn unfinished_restore(data: &Path) -> PathBuf {
+        data.join("restore-unfinished")
     }
 
     pub fn path(&self) -> PathBuf {

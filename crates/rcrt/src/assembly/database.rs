@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use postgres::{DataLock, Postgres, PostgresOptions};
 use sqlx::{Connection, PgConnection};
-use store::{SecretsKey, Store, StoreOptions};
+use store::{SecretsKeys, Store, StoreOptions};
 
 use super::agents::DEFAULT_TENANT;
 use crate::progress::Progress;
@@ -42,7 +42,7 @@ impl Database {
     /// Starts Postgres where it is ours, brings the schema up to date, and opens the store.
     pub async fn open(
         lock: DataLock,
-        secrets_key: [u8; 32],
+        secrets_keys: SecretsKeys,
         options: &DatabaseOptions,
         progress: &Progress,
     ) -> anyhow::Result<Self> {
@@ -59,8 +59,8 @@ impl Database {
             }
         };
         let opened = match (&postgres, &options.database_url) {
-            (Some(postgres), _) => open_embedded(postgres, secrets_key, options, progress).await,
-            (None, url) => open_store(url.clone().unwrap_or_default(), secrets_key, options, progress).await,
+            (Some(postgres), _) => open_embedded(postgres, secrets_keys, options, progress).await,
+            (None, url) => open_store(url.clone().unwrap_or_default(), secrets_keys, options, progress).await,
         };
         match opened {
             Ok(store) => Ok(Self { store, postgres, _lock: lock }),
@@ -101,28 +101,29 @@ impl Database {
 /// after it has logged in.
 pub async fn open_store(
     admin_url: String,
-    secrets_key: [u8; 32],
+    secrets_keys: SecretsKeys,
     options: &DatabaseOptions,
     progress: &Progress,
 ) -> anyhow::Result<Arc<Store>> {
-    open(admin_url, None, secrets_key, options, progress).await
+    open(admin_url, None, secrets_keys, options, progress).await
 }
 
 /// Opens the store on our own Postgres, where it logs in as its role and has no other to go back to.
 async fn open_embedded(
     postgres: &Postgres,
-    secrets_key: [u8; 32],
+    secrets_keys: SecretsKeys,
     options: &DatabaseOptions,
     progress: &Progress,
 ) -> anyhow::Result<Arc<Store>> {
     let admin_url = postgres.url(postgres::SUPERUSER, postgres::DATABASE);
     let app_url = postgres.url(APP_ROLE, postgres::DATABASE);
-    admit_app_role(&admin_url).await.context("the role of the store cannot be set up")?;
-    open(admin_url, Some(app_url), secrets_key, options, progress).await
+    admit_app_role(&admin_url, true).await.context("the role of the store cannot be set up")?;
+    open(admin_url, Some(app_url), secrets_keys, options, progress).await
 }
 
-/// Lets the role log in without a password. For our own Postgres alone: only its owner reaches its socket.
-async fn admit_app_role(admin_url: &str) -> Result<(), sqlx::Error> {
+/// Makes the role where it is not there. On our own Postgres alone it may log in, without a password: only its owner
+/// reaches the socket.
+pub async fn admit_app_role(admin_url: &str, is_ours: bool) -> Result<(), sqlx::Error> {
     let mut connection = PgConnection::connect(admin_url).await?;
     // In a new cluster the migrations have not made it yet.
     sqlx::raw_sql(
@@ -132,27 +133,24 @@ async fn admit_app_role(admin_url: &str) -> Result<(), sqlx::Error> {
                 CREATE ROLE rcrt_app NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE;
             END IF;
         END
-        $$;
-        ALTER ROLE rcrt_app LOGIN",
+        $$",
     )
     .execute(&mut connection)
     .await?;
+    if is_ours {
+        sqlx::raw_sql("ALTER ROLE rcrt_app LOGIN").execute(&mut connection).await?;
+    }
     connection.close().await
 }
 
 async fn open(
     admin_url: String,
     app_url: Option<String>,
-    secrets_key: [u8; 32],
+    secrets_keys: SecretsKeys,
     options: &DatabaseOptions,
     progress: &Progress,
 ) -> anyhow::Result<Arc<Store>> {
-    let options = StoreOptions {
-        admin_url,
-        app_url,
-        max_connections: options.database_connections,
-        secrets_key: SecretsKey::from_bytes(secrets_key),
-    };
+    let options = StoreOptions { admin_url, app_url, max_connections: options.database_connections, secrets_keys };
     let say = |step: &str| progress.step(step);
     Box::pin(Store::open(options, &say)).await.context("the store cannot be opened")
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use breadcrumb::Tenancy;
-use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
+use server::{AuthMode, Limits, Server, ServerOptions, StreamOptions, TokenKey};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -26,6 +26,7 @@ pub async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
 
 /// A server that answers.
 pub struct Front {
+    draining: CancellationToken,
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
@@ -35,12 +36,15 @@ impl Front {
         listener: TcpListener,
         auth: AuthMode,
         token_key: TokenKey,
+        limits: Limits,
         tenancy: Arc<dyn Tenancy>,
     ) -> anyhow::Result<Self> {
-        let server = Server::new(ServerOptions { listener, auth, token_key, streams: StreamOptions::default() }, tenancy)?;
+        let options = ServerOptions { listener, auth, token_key, limits, streams: StreamOptions::default() };
+        let server = Server::new(options, tenancy)?;
+        let draining = server.draining();
         let stop = CancellationToken::new();
         let task = tokio::spawn(server.run(stop.clone()));
-        Ok(Self { stop, task })
+        Ok(Self { draining, stop, task })
     }
 
     /// Returns if the server ends by itself.
@@ -48,6 +52,11 @@ impl Front {
         if let Err(error) = (&mut self.task).await {
             tracing::error!(%error, "the HTTP server ended badly");
         }
+    }
+
+    /// From here on nothing new is taken, and the health says so; what runs is brought to its end.
+    pub fn drain(&self) {
+        self.draining.cancel();
     }
 
     /// Lets open requests end; at once when in a hurry.

@@ -4,8 +4,10 @@
 mod agents;
 mod data_folder;
 mod database;
+mod direct;
 mod execution;
 mod http;
+mod limit_options;
 mod native;
 mod port_holder;
 mod postgres_used;
@@ -16,9 +18,10 @@ mod system;
 mod token_file;
 mod working_folder;
 
-pub use agents::Agents;
+pub use agents::{Agents, DEFAULT_TENANT};
 pub use data_folder::DataFolder;
-pub use database::{Database, DatabaseOptions, open_store};
+pub use database::{Database, DatabaseOptions, admit_app_role, open_store};
+pub use direct::Direct;
 pub use execution::{Execution, ExecutionOptions, Prepared, sandbox_level, worker_command};
 use http::{Front, base_url, bind};
 pub use native::{Native, NativeOptions};

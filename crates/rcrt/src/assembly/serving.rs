@@ -8,6 +8,7 @@ use server::AuthMode;
 use tokio::net::TcpListener;
 use url::Url;
 
+use super::limit_options::LimitOptions;
 use super::{DataFolder, DatabaseOptions, System, base_url, bind, check_url};
 use crate::config::{Config, DEFAULT_LISTEN, listen_address};
 use crate::exit::Failure;
@@ -23,6 +24,8 @@ pub struct ServingOptions {
     auth: Auth,
     #[command(flatten)]
     database: DatabaseOptions,
+    #[command(flatten)]
+    limits: LimitOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -87,9 +90,9 @@ impl ServingOptions {
     /// Opens the store and the HTTP server; the system has whatever is up, also after an error.
     pub async fn open(&self, begun: Begun, progress: &Progress, system: &mut System) -> anyhow::Result<Served> {
         let Begun { auth, folder, listener, base_url } = begun;
-        let (data, token_key) = (folder.path(), folder.keys.token);
+        let (data, token_key) = (folder.path(), folder.keys.token_key()?);
         system.open_store(folder, &self.database, progress).await?;
-        let token = system.open_front(listener, auth, &token_key, &data)?;
+        let token = system.open_front(listener, auth, &token_key, self.limits.limits(), &data)?;
         tracing::info!(%base_url, "the server listens");
         Ok(Served { base_url, data, token })
     }

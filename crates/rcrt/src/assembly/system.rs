@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use breadcrumb::{Identity, Tenancy};
 use executors::egress::PrivateHost;
 use schemas::Schemas;
-use server::{AuthMode, TokenKey};
+use server::{AuthMode, Limits, TokenKey};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -39,7 +39,7 @@ impl System {
         progress: &Progress,
     ) -> anyhow::Result<()> {
         let data = folder.path();
-        let database = Database::open(folder.lock, folder.keys.secrets, options, progress).await?;
+        let database = Database::open(folder.lock, folder.keys.secrets_keys()?, options, progress).await?;
         let database = self.database.insert(database);
         let used = match (&options.database_url, database.postgres_version()) {
             (Some(url), _) => PostgresUsed::external(url).await?,
@@ -58,10 +58,10 @@ impl System {
         &mut self,
         listener: TcpListener,
         auth: AuthMode,
-        token_key: &[u8],
+        key: &TokenKey,
+        limits: Limits,
         data: &Path,
     ) -> anyhow::Result<String> {
-        let key = TokenKey::from_bytes(token_key)?;
         let Agents { first, runner, .. } = self.agents()?.clone();
         // Before the server answers: who waits for it to be up finds the token there.
         let (file, token) = TokenFile::write(data.join("token"), key.clone(), first)?;
@@ -69,7 +69,7 @@ impl System {
         let (file, _) = TokenFile::write(data.join("runner.token"), key.clone(), runner)?;
         self.token_files.push(file);
         let tenancy: Arc<dyn Tenancy> = self.schemas()?;
-        self.front = Some(Front::open(listener, auth, key, tenancy)?);
+        self.front = Some(Front::open(listener, auth, key.clone(), limits, tenancy)?);
         Ok(token)
     }
 
@@ -143,9 +143,12 @@ impl System {
         }
     }
 
-    /// Stops what is up, last started first: the runner finishes its calls while the store and the server still take
+    /// Stops what is up, last started first: nothing new is taken any more, the runner finishes its calls while the store and the server still take
     /// their answers.
     pub async fn close(self, hurry: &CancellationToken) {
+        if let Some(front) = &self.front {
+            front.drain();
+        }
         if let Some(execution) = self.execution {
             execution.close(hurry).await;
         }

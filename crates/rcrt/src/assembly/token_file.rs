@@ -1,7 +1,8 @@
-//! The token in the data folder: written at the start, renewed long before it ends.
+//! The token in the data folder: written at the start, renewed long before it ends, and when the key that signs becomes
+//! another.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use breadcrumb::Identity;
@@ -13,6 +14,8 @@ use crate::keys::replace_private;
 
 const LIFETIME: Duration = Duration::from_hours(30 * 24);
 const RENEW_EVERY: Duration = Duration::from_hours(12);
+/// Between two looks at which key signs.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 const RETRY_EVERY: Duration = Duration::from_mins(1);
 
 /// Keeps the file fresh until it is stopped.
@@ -28,19 +31,25 @@ impl TokenFile {
         let stop = CancellationToken::new();
         let stopped = stop.clone();
         let renewal = tokio::spawn(async move {
-            let mut pause = RENEW_EVERY;
+            let (mut renew_at, mut signed_by) = (Instant::now() + RENEW_EVERY, key.newest_id());
             loop {
                 tokio::select! {
                     () = stopped.cancelled() => return,
-                    () = tokio::time::sleep(pause) => {}
+                    () = tokio::time::sleep(LOOK_EVERY) => {}
                 }
-                pause = match renew(&path, &key, &identity) {
+                let present = key.newest_id();
+                if Instant::now() < renew_at && present == signed_by {
+                    continue;
+                }
+                signed_by = present;
+                let pause = match renew(&path, &key, &identity) {
                     Ok(_) => RENEW_EVERY,
                     Err(error) => {
                         tracing::warn!(%error, "the token in the data folder could not be renewed");
                         RETRY_EVERY
                     }
                 };
+                renew_at = Instant::now() + pause;
             }
         });
         Ok((Self { stop, renewal }, token))

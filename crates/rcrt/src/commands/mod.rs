@@ -1,5 +1,6 @@
 //! One file per subcommand: its options, and what it does.
 
+pub mod backup;
 pub mod bench;
 mod bench_doors;
 mod bench_report;
@@ -9,7 +10,11 @@ pub mod completions;
 pub mod crumb;
 pub mod doctor;
 mod doctor_tools;
+pub mod export;
 mod first_catalog;
+pub mod import;
+pub mod keys;
+pub mod restore;
 pub mod runner;
 pub mod secret;
 mod secret_needs;
@@ -61,6 +66,11 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Tool(tool) => tool.run(config, output).await,
         Command::Crumb(crumb) => crumb.run(config, output).await,
         Command::Secret(secret) => secret.run(config, output).await,
+        Command::Backup(backup) => backup.run(config, output).await,
+        Command::Restore(restore) => restore.run(config, output).await,
+        Command::Export(export) => export.run(config, output).await,
+        Command::Import(import) => import.run(config, output).await,
+        Command::Keys(keys) => keys.run(config, output).await,
         Command::Token(token) => token.run(config, output).await,
         Command::Doctor(doctor) => doctor.run(config, output).await,
         Command::Completions(completions) => completions.run(),

@@ -60,7 +60,7 @@ impl Runner {
             (None, Some(url)) => {
                 let progress = Progress::new();
                 let keys = Keys::load(&config.data)?;
-                let store = assembly::open_store(url.clone(), keys.secrets, &self.database, &progress).await?;
+                let store = assembly::open_store(url.clone(), keys.secrets_keys()?, &self.database, &progress).await?;
                 parts.store = Some(store.clone());
                 let agents =
                     Agents::ensure(&*store, &self.database.tenant).await.context("the tenant cannot be set up")?;

@@ -6,7 +6,6 @@ use breadcrumb::{NewAgent, Profile, Role};
 use clap::Args;
 use client::{Client, Credentials, TokenRequest};
 use serde_json::json;
-use server::TokenKey;
 
 use crate::config::Config;
 use crate::connection;
@@ -76,7 +75,7 @@ fn narrowed(config: &Config, token: &str, profile: Profile) -> anyhow::Result<St
                        on the server's own machine with its data folder (--data)";
         return Err(Failure::Refused(message.into()).into());
     }
-    let key = TokenKey::from_bytes(&Keys::load(&config.data)?.token)?;
+    let key = Keys::load(&config.data)?.token_key()?;
     let proven = key.verify(token).map_err(|error| {
         Failure::Refused(format!("{error}: the data folder {} did not make it", config.data.display()))
     })?;

@@ -1,0 +1,53 @@
+//! A database as one file, and back: `pg_dump` and `pg_restore` underneath, around their archive a manifest and a
+//! checksum.
+//!
+//! A backup is of one moment, whatever is written meanwhile. What the database keeps encrypted is encrypted in the file.
+//! This crate deliberately knows nothing of tables, tenants and keys: what the manifest says of them is its caller's to
+//! fill in and to judge, and so is which database is written over.
+
+mod dump;
+mod file;
+mod load;
+mod manifest;
+mod program;
+
+use std::path::PathBuf;
+
+pub use dump::write;
+pub use file::{Backup, open};
+pub use load::load;
+pub use manifest::Manifest;
+
+/// A database, and the programs that read and write it.
+#[derive(Debug, Clone)]
+pub struct Database {
+    /// A Postgres URL of a user that owns the tables.
+    pub url: String,
+    /// The folder of `pg_dump` and `pg_restore`, of the server's version or a later one.
+    pub programs: PathBuf,
+}
+
+/// Why a backup was not written, or not restored. The texts are for the operator.
+#[derive(Debug, thiserror::Error)]
+pub enum BackupError {
+    #[error("{}: {source}", path.display())]
+    File { path: PathBuf, source: std::io::Error },
+    #[error("{} is there already", path.display())]
+    Exists { path: PathBuf },
+    #[error("{} is no backup", path.display())]
+    NoBackup { path: PathBuf },
+    #[error("{} is of a format that this version does not know ({format}); a newer one wrote it", path.display())]
+    Format { path: PathBuf, format: u32 },
+    #[error("{} is damaged: {what}; nothing was written", path.display())]
+    Damaged { path: PathBuf, what: &'static str },
+    #[error("{program} cannot be run: {source}")]
+    Run { program: String, source: std::io::Error },
+    #[error("{program} failed: {output}")]
+    Failed { program: &'static str, output: String },
+    #[error("the database's address is no URL")]
+    Url,
+}
+
+fn at(path: &std::path::Path) -> impl FnOnce(std::io::Error) -> BackupError + '_ {
+    move |source| BackupError::File { path: path.to_owned(), source }
+}

@@ -1,0 +1,74 @@
+//! The database itself, for a command that works on it beside a server, or without one.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use postgres::{DataLock, Postgres, PostgresError, PostgresOptions};
+
+use super::PostgresUsed;
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::progress::Progress;
+
+/// A way to the tables' owner.
+pub struct Direct {
+    pub admin_url: String,
+    /// Whether it is the one of the data folder.
+    pub is_embedded: bool,
+    postgres: Option<Postgres>,
+}
+
+impl Direct {
+    /// The database at this URL, else the data folder's: beside the server that runs on it, or started for this command.
+    pub async fn open(config: &Config, url: Option<&String>, progress: &Progress) -> anyhow::Result<Self> {
+        if let Some(url) = url {
+            return Ok(Self { admin_url: url.clone(), is_embedded: false, postgres: None });
+        }
+        let data = &config.data;
+        let place = PostgresUsed::read(data).and_then(|used| used.place);
+        if let Some(place) = place.filter(|_| !data.join("postgres").is_dir()) {
+            let what = format!("the database of {} is at {place}: name it with --database-url", data.display());
+            return Err(Failure::Usage(what).into());
+        }
+        if !data.join("postgres").is_dir() {
+            let what = format!("there is no database in {}; name its folder with --data", data.display());
+            return Err(Failure::NotFound(what).into());
+        }
+        match DataLock::acquire(data) {
+            Ok(lock) => Self::start(lock, progress).await,
+            Err(PostgresError::Held { .. }) => {
+                let admin_url = postgres::url_beside(data, postgres::SUPERUSER, postgres::DATABASE)?;
+                Ok(Self { admin_url, is_embedded: true, postgres: None })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Starts the Postgres of a data folder that nobody else uses, and makes it where it is not there.
+    pub async fn start(lock: DataLock, progress: &Progress) -> anyhow::Result<Self> {
+        let options = PostgresOptions {
+            data_dir: lock.data_dir().to_owned(),
+            cache_dir: postgres::default_cache_dir(),
+            durable: true,
+        };
+        let started = postgres::start_locked(lock, options, &|step| progress.step(step)).await?;
+        let admin_url = started.url(postgres::SUPERUSER, postgres::DATABASE);
+        Ok(Self { admin_url, is_embedded: true, postgres: Some(started) })
+    }
+
+    /// The folder of `pg_dump` and `pg_restore`.
+    pub async fn programs(&self, config: &Config, progress: &Progress) -> anyhow::Result<PathBuf> {
+        if let Some(postgres) = &self.postgres {
+            return Ok(postgres.bin_dir().to_owned());
+        }
+        let cache = postgres::default_cache_dir();
+        postgres::programs(&config.data, &cache, &|step| progress.step(step)).await.context("pg_dump is not to be had")
+    }
+
+    /// Stops the Postgres, where this command has started it.
+    pub async fn close(self) {
+        if let Some(postgres) = self.postgres {
+            postgres.stop().await;
+        }
+    }
+}

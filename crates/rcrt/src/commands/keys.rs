@@ -1,0 +1,169 @@
+//! `rcrt keys`: from one key to the next, while servers work.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+use store::Rewrapped;
+
+use crate::assembly::{Direct, check_url};
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::keys::{self, Kind};
+use crate::output::Output;
+use crate::progress::Progress;
+
+/// Exchange the keys that tokens and secrets are under, without stopping anything
+#[derive(Debug, Subcommand)]
+#[command(after_long_help = "\
+A server looks at its data folder itself and takes a new key within a second. Where several servers have data folders of \
+their own: `rcrt keys rotate KIND --prepare`, copy the new file to the `keys` of each of them, and then rotate on each.
+
+Examples:
+  rcrt keys rotate secrets --drop-old
+  rcrt keys rotate tokens
+  rcrt keys rotate tokens --drop-old")]
+pub enum Keys {
+    /// List the keys by their ids
+    List,
+    Rotate(Rotate),
+    Rewrap(Rewrap),
+}
+
+/// Make a new key and use it from now on; the old one goes on proving and opening what it made
+#[derive(Debug, Args)]
+pub struct Rotate {
+    /// Which key: for secrets, everything is put under the new one
+    #[arg(value_enum)]
+    kind: Kind,
+    /// Only make the new key, so that it can be copied to other servers' folders first
+    #[arg(long, conflicts_with = "drop_old")]
+    prepare: bool,
+    /// Then throw the older keys away: tokens signed with them end now. A key that a secret is still under stays
+    #[arg(long)]
+    drop_old: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Put every secret under the newest key, as `rotate secrets` does; after one that was cut off
+#[derive(Debug, Args)]
+pub struct Rewrap {
+    #[command(flatten)]
+    place: Place,
+}
+
+#[derive(Debug, Args)]
+struct Place {
+    /// The database, where it is not the data folder's own
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    database_url: Option<String>,
+}
+
+impl Keys {
+    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        let keys = keys::Keys::of(&config.data);
+        if !keys.ring(Kind::Secrets).present().exists() {
+            let what = format!("there are no keys in {}; name the server's folder with --data", config.data.display());
+            return Err(Failure::NotFound(what).into());
+        }
+        match self {
+            Self::List => list(&keys, output),
+            Self::Rotate(rotate) => rotate.run(config, &keys, output).await,
+            Self::Rewrap(Rewrap { place }) => {
+                let (rewrapped, _) = place.rewrap(config, &keys).await?;
+                tell(&rewrapped, output)
+            }
+        }
+    }
+}
+
+fn list(keys: &keys::Keys, output: Output) -> anyhow::Result<()> {
+    let mut rows = Vec::new();
+    for (kind, name) in [(Kind::Tokens, "tokens"), (Kind::Secrets, "secrets")] {
+        for (place, (id, _)) in keys.ring(kind).load()?.into_iter().enumerate() {
+            rows.push((name, id, place == 0));
+        }
+    }
+    if output.is_json() {
+        let rows: Vec<_> =
+            rows.iter().map(|(kind, id, used)| json!({"kind": kind, "id": id, "in_use": used})).collect();
+        return output.json(&rows);
+    }
+    let rows: Vec<Vec<String>> = rows
+        .into_iter()
+        .map(|(kind, id, used)| vec![kind.to_owned(), id, if used { "in use" } else { "known" }.to_owned()])
+        .collect();
+    output.table(&["KIND", "ID", "STATE"], &rows)
+}
+
+impl Rotate {
+    async fn run(self, config: &Config, keys: &keys::Keys, output: Output) -> anyhow::Result<()> {
+        let ring = keys.ring(self.kind);
+        if self.prepare {
+            let file = ring.prepare()?;
+            if output.is_json() {
+                return output.json(&json!({"prepared": file}));
+            }
+            return output.line(&format!(
+                "{} is known and not used yet; copy it to the other servers' `keys`, then rotate on each",
+                file.display()
+            ));
+        }
+        check_url(self.place.database_url.as_ref())?;
+        let id = ring.rotate()?;
+        if !output.is_json() {
+            output.line(&format!("the key {id} is in use"))?;
+        }
+        let mut still_needed = Vec::new();
+        if self.kind == Kind::Secrets {
+            let (rewrapped, needed) = self.place.rewrap(config, keys).await?;
+            tell(&rewrapped, output)?;
+            still_needed = needed;
+        }
+        if !self.drop_old {
+            return if output.is_json() { output.json_line(&json!({"in_use": id})) } else { Ok(()) };
+        }
+        let dropped: Vec<String> = ring
+            .drop_older(|id| still_needed.iter().any(|needed| needed == id))?
+            .into_iter()
+            .map(|one| one.id)
+            .collect();
+        if output.is_json() {
+            return output.json_line(&json!({"in_use": id, "dropped": dropped}));
+        }
+        for id in &dropped {
+            output.line(&format!("the key {id} is gone"))?;
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    /// Puts every secret under the newest key. Gives also the ids of the keys that secrets are under afterwards.
+    async fn rewrap(&self, config: &Config, keys: &keys::Keys) -> anyhow::Result<(Rewrapped, Vec<String>)> {
+        let progress = Progress::new();
+        let direct = Direct::open(config, self.database_url.as_ref(), &progress).await?;
+        progress.step("Putting secrets under the new key");
+        let done = async {
+            let rewrapped = store::rewrap_secrets(&direct.admin_url, &keys.secrets_keys()?).await?;
+            let needed = store::secrets_by_key(&direct.admin_url).await?.into_iter().map(|(id, _)| id).collect();
+            anyhow::Ok((rewrapped, needed))
+        };
+        let done = done.await;
+        direct.close().await;
+        progress.done();
+        done
+    }
+}
+
+fn tell(rewrapped: &Rewrapped, output: Output) -> anyhow::Result<()> {
+    let Rewrapped { done, unreadable } = rewrapped;
+    if output.is_json() {
+        output.json_line(&json!({"rewrapped": done, "unreadable": unreadable}))?;
+    } else {
+        output.line(&format!("{done} secrets are under it now"))?;
+        for id in unreadable {
+            output.line(&format!("the secret {id} is under a key that is not here"))?;
+        }
+    }
+    Ok(())
+}

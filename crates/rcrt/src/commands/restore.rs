@@ -1,0 +1,172 @@
+//! `rcrt restore`: a database from the file that `rcrt backup` wrote.
+
+use std::path::PathBuf;
+
+use ::backup::Manifest;
+use anyhow::{Context, bail};
+use clap::Args;
+use postgres::DataLock;
+use serde_json::json;
+use sqlx::postgres::PgConnectOptions;
+use sqlx::{Connection, PgConnection};
+
+use crate::assembly::{DataFolder, Direct, admit_app_role, check_url};
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::keys::{KeyFile, Keys, Kind};
+use crate::output::Output;
+use crate::progress::Progress;
+
+/// Make the database anew from a file that `rcrt backup` wrote
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Servers and runners on the database must be stopped. The file's checksum, its version and the keys of its secrets are \
+looked at before anything is written. Events count on above every number that was given out before; a subscriber that \
+has seen one that is lost is told so when it comes back.
+
+Examples:
+  rcrt restore nightly.rcrt --data /var/lib/rcrt --key-file nightly.keys
+  rcrt restore nightly.rcrt --replace
+  rcrt restore nightly.rcrt --database-url postgres://rcrt@db/rcrt")]
+pub struct Restore {
+    /// The file that `rcrt backup` wrote
+    file: PathBuf,
+    /// Throw away what is in the database
+    #[arg(long)]
+    replace: bool,
+    /// The keys that `rcrt backup --include-key` wrote, to be put into the data folder
+    #[arg(long, value_name = "FILE")]
+    key_file: Option<PathBuf>,
+    /// Restore although a key is lost; the secrets under it are thrown away
+    #[arg(long)]
+    lose_secrets: bool,
+    /// The database, where it is not the data folder's own
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
+    database_url: Option<String>,
+}
+
+impl Restore {
+    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        check_url(self.database_url.as_ref())?;
+        let progress = Progress::new();
+        progress.step("Reading the backup");
+        let backup = ::backup::open(&self.file)?;
+        self.check_version(&backup.manifest)?;
+        let keys = self.key_file.as_ref().map(KeyFile::read).transpose()?;
+        let present = self.check_keys(config, &backup.manifest, keys.as_ref())?;
+
+        let lock = DataLock::acquire(&config.data)?;
+        let data = lock.data_dir().to_owned();
+        let (direct, _lock) = match &self.database_url {
+            Some(url) => (Direct::open(config, Some(url), &progress).await?, Some(lock)),
+            None => (Direct::start(lock, &progress).await?, None),
+        };
+        let marker = DataFolder::unfinished_restore(&data);
+        let restored = async {
+            self.check_empty(&direct, marker.exists()).await?;
+            if let Some(keys) = &keys {
+                keys.admit(&data)?;
+            }
+            Keys::load(&data)?;
+            std::fs::write(&marker, b"").with_context(|| format!("{} cannot be written", marker.display()))?;
+            self.load(config, &direct, &backup, &present, &progress).await?;
+            std::fs::remove_file(&marker).with_context(|| format!("{} cannot be removed", marker.display()))
+        };
+        let restored = restored.await;
+        direct.close().await;
+        progress.done();
+        restored?;
+        if output.is_json() {
+            return output.json(&json!({"restored": self.file, "manifest": backup.manifest}));
+        }
+        let Manifest { made_at, program, .. } = &backup.manifest;
+        output
+            .line(&format!("restored as it was at {} (by version {program})", made_at.format("%Y-%m-%d %H:%M:%S UTC")))
+    }
+
+    fn check_version(&self, manifest: &Manifest) -> anyhow::Result<()> {
+        let newest = store::MIGRATOR.iter().map(|one| one.version).max().unwrap_or_default();
+        if manifest.migration > newest {
+            bail!(
+                "{} was made by version {} (migration {}), and this version knows migrations up to {newest}; restore it \
+                 with that version or a later one",
+                self.file.display(),
+                manifest.program,
+                manifest.migration
+            );
+        }
+        Ok(())
+    }
+
+    /// The ids of the keys at hand. Refuses a backup whose secrets would stay closed.
+    fn check_keys(&self, config: &Config, manifest: &Manifest, more: Option<&KeyFile>) -> anyhow::Result<Vec<String>> {
+        let ring = Keys::of(&config.data).ring(Kind::Secrets);
+        let mut present: Vec<String> = match ring.present().exists() {
+            true => ring.load()?.into_iter().map(|(id, _)| id).collect(),
+            false => Vec::new(),
+        };
+        present.extend(more.map(KeyFile::ids).unwrap_or_default());
+        let missing: Vec<&str> =
+            manifest.secrets_keys.iter().filter(|id| !present.contains(id)).map(String::as_str).collect();
+        if !missing.is_empty() && !self.lose_secrets {
+            let what = format!(
+                "secrets of this backup are sealed under the key {}, which is neither in {} nor in a --key-file; copy the \
+                 folder `keys` of the backed up system there, or say --lose-secrets; nothing was written",
+                missing.join(" and the key "),
+                config.data.join("keys").display()
+            );
+            return Err(Failure::Refused(what).into());
+        }
+        Ok(present)
+    }
+
+    /// Refuses to write over what is there, unless that is what was asked for.
+    async fn check_empty(&self, direct: &Direct, is_unfinished: bool) -> anyhow::Result<()> {
+        let mut connection =
+            PgConnection::connect(&direct.admin_url).await.context("the database cannot be reached")?;
+        let tables: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind IN ('r', 'p')",
+        )
+        .fetch_one(&mut connection)
+        .await?;
+        connection.close().await?;
+        if tables > 0 && !self.replace && !is_unfinished {
+            let what = "the database is not empty; --replace throws away what is there (take a backup of it first)";
+            return Err(Failure::Refused(what.into()).into());
+        }
+        Ok(())
+    }
+
+    async fn load(
+        &self,
+        config: &Config,
+        direct: &Direct,
+        backup: &::backup::Backup,
+        keys: &[String],
+        progress: &Progress,
+    ) -> anyhow::Result<()> {
+        let url = &direct.admin_url;
+        // What the database of now has counted, where there is one: subscribers may have seen that.
+        let counted = store::backup_facts(url).await.map_or(0, |facts| facts.event_horizon);
+        progress.step("Restoring");
+        let mut connection = PgConnection::connect(url).await?;
+        sqlx::raw_sql("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC")
+            .execute(&mut connection)
+            .await
+            .context("the database cannot be emptied")?;
+        connection.close().await?;
+        admit_app_role(url, direct.is_embedded).await.context("the role of the store cannot be set up")?;
+        let database = ::backup::Database { url: url.clone(), programs: direct.programs(config, progress).await? };
+        ::backup::load(backup, &database).await?;
+        progress.step("Bringing the database up to date");
+        let options: PgConnectOptions = url.parse().context("the database's address")?;
+        Box::pin(store::migrate(&options, &store::MIGRATOR, &|step| progress.step(step))).await?;
+        store::count_events_on(url, backup.manifest.event_horizon.max(counted)).await?;
+        if self.lose_secrets {
+            let mut connection = PgConnection::connect(url).await?;
+            sqlx::query("DELETE FROM secrets WHERE key_id <> ALL ($1)").bind(keys).execute(&mut connection).await?;
+            connection.close().await?;
+        }
+        Ok(())
+    }
+}
