@@ -154,7 +154,13 @@ async fn every_kind_of_error_survives_the_wire() {
     let identity = crate::harness::identity(&agent);
     let token = token_key.issue(&identity, Duration::from_mins(5)).unwrap();
     let server = Server::new(
-        ServerOptions { listener, auth: AuthMode::Keys, token_key, streams: StreamOptions::default(), limits: server::Limits::default() },
+        ServerOptions {
+            listener,
+            auth: AuthMode::Keys,
+            token_key,
+            streams: StreamOptions::default(),
+            limits: server::Limits::default(),
+        },
         refusing.clone(),
     )
     .unwrap();
