@@ -27,7 +27,7 @@ pub async fn backup_facts(admin_url: &str) -> Result<BackupFacts, StoreError> {
         let mut connection = PgConnection::connect(admin_url).await?;
         let (migration, postgres, event_horizon, secrets_keys) = sqlx::query_as(
             "SELECT (SELECT max(version) FROM _sqlx_migrations), split_part(current_setting('server_version'), ' ', 1),
-                event_horizon(), ARRAY(SELECT DISTINCT key_id FROM secrets ORDER BY key_id)",
+                event_horizon(), ARRAY(SELECT key_id FROM secrets UNION SELECT key_id FROM webhook_secrets ORDER BY key_id)",
         )
         .fetch_one(&mut connection)
         .await?;

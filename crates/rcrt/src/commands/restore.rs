@@ -164,7 +164,11 @@ impl Restore {
         store::count_events_on(url, backup.manifest.event_horizon.max(counted)).await?;
         if self.lose_secrets {
             let mut connection = PgConnection::connect(url).await?;
-            sqlx::query("DELETE FROM secrets WHERE key_id <> ALL ($1)").bind(keys).execute(&mut connection).await?;
+            for lost in
+                ["DELETE FROM secrets WHERE key_id <> ALL ($1)", "DELETE FROM webhook_secrets WHERE key_id <> ALL ($1)"]
+            {
+                sqlx::query(lost).bind(keys).execute(&mut connection).await?;
+            }
             connection.close().await?;
         }
         Ok(())

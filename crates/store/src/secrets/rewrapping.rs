@@ -6,11 +6,36 @@ use uuid::Uuid;
 
 use super::SecretsKeys;
 use super::envelope::{Place, rewrap};
-use crate::failure::{Done, Failure};
+use super::keys::Ring;
+use crate::failure::Done;
 use crate::from_row::from_row;
 
 /// How many secrets are locked at once.
 const BATCH: i64 = 100;
+
+/// Where sealed values stand: the secrets, and what webhooks are signed with.
+const SEALED: [Sealed; 2] = [
+    Sealed {
+        next: "SELECT id, owner_id, name, version, key_id, wrapped_key FROM secrets
+            WHERE id > $1 AND key_id <> $2 ORDER BY id LIMIT $3 FOR UPDATE",
+        wrap: "WITH wrapped AS (UPDATE secrets SET key_id = $2, wrapped_key = $3 WHERE id = $1)
+            INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'secret.rewrapped', $1, $5)",
+    },
+    Sealed {
+        next: "SELECT agent_id AS id, owner_id, '' AS name, version, key_id, wrapped_key FROM webhook_secrets
+            WHERE agent_id > $1 AND key_id <> $2 ORDER BY agent_id LIMIT $3 FOR UPDATE",
+        wrap:
+            "WITH wrapped AS (UPDATE webhook_secrets SET key_id = $2, wrapped_key = $3 WHERE agent_id = $1)
+            INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'webhook_secret.rewrapped', $1, $5)",
+    },
+];
+
+struct Sealed {
+    /// The next rows after an id that are not under the newest key, locked.
+    next: &'static str,
+    /// Puts one row under it.
+    wrap: &'static str,
+}
 
 /// What was done, and what could not be.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -41,7 +66,10 @@ pub async fn rewrap_secrets(admin_url: &str, keys: &SecretsKeys) -> Result<Rewra
 pub async fn secrets_by_key(admin_url: &str) -> Result<Vec<(String, i64)>, StoreError> {
     let counted = async {
         let mut connection = PgConnection::connect(admin_url).await?;
-        let counts = sqlx::query_as("SELECT key_id, count(*) FROM secrets GROUP BY key_id ORDER BY key_id")
+        let counts = sqlx::query_as(
+            "SELECT key_id, count(*) FROM (SELECT key_id FROM secrets UNION ALL SELECT key_id FROM webhook_secrets) sealed
+             GROUP BY key_id ORDER BY key_id",
+        )
             .fetch_all(&mut connection)
             .await?;
         let _ = connection.close().await;
@@ -53,19 +81,22 @@ pub async fn secrets_by_key(admin_url: &str) -> Result<Vec<(String, i64)>, Store
 async fn all(admin_url: &str, keys: &SecretsKeys) -> Done<Rewrapped> {
     let mut connection = PgConnection::connect(admin_url).await?;
     let ring = keys.renewed();
-    let (mut after, mut result) = (Uuid::nil(), Rewrapped::default());
+    let mut result = Rewrapped::default();
+    for sealed in SEALED {
+        rewrap_all(&mut connection, &ring, &sealed, &mut result).await?;
+    }
+    // Closing politely can only fail when the connection is gone already.
+    let _ = connection.close().await;
+    Ok(result)
+}
+
+async fn rewrap_all(connection: &mut PgConnection, ring: &Ring, sealed: &Sealed, result: &mut Rewrapped) -> Done<()> {
+    let mut after = Uuid::nil();
     loop {
         let mut tx = connection.begin().await?;
-        let rows: Vec<WrappedRow> = sqlx::query_as(
-            "SELECT id, owner_id, name, version, key_id, wrapped_key FROM secrets
-             WHERE id > $1 AND key_id <> $2 ORDER BY id LIMIT $3 FOR UPDATE",
-        )
-        .bind(after)
-        .bind(&ring.newest.0)
-        .bind(BATCH)
-        .fetch_all(&mut *tx)
-        .await?;
-        let Some(last) = rows.last() else { break };
+        let rows: Vec<WrappedRow> =
+            sqlx::query_as(sealed.next).bind(after).bind(&ring.newest.0).bind(BATCH).fetch_all(&mut *tx).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
         after = last.id;
         for row in rows {
             let place = Place { owner_id: row.owner_id, id: row.id, version: row.version };
@@ -74,22 +105,16 @@ async fn all(admin_url: &str, keys: &SecretsKeys) -> Done<Rewrapped> {
                 result.unreadable.push(row.id);
                 continue;
             };
-            sqlx::query(
-                "WITH wrapped AS (UPDATE secrets SET key_id = $2, wrapped_key = $3 WHERE id = $1)
-                 INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'secret.rewrapped', $1, $5)",
-            )
-            .bind(row.id)
-            .bind(&ring.newest.0)
-            .bind(wrapped)
-            .bind(row.owner_id)
-            .bind(row.name)
-            .execute(&mut *tx)
-            .await?;
+            sqlx::query(sealed.wrap)
+                .bind(row.id)
+                .bind(&ring.newest.0)
+                .bind(wrapped)
+                .bind(row.owner_id)
+                .bind(row.name)
+                .execute(&mut *tx)
+                .await?;
             result.done += 1;
         }
         tx.commit().await?;
     }
-    // Closing politely can only fail when the connection is gone already.
-    let _ = connection.close().await;
-    Ok::<_, Failure>(result)
 }
