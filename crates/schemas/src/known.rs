@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use breadcrumb::{
-    Breadcrumb, BreadcrumbQuery, Breadcrumbs, EventNumber, EventStream, Identity, MAX_PAGE, Profile, Role, Selector,
-    StoreError, Tenancy, schema_names,
+    Breadcrumb, BreadcrumbQuery, Breadcrumbs, EventNumber, FollowStream, Followed, Following, Identity, MAX_PAGE,
+    Profile, Role, Selector, StoreError, Tenancy, schema_names,
 };
 use futures::StreamExt;
 use tokio::sync::OnceCell;
@@ -144,7 +144,8 @@ impl Tenant {
     /// Until the tenant is not used any more.
     async fn follow(&self, reader: &dyn Breadcrumbs, mut after: EventNumber) {
         loop {
-            match reader.events(Some(after)).await {
+            let following = Following { after: Some(after), filters: vec![definitions()], by_selectors: false };
+            match reader.follow(following).await {
                 Ok(events) => {
                     if self.hear(reader, events, &mut after).await.is_break() {
                         return;
@@ -166,7 +167,7 @@ impl Tenant {
     async fn hear(
         &self,
         reader: &dyn Breadcrumbs,
-        mut events: EventStream,
+        mut events: FollowStream,
         after: &mut EventNumber,
     ) -> std::ops::ControlFlow<()> {
         let mut looks = tokio::time::interval(KEPT_FOR / 10);
@@ -178,14 +179,20 @@ impl Tenant {
                     continue;
                 }
             };
-            let Some(Ok(event)) = event else { return std::ops::ControlFlow::Continue(()) };
-            if event.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION) {
-                while let Err(error) = self.read(reader).await {
-                    tracing::warn!(tenant = %event.owner_id, %error, "definitions cannot be read anew; trying again");
-                    tokio::time::sleep(RETRY).await;
+            let number = match event {
+                Some(Ok(Followed::Passed(number))) => {
+                    *after = number;
+                    continue;
                 }
+                Some(Ok(Followed::Event(event))) => event.number,
+                Some(Ok(Followed::Missed { first })) => EventNumber(first.0 - 1),
+                Some(Err(_)) | None => return std::ops::ControlFlow::Continue(()),
+            };
+            while let Err(error) = self.read(reader).await {
+                tracing::warn!(%error, "definitions cannot be read anew; trying again");
+                tokio::time::sleep(RETRY).await;
             }
-            *after = event.number;
+            *after = number;
         }
     }
 
@@ -193,8 +200,7 @@ impl Tenant {
     async fn read(&self, reader: &dyn Breadcrumbs) -> Result<(), StoreError> {
         let begin = self.begins.fetch_add(1, Ordering::Relaxed);
         let before = self.known();
-        let selector = Selector { schema_name: Some(schema_names::SCHEMA_DEFINITION.into()), ..Selector::default() };
-        let query = BreadcrumbQuery { selector, limit: MAX_PAGE, ..BreadcrumbQuery::default() };
+        let query = BreadcrumbQuery { selector: definitions(), limit: MAX_PAGE, ..BreadcrumbQuery::default() };
         let mut known = Known::default();
         let mut oldest: HashMap<String, Uuid> = HashMap::new();
         for item in reader.list(&query).await? {
@@ -224,6 +230,10 @@ impl Tenant {
         }
         Ok(())
     }
+}
+
+fn definitions() -> Selector {
+    Selector { schema_name: Some(schema_names::SCHEMA_DEFINITION.into()), ..Selector::default() }
 }
 
 /// `None` for a record that is no good definition: it was written before they were checked.

@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use breadcrumb::{Event, FollowStream, Followed, Following, Selector};
-use futures::StreamExt;
+use breadcrumb::{Event, FollowStream, Following, Selector};
 use uuid::Uuid;
 
 use super::hearing::Listener;
@@ -28,26 +27,18 @@ pub(crate) async fn follow(
         })?;
     }
     let own = if following.by_selectors { Some(OpenSelectors::of(store, listener.tenant, agent).await?) } else { None };
-    let followed = subscription::subscribe(store.clone(), listener, following.after).await?;
-    if following.filters.is_empty() && own.is_none() {
-        return Ok(followed);
-    }
-    let choice = Choice { filters: following.filters, own };
-    Ok(followed
-        .map(move |told| match told {
-            Ok(Followed::Event(event)) if !choice.admits(&event) => Ok(Followed::Passed(event.number)),
-            other => other,
-        })
-        .boxed())
+    let choice = (!following.filters.is_empty() || own.is_some()).then_some(Choice { filters: following.filters, own });
+    subscription::subscribe(store.clone(), listener, following.after, choice).await
 }
 
-struct Choice {
+/// Looked at before an event is copied for its subscriber.
+pub(super) struct Choice {
     filters: Vec<Selector>,
     own: Option<Arc<AgentSelectors>>,
 }
 
 impl Choice {
-    fn admits(&self, event: &Event) -> bool {
+    pub(super) fn admits(&self, event: &Event) -> bool {
         self.filters.iter().all(|filter| filter.means(event)) && self.own.as_ref().is_none_or(|own| own.admit(event))
     }
 }

@@ -9,6 +9,7 @@ use breadcrumb::{EventNumber, FollowStream, Followed, StoreError, Violations};
 use futures::StreamExt;
 use futures::stream;
 
+use super::choosing::Choice;
 use super::feed::{Feeds, Live};
 use super::hearing::{Listener, Verdict};
 use super::page::{self, Page, Weighed};
@@ -21,7 +22,13 @@ use crate::transaction::TenantTransaction;
 const RETRY: Duration = Duration::from_millis(250);
 
 /// A subscriber that names no event starts with what commits after this call.
-pub(crate) async fn subscribe(store: Arc<Inner>, listener: Listener, after: Option<EventNumber>) -> Done<FollowStream> {
+/// What is not chosen is told as passed.
+pub(crate) async fn subscribe(
+    store: Arc<Inner>,
+    listener: Listener,
+    after: Option<EventNumber>,
+    choice: Option<Choice>,
+) -> Done<FollowStream> {
     let mut tx = TenantTransaction::begin(&store, listener.tenant).await?;
     let snapshot = page::present(&mut tx).await?;
     if let Some(number) = after
@@ -41,7 +48,8 @@ pub(crate) async fn subscribe(store: Arc<Inner>, listener: Listener, after: Opti
         Some(number) => (number.0, None),
         None => (snapshot.cursor(), Some(snapshot)),
     };
-    let subscription = Subscription { store, listener, cursor, seen, missed: None, ready: VecDeque::new(), live: None };
+    let subscription =
+        Subscription { store, listener, choice, cursor, seen, missed: None, ready: VecDeque::new(), live: None };
     Ok(stream::unfold(Some(subscription), |subscription| async {
         let mut subscription = subscription?;
         match subscription.next().await {
@@ -55,6 +63,7 @@ pub(crate) async fn subscribe(store: Arc<Inner>, listener: Listener, after: Opti
 struct Subscription {
     store: Arc<Inner>,
     listener: Listener,
+    choice: Option<Choice>,
     /// Everything up to this number was given out or is in `ready`.
     cursor: i64,
     /// What had been committed when a subscription without a number began, until that cannot come up any more.
@@ -77,7 +86,8 @@ impl Subscription {
                 if self.was_seen(weighed.event.number.0) {
                     continue;
                 }
-                if !self.may_hear(&weighed).await? {
+                let is_chosen = self.choice.as_ref().is_none_or(|choice| choice.admits(&weighed.event));
+                if !is_chosen || !self.may_hear(&weighed).await? {
                     return Ok(Followed::Passed(weighed.event.number));
                 }
                 let event = Arc::try_unwrap(weighed).map_or_else(|shared| shared.event.clone(), |own| own.event);
