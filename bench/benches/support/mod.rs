@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, FollowStream, Following, HeldLease, Lease, LeaseStatus, NewBreadcrumb,
-    NewSecret, Profiles, Release, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, TextSearch,
-    schema_names,
+    ClaimRequest, Created, EventNumber, FollowStream, Following, Found, HeldLease, Lease, LeaseStatus, NewBreadcrumb,
+    NewSecret, Profiles, Release, Search, SearchMode, SecretChanges, SecretInfo, Selector, SelectorSubscription,
+    StoreError, schema_names,
 };
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
@@ -108,11 +108,12 @@ impl Breadcrumbs for MemoryStore {
             updated_at: record.updated_at,
             context: query.include_context.then(|| record.context.clone()),
             redacted: false,
+            score: None,
         });
         Ok(items.skip(query.offset as usize).take(query.limit as usize).collect())
     }
-    async fn search(&self, _: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
-        Ok(Vec::new())
+    async fn search(&self, _: &Search) -> Result<Found, StoreError> {
+        Ok(Found { items: Vec::new(), mode: SearchMode::Text, fallback: None })
     }
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         Ok(EventNumber(0))

@@ -151,6 +151,9 @@ pub struct BreadcrumbListItem {
     /// reads it by id.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
+    /// Of a search: how well it matches. Larger is better; only comparable within one answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
 }
 
 /// One version of a record, as its history tells it.
@@ -425,16 +428,6 @@ impl BreadcrumbQuery {
         }
         found.into_result()
     }
-}
-
-/// Full-text search: the `nn` best matches of the words in `q`, best first, among those that the selector admits.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct TextSearch {
-    pub q: String,
-    /// How many at most, 1 to 100.
-    pub nn: u32,
-    pub selector: Selector,
-    pub include_context: bool,
 }
 
 fn check_tags(found: &mut Violations, tags: &[String]) {

@@ -33,7 +33,7 @@ pub enum EmbedError {
 
 /// Texts in, vectors out. Dropping a future gives the work up.
 #[async_trait]
-pub trait Embedder: Send + Sync + 'static {
+pub trait Embedder: std::fmt::Debug + Send + Sync + 'static {
     /// The model, once [`Embedder::prepare`] has made it ready. Never waits.
     fn model(&self) -> Option<EmbeddingModel>;
 

@@ -20,6 +20,7 @@ mod nearest;
 mod permissions;
 pub mod profile;
 mod public_address;
+mod search;
 mod secret;
 mod secret_lack;
 mod selector;
@@ -36,7 +37,7 @@ pub use acl::{AclChange, AclEntry, Action};
 pub use annotations::Annotations;
 pub use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Created,
-    DEFAULT_PAGE, MAX_PAGE, MAX_TAGS, NewBreadcrumb, Sensitivity, TextSearch, Visibility,
+    DEFAULT_PAGE, MAX_PAGE, MAX_TAGS, NewBreadcrumb, Sensitivity, Visibility,
 };
 pub use call::{Call, CallState, Claim, ClaimRequest, HeldLease, Lease, LeaseStatus, Release};
 pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
@@ -51,6 +52,7 @@ pub use nearest::nearest_names;
 pub use permissions::{Grant, NetPermission, Permissions};
 pub use profile::{Profile, Profiles};
 pub use public_address::{Purpose, reached_address, special_purpose};
+pub use search::{Found, MAX_DIMENSIONS, MAX_FOUND, MAX_QUESTION, Search, SearchMode};
 pub use secret::{
     GrantedTool, MAX_SECRET_BYTES, MAX_SECRET_HOSTS, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo,
     check_opaque_length, is_secret_name, secret_hosts,

@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use crate::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Call, Claim, ClaimRequest, Created, EventNumber, EventStream, FollowStream, Following, HeldLease,
-    Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, Selector, SelectorSubscription, TextSearch,
-    Violations, event,
+    BreadcrumbView, Call, Claim, ClaimRequest, Created, EventNumber, EventStream, FollowStream, Following, Found,
+    HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo, Selector,
+    SelectorSubscription, Violations, event,
 };
 
 /// Why the store did not do what was asked. Nothing was changed.
@@ -115,8 +115,9 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     /// Newest change first.
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError>;
 
-    /// Best match first.
-    async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError>;
+    /// Best match first: by words, by meaning, or both. Without a mode it never fails for want of an embedder: it then searches by
+    /// words, and says so. [`StoreError::Unavailable`] where the mode is `vector` and the model is not ready.
+    async fn search(&self, search: &Search) -> Result<Found, StoreError>;
 
     // --- rights ---
 

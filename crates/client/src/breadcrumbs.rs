@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EventNumber, FollowStream, Following,
-    HeldLease, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, Selector, SelectorSubscription,
-    StoreError, TextSearch, Violations,
+    Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search, SearchMode, SecretChanges, SecretInfo,
+    Selector, SelectorSubscription, StoreError, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -91,13 +91,25 @@ impl Breadcrumbs for Client {
         Ok(self.exchange(request).await?)
     }
 
-    async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+    async fn search(&self, search: &Search) -> Result<Found, StoreError> {
         let mut request = Request::new(Method::GET, &["breadcrumbs", "search"], Freely);
         request.query = selector(&search.selector)?;
-        request.query.push(("q", search.q.clone()));
+        request.query.extend(search.q.clone().map(|q| ("q", q)));
+        if let Some(qvec) = &search.qvec {
+            let numbers: Vec<String> = qvec.iter().map(ToString::to_string).collect();
+            request.query.push(("qvec", format!("[{}]", numbers.join(","))));
+        }
+        request.query.extend(search.mode.map(|mode| ("mode", mode.to_string())));
         request.query.push(("nn", search.nn.to_string()));
         request.query.push(("include_context", search.include_context.to_string()));
-        Ok(self.exchange(request).await?)
+        let (items, headers) = self.exchange_with_headers(request).await?;
+        let told = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        Ok(Found {
+            items,
+            // A server that says nothing knows no other way.
+            mode: told("search-mode").and_then(|mode| mode.parse().ok()).unwrap_or(SearchMode::Text),
+            fallback: told("search-fallback").map(str::to_owned),
+        })
     }
 
     async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {

@@ -6,7 +6,7 @@ use breadcrumb::StoreError;
 use bytes::Bytes;
 use reqwest::{
     Method, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue},
 };
 use serde::{Serialize, de::DeserializeOwned};
 use uuid::Uuid;
@@ -91,15 +91,24 @@ struct Failure {
 impl Client {
     /// Sends the request until there is an answer that counts.
     pub(crate) async fn exchange<T: DeserializeOwned>(&self, request: Request<'_>) -> Result<T, Refusal> {
+        Ok(self.exchange_with_headers(request).await?.0)
+    }
+
+    /// [`Self::exchange`], with the headers of the answer.
+    pub(crate) async fn exchange_with_headers<T: DeserializeOwned>(
+        &self,
+        request: Request<'_>,
+    ) -> Result<(T, HeaderMap), Refusal> {
         let mut maybe_done = false;
         let mut attempt = 1;
         loop {
             let failure = match self.send(&request).await {
-                Ok(body) => {
-                    return serde_json::from_slice(&body).map_err(|error| Refusal {
+                Ok((headers, body)) => {
+                    let read = serde_json::from_slice(&body).map_err(|error| Refusal {
                         error: StoreError::Internal(format!("the server's answer makes no sense: {error}")),
                         maybe_done: true,
                     });
+                    return Ok((read?, headers));
                 }
                 Err(failure) => failure,
             };
@@ -116,7 +125,7 @@ impl Client {
         }
     }
 
-    async fn send(&self, request: &Request<'_>) -> Result<Bytes, Failure> {
+    async fn send(&self, request: &Request<'_>) -> Result<(HeaderMap, Bytes), Failure> {
         let not_sent = |error| Failure { error, maybe_done: false };
         let mut renewed = false;
         loop {
@@ -142,9 +151,10 @@ impl Client {
             }
             let answer = sending.send().await.map_err(|error| transport(&error))?;
             let status = answer.status();
+            let headers = answer.headers().clone();
             let body = answer.bytes().await.map_err(|error| transport(&error))?;
             if status.is_success() {
-                return Ok(body);
+                return Ok((headers, body));
             }
             // A token may end, or its server's key change, sooner than it said: one new token is worth a try.
             if status == StatusCode::UNAUTHORIZED

@@ -81,6 +81,7 @@ macro_rules! suite {
                 every_operator_selects_by_context,
                 a_selector_that_means_nothing_is_refused,
                 words_find_the_best_match_first,
+                a_search_says_what_it_lacks,
             ],
             events: [
                 each_change_is_one_event_with_its_content,

@@ -1,6 +1,6 @@
 //! Finding records.
 
-use breadcrumb::{BreadcrumbChanges, BreadcrumbQuery, NewBreadcrumb, Selector, TextSearch};
+use breadcrumb::{BreadcrumbChanges, BreadcrumbQuery, NewBreadcrumb, Search, SearchMode, Selector};
 use serde_json::{Value, json};
 
 use crate::harness::{Agent, Harness, alone, fields, noted};
@@ -110,9 +110,12 @@ pub async fn words_find_the_best_match_first(harness: &impl Harness) {
     write(&agent, "Shopping", json!({"items": [{"name": "the weather stone"}]}), &["list"]).await;
     write(&agent, "Other", json!({"text": "nothing here"}), &["report"]).await;
     let search = async |q: &str, selector: Value, include_context| {
-        let search =
-            TextSearch { q: q.into(), nn: 10, selector: serde_json::from_value(selector).unwrap(), include_context };
-        agent.search(&search).await.unwrap()
+        let selector = serde_json::from_value(selector).unwrap();
+        let found = agent.search(&Search { selector, include_context, ..Search::of(q) }).await.unwrap();
+        // No store of this suite has an embedder.
+        assert_eq!((found.mode, found.fallback), (SearchMode::Text, None));
+        assert!(found.items.is_sorted_by(|one, next| one.score >= next.score), "{:?}", found.items);
+        found.items
     };
     let titles =
         |items: Vec<breadcrumb::BreadcrumbListItem>| items.into_iter().map(|item| item.title).collect::<Vec<_>>();
@@ -122,7 +125,20 @@ pub async fn words_find_the_best_match_first(harness: &impl Harness) {
     assert_eq!(search("sunny", json!({}), true).await[0].context.as_ref().unwrap()["text"], "sunny");
     assert!(search("volcano", json!({}), false).await.is_empty());
     let stranger = alone(harness).await;
-    let everywhere = TextSearch { q: "weather".into(), nn: 10, selector: Selector::default(), include_context: false };
-    assert!(stranger.search(&everywhere).await.unwrap().is_empty());
-    assert_eq!(fields(agent.search(&TextSearch { nn: 0, ..everywhere }).await), ["nn"]);
+    let everywhere = Search::of("weather");
+    assert!(stranger.search(&everywhere).await.unwrap().items.is_empty());
+    assert_eq!(fields(agent.search(&Search { nn: 0, ..everywhere }).await), ["nn"]);
+}
+
+pub async fn a_search_says_what_it_lacks(harness: &impl Harness) {
+    let agent = alone(harness).await;
+    assert_eq!(fields(agent.search(&Search::default()).await), ["q"]);
+    let by_words = Search { mode: Some(SearchMode::Text), ..Search::default() };
+    assert_eq!(fields(agent.search(&by_words).await), ["q"]);
+    let by_vector = Search { qvec: Some(vec![1.0, 0.5]), ..Search::default() };
+    assert_eq!(fields(agent.search(&by_vector).await), ["qvec"], "there is no embedder");
+    let by_meaning = Search { mode: Some(SearchMode::Vector), ..Search::of("rain") };
+    assert_eq!(fields(agent.search(&by_meaning).await), ["mode"]);
+    let nowhere = Search { qvec: Some(vec![0.0, 0.0]), ..Search::default() };
+    assert_eq!(fields(agent.search(&nowhere).await), ["qvec"]);
 }

@@ -1,8 +1,8 @@
 //! Who may see and change which record.
 
 use breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, EventNumber, EventStream, NewBreadcrumb, Role, Selector,
-    Sensitivity, TextSearch, Visibility,
+    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, EventNumber, EventStream, NewBreadcrumb, Role, Search,
+    Selector, Sensitivity, Visibility,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -100,8 +100,8 @@ pub async fn a_private_record_is_its_creators_and_the_curators(harness: &impl Ha
     }
     for agent in [&cast.colleague, &cast.stranger] {
         assert_not_found(agent.delete(id, None).await);
-        let search = TextSearch { q: "walrus".into(), nn: 10, selector: Selector::default(), include_context: true };
-        assert!(agent.search(&search).await.unwrap().is_empty());
+        let search = Search { include_context: true, ..Search::of("walrus") };
+        assert!(agent.search(&search).await.unwrap().items.is_empty());
     }
     cast.author.delete(id, None).await.unwrap();
     assert_not_found(cast.curator.get(id).await);
@@ -281,9 +281,9 @@ pub async fn a_secret_is_read_by_id_alone(harness: &impl Harness) {
     assert_eq!(cast.colleague.get(id).await.unwrap().context["word"], "xylophone");
     assert_eq!(cast.colleague.view(id).await.unwrap().context["word"], "xylophone");
     let found = |q: &str| {
-        let search = TextSearch { q: q.into(), nn: 10, selector: Selector::default(), include_context: true };
+        let search = Search { include_context: true, ..Search::of(q) };
         let agent = cast.curator.clone();
-        async move { agent.search(&search).await.unwrap() }
+        async move { agent.search(&search).await.unwrap().items }
     };
     assert!(found("xylophone").await.is_empty());
     let by_title = found("vault").await;

@@ -1,8 +1,6 @@
 //! How long records stay: by reads, by time, and by whichever comes first.
 
-use breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbQuery, EventKind, NewBreadcrumb, Role, Selector, TextSearch, TtlType,
-};
+use breadcrumb::{Breadcrumb, BreadcrumbChanges, BreadcrumbQuery, EventKind, NewBreadcrumb, Role, Search, TtlType};
 use chrono::{TimeDelta, Utc};
 use serde_json::{Value, json};
 
@@ -21,8 +19,8 @@ async fn listed(agent: &Agent) -> usize {
 }
 
 async fn found(agent: &Agent) -> usize {
-    let search = TextSearch { q: "readable".into(), nn: 10, selector: Selector::default(), include_context: true };
-    agent.search(&search).await.unwrap().len()
+    let search = Search { include_context: true, ..Search::of("readable") };
+    agent.search(&search).await.unwrap().items.len()
 }
 
 pub async fn a_record_ends_with_its_last_read(harness: &impl Harness) {

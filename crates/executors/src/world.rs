@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, NewBreadcrumb, Selector, StoreError,
-    TextSearch, schema_names,
+    BreadcrumbChanges, BreadcrumbQuery, BreadcrumbView, Breadcrumbs, ContextMatch, NewBreadcrumb, Search, SearchMode,
+    Selector, StoreError, schema_names,
 };
 use opentelemetry::trace::SpanKind;
 use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError};
@@ -112,22 +112,21 @@ impl CallWorld {
         to_value(self.breadcrumbs.list(&query).await.map_err(|error| op_error(&error))?)
     }
 
-    /// Full-text search, until records have embeddings.
+    /// By meaning and words, as the store does it where no mode is named.
     async fn vector_search(&self, query: Value) -> Result<Value, OpError> {
         let query: VectorQuery = read("vectorSearch", query)?;
-        let nn = query.nn.unwrap_or(5);
-        if !(1..=100).contains(&nn) {
-            return Err(invalid("vectorSearch", "nn: must be from 1 to 100"));
-        }
-        let VectorQuery { q, tag, any_tags, all_tags, schema_name, context_match, include_context, .. } = query;
-        let search = TextSearch {
+        let VectorQuery { q, qvec, mode, nn, tag, any_tags, all_tags, schema_name, context_match, include_context } =
+            query;
+        let search = Search {
             q,
-            nn,
+            qvec,
+            mode,
+            nn: nn.unwrap_or(5),
             selector: with_tag(Selector { any_tags, all_tags, schema_name, context_match }, tag),
             include_context: include_context.unwrap_or(true),
         };
-        search.selector.check().map_err(|violations| op_error(&violations.into()))?;
-        to_value(self.breadcrumbs.search(&search).await.map_err(|error| op_error(&error))?)
+        search.check().map_err(|violations| op_error(&violations.into()))?;
+        to_value(self.breadcrumbs.search(&search).await.map_err(|error| op_error(&error))?.items)
     }
 
     async fn secret(&self, wanted: &str, reason: &str) -> Result<Value, OpError> {
@@ -228,11 +227,13 @@ struct SearchQuery {
     include_context: Option<bool>,
 }
 
-/// `vectorSearch`: the words, how many, and among which records.
+/// `vectorSearch`: the question or its vector, how many, and among which records.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VectorQuery {
-    q: String,
+    q: Option<String>,
+    qvec: Option<Vec<f32>>,
+    mode: Option<SearchMode>,
     nn: Option<u32>,
     tag: Option<String>,
     #[serde(default)]

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use breadcrumb::{
-    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, NewBreadcrumb, Profiles, Selector, StoreError,
-    TextSearch, schema_names::MEMORY_ENTRY,
+    BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, NewBreadcrumb, Profiles, Search, SearchMode,
+    Selector, StoreError, schema_names::MEMORY_ENTRY,
 };
 use chrono::Utc;
 use executors::Chain;
@@ -134,8 +134,8 @@ impl WorkingMemory {
     /// The keys of entries in whose first words the query's words stand, in any of their forms, best first.
     pub async fn ranked(&self, selection: &Selection, words: &str, most: u32) -> Result<Vec<String>, StoreError> {
         let search =
-            TextSearch { q: words.to_owned(), nn: most, selector: selection.selector(), include_context: false };
-        let found = self.store.search(&search).await?;
+            Search { mode: Some(SearchMode::Text), nn: most, selector: selection.selector(), ..Search::of(words) };
+        let found = self.store.search(&search).await?.items;
         let path = |item: BreadcrumbListItem| item.title.strip_prefix("Memory: ").map(str::to_owned);
         Ok(found.into_iter().filter_map(path).collect())
     }

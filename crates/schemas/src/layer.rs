@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream,
-    FollowStream, Following, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo,
-    Selector, SelectorSubscription, StoreError, TextSearch, schema_names,
+    FollowStream, Following, Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, Search,
+    SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, schema_names,
 };
 use uuid::Uuid;
 
@@ -76,7 +76,7 @@ impl Breadcrumbs for Layer {
         self.inner.list(query).await
     }
 
-    async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+    async fn search(&self, search: &Search) -> Result<Found, StoreError> {
         self.inner.search(search).await
     }
 

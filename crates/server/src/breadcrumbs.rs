@@ -7,7 +7,7 @@ use axum::{
 };
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
-    ContextMatch, Created, DEFAULT_PAGE, NewBreadcrumb, Selector, TextSearch, Violations,
+    ContextMatch, Created, DEFAULT_PAGE, NewBreadcrumb, Search, SearchMode, Selector, Violations,
 };
 
 use crate::{
@@ -185,13 +185,24 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<Breadcrum
     Ok(Json(caller.store.list(&wanted).await?))
 }
 
-/// Search records by words
+/// How it was searched.
+pub const SEARCH_MODE: HeaderName = HeaderName::from_static("search-mode");
+/// Why it was searched by words only.
+pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback");
+
+/// Search records by words and by meaning
 ///
-/// Full-text search over title, description and context; best match first.
+/// Best match first, each with its `score`. `hybrid` joins a full-text search over title, description, tags and context with the records
+/// nearest in meaning (reciprocal rank fusion); it is the default where search by meaning is on, else `text` is. The header
+/// `Search-Mode` tells how it was searched, `Search-Fallback` why by words only, when the model did not answer in time.
 #[utoipa::path(
     get, path = "/breadcrumbs/search", tag = "breadcrumbs", operation_id = "search_breadcrumbs",
     params(
-        ("q" = String, Query, min_length = 1, max_length = 1000, pattern = "\\S", description = "The words, 1 to 1000 characters"),
+        ("q" = Option<String>, Query, min_length = 1, max_length = 1000, pattern = "\\S",
+            description = "Words or a question, 1 to 1000 characters; required where there is no `qvec`"),
+        ("qvec" = Option<String>, Query,
+            description = "A vector of the store's model in place of the question's own: a JSON array of numbers, or numbers with commas between"),
+        ("mode" = Option<SearchMode>, Query, description = "How to search; `vector` alone goes by meaning only"),
         ("nn" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many at most, 1 to 100; 10 when absent"),
         ("tag" = Option<Vec<String>>, Query, description = "The record has all of these tags"),
         ("any_tag" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
@@ -199,26 +210,48 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<Breadcrum
         ("context_match" = Option<String>, Query, description = "Conditions on the context, a JSON array"),
         ("include_context" = Option<bool>, Query),
     ),
-    responses((status = 200, body = Vec<BreadcrumbListItem>))
+    responses((status = 200, body = Vec<BreadcrumbListItem>, headers(
+        ("Search-Mode" = String, description = "text, vector or hybrid"),
+        ("Search-Fallback" = String, description = "Why it was searched by words only"),
+    )))
 )]
-pub async fn search(caller: Caller, mut query: Query) -> Result<Json<Vec<BreadcrumbListItem>>, Problem> {
-    let selector = selector(&mut query);
-    let q = query.take_text("q").unwrap_or_default();
-    let wanted = TextSearch {
-        nn: query.take_as("nn", "a number from 1 to 100", 10),
+pub async fn search(caller: Caller, mut query: Query) -> Result<Response, Problem> {
+    let wanted = Search {
+        selector: selector(&mut query),
+        q: query.take_text("q"),
+        qvec: vector(&mut query),
+        mode: mode(&mut query),
+        nn: query.take_as("nn", "a number from 1 to 100", Search::default().nn),
         include_context: query.take_as("include_context", "true or false", false),
-        selector,
-        q,
     };
-    if wanted.q.trim().is_empty() || wanted.q.chars().count() > 1000 || wanted.q.contains('\0') {
-        query.wrong("q", "is required: 1 to 1000 characters, none of them NUL");
+    query.finish(&["q", "qvec", "mode", "nn", "tag", "any_tag", "schema_name", "context_match", "include_context"])?;
+    wanted.check().map_err(as_parameters)?;
+    let found = caller.store.search(&wanted).await?;
+    let mut answer = ([(SEARCH_MODE, found.mode.as_str())], Json(found.items)).into_response();
+    if let Some(reason) = found.fallback.and_then(|reason| HeaderValue::try_from(reason).ok()) {
+        answer.headers_mut().insert(SEARCH_FALLBACK, reason);
     }
-    if !(1..=100).contains(&wanted.nn) {
-        query.wrong("nn", format!("is {}; must be a number from 1 to 100", wanted.nn));
+    Ok(answer)
+}
+
+fn vector(query: &mut Query) -> Option<Vec<f32>> {
+    let text = query.take_text("qvec")?;
+    let text = text.trim();
+    let inside = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let numbers: Result<Vec<f32>, _> = inside.split(',').map(|number| number.trim().parse()).collect();
+    if numbers.is_err() {
+        query.wrong("qvec", "must be a JSON array of numbers, or numbers with commas between");
     }
-    query.finish(&["q", "nn", "tag", "any_tag", "schema_name", "context_match", "include_context"])?;
-    wanted.selector.check().map_err(as_parameters)?;
-    Ok(Json(caller.store.search(&wanted).await?))
+    numbers.ok()
+}
+
+fn mode(query: &mut Query) -> Option<SearchMode> {
+    let text = query.take_text("mode")?;
+    let mode = text.parse();
+    if mode.is_err() {
+        query.wrong("mode", "must be text, vector or hybrid");
+    }
+    mode.ok()
 }
 
 fn selector(query: &mut Query) -> Selector {

@@ -21,6 +21,8 @@ static RECORDER: LazyLock<Option<PrometheusHandle>> = LazyLock::new(|| {
     describe_counter!("rcrt_webhook_attempts_total", "Attempts to deliver an event to a webhook, by what came of them");
     describe_histogram!("rcrt_webhook_attempt_duration_seconds", Unit::Seconds, "Time that an attempt took");
     describe_gauge!("rcrt_webhook_attempts_under_way", "Attempts to deliver that are under way");
+    describe_gauge!("rcrt_embeddings_waiting", "Records whose text is not embedded yet, in all tenants");
+    describe_gauge!("rcrt_embedding_walks", "Tenants whose older records are being queued for the model");
     Some(handle)
 });
 

@@ -22,6 +22,7 @@ mod housekeeping;
 mod idempotency;
 mod kept;
 mod listing;
+mod meaning;
 mod migrating;
 mod open;
 mod options;
@@ -44,6 +45,7 @@ mod webhooks;
 mod writing;
 
 pub use audit::AuditEntry;
+pub use meaning::{EmbeddingOptions, EmbeddingState};
 pub use migrating::{MIGRATOR, migrate};
 pub use open::OpenError;
 pub use options::{SecretsKey, StoreOptions};

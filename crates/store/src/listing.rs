@@ -55,6 +55,7 @@ impl From<ItemRow> for BreadcrumbListItem {
             updated_at: row.updated_at,
             context: row.context.map(|json| json.0),
             redacted: row.redacted,
+            score: None,
         }
     }
 }

@@ -16,6 +16,7 @@ use crate::events::{self, Announcer, Feeds};
 use crate::following;
 use crate::housekeeping;
 use crate::kept::Kept;
+use crate::meaning::{self, EmbeddingFollower, Meaning};
 use crate::migrating::{self, MIGRATOR};
 use crate::secrets::Envelope;
 use crate::selectors::{self, OpenSelectors};
@@ -85,6 +86,7 @@ impl Store {
             announcer: Announcer::default(),
             selectors: OpenSelectors::default(),
             deliveries_queued: Notify::new(),
+            meaning: options.embedding.map(|options| Arc::new(Meaning::new(options))),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         });
@@ -94,6 +96,11 @@ impl Store {
         inner.tasks.spawn(following::run(inner.clone(), Arc::new(filling)));
         inner.tasks.spawn(events::announce(inner.clone(), app.clone()));
         inner.tasks.spawn(events::listen(inner.clone(), app));
+        if let Some(meaning) = &inner.meaning {
+            let follower = Arc::new(EmbeddingFollower(meaning.clone()));
+            inner.tasks.spawn(following::run(inner.clone(), follower));
+            inner.tasks.spawn(meaning::run(inner.clone(), meaning.clone(), admin));
+        }
         Ok(Arc::new(Self { inner }))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::SecretsKeys;
+use crate::{EmbeddingOptions, SecretsKeys};
 
 /// How to reach the database, and with which keys secrets are kept.
 #[derive(Debug, Clone)]
@@ -17,6 +17,8 @@ pub struct StoreOptions {
     /// How many connections are used at most (beside two for the event feeds of other processes). At least 2.
     pub max_connections: u32,
     pub secrets_keys: SecretsKeys,
+    /// Search by meaning; `None` switches it off.
+    pub embedding: Option<EmbeddingOptions>,
 }
 
 impl StoreOptions {
@@ -28,6 +30,7 @@ impl StoreOptions {
             app_url: None,
             max_connections: Self::DEFAULT_MAX_CONNECTIONS,
             secrets_keys: secrets_keys.into(),
+            embedding: None,
         }
     }
 }

@@ -1,10 +1,15 @@
-//! Full-text search: which words of a record are kept, and how they are found.
+//! Search: which words of a record are kept, how they are found, and how that is joined with what records mean.
 
-use breadcrumb::{BreadcrumbListItem, NewBreadcrumb, Sensitivity, StoreError, TextSearch, Violations};
-use serde_json::Value;
+use std::collections::HashMap;
+
+use breadcrumb::{BreadcrumbListItem, NewBreadcrumb, Search, SearchMode, Selector, Sensitivity};
+use serde_json::{Map, Value};
+use sqlx::AssertSqlSafe;
+use uuid::Uuid;
 
 use crate::failure::Done;
 use crate::listing::{self, ItemRow};
+use crate::meaning::{self, Asked};
 use crate::selecting::Conditions;
 use crate::transaction::TenantTransaction;
 
@@ -12,32 +17,70 @@ use crate::transaction::TenantTransaction;
 /// large output is not what people look for.
 const MAX_CONTEXT_WORDS: usize = 16 * 1024;
 
-pub(crate) fn check(search: &TextSearch) -> Result<(), StoreError> {
-    let mut found = Violations::default();
-    if search.q.trim().is_empty() || search.q.chars().count() > 1000 || search.q.contains('\0') {
-        found.add("q", "must have 1 to 1000 characters, none of them NUL");
-    }
-    if !(1..=100).contains(&search.nn) {
-        found.add("nn", "must be from 1 to 100");
-    }
-    if let Err(more) = search.selector.check() {
-        found.0.extend(more.0);
-    }
-    Ok(found.into_result()?)
+/// How many candidates each ranking gives to a search that joins two.
+const CANDIDATES: u32 = 100;
+
+pub(crate) async fn run(
+    tx: &mut TenantTransaction,
+    search: &Search,
+    asked: &Asked,
+    exact_up_to: u32,
+) -> Done<Vec<BreadcrumbListItem>> {
+    let words = search.q.as_deref().unwrap_or_default();
+    let ranked = match (asked.mode, &asked.vector) {
+        (SearchMode::Vector, Some((model, vector))) => {
+            meaning::nearest(tx, (*model, vector), &search.selector, search.nn, exact_up_to).await?
+        }
+        (SearchMode::Hybrid, Some((model, vector))) => {
+            let candidates = CANDIDATES.max(search.nn * 2);
+            let near = meaning::nearest(tx, (*model, vector), &search.selector, candidates, exact_up_to).await?;
+            let by_words = by_words(tx, words, &search.selector, candidates).await?;
+            let [near, by_words] =
+                [near, by_words].map(|ranked| ranked.into_iter().map(|(id, _)| id).collect::<Vec<Uuid>>());
+            let mut fused = meaning::fuse(&[&near, &by_words]);
+            fused.truncate(search.nn as usize);
+            fused
+        }
+        _ => by_words(tx, words, &search.selector, search.nn).await?,
+    };
+    items(tx, &ranked, search.include_context).await
 }
 
-pub(crate) async fn run(tx: &mut TenantTransaction, search: &TextSearch) -> Done<Vec<BreadcrumbListItem>> {
+/// The best matches of these words, best first, each with its rank.
+async fn by_words(tx: &mut TenantTransaction, words: &str, selector: &Selector, most: u32) -> Done<Vec<(Uuid, f64)>> {
     let mut conditions = Conditions::new();
-    let words = conditions.text(&search.q);
-    conditions.select(&search.selector);
+    let words = conditions.text(words);
+    conditions.select(selector);
     let sql = format!(
-        "SELECT {columns} FROM matching_breadcrumbs({words}) m JOIN breadcrumbs b ON b.id = m.id \
-         WHERE {conditions} ORDER BY m.rank DESC, b.updated_at DESC, b.id LIMIT {limit}",
-        columns = ItemRow::columns(search.include_context),
+        "SELECT b.id, m.rank::float8 FROM matching_breadcrumbs({words}) m JOIN breadcrumbs b ON b.id = m.id \
+         WHERE {conditions} ORDER BY m.rank DESC, b.updated_at DESC, b.id LIMIT {most}",
         conditions = conditions.sql(),
-        limit = search.nn,
     );
-    listing::fetch(tx, sql, conditions).await
+    let query = conditions.bind(sqlx::query_as(AssertSqlSafe(sql)));
+    Ok(query.fetch_all(tx.connection()).await?)
+}
+
+/// The records in the order given, each with its score. One that was just deleted is left out.
+async fn items(
+    tx: &mut TenantTransaction,
+    ranked: &[(Uuid, f64)],
+    include_context: bool,
+) -> Done<Vec<BreadcrumbListItem>> {
+    if ranked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut conditions = Conditions::new();
+    let ids: Vec<String> = ranked.iter().map(|(id, _)| id.to_string()).collect();
+    let ids = conditions.texts(&ids);
+    let sql = format!(
+        "SELECT {columns} FROM breadcrumbs b WHERE b.id = ANY({ids}::uuid[]) AND {conditions}",
+        columns = ItemRow::columns(include_context),
+        conditions = conditions.sql(),
+    );
+    let found = listing::fetch(tx, sql, conditions).await?;
+    let mut found: HashMap<Uuid, BreadcrumbListItem> = found.into_iter().map(|item| (item.id, item)).collect();
+    let scored = |(id, score): &(Uuid, f64)| Some(BreadcrumbListItem { score: Some(*score), ..found.remove(id)? });
+    Ok(ranked.iter().filter_map(scored).collect())
 }
 
 /// Description and tags, as one text.
@@ -57,11 +100,13 @@ pub(crate) fn label_words(record: &NewBreadcrumb) -> String {
 
 /// The string values of a record's context in their order, up to [`MAX_CONTEXT_WORDS`]; none of a secret one.
 pub(crate) fn context_words(record: &NewBreadcrumb) -> String {
+    if record.sensitivity == Sensitivity::Secret { String::new() } else { strings(&record.context) }
+}
+
+/// The string values of a context in their order, up to [`MAX_CONTEXT_WORDS`].
+pub(crate) fn strings(context: &Map<String, Value>) -> String {
     let mut words = String::new();
-    if record.sensitivity == Sensitivity::Secret {
-        return words;
-    }
-    for value in record.context.values() {
+    for value in context.values() {
         gather(value, &mut words);
     }
     words

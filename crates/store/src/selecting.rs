@@ -60,7 +60,8 @@ impl Conditions {
         self.placeholder(Bound::Text(text.to_owned()))
     }
 
-    fn texts(&mut self, texts: &[String]) -> String {
+    /// Binds an array of texts and gives its placeholder.
+    pub(crate) fn texts(&mut self, texts: &[String]) -> String {
         self.placeholder(Bound::Texts(texts.to_vec()))
     }
 

@@ -15,6 +15,7 @@ use crate::calls::Hints;
 use crate::events::{Announcer, Feeds};
 use crate::failure::{Done, is_unreachable};
 use crate::kept::Kept;
+use crate::meaning::Meaning;
 use crate::secrets::Envelope;
 use crate::selectors::OpenSelectors;
 use crate::shares::Shares;
@@ -41,6 +42,8 @@ pub(crate) struct Inner {
     pub(crate) selectors: OpenSelectors,
     /// Rings when deliveries to webhooks may wait.
     pub(crate) deliveries_queued: Notify,
+    /// `None`: search by meaning is off.
+    pub(crate) meaning: Option<Arc<Meaning>>,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }

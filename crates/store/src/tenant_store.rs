@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, FollowStream, Following,
-    HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, SecretChanges, SecretInfo, Selector,
-    SelectorSubscription, StoreError, TextSearch, Violations,
+    Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo, Selector,
+    SelectorSubscription, StoreError, Violations,
 };
 use tokio::sync::OnceCell;
 use uuid::Uuid;
@@ -20,7 +20,9 @@ use crate::failure::{Done, retrying};
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 use crate::view::{Eyes, View, Wish};
-use crate::{acl, agents, calls, events, history, idempotency, listing, records, search, secrets, selectors, shares};
+use crate::{
+    acl, agents, calls, events, history, idempotency, listing, meaning, records, search, secrets, selectors, shares,
+};
 
 pub(crate) struct TenantStore {
     store: Arc<Inner>,
@@ -182,9 +184,13 @@ impl Breadcrumbs for TenantStore {
         Ok(listing::list(&mut self.begin_for(Wish::View).await?, query, self.shared_with()).await?)
     }
 
-    async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
-        search::check(search)?;
-        Ok(search::run(&mut self.begin_for(Wish::View).await?, search).await?)
+    async fn search(&self, search: &Search) -> Result<Found, StoreError> {
+        search.check()?;
+        let meaning = self.store.meaning.as_deref();
+        let asked = meaning::ask(meaning, search).await?;
+        let exact_up_to = meaning.map_or(0, |meaning| meaning.options.exact_up_to);
+        let items = search::run(&mut self.begin_for(Wish::View).await?, search, &asked, exact_up_to).await?;
+        Ok(Found { items, mode: asked.mode, fallback: asked.fallback })
     }
 
     async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {

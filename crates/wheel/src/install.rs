@@ -1,10 +1,15 @@
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sha2::{Digest, Sha256};
+use tokio::time::sleep;
 
 use crate::{Progress, Wheel, pip};
+
+/// Between looks at another process's installation.
+const LOOK: Duration = Duration::from_millis(100);
 
 impl Wheel {
     /// Where the unpacked wheel stands once it is installed.
@@ -37,7 +42,7 @@ impl Wheel {
         finish: impl Fn(&Path) -> Result<(), String> + Send + Sync,
     ) -> Result<(), String> {
         std::fs::create_dir_all(room).map_err(|error| format!("cannot make {}: {error}", room.display()))?;
-        let _turn = take_turn(room.join("install.lock")).await?;
+        let _turn = take_turn(&room.join("install.lock")).await?;
         if home.is_dir() {
             return Ok(());
         }
@@ -59,17 +64,16 @@ impl Wheel {
     }
 }
 
-/// One process at a time installs; the others wait and then find it done.
-async fn take_turn(path: PathBuf) -> Result<File, String> {
-    let taken = tokio::task::spawn_blocking(move || {
-        let file = File::options().write(true).create(true).truncate(false).open(&path)?;
-        file.lock()?;
-        Ok::<_, std::io::Error>(file)
-    });
-    match taken.await {
-        Ok(Ok(file)) => Ok(file),
-        Ok(Err(error)) => Err(format!("cannot lock the cache: {error}")),
-        Err(error) => Err(format!("cannot lock the cache: {error}")),
+/// One process at a time installs; the others wait and then find it done. Who waits can stop waiting: no thread hangs in the lock.
+async fn take_turn(path: &Path) -> Result<File, String> {
+    let told = |error: std::io::Error| format!("cannot lock the cache: {error}");
+    let file = File::options().write(true).create(true).truncate(false).open(path).map_err(told)?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) => sleep(LOOK).await,
+            Err(TryLockError::Error(error)) => return Err(told(error)),
+        }
     }
 }
 

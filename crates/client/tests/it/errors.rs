@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use breadcrumb::{
     AgentInfo, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, HygieneRun, HygieneStats, Identity,
-    Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, SecretChanges, StoreError, Tenancy, TenantInfo, TextSearch,
-    Violation, Violations, Webhooks,
+    Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, Search, SearchMode, SecretChanges, StoreError, Tenancy,
+    TenantInfo, Violation, Violations, Webhooks,
 };
 use client::{Client, Credentials};
 use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
@@ -50,12 +50,9 @@ async fn each_error_comes_back_as_it_was() {
         create(note("x".repeat(501)), None),
         list(&BreadcrumbQuery { limit: 5000, ..BreadcrumbQuery::default() }),
         list(&BreadcrumbQuery::tagged("")),
-        search(&TextSearch {
-            q: "x".into(),
-            nn: 5,
-            selector: BreadcrumbQuery::tagged("\0").selector,
-            include_context: false
-        }),
+        search(&Search { selector: BreadcrumbQuery::tagged("\0").selector, ..Search::of("x") }),
+        search(&Search { qvec: Some(vec![0.5, -1.0]), ..Search::default() }),
+        search(&Search { mode: Some(SearchMode::Vector), ..Search::of("x") }),
         claim(&claim),
         start(lease, 1),
         complete(lease, response("x")),

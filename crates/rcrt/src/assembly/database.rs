@@ -8,6 +8,7 @@ use postgres::{DataLock, Postgres, PostgresOptions};
 use sqlx::{Connection, PgConnection};
 use store::{SecretsKeys, Store, StoreOptions};
 
+use super::EmbeddingArgs;
 use super::agents::DEFAULT_TENANT;
 use crate::progress::Progress;
 
@@ -25,6 +26,9 @@ pub struct DatabaseOptions {
     /// The tenant whose agents this process makes and acts as; made if it is not there
     #[arg(long, env = "RCRT_TENANT", default_value = DEFAULT_TENANT, value_name = "NAME")]
     pub tenant: String,
+
+    #[command(flatten)]
+    pub embedding: EmbeddingArgs,
 }
 
 /// The role that row-level security holds for.
@@ -150,7 +154,13 @@ async fn open(
     options: &DatabaseOptions,
     progress: &Progress,
 ) -> anyhow::Result<Arc<Store>> {
-    let options = StoreOptions { admin_url, app_url, max_connections: options.database_connections, secrets_keys };
+    let options = StoreOptions {
+        admin_url,
+        app_url,
+        max_connections: options.database_connections,
+        secrets_keys,
+        embedding: options.embedding.options()?,
+    };
     let say = |step: &str| progress.step(step);
     Box::pin(Store::open(options, &say)).await.context("the store cannot be opened")
 }

@@ -61,6 +61,7 @@ impl ServingOptions {
     /// Refuses what does not go together before anything is touched.
     pub fn check(&self) -> anyhow::Result<()> {
         self.auth_mode()?;
+        self.database.embedding.options()?;
         Ok(check_url(self.database.database_url.as_ref())?)
     }
 

@@ -10,7 +10,7 @@ use serde::Serialize;
 use url::Url;
 
 use super::doctor_tools::Tools;
-use crate::assembly::{self, NativeOptions, PostgresUsed, sandbox_level, worker_command};
+use crate::assembly::{self, EmbeddingArgs, NativeOptions, PostgresUsed, sandbox_level, worker_command};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
@@ -38,6 +38,8 @@ pub struct Doctor {
     sandbox: Level,
     #[command(flatten)]
     native: NativeOptions,
+    #[command(flatten)]
+    embedding: EmbeddingArgs,
 }
 
 #[derive(Serialize)]
@@ -46,6 +48,8 @@ struct Findings {
     engine: Engine,
     sandbox: Walls,
     postgres: Postgres,
+    /// How records are found by what they mean, with these options.
+    search_by_meaning: String,
     server: Server,
     data_folder: DataFolder,
     tools: Tools,
@@ -141,6 +145,7 @@ impl Doctor {
             engine,
             sandbox: walls,
             postgres,
+            search_by_meaning: self.embedding.describe(),
             server,
             data_folder: DataFolder {
                 path: std::path::absolute(&config.data)?,
@@ -368,6 +373,7 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     let place = postgres.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
     let told = format!("{}{version}{vector}{place}{}", postgres.kind, if postgres.is_fatal { ":" } else { "" });
     row("Postgres", &told, postgres.problem.as_ref())?;
+    row("By meaning", &findings.search_by_meaning, None)?;
     let server = &findings.server;
     let state = if server.reachable { "answers" } else { "cannot be reached:" };
     row("Server", &format!("{} {state}", server.url), server.problem.as_ref())?;

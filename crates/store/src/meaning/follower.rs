@@ -1,0 +1,89 @@
+//! From events to the queue.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use super::{Meaning, NOT_EMBEDDED};
+use crate::failure::Done;
+use crate::following::{Followed, Follower, Missed};
+use crate::transaction::TenantTransaction;
+
+/// Queues every record that was written, and forgets the vectors of those that are gone or may have none any more.
+pub(crate) struct EmbeddingFollower(pub(crate) Arc<Meaning>);
+
+#[async_trait]
+impl Follower for EmbeddingFollower {
+    fn name(&self) -> &'static str {
+        "embeddings"
+    }
+
+    fn is_in_every_tenant(&self) -> bool {
+        true
+    }
+
+    fn gather(&self) -> Duration {
+        Duration::from_millis(50)
+    }
+
+    async fn take(&self, tx: &mut TenantTransaction, events: &[Followed]) -> Done<()> {
+        let mut ids: Vec<Uuid> = events.iter().map(|event| event.breadcrumb_id).collect();
+        // In one order everywhere, so that nobody waits in a circle.
+        ids.sort_unstable();
+        ids.dedup();
+        let wanted: Vec<Uuid> = sqlx::query_scalar(
+            "SELECT id FROM breadcrumbs WHERE id = ANY($1) AND sensitivity <> 'secret'
+                AND (schema_name IS NULL OR schema_name <> ALL ($2)) ORDER BY id",
+        )
+        .bind(&ids)
+        .bind(NOT_EMBEDDED)
+        .fetch_all(tx.connection())
+        .await?;
+        let gone: Vec<Uuid> = ids.into_iter().filter(|id| wanted.binary_search(id).is_err()).collect();
+        if !gone.is_empty() {
+            forget(tx, &gone).await?;
+        }
+        if !wanted.is_empty() {
+            queue(tx, &wanted).await?;
+        }
+        Ok(())
+    }
+
+    /// A walk looks at everything in batches; only its beginning is written here.
+    async fn catch_up(&self, tx: &mut TenantTransaction, _: Missed) -> Done<()> {
+        sqlx::query(
+            "INSERT INTO embedding_walks (owner_id, model)
+             SELECT current_tenant(), id FROM embedding_models WHERE is_current
+             ON CONFLICT (owner_id) DO UPDATE SET model = EXCLUDED.model, at = NULL, breadcrumb_id = NULL, is_done = false",
+        )
+        .execute(tx.connection())
+        .await?;
+        Ok(())
+    }
+
+    fn stepped(&self, _: Uuid) {
+        self.0.wake.notify_one();
+    }
+}
+
+/// `ids` in order.
+pub(super) async fn queue(tx: &mut TenantTransaction, ids: &[Uuid]) -> Done<()> {
+    sqlx::query(
+        "INSERT INTO embedding_queue AS q (owner_id, breadcrumb_id) SELECT current_tenant(), id FROM unnest($1::uuid[]) id
+         ON CONFLICT (owner_id, breadcrumb_id) DO UPDATE SET change = q.change + 1, not_before = now()",
+    )
+    .bind(ids)
+    .execute(tx.connection())
+    .await?;
+    Ok(())
+}
+
+pub(super) async fn forget(tx: &mut TenantTransaction, ids: &[Uuid]) -> Done<()> {
+    for table in ["breadcrumb_embeddings", "embedding_queue"] {
+        let sql = format!("DELETE FROM {table} WHERE owner_id = current_tenant() AND breadcrumb_id = ANY($1)");
+        sqlx::query(sqlx::AssertSqlSafe(sql)).bind(ids).execute(tx.connection()).await?;
+    }
+    Ok(())
+}

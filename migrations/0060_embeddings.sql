@@ -1,0 +1,189 @@
+-- Records as vectors, so that they are found by what they mean.
+--
+-- Nothing of this is on a writer's way: a follower of the events puts changed records into `embedding_queue`, a worker
+-- embeds them in small batches. A new model, a new tenant and events that were missed begin a walk, which queues a tenant's
+-- records bit by bit, the newest first.
+
+-- The models that were ever used. Vectors of two models are never compared.
+CREATE TABLE embedding_models (
+    id integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    name text NOT NULL UNIQUE CHECK (length(name) BETWEEN 1 AND 200),
+    dimensions integer NOT NULL CHECK (dimensions BETWEEN 1 AND 16000),
+    -- With which records are embedded now.
+    is_current boolean NOT NULL DEFAULT false,
+    -- Its index on `breadcrumb_embeddings` is there and whole.
+    is_indexed boolean NOT NULL DEFAULT false
+);
+CREATE UNIQUE INDEX embedding_models_current ON embedding_models (is_current) WHERE is_current;
+-- No tenant's, and changed only by the function below and by who makes the index.
+ALTER TABLE embedding_models ENABLE ROW LEVEL SECURITY;
+CREATE POLICY known ON embedding_models FOR SELECT USING (true);
+GRANT SELECT ON embedding_models TO rcrt_app;
+
+CREATE TABLE breadcrumb_embeddings (
+    owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    -- Without a reference: it would be asked at every deletion. Who searches joins with the records that there are.
+    breadcrumb_id uuid NOT NULL,
+    model integer NOT NULL REFERENCES embedding_models,
+    -- SHA-256 of the text that was embedded: the same text is not embedded again.
+    checksum bytea NOT NULL,
+    -- Of length 1, and of as many numbers as the model has dimensions.
+    embedding vector NOT NULL,
+    PRIMARY KEY (owner_id, breadcrumb_id, model)
+);
+-- Vectors do not get smaller.
+ALTER TABLE breadcrumb_embeddings ALTER COLUMN embedding SET STORAGE EXTERNAL;
+
+ALTER TABLE breadcrumb_embeddings ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON breadcrumb_embeddings USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON breadcrumb_embeddings TO rcrt_app;
+
+-- The records whose text may have changed.
+CREATE TABLE embedding_queue (
+    owner_id uuid NOT NULL REFERENCES tenants ON DELETE CASCADE,
+    breadcrumb_id uuid NOT NULL,
+    -- Grows with each event: who embedded an older state leaves the row in the queue.
+    change bigint NOT NULL DEFAULT 1,
+    -- A worker that takes it puts this ahead, so that no other takes it meanwhile.
+    not_before timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (owner_id, breadcrumb_id)
+) WITH (fillfactor = 70);
+CREATE INDEX embedding_queue_next ON embedding_queue (owner_id, not_before);
+
+ALTER TABLE embedding_queue ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON embedding_queue USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON embedding_queue TO rcrt_app;
+
+-- How far each tenant's records have been queued for the current model.
+CREATE TABLE embedding_walks (
+    owner_id uuid PRIMARY KEY REFERENCES tenants ON DELETE CASCADE,
+    model integer NOT NULL REFERENCES embedding_models,
+    -- The last one that was queued; NULL before the first.
+    at timestamptz,
+    breadcrumb_id uuid,
+    is_done boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 70);
+
+ALTER TABLE embedding_walks ENABLE ROW LEVEL SECURITY;
+CREATE POLICY tenant ON embedding_walks USING (owner_id = NULLIF(current_setting('rcrt.tenant', true), '')::uuid);
+GRANT SELECT, INSERT, UPDATE, DELETE ON embedding_walks TO rcrt_app;
+
+-- Makes this the model with which records are embedded, and lets every tenant be walked when it was another one before.
+CREATE FUNCTION use_embedding_model(wanted text, numbers integer) RETURNS integer
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+DECLARE
+    found embedding_models;
+BEGIN
+    -- One at a time, whoever starts.
+    PERFORM pg_advisory_xact_lock(hashtext('use_embedding_model'));
+    SELECT * INTO found FROM embedding_models m WHERE m.name = wanted;
+    IF found.id IS NULL THEN
+        INSERT INTO embedding_models (name, dimensions) VALUES (wanted, numbers) RETURNING * INTO found;
+    END IF;
+    IF found.dimensions <> numbers THEN
+        RAISE EXCEPTION 'the model % had % dimensions', wanted, found.dimensions;
+    END IF;
+    IF NOT found.is_current THEN
+        UPDATE embedding_models SET is_current = false WHERE is_current;
+        UPDATE embedding_models SET is_current = true WHERE id = found.id;
+        INSERT INTO embedding_walks (owner_id, model) SELECT t.id, found.id FROM tenants t
+        ON CONFLICT (owner_id) DO UPDATE SET model = found.id, at = NULL, breadcrumb_id = NULL, is_done = false;
+    END IF;
+    RETURN found.id;
+END
+$$;
+
+-- Who has records to embed now, or is still walked.
+CREATE FUNCTION tenants_to_embed() RETURNS SETOF uuid
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT t.id FROM tenants t
+    WHERE EXISTS (SELECT FROM embedding_queue q WHERE q.owner_id = t.id AND q.not_before <= now())
+        OR EXISTS (SELECT FROM embedding_walks w WHERE w.owner_id = t.id AND NOT w.is_done)
+$$;
+
+-- Over all tenants: records that wait, tenants that are still walked, and vectors of this model, the last up to `most`.
+CREATE FUNCTION embedding_state(wanted integer, most integer) RETURNS TABLE (waiting bigint, walked bigint, embedded bigint)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+    SELECT (SELECT count(*) FROM (SELECT FROM embedding_queue LIMIT 100000) q),
+        (SELECT count(*) FROM embedding_walks WHERE NOT is_done),
+        (SELECT count(*) FROM (SELECT FROM breadcrumb_embeddings e WHERE e.model = wanted LIMIT most) e)
+$$;
+
+-- The nearest records in the running transaction's tenant, and only there, with their distance (1 - cosine). A function of
+-- the owner, because the distance is not leakproof and could not use an index under row-level security; who calls it joins
+-- with `breadcrumbs`, whose policies say what may be seen.
+--
+-- Up to `exact_up_to` vectors are compared one by one, which is quick and right. Beyond, the index of the model is asked, which
+-- goes on (iterative scan) until enough of what it gives is the tenant's and has the tags.
+CREATE FUNCTION nearest_breadcrumbs(
+    wanted_model integer, wanted text, all_tags text[], any_tags text[], wanted_schema text, most integer, exact_up_to integer
+) RETURNS TABLE (id uuid, distance double precision)
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
+AS $$
+DECLARE
+    model embedding_models;
+    tenant uuid := current_tenant();
+    conditions text := 'e.owner_id = $1';
+    -- The type that the index has.
+    kind text;
+    there bigint;
+    ids uuid[];
+    distances double precision[];
+BEGIN
+    SELECT * INTO model FROM embedding_models m WHERE m.id = wanted_model;
+    IF model.id IS NULL OR tenant IS NULL THEN
+        RETURN;
+    END IF;
+    -- Literally: the index is one of this model alone.
+    conditions := conditions || format(' AND e.model = %s', model.id);
+    FOR place IN 1 .. cardinality(all_tags) LOOP
+        conditions := conditions || format(' AND EXISTS (SELECT FROM breadcrumb_tags t
+            WHERE t.owner_id = $1 AND t.breadcrumb_id = e.breadcrumb_id AND t.tag = ($3)[%s])', place);
+    END LOOP;
+    IF cardinality(any_tags) > 0 THEN
+        conditions := conditions || ' AND EXISTS (SELECT FROM breadcrumb_tags t
+            WHERE t.owner_id = $1 AND t.breadcrumb_id = e.breadcrumb_id AND t.tag = ANY ($4))';
+    END IF;
+    IF wanted_schema IS NOT NULL THEN
+        conditions := conditions || ' AND EXISTS (SELECT FROM breadcrumbs b
+            WHERE b.id = e.breadcrumb_id AND b.owner_id = $1 AND b.schema_name = $5)';
+    END IF;
+    IF model.is_indexed THEN
+        EXECUTE format('SELECT count(*) FROM (SELECT FROM breadcrumb_embeddings e WHERE %s LIMIT %s) c', conditions, exact_up_to + 1)
+        INTO there USING tenant, wanted, all_tags, any_tags, wanted_schema;
+    END IF;
+    IF there > exact_up_to THEN
+        kind := format(CASE WHEN model.dimensions <= 2000 THEN 'vector(%s)' ELSE 'halfvec(%s)' END, model.dimensions);
+        PERFORM set_config('hnsw.iterative_scan', 'strict_order', true),
+            set_config('hnsw.ef_search', greatest(100, least(most, 1000))::text, true),
+            set_config('hnsw.max_scan_tuples', '200000', true),
+            set_config('hnsw.scan_mem_multiplier', '8', true),
+            -- What else the planner could do is to sort everything.
+            set_config('enable_sort', 'off', true), set_config('enable_seqscan', 'off', true);
+        EXECUTE format(
+            'SELECT array_agg(n.id), array_agg(n.distance) FROM (
+                SELECT e.breadcrumb_id AS id, (e.embedding::%1$s <=> $2::%1$s)::double precision AS distance
+                FROM breadcrumb_embeddings e WHERE %2$s ORDER BY e.embedding::%1$s <=> $2::%1$s LIMIT %3$s) n',
+            kind, conditions, most)
+        INTO ids, distances USING tenant, wanted, all_tags, any_tags, wanted_schema;
+        PERFORM set_config('enable_sort', 'on', true), set_config('enable_seqscan', 'on', true);
+        -- Fewer: the index gave up before it came to those that there are.
+        IF cardinality(ids) >= least(most, there) THEN
+            RETURN QUERY SELECT * FROM unnest(ids, distances);
+            RETURN;
+        END IF;
+    END IF;
+    RETURN QUERY EXECUTE format(
+        'SELECT e.breadcrumb_id, e.embedding <=> $2::vector FROM breadcrumb_embeddings e WHERE %s ORDER BY 2 LIMIT %s',
+        conditions, most)
+    USING tenant, wanted, all_tags, any_tags, wanted_schema;
+END
+$$;
+
+REVOKE ALL ON FUNCTION use_embedding_model(text, integer), tenants_to_embed(), embedding_state(integer, integer),
+    nearest_breadcrumbs(integer, text, text[], text[], text, integer, integer) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION use_embedding_model(text, integer), tenants_to_embed(), embedding_state(integer, integer),
+    nearest_breadcrumbs(integer, text, text[], text[], text, integer, integer) TO rcrt_app;
