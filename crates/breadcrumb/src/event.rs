@@ -72,6 +72,9 @@ pub struct Event {
     /// The record's `sensitivity` is `secret`: its context is empty here.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub redacted: bool,
+    /// The record is private: not all agents of the tenant hear of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub private: bool,
 }
 
 /// Events in order, without end; an error is the last item.

@@ -24,7 +24,7 @@ pub struct ToolCall {
     pub input: Value,
     /// The tool's `required_secrets`. Whatever the attempt gives back has been cleared of their values.
     pub secrets: Arc<Vault>,
-    /// The store, as the runner's agent in the tool's tenant.
+    /// The store in the tool's tenant, with the runner's rights to write, as far as who asked may see.
     pub breadcrumbs: Arc<dyn Breadcrumbs>,
     /// The triggered tools that led to this call; marks what it writes.
     pub chain: Chain,

@@ -20,7 +20,8 @@ use crate::requests::Asker;
 use crate::vault::Redaction;
 use crate::{Progress, ToolCall, Vault, trace};
 
-/// The world of one call, under its tool's permissions. What it writes is attributed to the runner's agent.
+/// The world of one call, under its tool's permissions. It reads what who asked for the call may read. What it writes is
+/// attributed to the runner's agent, but for requests and private records, which are of who asked.
 pub struct CallWorld {
     egress: Arc<Egress>,
     rules: NetRules,

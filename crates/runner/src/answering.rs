@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{
-    Breadcrumbs, Claim, ErrorCode, MAX_RECORD_BYTES, NewBreadcrumb, Release, StoreError, ToolFailure, ToolRequest,
-    ToolResponse,
+    Breadcrumb, Breadcrumbs, Claim, ErrorCode, MAX_RECORD_BYTES, NewBreadcrumb, Release, Sensitivity, StoreError,
+    ToolFailure, ToolRequest, ToolResponse, Visibility,
 };
 use chrono::Utc;
 use executors::Chain;
@@ -20,6 +20,7 @@ use crate::leases::Held;
 use crate::stages::Stages;
 use crate::telemetry::{self, Invocation};
 use crate::tool::{Candidate, Tool};
+use crate::voice::in_name_of;
 
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
@@ -173,9 +174,12 @@ impl Answering {
     /// Tries as long as the lease is kept.
     async fn complete(&self, answer: &Answer<'_>, record: &NewBreadcrumb) -> Result<(), StoreError> {
         let lease = answer.held.lease;
+        // Of who asked, where it is for nobody else.
+        let asker = answer.claim.request.created_by.filter(|_| record.visibility == Visibility::Private);
+        let store = in_name_of(&self.store, asker)?;
         tokio::select! {
             () = answer.held.lost.cancelled() => Err(StoreError::LeaseLost { request: lease.request }),
-            done = persist("write a response", || self.store.complete(lease, record.clone())) => done.map(|_| ()),
+            done = persist("write a response", || store.complete(lease, record.clone())) => done.map(|_| ()),
         }
     }
 }
@@ -188,11 +192,21 @@ fn pause_before_retry(answer: &Answer<'_>) -> Option<Duration> {
 
 fn record(answer: &Answer<'_>, response: &ToolResponse) -> NewBreadcrumb {
     let mut record = response.record(answer.request);
+    let request = &answer.claim.request;
+    record.visibility = inherited(request);
+    if request.sensitivity == Sensitivity::Secret {
+        record.sensitivity = Sensitivity::Secret;
+    }
     let chain = Chain::of_request(&answer.claim.request.tags);
     if !chain.is_empty() {
         chain.mark(&mut record.tags, 1);
     }
     record
+}
+
+/// Who sees a request sees what comes of it, and nobody else.
+pub(crate) fn inherited(request: &Breadcrumb) -> Visibility {
+    if request.visibility == Visibility::Private { Visibility::Private } else { Visibility::default() }
 }
 
 /// Why the store would not take this response.

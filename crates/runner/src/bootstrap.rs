@@ -20,6 +20,7 @@ use uuid::Uuid;
 use crate::backoff::{doubled, persist};
 use crate::registry::Registry;
 use crate::tool::Candidate;
+use crate::voice::in_name_of;
 
 /// The longest pause after failures in a row.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
@@ -203,7 +204,8 @@ impl Bootstrapping {
             None => version_tag.to_owned(),
             Some((run, _)) => format!("bootstrap:{}:run:{run}", tool.id),
         };
-        match persist("bootstrap a tool", || self.store.create(record.clone(), Some(&key))).await {
+        let store = in_name_of(&self.store, tool.author)?;
+        match persist("bootstrap a tool", || store.create(record.clone(), Some(&key))).await {
             Ok(created) => {
                 tracing::debug!(tool = tool.name(), request = %created.id, "bootstrapped");
                 Ok(Some(created.id))

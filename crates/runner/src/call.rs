@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use breadcrumb::{Breadcrumbs, Claim, ErrorCode, StoreError, ToolFailure, ToolRequest, Violation};
+use breadcrumb::{Breadcrumbs, Claim, ErrorCode, StoreError, ToolFailure, ToolRequest, Violation, Visibility};
 use executors::{Chain, ToolCall, ToolOutput};
 use memory::WorkingMemory;
 use memory::large_result::shorten;
@@ -12,7 +12,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use validate::Schema;
 
-use crate::answering::{Answer, Answering};
+use crate::answering::{Answer, Answering, inherited};
 use crate::backoff::persist;
 use crate::deadline::Deadline;
 use crate::finding::{Finding, Refusal};
@@ -25,6 +25,7 @@ use crate::secrets;
 use crate::stages::Stages;
 use crate::telemetry::Invocation;
 use crate::tool::Tool;
+use crate::voice::in_name_of;
 
 pub(crate) struct Caller {
     pub store: Arc<dyn Breadcrumbs>,
@@ -117,7 +118,14 @@ impl Caller {
                 }
             })?;
             let chain = Chain::of_request(&claim.request.tags);
-            let (progress, telling) = progress::channel(self.store.clone(), request, chain.clone(), secrets.clone());
+            // A tool reads what who asked for it may read, and no more.
+            let own = in_name_of(&self.store, claim.request.created_by).map_err(|error| {
+                ToolFailure::new(ErrorCode::ExecutionFailed, format!("the request's author is not known: {error}"))
+            })?;
+            let visibility = inherited(&claim.request);
+            let telling_store = if visibility == Visibility::Private { &own } else { &self.store };
+            let (progress, telling) =
+                progress::channel(telling_store.clone(), request, visibility, chain.clone(), secrets.clone());
             let call = ToolCall {
                 owner_id: claim.request.owner_id,
                 tool_id: tool.id,
@@ -127,7 +135,7 @@ impl Caller {
                 request: request.clone(),
                 input,
                 secrets,
-                breadcrumbs: self.store.clone(),
+                breadcrumbs: own,
                 chain,
                 profiles: claim.profiles.clone(),
                 progress,

@@ -40,6 +40,7 @@ mod subscriptions;
 mod telemetry;
 mod tool;
 mod tool_errors;
+mod voice;
 mod wishes;
 
 pub use judging::judge;

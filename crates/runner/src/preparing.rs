@@ -60,6 +60,7 @@ impl Preparing {
         profiles.add_tags(version.tags);
         Ok(Candidate {
             id: record.id,
+            owner_id: record.owner_id,
             version: version.number,
             created_at: record.created_at,
             named_since: match version.number {
@@ -70,6 +71,7 @@ impl Preparing {
             profiles,
             definition: Arc::new(definition),
             executor,
+            author: version.author,
             is_system: version.author.is_some_and(|agent| self.system_authors.contains(&agent)),
         })
     }

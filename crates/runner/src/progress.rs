@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use breadcrumb::{
     BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp, NewBreadcrumb, Selector,
-    StoreError, ToolRequest, ToolResponse, TtlType, schema_names::TOOL_PROGRESS,
+    StoreError, ToolRequest, ToolResponse, TtlType, Visibility, schema_names::TOOL_PROGRESS,
 };
 use chrono::{SecondsFormat, Utc};
 use executors::{Chain, Progress, Vault};
@@ -54,6 +54,7 @@ impl Progress for Heard {
 pub(crate) struct Telling {
     store: Arc<dyn Breadcrumbs>,
     request: ToolRequest,
+    visibility: Visibility,
     chain: Chain,
     secrets: Arc<Vault>,
     words: watch::Receiver<Option<Word>>,
@@ -65,11 +66,13 @@ pub(crate) struct Telling {
 pub(crate) fn channel(
     store: Arc<dyn Breadcrumbs>,
     request: &ToolRequest,
+    visibility: Visibility,
     chain: Chain,
     secrets: Arc<Vault>,
 ) -> (Arc<dyn Progress>, Telling) {
     let (heard, words) = watch::channel(None);
-    (Arc::new(Heard(heard)), Telling { store, request: request.clone(), chain, secrets, words, record: None })
+    let request = request.clone();
+    (Arc::new(Heard(heard)), Telling { store, request, visibility, chain, secrets, words, record: None })
 }
 
 impl Telling {
@@ -180,6 +183,7 @@ impl Telling {
             schema_name: Some(TOOL_PROGRESS.into()),
             ttl_type: Some(TtlType::Duration),
             ttl_config: Some(json!({"duration": TTL_SECONDS})),
+            visibility: self.visibility,
             ..NewBreadcrumb::default()
         }
     }

@@ -14,6 +14,7 @@ use crate::backoff::persist;
 use crate::loading::Loading;
 use crate::registry::Registry;
 use crate::tool::Candidate;
+use crate::voice::in_name_of;
 
 /// How long an event waits for tools that were written just before it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -48,7 +49,18 @@ impl Subscriptions {
     async fn trigger(&self, tool: &Candidate, event: &Event) {
         let key = format!("trigger:{}:{}", tool.id, event.number);
         let request = request(tool, event);
-        match persist("trigger a tool", || self.store.create(request.clone(), Some(&key))).await {
+        let store = match in_name_of(&self.store, tool.author) {
+            Ok(store) => store,
+            Err(error) => {
+                tracing::error!(tool = tool.name(), %error, "a tool cannot be triggered in its author's name");
+                return;
+            }
+        };
+        // A tool hears no more than who wrote it may.
+        if event.private && persist("look who sees a record", || store.view(event.breadcrumb_id)).await.is_err() {
+            return;
+        }
+        match persist("trigger a tool", || store.create(request.clone(), Some(&key))).await {
             Ok(created) => {
                 tracing::debug!(tool = tool.name(), event = %event.number, request = %created.id, "triggered");
             }
@@ -71,6 +83,8 @@ fn wants(tool: &Candidate, event: &Event) -> bool {
         .contains(&schema);
     let is_own_call = of_a_call && about == Some(tool.name());
     !is_own_call
+        // What another tenant shares sets off nothing here.
+        && event.owner_id == tool.owner_id
         // It does not tell which call led to it, so whoever writes tools because of it would never end.
         && ![schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER].map(Some).contains(&schema)
         // The event may be older than the tool.

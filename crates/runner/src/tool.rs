@@ -13,6 +13,7 @@ use validate::Schema;
 /// What can be told of a version without judging it.
 pub(crate) struct Candidate {
     pub id: Uuid,
+    pub owner_id: Uuid,
     pub version: i64,
     /// The record's, not the version's.
     pub created_at: DateTime<Utc>,
@@ -23,6 +24,8 @@ pub(crate) struct Candidate {
     pub profiles: Profiles,
     pub definition: Arc<ToolDefinition>,
     pub executor: Arc<dyn Executor>,
+    /// Who wrote this version: in whose name it acts where it runs by itself.
+    pub author: Option<Uuid>,
     /// Written by the installation itself.
     pub is_system: bool,
 }

@@ -1,12 +1,16 @@
 //! A call in one round trip: the request is written as everybody writes it, and its answer is waited for.
 
+use std::sync::Arc;
+
 use axum::{
     Json,
     extract::State,
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use breadcrumb::{Catalog, Created, NewBreadcrumb, StoreError, ToolRequest, ToolResponse, Violations};
+use breadcrumb::{
+    Breadcrumbs, Catalog, Created, Identity, NewBreadcrumb, Role, StoreError, ToolRequest, ToolResponse, Violations,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
@@ -142,8 +146,13 @@ fn accepted(created: &Created, request_id: String) -> Result<Response, Problem> 
 }
 
 impl ServerState {
+    /// The tenant's store as one that sees all: one stream serves all who wait, each for its own answer.
+    fn all_of(&self, caller: &Caller) -> Arc<dyn Breadcrumbs> {
+        self.tenancy.acting_as(Identity { roles: vec![Role::Runner], ..caller.identity.clone() })
+    }
+
     async fn listen(&self, caller: &Caller) -> Result<Listening, StoreError> {
-        self.answers.listen(caller.identity.owner_id, &caller.store).await
+        self.answers.listen(caller.identity.owner_id, &self.all_of(caller)).await
     }
 
     /// `None` when the store does not tell: the request stands all the same.
@@ -154,7 +163,8 @@ impl ServerState {
         created: &Created,
         request_id: &str,
     ) -> Option<Map<String, Value>> {
-        let answer = self.answers.answer(listening, caller.identity.owner_id, &caller.store, created, request_id).await;
+        let answer =
+            self.answers.answer(listening, caller.identity.owner_id, &self.all_of(caller), created, request_id).await;
         let told = |error: &_| tracing::warn!(request = %created.id, %error, "a caller's answer cannot be waited for");
         answer.inspect_err(told).ok()
     }

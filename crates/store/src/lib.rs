@@ -41,6 +41,7 @@ mod tenant_store;
 mod transaction;
 mod transfer;
 mod view;
+mod voices;
 mod webhooks;
 mod writing;
 

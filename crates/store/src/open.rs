@@ -23,6 +23,7 @@ use crate::selectors::{self, OpenSelectors};
 use crate::shares::Shares;
 use crate::store::{Inner, Store};
 use crate::webhooks::Filling;
+use crate::voices::Voices;
 use crate::writing::Writes;
 use crate::{StoreOptions, failure};
 
@@ -81,6 +82,7 @@ impl Store {
             writes: Writes::default(),
             hints: Hints::default(),
             shares: Shares::default(),
+            voices: Voices::default(),
             envelope: Envelope::new(options.secrets_keys.clone()),
             feeds: Feeds::default(),
             announcer: Announcer::default(),

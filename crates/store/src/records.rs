@@ -50,8 +50,13 @@ pub(crate) async fn create(
 }
 
 /// Writes a record that was checked before. It asks for no call.
-pub(crate) async fn insert(tx: &mut TenantTransaction, id: Uuid, record: NewBreadcrumb) -> Done<()> {
-    writing::insert(tx, &Prepared::new(id, record, None)).await
+pub(crate) async fn insert(
+    tx: &mut TenantTransaction,
+    id: Uuid,
+    record: NewBreadcrumb,
+    creator: Option<Uuid>,
+) -> Done<()> {
+    writing::insert(tx, &Prepared::new(id, record, creator)).await
 }
 
 /// The record, unless it is deleted, expired or another tenant's.

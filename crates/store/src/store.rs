@@ -20,6 +20,7 @@ use crate::secrets::Envelope;
 use crate::selectors::OpenSelectors;
 use crate::shares::Shares;
 use crate::webhooks::WebhookStore;
+use crate::voices::Voices;
 use crate::writing::Writes;
 
 const CLOSING: Duration = Duration::from_secs(10);
@@ -36,6 +37,7 @@ pub(crate) struct Inner {
     pub(crate) writes: Writes,
     pub(crate) hints: Hints,
     pub(crate) shares: Shares,
+    pub(crate) voices: Voices,
     pub(crate) envelope: Envelope,
     pub(crate) feeds: Feeds,
     pub(crate) announcer: Announcer,

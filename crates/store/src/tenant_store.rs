@@ -10,7 +10,6 @@ use breadcrumb::{
     Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo, Selector,
     SelectorSubscription, StoreError, Violations,
 };
-use tokio::sync::OnceCell;
 use uuid::Uuid;
 
 use crate::author::Author;
@@ -29,8 +28,6 @@ pub(crate) struct TenantStore {
     owner_id: Uuid,
     author: Author,
     heard: Heard,
-    /// Whether the agent sees all of its tenant, once that is known.
-    sees_all: OnceCell<bool>,
 }
 
 impl TenantStore {
@@ -39,7 +36,7 @@ impl TenantStore {
     }
 
     fn of(store: Arc<Inner>, owner_id: Uuid, author: Author) -> Self {
-        Self { store, owner_id, author, heard: Heard::default(), sees_all: OnceCell::new() }
+        Self { store, owner_id, author, heard: Heard::default() }
     }
 
     /// Sees all of the tenant: for what no agent sees more or less of.
@@ -61,12 +58,15 @@ impl TenantStore {
         if self.author.voice == self.author.agent {
             return Ok(self.author.sees_all());
         }
-        // The agent in whose name a runner acts has shown no token here: what it is is asked once.
-        let ask = async || {
-            let agent = agents::find(&mut self.begin().await?, self.author.voice).await?;
-            Done::Ok(agent.is_some_and(|agent| agent.roles.iter().any(|role| role.sees_all())))
-        };
-        self.sees_all.get_or_try_init(ask).await.copied()
+        // The agent in whose name a runner acts has shown no token here: what it is is looked up.
+        let key = (self.owner_id, self.author.voice);
+        if let Some(sees_all) = self.store.voices.remembered(key) {
+            return Ok(sees_all);
+        }
+        let agent = agents::find(&mut self.begin().await?, self.author.voice).await?;
+        let sees_all = agent.is_some_and(|agent| agent.roles.iter().any(|role| role.sees_all()));
+        self.store.voices.remember(key, sees_all);
+        Ok(sees_all)
     }
 
     /// The other tenant's view of the record, where that tenant has opened it for this.

@@ -18,6 +18,7 @@ fn an_event_has_the_shape_of_the_stream() {
         updated_at: Utc.with_ymd_and_hms(2026, 1, 2, 3, 4, 5).unwrap(),
         context: object(json!({"k": true})),
         redacted: false,
+        private: false,
     };
     assert_eq!(
         serde_json::to_value(&event).unwrap(),

@@ -124,7 +124,12 @@ impl Scheduler {
             return Ok(());
         }
         let record = fire::record(entry.id, entry.workspace.as_deref(), schedule, firing, &self.settings);
-        match self.store.create(record, Some(&key)).await {
+        // A fire asks in the name of who made the schedule, and its tool reads no more than that agent may.
+        let store = match schedule.made_by {
+            Some(agent) => self.store.acting_for(agent)?,
+            None => self.store.clone(),
+        };
+        match store.create(record, Some(&key)).await {
             Ok(created) => {
                 tracing::info!(schedule = schedule.name, at = %firing.at, record = %created.id, "fired");
                 Ok(())

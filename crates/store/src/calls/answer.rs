@@ -1,6 +1,6 @@
 //! Answers that the store gives itself, when no runner can.
 
-use breadcrumb::{CallState, ToolFailure, ToolResponse};
+use breadcrumb::{CallState, ToolFailure, ToolResponse, Visibility};
 use chrono::Utc;
 use serde_json::{Map, json};
 use uuid::Uuid;
@@ -17,9 +17,18 @@ pub(super) async fn answer(tx: &mut TenantTransaction, call: &CallRow, failure: 
     metadata.insert("request".into(), json!(call.request));
     metadata.insert("attempt".into(), json!(call.attempt));
     metadata.insert("answered_by".into(), json!("store"));
-    let response = ToolResponse::new(&request, Err(failure), 0, metadata, Utc::now()).record(&request);
+    let mut response = ToolResponse::new(&request, Err(failure), 0, metadata, Utc::now()).record(&request);
     let id = Uuid::now_v7();
-    records::insert(tx, id, response).await?;
+    // What nobody may know was asked, nobody may read an answer to.
+    let is_private: Option<bool> = sqlx::query_scalar("SELECT visibility = 'private' FROM breadcrumbs WHERE id = $1")
+        .bind(call.request)
+        .fetch_optional(tx.connection())
+        .await?;
+    let asker = call.agent_id.filter(|_| is_private == Some(true));
+    if asker.is_some() {
+        response.visibility = Visibility::Private;
+    }
+    records::insert(tx, id, response, asker).await?;
     sqlx::query(
         "UPDATE calls SET state = 'finished', response = $2, finished_at = clock_timestamp(), runner_id = NULL,
             lease_until = NULL

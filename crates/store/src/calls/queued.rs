@@ -55,7 +55,7 @@ from_row! {
         pub(super) tool: String,
         request_id: String,
         workspace: Option<String>,
-        agent_id: Option<Uuid>,
+        pub(super) agent_id: Option<Uuid>,
         state: String,
         pub(super) attempt: i32,
         pub(super) max_attempts: i32,

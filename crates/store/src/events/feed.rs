@@ -35,7 +35,6 @@ pub(crate) struct Written {
     pub(crate) event: Event,
     /// Of the context.
     pub(crate) size_bytes: i64,
-    pub(crate) is_private: bool,
     pub(crate) created_by: Option<Uuid>,
 }
 

@@ -185,6 +185,7 @@ impl EventRow {
             updated_at: self.at,
             context: self.context.map(|json| json.0).unwrap_or_default(),
             redacted: self.is_secret,
+            private: self.is_private,
         };
         let scope = match (self.owner_id == tenant, self.is_private) {
             (false, _) => Scope::Abroad,
@@ -205,8 +206,8 @@ impl Weighed {
 
     /// Of a record that was just created: nobody was let in yet.
     pub(super) fn fresh(written: Written) -> Self {
-        let Written { event, size_bytes, is_private, created_by } = written;
-        let scope = if is_private { Scope::Private } else { Scope::Team };
+        let Written { event, size_bytes, created_by } = written;
+        let scope = if event.private { Scope::Private } else { Scope::Team };
         Self::new(event, Hearing { scope, created_by, readers: Vec::new(), read_at: Instant::now() }, size_bytes)
     }
 }

@@ -121,7 +121,6 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<Write>, marks: &Marks) {
             queues |= record.call.is_some();
             if is_followed && let Some((number, at)) = event {
                 let size_bytes = record.size_bytes;
-                let is_private = record.record.visibility == Visibility::Private;
                 let redacted = record.record.sensitivity == Sensitivity::Secret;
                 let event = Event {
                     number: EventNumber(*number),
@@ -134,8 +133,9 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<Write>, marks: &Marks) {
                     updated_at: *at,
                     context: if redacted { Map::new() } else { record.record.context },
                     redacted,
+                    private: record.record.visibility == Visibility::Private,
                 };
-                events.push(Written { event, size_bytes, is_private, created_by: record.agent });
+                events.push(Written { event, size_bytes, created_by: record.agent });
             }
         }
     }
