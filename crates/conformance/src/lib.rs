@@ -73,6 +73,8 @@ macro_rules! suite {
                 a_grant_to_subscribe_opens_the_events_until_it_is_revoked,
                 a_runner_hears_no_other_tenants_records,
                 a_secrets_events_tell_nothing_of_its_context,
+                a_guest_writes_nothing_that_a_runtime_acts_upon,
+                what_comes_of_a_private_request_is_its_authors,
             ],
             listing: [
                 the_newest_change_comes_first_page_by_page,

@@ -7,7 +7,7 @@ use breadcrumb::{
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::harness::{Agent, Harness, alone, assert_forbidden, assert_not_found, fields, next, note, noted};
+use crate::harness::{Agent, Harness, alone, assert_forbidden, assert_not_found, fields, next, note, noted, object};
 
 /// The kinds of agents that a record can be open or closed to.
 struct Cast {
@@ -484,4 +484,53 @@ pub async fn a_secrets_events_tell_nothing_of_its_context(harness: &impl Harness
             assert_eq!((event.redacted, event.context.is_empty()), (is_secret, is_secret), "{n}");
         }
     }
+}
+
+pub async fn a_guest_writes_nothing_that_a_runtime_acts_upon(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let stranger = id_of(&cast.stranger);
+    let plain = cast.author.create(note("Plain"), None).await.unwrap().id;
+    let tool = NewBreadcrumb { schema_name: Some("tool.code.v1".into()), ..note("Tool") };
+    let tool = cast.author.create(tool, None).await.unwrap().id;
+    for id in [plain, tool] {
+        cast.author.grant(&AclChange::agent(id, stranger, [Action::ReadFull, Action::Update])).await.unwrap();
+    }
+    let renamed = BreadcrumbChanges { schema_name: Some("tool.code.v1".into()), ..BreadcrumbChanges::default() };
+    assert_forbidden(cast.stranger.update(plain, 1, renamed).await);
+    let code = BreadcrumbChanges { context: Some(object(json!({"code": {}}))), ..BreadcrumbChanges::default() };
+    assert_forbidden(cast.stranger.update(tool, 1, code).await);
+    // Nor does a right to change end a record.
+    let ending = BreadcrumbChanges { ttl: Some(chrono::Utc::now()), ..BreadcrumbChanges::default() };
+    assert_forbidden(cast.stranger.update(plain, 1, ending.clone()).await);
+    let opening = BreadcrumbChanges { visibility: Some(Visibility::Public), ..BreadcrumbChanges::default() };
+    assert_forbidden(cast.stranger.update(plain, 1, opening).await);
+    let kept = cast.author.create(private("Kept"), None).await.unwrap().id;
+    cast.author.grant(&AclChange::agent(kept, id_of(&cast.colleague), [Action::Update])).await.unwrap();
+    assert_forbidden(cast.colleague.update(kept, 1, ending.clone()).await);
+    cast.author.grant(&AclChange::agent(plain, stranger, [Action::Delete])).await.unwrap();
+    cast.stranger.update(plain, 1, ending).await.unwrap();
+    assert_not_found(cast.author.get(plain).await);
+}
+
+pub async fn what_comes_of_a_private_request_is_its_authors(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let request = || NewBreadcrumb { visibility: Visibility::Private, ..crate::harness::request() };
+    // Answered by a runner, in the name of who asked.
+    let asked = cast.author.create(request(), None).await.unwrap().id;
+    let claim = cast.runner.claim(&crate::harness::claim_of(1)).await.unwrap().remove(0);
+    cast.runner.start(claim.lease, 1).await.unwrap();
+    let answer = NewBreadcrumb {
+        visibility: Visibility::Private,
+        ..crate::harness::answer_to(&claim, json!({"word": "quiet"}))
+    };
+    let for_author = cast.runner.acting_for(id_of(&cast.author)).unwrap();
+    let response = for_author.complete(claim.lease, answer).await.unwrap();
+    assert_eq!(cast.author.call(asked).await.unwrap().response, Some(response));
+    assert_eq!(cast.author.get(response).await.unwrap().visibility, Visibility::Private);
+    assert_not_found(cast.colleague.get(response).await);
+    // Answered by the store.
+    let asked = cast.author.create(request(), None).await.unwrap().id;
+    let response = cast.author.cancel(asked).await.unwrap().response.unwrap();
+    assert_eq!(cast.author.get(response).await.unwrap().visibility, Visibility::Private);
+    assert_not_found(cast.colleague.get(response).await);
 }

@@ -137,6 +137,13 @@ pub(crate) async fn update(
     author.refuse_what_runners_keep(next.schema_name.as_deref())?;
     keep_the_question(&record, &next)?;
     author.refuse_to_open(&record, &next)?;
+    if tx.is_guest() {
+        refuse_to_guests(&record, &next)?;
+    }
+    if changes.names_ttl() && !tx.shows(&record, Wish::Delete).await? {
+        let why = "who may not delete the record does not say when it ends: the grant is for update alone";
+        return Err(StoreError::Forbidden(why.into()).into());
+    }
     let mut written = write_version(&mut tx, &record, &next, author.agent, changes.names_ttl()).await?;
     if !tx.shows(&written, Wish::Read).await? {
         let is_read_in_short = tx.shows(&written, Wish::View).await?;
@@ -144,6 +151,21 @@ pub(crate) async fn update(
     }
     tx.commit().await?;
     Ok(written)
+}
+
+/// What the runtime acts upon (a tool's code among it) runs with the tenant's rights: another tenant does not write it, and
+/// makes nothing into it.
+fn refuse_to_guests(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreError> {
+    let is_acted_upon = |name: &Option<String>| {
+        name.as_deref()
+            .is_some_and(|name| ["tool.", "memory.", "schedule.", "schema."].iter().any(|kind| name.starts_with(kind)))
+    };
+    if old.schema_name != new.schema_name || is_acted_upon(&old.schema_name) {
+        let why = "an agent of another tenant changes no schema_name, and nothing that this tenant's runtime acts upon \
+                   (tools, requests, memory, schedules, schemas)";
+        return Err(StoreError::Forbidden(why.into()));
+    }
+    Ok(())
 }
 
 /// Who may change a record and not read it hears what it said itself.

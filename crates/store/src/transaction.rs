@@ -61,7 +61,12 @@ impl TenantTransaction {
         Ok(())
     }
 
-    /// Whether these eyes would see the record for this purpose too. From here on the transaction is for that.
+    /// Whether the transaction works in another tenant than its agent's.
+    pub(crate) fn is_guest(&self) -> bool {
+        matches!(self.view.eyes, Eyes::Guest { .. })
+    }
+
+    /// Whether these eyes would see the record for this purpose too.
     pub(crate) async fn shows(&mut self, record: &Breadcrumb, wish: Wish) -> Done<bool> {
         let is_open = match self.view.eyes {
             Eyes::All => true,
@@ -71,9 +76,11 @@ impl TenantTransaction {
         if is_open {
             return Ok(true);
         }
-        self.view.wish = wish;
-        sqlx::raw_sql(AssertSqlSafe(self.view.settings())).execute(self.connection()).await?;
-        Ok(sqlx::query_scalar("SELECT sees_record($1)").bind(record.id).fetch_one(self.connection()).await?)
+        let (asked, own) = (View { wish, ..self.view }.settings(), self.view.settings());
+        sqlx::raw_sql(AssertSqlSafe(asked)).execute(self.connection()).await?;
+        let is_seen = sqlx::query_scalar("SELECT sees_record($1)").bind(record.id).fetch_one(self.connection()).await?;
+        sqlx::raw_sql(AssertSqlSafe(own)).execute(self.connection()).await?;
+        Ok(is_seen)
     }
 
     /// [`Self::lock`] for those of the records that nobody else holds. Waits for nobody; gives them.
