@@ -19,6 +19,7 @@ mod names;
 mod place;
 mod profiles;
 mod progress;
+mod rights;
 mod scale;
 mod secrets;
 mod stages;

@@ -1,0 +1,144 @@
+//! A runner sees all of its tenant. What it does for others sees no more than they do.
+
+use std::sync::Arc;
+
+use breadcrumb::{
+    Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Profile, Role, StoreError, Tenancy, ToolFailure, ToolRequest,
+    Visibility, schema_names,
+};
+use executors::CallWorld;
+use executors::egress::{Egress, EgressOptions};
+use sandbox::{ApiCall, World};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::fake::Fake;
+use crate::place::{Place, code};
+
+/// An agent that has no say in the tenant, and the store as it sees it.
+async fn emitter(place: &Place) -> (Uuid, Arc<dyn Breadcrumbs>) {
+    let roles = vec![Role::Emitter, Role::Subscriber];
+    let agent = NewAgent { name: Uuid::new_v4().to_string(), roles, profile: Profile::Main };
+    let agent = place.store.create_agent(place.owner, agent).await.unwrap().agent;
+    let identity = Identity { owner_id: place.owner, agent_id: agent.id, roles: agent.roles, profile: Profile::Main };
+    (agent.id, place.store.acting_as(identity))
+}
+
+fn note(visibility: Visibility) -> NewBreadcrumb {
+    let Value::Object(context) = json!({"text": "walrus"}) else { unreachable!() };
+    let tags = vec!["note".into()];
+    NewBreadcrumb { title: "a note".into(), context, tags, visibility, ..NewBreadcrumb::default() }
+}
+
+/// What a tool's code finds of the record by `context.api`: by id, in a list, by its words.
+async fn found(call: executors::ToolCall, egress: Arc<Egress>) -> Result<Value, ToolFailure> {
+    let id = call.input["id"].as_str().unwrap().to_owned();
+    let world = CallWorld::new(egress, &call).unwrap();
+    let by_id = world.api(ApiCall::GetBreadcrumb { id: id.clone() }).await;
+    let version = by_id.as_ref().map_or(1, |record| record["version"].as_i64().unwrap());
+    let changed = world.api(ApiCall::UpdateBreadcrumb { id, version, changes: json!({}) }).await.is_ok();
+    let listed = world.api(ApiCall::SearchBreadcrumbs { query: json!({"tag": "note"}) }).await.unwrap();
+    let searched = world.api(ApiCall::VectorSearch { query: json!({"q": "walrus"}) }).await.unwrap();
+    let is_some = |list: &Value| !list.as_array().unwrap().is_empty();
+    Ok(json!([by_id.is_ok(), changed, is_some(&listed), is_some(&searched)]))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_reads_and_changes_what_who_asked_may() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
+    let own = egress.clone();
+    fake.does("peek", move |call, _| found(call, own.clone()));
+    // Asks another tool to do it.
+    fake.does("ask", move |call, _| {
+        let egress = egress.clone();
+        async move {
+            let record = ToolRequest::record("peek", call.input.clone(), Some("nested"), None);
+            let world = CallWorld::new(egress, &call).unwrap();
+            Ok(world.api(ApiCall::CreateBreadcrumb { record: json!(record) }).await.unwrap())
+        }
+    });
+    for tool in ["peek", "ask"] {
+        place.create(code(tool, json!({}))).await;
+    }
+    let runner = place.start(&fake);
+    let (agent, asker) = emitter(&place).await;
+    for (n, (visibility, expected)) in
+        [(Visibility::Private, json!([false; 4])), (Visibility::Team, json!([true; 4]))].into_iter().enumerate()
+    {
+        let id = place.create(note(visibility)).await;
+        let request = ToolRequest::record("peek", json!({"id": id}), None, None);
+        let request = asker.create(request, None).await.unwrap().id;
+        assert_eq!(place.answer(request).await.output.unwrap(), expected, "{visibility:?}");
+        let request = ToolRequest::record("ask", json!({"id": id}), None, None);
+        let request = asker.create(request, None).await.unwrap().id;
+        let nested: Uuid = place.answer(request).await.output.unwrap()["id"].as_str().unwrap().parse().unwrap();
+        assert_eq!(asker.get(nested).await.unwrap().created_by, Some(agent));
+        let mut left = n + 1;
+        let event = place
+            .event(|event| {
+                let is_nested = event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE)
+                    && event.context["request_id"] == "nested";
+                left -= usize::from(is_nested);
+                left == 0
+            })
+            .await;
+        if visibility == Visibility::Private {
+            assert_eq!(event.context["output"], expected);
+            // Whoever may see it sees it by way of the same tool.
+            assert_eq!(place.call("peek", json!({"id": id})).await.output.unwrap(), json!([true; 4]));
+        }
+        place.person.delete(id, None).await.unwrap();
+    }
+    runner.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_is_set_off_by_what_its_author_may_hear_of() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let (_, author) = emitter(&place).await;
+    let listening = json!({"subscriptions": [{"all_tags": ["note"]}]});
+    author.create(code("theirs", listening.clone()), None).await.unwrap();
+    place.create(code("ours", listening)).await;
+    for tool in ["theirs", "ours"] {
+        fake.does(tool, |call, _| async move { Ok(call.request.trigger_event.unwrap_or_default()) });
+    }
+    let runner = place.start(&fake);
+    place.call("theirs", json!({})).await;
+    let private = place.create(note(Visibility::Private)).await;
+    let team = place.create(note(Visibility::Team)).await;
+    for (tool, expected) in [("theirs", vec![team]), ("ours", vec![private, team])] {
+        let mut heard = Vec::new();
+        place
+            .event(|event| {
+                let of = event.context.get("output").and_then(|output| output["breadcrumb_id"].as_str());
+                if event.context.get("tool") == Some(&json!(tool)) {
+                    heard.extend(of.and_then(|id| id.parse::<Uuid>().ok()));
+                }
+                heard.contains(&team)
+            })
+            .await;
+        heard.sort_unstable();
+        assert_eq!(heard, expected, "{tool}");
+    }
+    runner.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_answer_to_a_private_request_is_private_too() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("quiet", json!({}))).await;
+    fake.does("quiet", |_, _| async move { Ok(json!({"word": "hush"})) });
+    let runner = place.start(&fake);
+    let ((_, asker), (_, colleague)) = (emitter(&place).await, emitter(&place).await);
+    let request = ToolRequest::record("quiet", json!({}), None, None);
+    let request = NewBreadcrumb { visibility: Visibility::Private, ..request };
+    let request = asker.create(request, None).await.unwrap().id;
+    assert_eq!(place.answer(request).await.output.unwrap(), json!({"word": "hush"}));
+    let response = asker.call(request).await.unwrap().response.unwrap();
+    assert_eq!(asker.get(response).await.unwrap().context["output"]["word"], "hush");
+    for id in [request, response] {
+        assert!(matches!(colleague.get(id).await, Err(StoreError::NotFound { .. })));
+    }
+    runner.stop().await;
+}
