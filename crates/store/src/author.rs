@@ -36,9 +36,9 @@ impl Author {
         self.is_curator || !self.is_runner
     }
 
-    /// A runner that acts in another agent's name.
+    /// A runner that acts in another agent's name, and is a curator no more.
     pub(crate) fn acting_for(self, voice: Uuid) -> Self {
-        Self { voice, ..self }
+        Self { voice, is_curator: self.is_curator && voice == self.agent, ..self }
     }
 
     /// In another tenant nobody has a role.
