@@ -1,6 +1,8 @@
 //! For each route a request that is right, and what comes. `{record}`, `{secret}` and so on stand for ids of things of
 //! one tenant ([`super::things`]), `{caller}` for the agent that asks; `If-Match: 1` and `Prefer: respond-async` are sent with every request.
 
+use breadcrumb::Role::{self, Emitter, Runner};
+
 pub struct Fixture {
     /// Method and path, as the route table has them.
     pub route: &'static str,
@@ -11,9 +13,19 @@ pub struct Fixture {
     pub own: u16,
     /// The status for who has the role in another tenant.
     pub other: u16,
+    /// In the own tenant, for roles that get through the door and are judged behind it.
+    pub judged: &'static [(Role, u16)],
 }
 
 impl Fixture {
+    const fn judging(self, judged: &'static [(Role, u16)]) -> Self {
+        Self { judged, ..self }
+    }
+
+    pub fn own(&self, role: Role) -> u16 {
+        self.judged.iter().find(|(judged, _)| *judged == role).map_or(self.own, |(_, status)| *status)
+    }
+
     pub fn method_and_template(&self) -> (&'static str, &'static str) {
         self.route.split_once(' ').unwrap()
     }
@@ -34,7 +46,7 @@ impl Fixture {
 }
 
 const fn fixture(route: &'static str, path: &'static str, body: &'static str, own: u16, other: u16) -> Fixture {
-    Fixture { route, path, body, own, other }
+    Fixture { route, path, body, own, other, judged: &[] }
 }
 
 const NOTE: &str = r#"{"title": "a note", "schema_name": "note.v1", "context": {"text": "of nobody"}}"#;
@@ -51,10 +63,12 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /breadcrumbs/{id}/history", "/breadcrumbs/{record}/history", "", 200, 404),
     fixture("PATCH /breadcrumbs/{id}", "/breadcrumbs/{record}", r#"{"title": "changed"}"#, 200, 404),
     fixture("DELETE /breadcrumbs/{id}", "/breadcrumbs/{record}", "", 200, 404),
-    // Rights: who may say so of a record is tried in `acl.rs`
+    // Rights: only a curator, or who created the record, says who may; what a grant opens is tried in `acl.rs`
     fixture("GET /acl", "/acl", "", 200, 200),
-    fixture("POST /acl/grant", "/acl/grant", r#"{"breadcrumb_id": "{record}", "grantee_agent_id": "{agent}", "actions": []}"#, 400, 400),
-    fixture("POST /acl/revoke", "/acl/revoke", r#"{"breadcrumb_id": "{record}", "grantee_agent_id": "{agent}", "actions": []}"#, 400, 400),
+    fixture("POST /acl/grant", "/acl/grant", r#"{"breadcrumb_id": "{record}", "grantee_agent_id": "{agent}", "actions": ["read_full"]}"#, 200, 404)
+        .judging(&[(Emitter, 403), (Runner, 403)]),
+    fixture("POST /acl/revoke", "/acl/revoke", r#"{"breadcrumb_id": "{record}", "grantee_agent_id": "{agent}", "action": "read_full"}"#, 200, 404)
+        .judging(&[(Emitter, 403), (Runner, 403)]),
     // Events
     fixture("GET /events/stream", "/events/stream", "", 200, 200),
     fixture("GET /events/latest", "/events/latest", "", 200, 200),

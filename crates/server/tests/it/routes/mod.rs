@@ -66,7 +66,7 @@ fn expected(fixture: &Fixture, roles: Roles, who: Who) -> u16 {
     match (roles, who) {
         (None, _) => fixture.own,
         (Some(roles), Who::Own(role) | Who::Other(role)) if !roles.contains(&role) => 403,
-        (_, Who::Own(_)) => fixture.own,
+        (_, Who::Own(role)) => fixture.own(role),
         (_, Who::Other(_)) => fixture.other,
         _ => 401,
     }
@@ -110,7 +110,8 @@ async fn each_caller_gets_what_it_may_and_another_tenants_things_are_not_there()
                 403 => assert!(answer.header("www-authenticate").contains("insufficient_scope"), "{place}"),
                 404 => {
                     let named = answer.problem(404, fixture.not_found())["id"].clone();
-                    assert!(named.is_null() || things.fill(fixture.path).contains(named.as_str().unwrap()), "{place}");
+                    let asked = things.fill(&format!("{} {}", fixture.path, fixture.body));
+                    assert!(named.is_null() || asked.contains(named.as_str().unwrap()), "{place}");
                 }
                 _ => {}
             }
