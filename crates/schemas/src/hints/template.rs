@@ -135,7 +135,7 @@ fn evaluate(expression: &Expression, scope: &Scope<'_>, fuel: &mut Fuel) -> Valu
             let values: Vec<Value> = arguments.iter().map(|argument| evaluate(argument, scope, fuel)).collect();
             json!(helper.holds(&values))
         }
-        Expression::Filtered(inner, filter) => filter.of(evaluate(inner, scope, fuel)),
+        Expression::Filtered(inner, filter) => filter.of(evaluate(inner, scope, fuel), fuel),
     }
 }
 
@@ -217,7 +217,7 @@ impl Helper {
 }
 
 impl Filter {
-    fn of(self, value: Value) -> Value {
+    fn of(self, value: Value, fuel: &mut Fuel) -> Value {
         match (self, value) {
             (Self::Keys, Value::Object(entries)) => entries.into_iter().map(|(key, _)| Value::from(key)).collect(),
             (Self::Length, Value::Array(items)) => items.len().into(),
@@ -225,7 +225,8 @@ impl Filter {
             (Self::Length, Value::String(text)) => text.chars().count().into(),
             (Self::First, Value::Array(items)) => items.into_iter().next().unwrap_or_default(),
             (Self::Last, Value::Array(mut items)) => items.pop().unwrap_or_default(),
-            (Self::Json, value) => value.to_string().into(),
+            // A text of quotes is twice as long each time: some filters in a row would fill any memory.
+            (Self::Json, value) if fuel.burn_for_copy(&value) => value.to_string().into(),
             _ => Value::Null,
         }
     }

@@ -60,6 +60,14 @@ fn templates_read_as_handlebars_does() {
     }
 }
 
+/// Each `json` in a row makes a text of quotes twice as long: sixteen would make 650 MB of these.
+#[test]
+fn filters_in_a_row_stay_within_the_bounds() {
+    assert_eq!(text("{{context.q | json | json}}", json!({"q": "\""})), r#""\"\\\"\"""#);
+    let template = format!("{{{{context.q{}}}}}", " | json".repeat(16));
+    assert_eq!(text(&template, json!({"q": "\"".repeat(10_000)})), "");
+}
+
 #[test]
 fn rules_make_new_fields() {
     let context = json!({"tools": [{"name": "a"}, {"name": "b"}], "content": "hi", "dom": {"count": 3}});
