@@ -63,8 +63,12 @@ async fn a_tool_reads_and_changes_what_who_asked_may() {
     }
     let runner = place.start(&fake);
     let (agent, asker) = emitter(&place).await;
-    for (n, (visibility, expected)) in
-        [(Visibility::Private, json!([false; 4])), (Visibility::Team, json!([true; 4]))].into_iter().enumerate()
+    for (n, (visibility, expected)) in [
+        (Visibility::Private, json!([false, false, false, false])),
+        (Visibility::Team, json!([true, true, true, true])),
+    ]
+    .into_iter()
+    .enumerate()
     {
         let id = place.create(note(visibility)).await;
         let request = ToolRequest::record("peek", json!({"id": id}), None, None);
@@ -86,7 +90,7 @@ async fn a_tool_reads_and_changes_what_who_asked_may() {
         if visibility == Visibility::Private {
             assert_eq!(event.context["output"], expected);
             // Whoever may see it sees it by way of the same tool.
-            assert_eq!(place.call("peek", json!({"id": id})).await.output.unwrap(), json!([true; 4]));
+            assert_eq!(place.call("peek", json!({"id": id})).await.output.unwrap(), json!([true, true, true, true]));
         }
         place.person.delete(id, None).await.unwrap();
     }
