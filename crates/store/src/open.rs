@@ -22,8 +22,8 @@ use crate::secrets::Envelope;
 use crate::selectors::{self, OpenSelectors};
 use crate::shares::Shares;
 use crate::store::{Inner, Store};
-use crate::webhooks::Filling;
 use crate::voices::Voices;
+use crate::webhooks::Filling;
 use crate::writing::Writes;
 use crate::{StoreOptions, failure};
 

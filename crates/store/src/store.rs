@@ -19,8 +19,8 @@ use crate::meaning::Meaning;
 use crate::secrets::Envelope;
 use crate::selectors::OpenSelectors;
 use crate::shares::Shares;
-use crate::webhooks::WebhookStore;
 use crate::voices::Voices;
+use crate::webhooks::WebhookStore;
 use crate::writing::Writes;
 
 const CLOSING: Duration = Duration::from_secs(10);

@@ -56,6 +56,7 @@ from_row! {
         schema_name: Option<String>,
         context: Option<Context>,
         is_secret: bool,
+        is_private: bool,
         /// Those of the asked agents that may hear of it.
         hearers: Vec<Uuid>,
     }
@@ -153,6 +154,7 @@ async fn matching(tx: &mut TenantTransaction, hooks: &[Wanting], events: &[&Foll
     let contents: Vec<Content> = sqlx::query_as(
         "SELECT e.number, coalesce(b.tags, v.tags) AS tags, coalesce(b.schema_name, v.schema_name) AS schema_name,
             CASE WHEN s.is_secret THEN NULL ELSE coalesce(b.context, v.context) END AS context, s.is_secret,
+            coalesce(b.visibility, v.visibility, 'private') = 'private' AS is_private,
             ARRAY(SELECT a FROM unnest($3) a WHERE hears(a, e.breadcrumb_id, e.version)) AS hearers
          FROM events e
          LEFT JOIN breadcrumbs n ON n.id = e.breadcrumb_id
@@ -183,6 +185,7 @@ async fn matching(tx: &mut TenantTransaction, hooks: &[Wanting], events: &[&Foll
             updated_at: followed.at,
             context: content.context.map(|json| json.0).unwrap_or_default(),
             redacted: content.is_secret,
+            private: content.is_private,
         };
         let mut payload: Option<Arc<str>> = None;
         for wanting in hooks {
