@@ -79,7 +79,7 @@ impl Breadcrumbs for MemoryStore {
         if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
             self.state().records.insert(id, record);
         }
-        Ok(Created { id, version: 1, replayed: false })
+        Ok(Created { id, version: 1, replayed: false, warnings: Vec::new() })
     }
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
         self.state().records.get(&id).cloned().ok_or(StoreError::NotFound { what: "breadcrumb", id })
