@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use breadcrumb::{
+use breadcrumb::{AgentRegistration, 
     AgentInfo, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role, StoreError, Tenancy, TenantInfo,
     ToolRequest, Webhooks,
 };
@@ -42,6 +42,23 @@ impl Tenancy for OneTenant {
     }
     async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
         Ok(Vec::new())
+    }
+    async fn tenant(&self, _: Uuid) -> Result<Option<TenantInfo>, StoreError> {
+        Ok(None)
+    }
+    async fn put_tenant(&self, _: Uuid, _: &str) -> Result<(TenantInfo, bool), StoreError> {
+        Err(StoreError::Internal("not in this store".into()))
+    }
+    async fn delete_tenant(&self, _: Uuid) -> Result<(), StoreError> {
+        Err(StoreError::Internal("not in this store".into()))
+    }
+    async fn put_agent(
+        &self,
+        _: Uuid,
+        _: Uuid,
+        _: AgentRegistration,
+    ) -> Result<(AgentInfo, Option<String>), StoreError> {
+        Err(StoreError::Internal("not in this store".into()))
     }
     async fn create_agent(&self, _: Uuid, _: NewAgent) -> Result<NewAgentKey, StoreError> {
         Err(StoreError::Internal("not in this store".into()))

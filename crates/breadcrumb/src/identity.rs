@@ -100,6 +100,20 @@ pub struct NewAgent {
     pub profile: Profile,
 }
 
+/// An agent of a chosen id: made, or changed where it is there.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AgentRegistration {
+    /// All that it has from now on.
+    pub roles: Vec<Role>,
+    /// Unique in its tenant; 1 to 200 characters. When absent it stays, and of a new agent it is the id.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// `main` when absent. Of an agent that is there it cannot be changed.
+    #[serde(default)]
+    pub profile: Option<Profile>,
+}
+
 /// A new agent with its key. The key is shown this once; the store keeps only a hash.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct NewAgentKey {
@@ -118,6 +132,26 @@ pub trait Tenancy: Send + Sync + 'static {
     async fn ensure_tenant(&self, name: &str) -> Result<TenantInfo, StoreError>;
 
     async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError>;
+
+    /// The tenant, if it exists and is not deleted.
+    async fn tenant(&self, id: Uuid) -> Result<Option<TenantInfo>, StoreError>;
+
+    /// Makes the tenant of this id (`true`), or renames it. [`StoreError::Invalid`] on `name` when another has it, on `id`
+    /// when a deleted one had it.
+    async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool), StoreError>;
+
+    /// Deletes the tenant: its agents are refused from now on, its rows go in the background. [`StoreError::Invalid`] on
+    /// `id` for the last one, and for one in which a runner is at work.
+    async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError>;
+
+    /// Makes the agent of this id, or changes it; with its key when it is new. [`StoreError::Invalid`] on `id` when
+    /// another tenant has an agent of that id, or this one had.
+    async fn put_agent(
+        &self,
+        owner_id: Uuid,
+        agent_id: Uuid,
+        agent: AgentRegistration,
+    ) -> Result<(AgentInfo, Option<String>), StoreError>;
 
     /// [`StoreError::Invalid`] on `name` when the tenant has an agent of that name.
     async fn create_agent(&self, owner_id: Uuid, agent: NewAgent) -> Result<NewAgentKey, StoreError>;

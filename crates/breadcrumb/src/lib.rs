@@ -46,7 +46,7 @@ pub use embedder::{EmbedError, Embedder, EmbeddingModel, Haste};
 pub use event::{Event, EventKind, EventNumber, EventStream, FollowStream, Followed, Following};
 pub use host::{Host, HostEntry, HostError, is_web_port};
 pub use hygiene::{HygieneRun, HygieneStats};
-pub use identity::{AgentInfo, Identity, NewAgent, NewAgentKey, Role, Tenancy, TenantInfo};
+pub use identity::{AgentInfo, AgentRegistration, Identity, NewAgent, NewAgentKey, Role, Tenancy, TenantInfo};
 pub use limits::{Bound, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_TIMEOUT_MS};
 pub use nearest::nearest_names;
 pub use permissions::{Grant, NetPermission, Permissions};

@@ -1,6 +1,6 @@
 //! What the server offers beside the trait: agents, tokens, health.
 
-use breadcrumb::{AgentInfo, NewAgent, NewAgentKey, Profile, Role, StoreError};
+use breadcrumb::{AgentInfo, AgentRegistration, NewAgent, NewAgentKey, Profile, Role, StoreError, TenantInfo};
 use reqwest::Method;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -66,6 +66,44 @@ impl Client {
     /// A new agent in the caller's tenant, with its key. Needs a curator.
     pub async fn create_agent(&self, agent: NewAgent) -> Result<NewAgentKey, StoreError> {
         Ok(self.exchange(Request::new(Method::POST, &["agents"], Repeat::IfNotDone).json(&agent)?).await?)
+    }
+
+    /// Makes the agent of this id in the caller's tenant, or changes it. Gives its key when it is new. Needs a curator.
+    pub async fn put_agent(&self, id: Uuid, agent: &AgentRegistration) -> Result<Option<String>, StoreError> {
+        #[derive(Deserialize)]
+        struct Registered {
+            agent_key: Option<String>,
+        }
+        let id = id.to_string();
+        let path = ["agents", &id];
+        // A repetition could not show the key again.
+        let registered: Registered =
+            self.exchange(Request::new(Method::POST, &path, Repeat::IfNotDone).json(agent)?).await?;
+        Ok(registered.agent_key)
+    }
+
+    /// All tenants, for an operator's token; else the caller's own.
+    pub async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
+        Ok(self.exchange(Request::new(Method::GET, &["tenants"], Repeat::Freely)).await?)
+    }
+
+    /// Makes the tenant of this id, or renames it. Gives a new tenant's first agent, with its key. Needs an operator's
+    /// token; a curator renames its own.
+    pub async fn put_tenant(&self, id: Uuid, name: &str) -> Result<Option<NewAgentKey>, StoreError> {
+        #[derive(Deserialize)]
+        struct Done {
+            first_agent: Option<NewAgentKey>,
+        }
+        let id = id.to_string();
+        let path = ["tenants", &id];
+        let body = serde_json::json!({"name": name});
+        let done: Done = self.exchange(Request::new(Method::PUT, &path, Repeat::IfNotDone).json(&body)?).await?;
+        Ok(done.first_agent)
+    }
+
+    /// Deletes the tenant with all that it has. Needs an operator's token.
+    pub async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {
+        self.delete_at(&["tenants", &id.to_string()], None).await
     }
 
     pub async fn agents(&self) -> Result<Vec<AgentInfo>, StoreError> {

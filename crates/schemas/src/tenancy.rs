@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo,
-    Webhooks,
+    AgentInfo, AgentRegistration, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError,
+    Tenancy, TenantInfo, Webhooks,
 };
 use uuid::Uuid;
 
@@ -25,6 +25,27 @@ impl Tenancy for Schemas {
 
     async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
         self.inner.tenants().await
+    }
+
+    async fn tenant(&self, id: Uuid) -> Result<Option<TenantInfo>, StoreError> {
+        self.inner.tenant(id).await
+    }
+
+    async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool), StoreError> {
+        self.inner.put_tenant(id, name).await
+    }
+
+    async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {
+        self.inner.delete_tenant(id).await
+    }
+
+    async fn put_agent(
+        &self,
+        owner_id: Uuid,
+        agent_id: Uuid,
+        agent: AgentRegistration,
+    ) -> Result<(AgentInfo, Option<String>), StoreError> {
+        self.inner.put_agent(owner_id, agent_id, agent).await
     }
 
     async fn create_agent(&self, owner_id: Uuid, agent: NewAgent) -> Result<NewAgentKey, StoreError> {

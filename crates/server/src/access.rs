@@ -65,6 +65,8 @@ pub struct Caller {
     pub store: Arc<dyn Breadcrumbs>,
     /// When its token ends, in seconds since 1970.
     pub expires_at: u64,
+    /// Whether it may act on other tenants than its own.
+    pub is_operator: bool,
 }
 
 impl Caller {
@@ -134,7 +136,7 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
 }
 
 async fn admit(state: &ServerState, access: Access, token: &str) -> Result<Caller, Problem> {
-    let ProvenToken { mut identity, expires_at } =
+    let ProvenToken { mut identity, expires_at, is_operator } =
         state.token_key.verify(token).map_err(|error| Problem::unauthorized(error.to_string()))?;
     identity.roles = present_roles(state, &identity).await?;
     let allowed = access.roles();
@@ -142,12 +144,16 @@ async fn admit(state: &ServerState, access: Access, token: &str) -> Result<Calle
         return Err(Problem::forbidden(format!("this needs one of the roles: {}", names(&allowed))));
     }
     let store = state.tenancy.acting_as(identity.clone());
-    Ok(Caller { store, identity, expires_at })
+    let is_operator = is_operator || state.auth == AuthMode::Open;
+    Ok(Caller { store, identity, expires_at, is_operator })
 }
 
 /// The token's roles as far as the agent still has them. In open mode agents need not exist.
 pub async fn present_roles(state: &ServerState, identity: &Identity) -> Result<Vec<Role>, Problem> {
     if state.auth == AuthMode::Open {
+        if !state.known_agents.has_tenant(identity.owner_id).await? {
+            return Err(Problem::unauthorized("the tenant of this token does not exist any more"));
+        }
         return Ok(identity.roles.clone());
     }
     let present = state.known_agents.roles(identity.owner_id, identity.agent_id).await?;

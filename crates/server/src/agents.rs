@@ -1,7 +1,10 @@
 //! Agents of the caller's tenant, and their keys.
 
 use axum::{Json, extract::State, http::StatusCode};
-use breadcrumb::{AgentInfo, NewAgent, NewAgentKey, Profile, Violations};
+use breadcrumb::{AgentInfo, AgentRegistration, Identity, NewAgent, NewAgentKey, Profile, Violations};
+
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::{
     ServerState, access::Caller, answers::Done, answers::Private, json_body::JsonBody, path_id::PathId,
@@ -34,6 +37,44 @@ pub async fn create(
     }
     let made = state.tenancy.create_agent(caller.identity.owner_id, agent).await?;
     Ok((StatusCode::CREATED, Private(made)))
+}
+
+/// What became of a registration.
+#[derive(Serialize, ToSchema)]
+pub struct Registered {
+    ok: bool,
+    /// Whether the agent was not there before.
+    created: bool,
+    /// Of a new agent its key, shown this once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_key: Option<String>,
+}
+
+/// Register an agent
+///
+/// Makes an agent of an id of the caller's choice (its key is shown this once), or changes one: its roles, and its name
+/// where one is given. A role that is taken away is gone from the agent's tokens at once; one that is added is in those
+/// that it gets from then on.
+#[utoipa::path(post, path = "/agents/{id}", tag = "agents", operation_id = "register_agent",
+    params(("id" = Uuid, Path)), request_body = AgentRegistration, responses((status = 200, body = Registered)))]
+pub async fn put(
+    State(state): State<ServerState>,
+    caller: Caller,
+    PathId(id): PathId,
+    JsonBody(agent): JsonBody<AgentRegistration>,
+) -> Result<Private<Registered>, Problem> {
+    let Identity { owner_id, profile: own, .. } = caller.identity;
+    if own != Profile::Main {
+        let present = state.tenancy.agent(owner_id, id).await?;
+        let its = present.map_or_else(|| agent.profile.unwrap_or_default(), |present| present.profile);
+        if its != own {
+            let why = format!("a token of the profile {own} makes and changes agents of that profile alone");
+            return Err(Problem::forbidden(why));
+        }
+    }
+    let (_, agent_key) = state.tenancy.put_agent(owner_id, id, agent).await?;
+    state.known_agents.forget(owner_id, id);
+    Ok(Private(Registered { ok: true, created: agent_key.is_some(), agent_key }))
 }
 
 /// List agents

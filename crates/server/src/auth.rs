@@ -15,9 +15,9 @@ const DEFAULT_TTL_SEC: u64 = 3600;
 /// The longest that a token is good for: 30 days. It ends sooner with its agent.
 const MAX_TTL_SEC: u64 = 30 * 24 * 3600;
 /// The tenant of callers in open mode that name none.
-const OPEN_TENANT: &str = "default";
+pub const OPEN_TENANT: &str = "default";
 /// The tenant that RCRT's clients name when nobody configured one; here it means the default tenant.
-const RCRT_OWNER: Uuid = Uuid::from_u128(1);
+pub const RCRT_OWNER: Uuid = Uuid::from_u128(1);
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]

@@ -21,7 +21,10 @@ use chrono::{SecondsFormat, Utc};
 use futures::StreamExt;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, Interval, MissedTickBehavior};
+use tokio::{
+    sync::watch,
+    time::{Instant, Interval, MissedTickBehavior},
+};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -236,6 +239,8 @@ struct Feed {
     told: EventNumber,
     new_as_updated: bool,
     ping: Interval,
+    /// Of agents and tenants by this server.
+    changes: watch::Receiver<u64>,
     ends: Instant,
     _place: Place,
 }
@@ -256,8 +261,9 @@ impl Feed {
         // Some clocks cannot name a moment years away.
         let ends = Instant::now() + Duration::from_secs(left.min(366 * 24 * 3600));
         let (passed, told) = (start, start);
+        let changes = state.known_agents.changes();
         let start = Some(start);
-        Self { state, caller, followed, start, passed, told, new_as_updated, ping, ends, _place: place }
+        Self { state, caller, followed, start, passed, told, new_as_updated, ping, changes, ends, _place: place }
     }
 
     async fn next(&mut self) -> Option<Message> {
@@ -280,6 +286,11 @@ impl Feed {
                         return None;
                     }
                 },
+                Ok(()) = self.changes.changed() => {
+                    if !may_go_on(&self.state, &self.caller.identity).await {
+                        return None;
+                    }
+                }
                 _ = self.ping.tick() => {
                     if !may_go_on(&self.state, &self.caller.identity).await {
                         return None;

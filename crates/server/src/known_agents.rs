@@ -8,6 +8,7 @@ use std::{
 };
 
 use breadcrumb::{Role, StoreError, Tenancy};
+use tokio::sync::watch;
 use uuid::Uuid;
 
 const REMEMBERED_FOR: Duration = Duration::from_secs(3);
@@ -26,11 +27,15 @@ struct Seen {
 pub struct KnownAgents {
     tenancy: Arc<dyn Tenancy>,
     seen: Mutex<HashMap<AgentId, Seen>>,
+    /// When a tenant was seen, and whether it was there.
+    tenants: Mutex<HashMap<Uuid, (Instant, bool)>>,
+    /// How often something was forgotten, because this server changed it.
+    changes: watch::Sender<u64>,
 }
 
 impl KnownAgents {
     pub fn new(tenancy: Arc<dyn Tenancy>) -> Self {
-        Self { tenancy, seen: Mutex::default() }
+        Self { tenancy, seen: Mutex::default(), tenants: Mutex::default(), changes: watch::Sender::new(0) }
     }
 
     /// The roles that the agent has now (or had at most three seconds ago).
@@ -38,21 +43,65 @@ impl KnownAgents {
         if let Some(roles) = self.remembered(owner_id, agent_id) {
             return Ok(roles);
         }
-        let asked = Instant::now();
+        let (asked, changes) = (Instant::now(), *self.changes.borrow());
         let roles = self.tenancy.agent(owner_id, agent_id).await?.map(|agent| agent.roles);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= MOST {
             seen.retain(|_, seen| seen.at.elapsed() < REMEMBERED_FOR);
         }
-        if seen.len() < MOST {
+        // What was changed while it was asked for is asked for again.
+        if seen.len() < MOST && changes == *self.changes.borrow() {
             seen.insert((owner_id, agent_id), Seen { at: asked, roles: roles.clone() });
         }
         Ok(roles)
     }
 
-    /// Makes this server ask again: the agent was just deleted.
+    /// Whether the tenant is there (or was at most three seconds ago).
+    pub async fn has_tenant(&self, id: Uuid) -> Result<bool, StoreError> {
+        let seen = self.tenants.lock().unwrap_or_else(PoisonError::into_inner).get(&id).copied();
+        if let Some((at, is_there)) = seen
+            && at.elapsed() < REMEMBERED_FOR
+        {
+            return Ok(is_there);
+        }
+        let (asked, changes) = (Instant::now(), *self.changes.borrow());
+        let is_there = self.tenancy.tenant(id).await?.is_some();
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        tenants.retain(|_, (at, _)| at.elapsed() < REMEMBERED_FOR);
+        if tenants.len() < MOST && changes == *self.changes.borrow() {
+            tenants.insert(id, (asked, is_there));
+        }
+        Ok(is_there)
+    }
+
+    /// Makes this server ask again: the agent was just changed or deleted.
     pub fn forget(&self, owner_id: Uuid, agent_id: Uuid) {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&(owner_id, agent_id));
+        self.change(|| {
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&(owner_id, agent_id));
+        });
+    }
+
+    /// The same for a tenant, with all its agents.
+    pub fn forget_tenant(&self, id: Uuid) {
+        self.change(|| {
+            self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|(owner_id, _), _| *owner_id != id);
+            self.tenants.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+        });
+    }
+
+    /// Nothing that was asked for before is remembered after, and whoever is told finds it forgotten.
+    fn change(&self, forget: impl FnOnce()) {
+        self.changes.send_if_modified(|changes| {
+            *changes += 1;
+            false
+        });
+        forget();
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+
+    /// Changes whenever this server changed an agent or a tenant.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
     /// `None`: nothing recent is known.

@@ -39,6 +39,7 @@ mod secrets;
 mod selectors;
 mod serve;
 mod streams;
+mod tenants;
 mod token;
 mod token_ring;
 mod tool_schemas;

@@ -35,6 +35,7 @@ const TAGS: &[(&str, &str)] = &[
     ("agents", "Who may do what in a tenant."),
     ("hygiene", "What has ended is taken out."),
     ("webhooks", "Events posted to where agents want them, and what could not be."),
+    ("tenants", "Who shares nothing with whom."),
     ("operations", "Health, metrics, this description."),
 ];
 

@@ -18,7 +18,7 @@ use crate::{
     access::{self, Access},
     acl, agents, auth, breadcrumbs, calls, dead_letters, events, hygiene, invoke, openapi, operations,
     problem::Problem,
-    secret_grants, secrets, selectors, tools, webhooks,
+    secret_grants, secrets, selectors, tenants, tools, webhooks,
 };
 
 /// One operation.
@@ -86,6 +86,7 @@ pub fn table() -> Vec<Entry> {
         entry(CURATORS, routes!(agents::create)),
         entry(CURATORS, routes!(agents::list)),
         entry(CURATORS, routes!(agents::get)),
+        entry(CURATORS, routes!(agents::put)),
         entry(CURATORS, routes!(agents::delete)),
         // Hygiene
         entry(CURATORS, routes!(hygiene::stats)),
@@ -102,6 +103,12 @@ pub fn table() -> Vec<Entry> {
         entry(CURATORS, routes!(dead_letters::delete_all)),
         entry(CURATORS, routes!(dead_letters::retry)),
         entry(CURATORS, routes!(dead_letters::delete)),
+        // Tenants
+        entry(CURATORS, routes!(tenants::list)),
+        entry(CURATORS, routes!(tenants::get)),
+        entry(CURATORS, routes!(tenants::ensure)),
+        entry(CURATORS, routes!(tenants::update)),
+        entry(CURATORS, routes!(tenants::delete)),
         // Operations
         entry(Access::Anyone, routes!(operations::health)),
         entry(Access::Anyone, routes!(operations::metrics)),

@@ -18,6 +18,8 @@ pub struct ProvenToken {
     pub identity: Identity,
     /// Seconds since 1970.
     pub expires_at: u64,
+    /// Good for acting on every tenant, where its agent is a curator.
+    pub is_operator: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -36,6 +38,8 @@ struct Claims {
     /// Tokens that were made before there were profiles have none.
     #[serde(default)]
     profile: Profile,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    operator: bool,
     exp: u64,
     iat: u64,
     jti: Uuid,
@@ -44,12 +48,22 @@ struct Claims {
 impl TokenKey {
     /// A token for this identity, good for `ttl` from now.
     pub fn issue(&self, identity: &Identity, ttl: Duration) -> Result<String, ServerError> {
+        self.sign(identity, ttl, false)
+    }
+
+    /// The same, for who runs the installation: it lists, makes and deletes tenants. No server gives such a token away.
+    pub fn issue_for_operator(&self, identity: &Identity, ttl: Duration) -> Result<String, ServerError> {
+        self.sign(identity, ttl, true)
+    }
+
+    fn sign(&self, identity: &Identity, ttl: Duration, operator: bool) -> Result<String, ServerError> {
         let now = jsonwebtoken::get_current_timestamp();
         let claims = Claims {
             owner_id: identity.owner_id,
             agent_id: identity.agent_id,
             roles: identity.roles.clone(),
             profile: identity.profile,
+            operator,
             exp: now.saturating_add(ttl.as_secs()),
             iat: now,
             jti: Uuid::new_v4(),
@@ -82,6 +96,7 @@ impl TokenKey {
                 profile: claims.profile,
             },
             expires_at: claims.exp,
+            is_operator: claims.operator,
         })
     }
 }

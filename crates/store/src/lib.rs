@@ -27,6 +27,7 @@ mod migrating;
 mod open;
 mod options;
 mod prune;
+mod purge;
 mod records;
 mod restoring;
 mod row;

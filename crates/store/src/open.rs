@@ -25,7 +25,7 @@ use crate::store::{Inner, Store};
 use crate::voices::Voices;
 use crate::webhooks::Filling;
 use crate::writing::Writes;
-use crate::{StoreOptions, failure};
+use crate::{StoreOptions, failure, purge};
 
 /// How long a caller waits for a free connection before it hears that the store is unavailable.
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -93,6 +93,7 @@ impl Store {
             stop: CancellationToken::new(),
         });
         inner.tasks.spawn(housekeeping::run(inner.clone()));
+        inner.tasks.spawn(purge::run(inner.clone()));
         inner.tasks.spawn(selectors::renew(inner.clone()));
         let filling = Filling(Arc::downgrade(&inner));
         inner.tasks.spawn(following::run(inner.clone(), Arc::new(filling)));

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo,
-    Violations, Webhooks,
+    AgentInfo, AgentRegistration, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError,
+    Tenancy, TenantInfo, Violations, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::Store;
 use crate::agents;
 use crate::expiry;
-use crate::failure::{Done, retrying};
+use crate::failure::{Done, Failure, retrying};
 use crate::from_row::from_row;
 use crate::tenant_store::TenantStore;
 use crate::transaction::TenantTransaction;
@@ -24,6 +24,13 @@ from_row! {
         id: Uuid,
         name: String,
         created_at: DateTime<Utc>,
+    }
+}
+
+from_row! {
+    struct PutRow {
+        is_new: bool,
+        ..tenant: TenantRow,
     }
 }
 
@@ -49,12 +56,58 @@ impl Store {
         Ok(row.into())
     }
 
+    async fn try_tenant(&self, id: Uuid) -> Done<Option<TenantInfo>> {
+        let mut tx = self.inner.begin("BEGIN").await?;
+        let row: Option<TenantRow> =
+            sqlx::query_as("SELECT id, name, created_at FROM one_tenant($1)").bind(id).fetch_optional(&mut *tx).await?;
+        Ok(row.map(TenantInfo::from))
+    }
+
+    async fn try_put_tenant(&self, id: Uuid, name: &str) -> Done<(TenantInfo, bool)> {
+        let mut tx = self.inner.begin("BEGIN").await?;
+        let row: Option<PutRow> = sqlx::query_as("SELECT id, name, created_at, is_new FROM put_tenant($1, $2)")
+            .bind(id)
+            .bind(name)
+            .fetch_optional(&mut *tx)
+            .await
+            .map_err(|error| {
+                let failure = Failure::from(error);
+                if failure.violates("tenants_name_key") {
+                    Violations::one("name", "is the name of another tenant").into()
+                } else {
+                    failure
+                }
+            })?;
+        let row = row.ok_or_else(|| Violations::one("id", "is the id of a tenant that was deleted; choose another"))?;
+        tx.commit().await?;
+        Ok((row.tenant.into(), row.is_new))
+    }
+
+    async fn try_delete_tenant(&self, id: Uuid) -> Done<()> {
+        let mut tx = self.inner.begin("BEGIN").await?;
+        let done: String = sqlx::query_scalar("SELECT delete_tenant($1)").bind(id).fetch_one(&mut *tx).await?;
+        let why = match done.as_str() {
+            "deleted" => return Ok(tx.commit().await?),
+            "unknown" => return Err(StoreError::NotFound { what: "tenant", id }.into()),
+            "last" => "is the only tenant that there is; make another before you delete it",
+            _ => "is a tenant in which a runner is at work: stop it, and try again three minutes later",
+        };
+        Err(Violations::one("id", why).into())
+    }
+
     async fn all_tenants(&self) -> Done<Vec<TenantInfo>> {
         let mut tx = self.inner.begin("BEGIN").await?;
         let rows: Vec<TenantRow> =
             sqlx::query_as("SELECT id, name, created_at FROM all_tenants()").fetch_all(&mut *tx).await?;
         Ok(rows.into_iter().map(TenantInfo::from).collect())
     }
+}
+
+fn check_name(name: &str) -> Result<(), Violations> {
+    if name.trim().is_empty() || name.chars().count() > 200 || name.contains('\0') {
+        return Err(Violations::one("name", "must have 1 to 200 characters, none of them NUL"));
+    }
+    Ok(())
 }
 
 #[async_trait]
@@ -64,10 +117,31 @@ impl Tenancy for Store {
     }
 
     async fn ensure_tenant(&self, name: &str) -> Result<TenantInfo, StoreError> {
-        if name.trim().is_empty() || name.chars().count() > 200 || name.contains('\0') {
-            return Err(Violations::one("name", "must have 1 to 200 characters, none of them NUL").into());
-        }
+        check_name(name)?;
         retrying!(self.try_ensure_tenant(name))
+    }
+
+    async fn tenant(&self, id: Uuid) -> Result<Option<TenantInfo>, StoreError> {
+        Ok(self.try_tenant(id).await?)
+    }
+
+    async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool), StoreError> {
+        check_name(name)?;
+        retrying!(self.try_put_tenant(id, name))
+    }
+
+    async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {
+        retrying!(self.try_delete_tenant(id))
+    }
+
+    async fn put_agent(
+        &self,
+        owner_id: Uuid,
+        agent_id: Uuid,
+        agent: AgentRegistration,
+    ) -> Result<(AgentInfo, Option<String>), StoreError> {
+        agents::check_registration(&agent)?;
+        retrying!(async { agents::put(self.in_tenant(owner_id).await?, agent_id, agent.clone()).await })
     }
 
     async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, HygieneRun, HygieneStats, Identity,
-    Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, Search, SearchMode, SecretChanges, StoreError, Tenancy,
-    TenantInfo, Violation, Violations, Webhooks,
+    AgentInfo, AgentRegistration, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, HygieneRun,
+    HygieneStats, Identity, Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, Search, SearchMode, SecretChanges,
+    StoreError, Tenancy, TenantInfo, Violation, Violations, Webhooks,
 };
 use client::{Client, Credentials};
 use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
@@ -105,6 +105,27 @@ impl Tenancy for Refusing {
 
     async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
         self.store.tenants().await
+    }
+
+    async fn tenant(&self, id: Uuid) -> Result<Option<TenantInfo>, StoreError> {
+        self.store.tenant(id).await
+    }
+
+    async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool), StoreError> {
+        self.store.put_tenant(id, name).await
+    }
+
+    async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {
+        self.store.delete_tenant(id).await
+    }
+
+    async fn put_agent(
+        &self,
+        owner_id: Uuid,
+        id: Uuid,
+        agent: AgentRegistration,
+    ) -> Result<(AgentInfo, Option<String>), StoreError> {
+        self.store.put_agent(owner_id, id, agent).await
     }
 
     async fn create_agent(&self, owner_id: Uuid, agent: NewAgent) -> Result<NewAgentKey, StoreError> {

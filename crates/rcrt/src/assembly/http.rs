@@ -37,9 +37,10 @@ impl Front {
         auth: AuthMode,
         token_key: TokenKey,
         limits: Limits,
+        streams: StreamOptions,
         tenancy: Arc<dyn Tenancy>,
     ) -> anyhow::Result<Self> {
-        let options = ServerOptions { listener, auth, token_key, limits, streams: StreamOptions::default() };
+        let options = ServerOptions { listener, auth, token_key, limits, streams };
         let server = Server::new(options, tenancy)?;
         let draining = server.draining();
         let stop = CancellationToken::new();

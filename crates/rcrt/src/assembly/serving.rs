@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use server::AuthMode;
+use server::{AuthMode, StreamOptions};
 use tokio::net::TcpListener;
 use url::Url;
 
@@ -23,9 +23,35 @@ pub struct ServingOptions {
     #[arg(long, env = "RCRT_AUTH", default_value = "keys")]
     auth: Auth,
     #[command(flatten)]
+    streams: StreamBounds,
+    #[command(flatten)]
     database: DatabaseOptions,
     #[command(flatten)]
     limits: LimitOptions,
+}
+
+#[derive(Debug, Args)]
+struct StreamBounds {
+    /// How many event streams a tenant may have open at once; one more is answered 429
+    #[arg(long, env = "RCRT_MAX_STREAMS", value_name = "N", default_value_t = StreamOptions::default().most_per_tenant)]
+    max_streams: usize,
+    /// How many of them one agent may have
+    #[arg(long, env = "RCRT_MAX_STREAMS_PER_AGENT", value_name = "N", default_value_t = StreamOptions::default().most_per_agent)]
+    max_streams_per_agent: usize,
+    /// Tell a new record on event streams as breadcrumb.updated, as RCRT does: some of its clients hear nothing else
+    #[arg(long, env = "RCRT_RCRT_EVENTS", value_parser = clap::builder::FalseyValueParser::new())]
+    rcrt_events: bool,
+}
+
+impl StreamBounds {
+    fn options(&self) -> StreamOptions {
+        StreamOptions {
+            most_per_tenant: self.max_streams,
+            most_per_agent: self.max_streams_per_agent,
+            new_as_updated: self.rcrt_events,
+            ..StreamOptions::default()
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -93,7 +119,8 @@ impl ServingOptions {
         let Begun { auth, folder, listener, base_url } = begun;
         let (data, token_key) = (folder.path(), folder.keys.token_key()?);
         system.open_store(folder, &self.database, progress).await?;
-        let token = system.open_front(listener, auth, &token_key, self.limits.limits(), &data)?;
+        let (limits, streams) = (self.limits.limits(), self.streams.options());
+        let token = system.open_front(listener, auth, &token_key, limits, streams, &data)?;
         tracing::info!(%base_url, "the server listens");
         Ok(Served { base_url, data, token })
     }

@@ -7,7 +7,7 @@ use anyhow::{Context, anyhow};
 use breadcrumb::{Identity, Tenancy};
 use executors::egress::PrivateHost;
 use schemas::Schemas;
-use server::{AuthMode, Limits, TokenKey};
+use server::{AuthMode, Limits, StreamOptions, TokenKey};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
@@ -60,6 +60,7 @@ impl System {
         auth: AuthMode,
         key: &TokenKey,
         limits: Limits,
+        streams: StreamOptions,
         data: &Path,
     ) -> anyhow::Result<String> {
         let Agents { first, runner, .. } = self.agents()?.clone();
@@ -69,7 +70,7 @@ impl System {
         let (file, _) = TokenFile::write(data.join("runner.token"), key.clone(), runner)?;
         self.token_files.push(file);
         let tenancy: Arc<dyn Tenancy> = self.schemas()?;
-        self.front = Some(Front::open(listener, auth, key.clone(), limits, tenancy)?);
+        self.front = Some(Front::open(listener, auth, key.clone(), limits, streams, tenancy)?);
         Ok(token)
     }
 

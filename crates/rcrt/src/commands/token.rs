@@ -6,6 +6,7 @@ use breadcrumb::{NewAgent, Profile, Role};
 use clap::Args;
 use client::{Client, Credentials, TokenRequest};
 use serde_json::json;
+use server::{ProvenToken, TokenKey};
 
 use crate::config::Config;
 use crate::connection;
@@ -28,7 +29,8 @@ Examples:
   curl -H \"Authorization: Bearer $(rcrt token)\" http://127.0.0.1:8081/breadcrumbs
   rcrt token --agent dashboard --role subscriber
   rcrt token --agent helper --role emitter,subscriber --profile subagent
-  rcrt token --profile scheduled")]
+  rcrt token --profile scheduled
+  curl -H \"Authorization: Bearer $(rcrt token --operator)\" http://127.0.0.1:8081/tenants")]
 pub struct Token {
     /// Make an agent of this name
     #[arg(long, value_name = "NAME", requires = "roles")]
@@ -36,6 +38,9 @@ pub struct Token {
     /// What the agent may: curator, emitter, subscriber or runner (again for more, or with commas)
     #[arg(long = "role", value_name = "ROLE", value_delimiter = ',', requires = "agent")]
     roles: Vec<Role>,
+    /// A token that may list, make and delete tenants; on the server's own machine, with its data folder
+    #[arg(long, conflicts_with_all = ["agent", "profile", "agent_key"])]
+    operator: bool,
     /// Which kind of agent the token, or the new agent, is for: main, subagent, scheduled or a2asynthesis
     #[arg(long, value_name = "PROFILE")]
     profile: Option<Profile>,
@@ -54,6 +59,7 @@ impl Token {
             return output.line(&format!("RCRT_AGENT_KEY={}", made.agent_key));
         }
         let token = match (config.credentials()?, self.profile) {
+            (Credentials::Token(token), _) if self.operator => for_operator(config, &token)?,
             (Credentials::Token(token), None) => token,
             (Credentials::Token(token), Some(profile)) => narrowed(config, &token, profile)?,
             (credentials @ Credentials::AgentKey { .. }, None) => {
@@ -68,23 +74,48 @@ impl Token {
     }
 }
 
-/// The same token for another profile, signed with the data folder's key. It ends when the first one does.
-fn narrowed(config: &Config, token: &str, profile: Profile) -> anyhow::Result<String> {
+/// The data folder's key, and what its token says.
+fn opened(config: &Config, token: &str, otherwise: &str) -> anyhow::Result<(TokenKey, ProvenToken)> {
     if !config.data.join("keys/token.key").is_file() {
-        let message = "a token for another profile is made from an agent's key (--owner-id, --agent-id, --agent-key), or \
-                       on the server's own machine with its data folder (--data)";
-        return Err(Failure::Refused(message.into()).into());
+        return Err(Failure::Refused(otherwise.into()).into());
     }
     let key = Keys::load(&config.data)?.token_key()?;
     let proven = key.verify(token).map_err(|error| {
         Failure::Refused(format!("{error}: the data folder {} did not make it", config.data.display()))
     })?;
+    Ok((key, proven))
+}
+
+fn left(proven: &ProvenToken) -> Duration {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    Duration::from_secs(proven.expires_at.saturating_sub(now))
+}
+
+/// The same token for the operator, signed with the data folder's key. It ends when the first one does.
+fn for_operator(config: &Config, token: &str) -> anyhow::Result<String> {
+    let (key, proven) = opened(
+        config,
+        token,
+        "the operator's token is made on the server's own machine, with its data folder (--data)",
+    )?;
+    if !proven.identity.has(Role::Curator) {
+        let message = "the operator's token is made from a curator's, such as the one in the data folder";
+        return Err(Failure::Refused(message.into()).into());
+    }
+    Ok(key.issue_for_operator(&proven.identity, left(&proven))?)
+}
+
+/// The same token for another profile, signed with the data folder's key. It ends when the first one does.
+fn narrowed(config: &Config, token: &str, profile: Profile) -> anyhow::Result<String> {
+    let otherwise = "a token for another profile is made from an agent's key (--owner-id, --agent-id, --agent-key), or \
+                     on the server's own machine with its data folder (--data)";
+    let (key, proven) = opened(config, token, otherwise)?;
+    let left = left(&proven);
     let mut identity = proven.identity;
     if identity.profile != Profile::Main && identity.profile != profile {
         let message = format!("the token is for the profile {}, and for no other", identity.profile);
         return Err(Failure::Refused(message).into());
     }
     identity.profile = profile;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
-    Ok(key.issue(&identity, Duration::from_secs(proven.expires_at.saturating_sub(now)))?)
+    Ok(key.issue(&identity, left)?)
 }

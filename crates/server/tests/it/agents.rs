@@ -54,3 +54,54 @@ async fn an_agent_makes_no_other_that_may_more() {
     world.post("/agents", &subagent, json!({"name": "free", "roles": ["emitter"]})).await.problem(403, "forbidden");
     world.close().await;
 }
+
+#[tokio::test]
+async fn an_agent_is_registered_under_an_id_of_the_callers_choice_and_changed() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    let (own, emitter) = world.agent(tenant, &[Role::Emitter]).await;
+    let id = uuid::Uuid::new_v4();
+    let put = async |id: uuid::Uuid, token: &str, body: Value| world.post(&format!("/agents/{id}"), token, body).await;
+    let made = put(id, &curator, json!({"roles": ["emitter", "subscriber"]})).await.ok();
+    assert_eq!(made.header("cache-control"), "no-store");
+    let made = made.json();
+    assert_eq!((&made["ok"], &made["created"]), (&json!(true), &json!(true)));
+    let agent = world.get(&format!("/agents/{id}"), &curator).await.ok().json();
+    assert_eq!((&agent["name"], &agent["roles"]), (&json!(id), &json!(["emitter", "subscriber"])));
+
+    let ask = json!({"owner_id": tenant, "agent_id": id, "agent_key": made["agent_key"]});
+    let token = world.post("/auth/token", "", ask.clone()).await.ok().json()["token"].as_str().unwrap().to_owned();
+    world.get("/events/latest", &token).await.ok();
+    let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    // The same again changes the roles, for tokens and streams that are there too; the key stays.
+    let changed = put(id, &curator, json!({"roles": ["emitter"], "name": "helper"})).await.ok().json();
+    assert_eq!(changed, json!({"ok": true, "created": false}));
+    world.get("/events/latest", &token).await.problem(403, "forbidden");
+    while stream.chunk().await.unwrap().is_some() {}
+    world.get("/breadcrumbs", &token).await.ok();
+    assert_eq!(world.post("/auth/token", "", ask).await.ok().json()["roles"], json!(["emitter"]));
+    assert_eq!(world.get(&format!("/agents/{id}"), &curator).await.ok().json()["name"], "helper");
+
+    // Nobody raises itself.
+    put(own.id, &emitter, json!({"roles": ["curator"]})).await.problem(403, "forbidden");
+    // What cannot be.
+    put(id, &curator, json!({"roles": []})).await.violation("roles");
+    put(id, &curator, json!({"roles": ["king"]})).await.violation("roles[0]");
+    put(id, &curator, json!({"roles": ["emitter"], "name": ""})).await.violation("name");
+    put(id, &curator, json!({"roles": ["emitter"], "name": own.name})).await.violation("name");
+    put(id, &curator, json!({"roles": ["emitter"], "profile": "subagent"})).await.violation("profile");
+    put(id, &curator, json!({"roles": ["emitter"], "key": "x"})).await.violation("key");
+    world.post("/agents/me", &curator, json!({"roles": ["emitter"]})).await.violation("id");
+    let (theirs, _) = world.agent(world.tenant().await, &[Role::Emitter]).await;
+    put(theirs.id, &curator, json!({"roles": ["emitter"]})).await.violation("id");
+    answer(world.request("DELETE", &format!("/agents/{id}"), &curator)).await.ok();
+    put(id, &curator, json!({"roles": ["emitter"]})).await.violation("id");
+    // A profile makes and changes its like alone.
+    let (_, subagent) = world.agent_of(tenant, &[Role::Curator], Profile::Subagent).await;
+    put(own.id, &subagent, json!({"roles": ["curator"]})).await.problem(403, "forbidden");
+    put(uuid::Uuid::new_v4(), &subagent, json!({"roles": ["emitter"]})).await.problem(403, "forbidden");
+    put(uuid::Uuid::new_v4(), &subagent, json!({"roles": ["emitter"], "profile": "subagent"})).await.ok();
+    world.close().await;
+}

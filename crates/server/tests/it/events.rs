@@ -299,8 +299,15 @@ async fn who_was_away_for_longer_than_events_are_kept_is_told() {
     let (seen, event) = wire.next().await.unwrap();
     assert_eq!(event["breadcrumb_id"], json!(first));
     drop(wire);
-    world.create(&token, note("lost")).await;
-    let lost = world.get("/events/latest", &token).await.ok().json()["number"].as_i64().unwrap();
+    let away = Wire::open(world.request("GET", "/events/stream?last_event_id=0", &token));
+    let (mut other, _) = tokio::join!(away, world.create(&token, note("lost")));
+    let mut lost = 0;
+    for _ in 0..3 {
+        // The ping, the first and the one that is going to be lost.
+        lost = other.next().await.unwrap().0.parse::<i64>().unwrap();
+    }
+    assert!(lost > seen.parse().unwrap());
+    drop(other);
     world.forget_events().await;
     let kept = world.create(&token, note("kept")).await;
 

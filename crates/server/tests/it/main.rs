@@ -20,6 +20,7 @@ mod roles;
 mod routes;
 mod secrets;
 mod shutdown;
+mod tenant_routes;
 mod tenants;
 mod tools;
 mod webhooks;

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, Role, StoreError, Tenancy,
-    TenantInfo, Webhooks,
+    AgentInfo, AgentRegistration, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, Role,
+    StoreError, Tenancy, TenantInfo, Webhooks,
 };
 use server::{AuthMode, Server, ServerOptions, StreamOptions};
 use tokio::net::TcpListener;
@@ -87,6 +87,27 @@ impl Tenancy for Faulty {
     }
 
     async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
+        unreachable!()
+    }
+
+    async fn tenant(&self, _: Uuid) -> Result<Option<TenantInfo>, StoreError> {
+        unreachable!()
+    }
+
+    async fn put_tenant(&self, _: Uuid, _: &str) -> Result<(TenantInfo, bool), StoreError> {
+        unreachable!()
+    }
+
+    async fn delete_tenant(&self, _: Uuid) -> Result<(), StoreError> {
+        unreachable!()
+    }
+
+    async fn put_agent(
+        &self,
+        _: Uuid,
+        _: Uuid,
+        _: AgentRegistration,
+    ) -> Result<(AgentInfo, Option<String>), StoreError> {
         unreachable!()
     }
 

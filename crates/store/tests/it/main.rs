@@ -13,6 +13,7 @@ mod meaning;
 mod migrating;
 mod migration_rules;
 mod opening;
+mod purge;
 mod secrets;
 mod selecting;
 mod tenancy;

@@ -118,6 +118,14 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("DELETE /dlq", "/dlq", "", 200, 200),
     fixture("POST /dlq/{id}/retry", "/dlq/{dead_letter}/retry", "", 200, 404),
     fixture("DELETE /dlq/{id}", "/dlq/{dead_letter}", "", 200, 404),
+    // Its id is another tenant's: taken, and not told of.
+    fixture("POST /agents/{id}", "/agents/{agent}", r#"{"roles": ["subscriber"]}"#, 200, 400),
+    // Tenants: of no operator.
+    fixture("GET /tenants", "/tenants", "", 200, 200),
+    fixture("GET /tenants/{id}", "/tenants/{tenant}", "", 200, 404),
+    fixture("POST /tenants/{id}", "/tenants/{tenant}", r#"{"name": "{tenant} anew"}"#, 200, 403),
+    fixture("PUT /tenants/{id}", "/tenants/{tenant}", r#"{"name": "{tenant} anew"}"#, 200, 403),
+    fixture("DELETE /tenants/{id}", "/tenants/{tenant}", "", 403, 404),
     // Operations
     fixture("GET /health", "/health", "", 200, 200),
     fixture("GET /metrics", "/metrics", "", 200, 200),

@@ -1,0 +1,116 @@
+//! Tenants by HTTP: the operator's, a curator's own, and nobody else's.
+
+use std::time::Duration;
+
+use breadcrumb::{Identity, Profile, Role, Tenancy};
+use reqwest::Method;
+use serde_json::{Value, json};
+use server::AuthMode;
+use uuid::Uuid;
+
+use crate::harness::{Answer, World, answer, key, note};
+
+async fn operator(world: &World, tenant: Uuid) -> String {
+    let (agent, _) = world.agent(tenant, &[Role::Curator]).await;
+    let identity =
+        Identity { owner_id: tenant, agent_id: agent.id, roles: vec![Role::Curator], profile: Profile::Main };
+    key().issue_for_operator(&identity, Duration::from_mins(5)).unwrap()
+}
+
+async fn send(world: &World, method: Method, tenant: impl std::fmt::Display, token: &str, body: Value) -> Answer {
+    answer(world.request(method.as_str(), &format!("/tenants/{tenant}"), token).json(&body)).await
+}
+
+#[tokio::test]
+async fn an_operator_makes_renames_and_deletes_tenants() {
+    let world = World::start().await;
+    let home = world.tenant().await;
+    let operator = operator(&world, home).await;
+    let id = Uuid::new_v4();
+    let path = format!("/tenants/{id}");
+    world.get(&path, &operator).await.problem(404, "not_found");
+    let made = send(&world, Method::POST, id, &operator, json!({"name": "one"})).await.ok();
+    assert_eq!(made.header("cache-control"), "no-store");
+    let made = made.json();
+    assert_eq!((&made["ok"], &made["created"]), (&json!(true), &json!(true)));
+    let again = send(&world, Method::PUT, id, &operator, json!({"name": "uno"})).await.ok().json();
+    assert_eq!(again, json!({"ok": true, "created": false}));
+    let tenant = world.get(&path, &operator).await.ok().json();
+    assert_eq!((&tenant["id"], &tenant["name"]), (&json!(id), &json!("uno")));
+    let listed = world.get("/tenants", &operator).await.ok().json();
+    assert_eq!(listed.as_array().unwrap().len(), 2);
+    send(&world, Method::POST, Uuid::new_v4(), &operator, json!({"name": "uno"})).await.violation("name");
+    send(&world, Method::POST, Uuid::new_v4(), &operator, json!({"name": " "})).await.violation("name");
+    send(&world, Method::PUT, id, &operator, json!({"title": "x"})).await.violation("title");
+    send(&world, Method::PUT, "one", &operator, json!({"name": "x"})).await.violation("id");
+
+    // Its first agent comes in with the key that was shown.
+    let first = &made["first_agent"];
+    let ask = json!({"owner_id": id, "agent_id": first["id"], "agent_key": first["agent_key"]});
+    let token = world.post("/auth/token", "", ask.clone()).await.ok().json()["token"].as_str().unwrap().to_owned();
+    world.create(&token, note("theirs")).await;
+    let mut stream = world.request("GET", "/events/stream", &token).send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+
+    send(&world, Method::DELETE, home, &operator, json!({})).await.violation("id");
+    send(&world, Method::DELETE, id, &operator, json!({})).await.ok();
+    // Refused at once, also who is already there.
+    world.get("/breadcrumbs", &token).await.problem(401, "unauthorized");
+    world.post("/auth/token", "", ask).await.problem(401, "unauthorized");
+    while stream.chunk().await.unwrap().is_some() {}
+    world.get(&path, &operator).await.problem(404, "not_found");
+    send(&world, Method::DELETE, id, &operator, json!({})).await.problem(404, "not_found");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_curator_has_its_own_tenant_and_no_other() {
+    let world = World::start().await;
+    let (own, other) = (world.tenant().await, world.tenant().await);
+    let (_, curator) = world.agent(own, &[Role::Curator]).await;
+    let listed = world.get("/tenants", &curator).await.ok().json();
+    assert_eq!(listed.as_array().unwrap().iter().map(|one| &one["id"]).collect::<Vec<_>>(), [&json!(own)]);
+    world.get(&format!("/tenants/{own}"), &curator).await.ok();
+    let name = Uuid::new_v4().to_string();
+    send(&world, Method::PUT, own, &curator, json!({"name": name})).await.ok();
+    assert_eq!(world.get(&format!("/tenants/{own}"), &curator).await.ok().json()["name"], json!(name));
+    for method in [Method::POST, Method::PUT] {
+        for id in [other, Uuid::new_v4()] {
+            send(&world, method.clone(), id, &curator, json!({"name": "mine"})).await.problem(403, "forbidden");
+        }
+    }
+    send(&world, Method::DELETE, own, &curator, json!({})).await.problem(403, "forbidden");
+    send(&world, Method::DELETE, other, &curator, json!({})).await.problem(404, "not_found");
+    // The claim is worth what its agent is: no curator, no operator.
+    let (agent, _) = world.agent(own, &[Role::Emitter]).await;
+    let identity = Identity { owner_id: own, agent_id: agent.id, roles: vec![Role::Curator], profile: Profile::Main };
+    let claimed = key().issue_for_operator(&identity, Duration::from_mins(5)).unwrap();
+    world.get("/tenants", &claimed).await.problem(403, "forbidden");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn in_open_mode_everybody_is_the_operator_but_the_default_tenant_stays() {
+    let world = World::start_with(AuthMode::Open).await;
+    let token = world.post("/auth/token", "", json!({})).await.ok().json();
+    let (default, token) = (token["owner_id"].clone(), token["token"].as_str().unwrap().to_owned());
+    let id = Uuid::new_v4();
+    send(&world, Method::POST, id, &token, json!({"name": "mine"})).await.ok();
+    let mine = world.post("/auth/token", "", json!({"owner_id": id})).await.ok().json();
+    let mine = mine["token"].as_str().unwrap();
+    world.create(mine, note("there")).await;
+
+    let default = default.as_str().unwrap();
+    send(&world, Method::DELETE, default, mine, json!({})).await.violation("id");
+    send(&world, Method::PUT, default, mine, json!({"name": "other"})).await.violation("name");
+    // RCRT's own tenant is that one, and its clients may say what they call it.
+    let rcrt = Uuid::from_u128(1);
+    send(&world, Method::PUT, rcrt, &token, json!({"name": "RCRT"})).await.ok();
+    let meant = world.get(&format!("/tenants/{rcrt}"), &token).await.ok().json();
+    assert_eq!((&meant["id"], &meant["name"]), (&json!(default), &json!("default")));
+
+    send(&world, Method::DELETE, id, &token, json!({})).await.ok();
+    world.get("/breadcrumbs", mine).await.problem(401, "unauthorized");
+    assert!(world.store.tenant(id).await.unwrap().is_none());
+    world.close().await;
+}
