@@ -12,7 +12,7 @@ use breadcrumb::{AgentRegistration,
     ToolRequest, Webhooks,
 };
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
+use server::{AuthMode, Server, ServerOptions, TokenKey};
 use support::{MemoryStore, input, owner};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
@@ -97,7 +97,7 @@ async fn begin(stop: &CancellationToken) -> anyhow::Result<(String, String)> {
     let AgentInfo { id, owner_id, roles, profile, .. } = agent();
     let identity = Identity { owner_id, agent_id: id, roles, profile };
     let token = token_key.issue(&identity, Duration::from_hours(1))?;
-    let options = ServerOptions { listener, auth: AuthMode::Keys, token_key, streams: StreamOptions::default(), limits: server::Limits::default() };
+    let options = ServerOptions::new(listener, AuthMode::Keys, token_key);
     let server = Server::new(options, Arc::new(OneTenant(Arc::default())))?;
     tokio::spawn(server.run(stop.clone()));
     Ok((base, token))

@@ -7,7 +7,7 @@ use axum::{
 };
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
-    ContextMatch, Created, DEFAULT_PAGE, NewBreadcrumb, Search, SearchMode, Selector, Violations,
+    ContextMatch, Created, MAX_PAGE, NewBreadcrumb, Search, SearchMode, Selector, Violations,
 };
 
 use crate::{
@@ -157,16 +157,18 @@ pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> R
 
 /// List records
 ///
-/// Newest change first.
+/// Newest change first. Without a `limit`, as much as one page holds: RCRT's clients expect all.
 #[utoipa::path(
     get, path = "/breadcrumbs", tag = "breadcrumbs", operation_id = "list_breadcrumbs",
     params(
-        ("tag" = Option<Vec<String>>, Query, description = "The record has this tag; repeat it for several, all of which it has"),
-        ("any_tag" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
+        ("tag" = Option<Vec<String>>, Query,
+            description = "The record has this tag; repeat it for several, all of which it has. `all_tags` means the same"),
+        ("any_tag" = Option<Vec<String>>, Query,
+            description = "The record has at least one of these tags. `any_tags` means the same"),
         ("schema_name" = Option<String>, Query),
         ("context_match" = Option<String>, Query,
             description = "Conditions on the context, a JSON array: [{\"path\": \"$.a.b\", \"op\": \"eq\", \"value\": 1}]"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "1 to 1000; 100 when absent"),
+        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "1 to 1000; 1000 when absent"),
         ("offset" = Option<i64>, Query, minimum = 0, maximum = 4_294_967_295_u64),
         ("include_context" = Option<bool>, Query),
     ),
@@ -175,7 +177,7 @@ pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> R
 pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<BreadcrumbListItem>>, Problem> {
     let selector = selector(&mut query);
     let wanted = BreadcrumbQuery {
-        limit: query.take_as("limit", "a number from 1 to 1000", DEFAULT_PAGE),
+        limit: query.take_as("limit", "a number from 1 to 1000", MAX_PAGE),
         offset: query.take_as("offset", "a number from 0", 0),
         include_context: query.take_as("include_context", "true or false", false),
         selector,
@@ -262,11 +264,18 @@ fn selector(query: &mut Query) -> Selector {
         })
     });
     Selector {
-        all_tags: query.take_all("tag"),
-        any_tags: query.take_all("any_tag"),
+        all_tags: either(query, "tag", "all_tags"),
+        any_tags: either(query, "any_tag", "any_tags"),
         schema_name: query.take_text("schema_name"),
         context_match,
     }
+}
+
+/// RCRT's clients send a selector's own names, too.
+fn either(query: &mut Query, name: &str, selectors: &str) -> Vec<String> {
+    let mut tags = query.take_all(name);
+    tags.extend(query.take_all(selectors));
+    tags
 }
 
 /// The fields of a selector have other names in a query.

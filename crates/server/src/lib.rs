@@ -14,6 +14,7 @@ mod answers;
 mod auth;
 mod breadcrumbs;
 mod calls;
+mod cross_origin;
 mod dead_letters;
 mod drain;
 mod events;
@@ -50,7 +51,10 @@ mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc};
 
-use axum::{Extension, middleware::from_fn};
+use axum::{
+    Extension,
+    middleware::{from_fn, from_fn_with_state},
+};
 use breadcrumb::Tenancy;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -58,6 +62,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use json_body::BodyLimit;
 
+pub use cross_origin::Origins;
 pub use json_body::MAX_BODY_BYTES;
 pub use limits::{Limits, NoRate, Rate};
 pub use streams::StreamOptions;
@@ -85,6 +90,16 @@ pub struct ServerOptions {
     pub token_key: TokenKey,
     pub streams: StreamOptions,
     pub limits: Limits,
+    /// Whose pages a browser lets call this server.
+    pub origins: Origins,
+}
+
+impl ServerOptions {
+    /// For programs only: no page of another origin may call the server.
+    pub fn new(listener: TcpListener, auth: AuthMode, token_key: TokenKey) -> Self {
+        let (streams, limits, origins) = Default::default();
+        Self { listener, auth, token_key, streams, limits, origins }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -94,6 +109,10 @@ pub enum ServerError {
          none; listen on a loopback address, or use keys"
     )]
     OpenAuthBeyondLoopback { address: SocketAddr },
+    #[error("open auth gives tokens to whoever asks, so the origins of pages that may ask are named one by one, not *")]
+    AnyOriginWithOpenAuth,
+    #[error("{text:?} is no origin of pages; it would be such as {right}, or * for all")]
+    NoOrigin { text: String, right: String },
     #[error("the token key has {bytes} bytes; it needs at least {MIN_KEY_BYTES}")]
     WeakTokenKey { bytes: usize },
     #[error("a token could not be signed: {0}")]
@@ -107,6 +126,12 @@ pub struct Server {
     listener: TcpListener,
     limits: Limits,
     state: ServerState,
+    origins: Arc<Origins>,
+}
+
+/// The OpenAPI 3.1 document of every server of this version, as `GET /openapi.json` gives it, in lines.
+pub fn api_description() -> String {
+    openapi::in_lines()
 }
 
 /// What handlers share.
@@ -143,6 +168,9 @@ impl Server {
         if options.auth == AuthMode::Open && !address.ip().is_loopback() {
             return Err(ServerError::OpenAuthBeyondLoopback { address });
         }
+        if options.auth == AuthMode::Open && options.origins.is_any() {
+            return Err(ServerError::AnyOriginWithOpenAuth);
+        }
         metrics::install();
         let shutdown = CancellationToken::new();
         let state = ServerState(Arc::new(Shared {
@@ -157,7 +185,8 @@ impl Server {
             draining: CancellationToken::new(),
             shutdown,
         }));
-        Ok(Self { listener: options.listener, limits: options.limits, state })
+        let origins = Arc::new(options.origins);
+        Ok(Self { listener: options.listener, limits: options.limits, state, origins })
     }
 
     /// Cancel it before the shutdown, while what was begun comes to its end elsewhere: from then on everybody but runners is
@@ -171,17 +200,18 @@ impl Server {
         let streams = self.state.shutdown.clone();
         // Also when this future is dropped instead of finished.
         let _ends_streams = streams.clone().drop_guard();
-        let open = self.state.auth == AuthMode::Open;
+        let auth = self.state.auth;
         let state = self.state.clone();
         let limits = self.limits;
         let mut router = routes::router(self.state);
-        if open {
+        if auth == AuthMode::Open {
             router = router.layer(from_fn(foreign_host::refuse));
         }
         let router = router
             .layer(Extension(BodyLimit(limits.max_body_bytes.min(MAX_BODY_BYTES))))
             .layer(from_fn(drain::rest_of_body))
             .layer(CatchPanicLayer::custom(trace::panicked))
+            .layer(from_fn_with_state(self.origins, cross_origin::admit))
             .layer(from_fn(trace::observe));
         let serving = serve::serve(self.listener, router, &limits, shutdown.clone());
         let ending = async {

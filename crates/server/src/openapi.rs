@@ -24,6 +24,11 @@ use crate::{
 /// The document as JSON.
 pub static TEXT: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());
 
+/// The same over many lines, for people and for comparing.
+pub fn in_lines() -> String {
+    document().to_pretty_json().unwrap_or_default() + "\n"
+}
+
 const TAGS: &[(&str, &str)] = &[
     ("auth", "Tokens."),
     ("breadcrumbs", "Records: create, read, change, delete, list, search."),

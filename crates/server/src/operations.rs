@@ -5,7 +5,7 @@ use std::time::Duration;
 use axum::{
     Json,
     extract::State,
-    http::{HeaderName, HeaderValue, header},
+    http::{HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use breadcrumb::StoreError;
@@ -66,6 +66,25 @@ pub async fn docs() -> Response {
         ),
     );
     page
+}
+
+/// To the page
+#[utoipa::path(get, path = "/", tag = "operations", operation_id = "home",
+    responses((status = 308, description = "The page is at /docs", headers(("Location" = String, description = "The page")))))]
+pub async fn home() -> Response {
+    to_docs()
+}
+
+/// To the page, from where RCRT had it
+#[utoipa::path(get, path = "/swagger", tag = "operations", operation_id = "swagger",
+    responses((status = 308, description = "The page is at /docs", headers(("Location" = String, description = "The page")))))]
+pub async fn swagger() -> Response {
+    to_docs()
+}
+
+/// Relative, so that it is right behind a proxy that serves this server under a path.
+fn to_docs() -> Response {
+    (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, HeaderValue::from_static("docs"))]).into_response()
 }
 
 /// The page's style

@@ -10,7 +10,7 @@ use breadcrumb::{
     StoreError, Tenancy, TenantInfo, Violation, Violations, Webhooks,
 };
 use client::{Client, Credentials};
-use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
+use server::{AuthMode, Server, ServerOptions, TokenKey};
 use store::Store;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -171,17 +171,7 @@ async fn every_kind_of_error_survives_the_wire() {
     let token_key = TokenKey::from_bytes(&[5; 32]).unwrap();
     let identity = crate::harness::identity(&agent);
     let token = token_key.issue(&identity, Duration::from_mins(5)).unwrap();
-    let server = Server::new(
-        ServerOptions {
-            listener,
-            auth: AuthMode::Keys,
-            token_key,
-            streams: StreamOptions::default(),
-            limits: server::Limits::default(),
-        },
-        refusing.clone(),
-    )
-    .unwrap();
+    let server = Server::new(ServerOptions::new(listener, AuthMode::Keys, token_key), refusing.clone()).unwrap();
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn(server.run(shutdown.clone()));
     let client = Client::new(url.parse().unwrap(), Credentials::Token(token));

@@ -7,7 +7,7 @@ use breadcrumb::{Breadcrumbs, Identity, NewAgent, NewAgentKey, NewBreadcrumb, Pr
 use client::{Client, Credentials};
 use conformance::{Agent, Harness};
 use serde_json::json;
-use server::{AuthMode, Server, ServerOptions, StreamOptions, TokenKey};
+use server::{AuthMode, Server, ServerOptions, TokenKey};
 use store::{SecretsKey, Store, StoreOptions};
 use test_database::TestDatabase;
 use tokio::{net::TcpListener, task::JoinHandle};
@@ -48,13 +48,7 @@ impl ClientHarness {
     pub async fn start_server(&mut self) {
         let listener = TcpListener::bind(self.address).await.unwrap();
         self.address = listener.local_addr().unwrap();
-        let options = ServerOptions {
-            listener,
-            auth: AuthMode::Keys,
-            token_key: self.key.clone(),
-            streams: StreamOptions::default(),
-            limits: server::Limits::default(),
-        };
+        let options = ServerOptions::new(listener, AuthMode::Keys, self.key.clone());
         let server = Server::new(options, self.store.clone()).unwrap();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use breadcrumb::Tenancy;
-use server::{AuthMode, Limits, Server, ServerOptions, StreamOptions, TokenKey};
+use server::{AuthMode, Limits, Origins, Server, ServerOptions, StreamOptions, TokenKey};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -24,6 +24,14 @@ pub async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
+/// Whom the server lets in, and what it holds them to.
+pub struct FrontOptions {
+    pub auth: AuthMode,
+    pub limits: Limits,
+    pub origins: Origins,
+    pub streams: StreamOptions,
+}
+
 /// A server that answers.
 pub struct Front {
     draining: CancellationToken,
@@ -34,13 +42,12 @@ pub struct Front {
 impl Front {
     pub fn open(
         listener: TcpListener,
-        auth: AuthMode,
+        options: FrontOptions,
         token_key: TokenKey,
-        limits: Limits,
-        streams: StreamOptions,
         tenancy: Arc<dyn Tenancy>,
     ) -> anyhow::Result<Self> {
-        let options = ServerOptions { listener, auth, token_key, limits, streams };
+        let FrontOptions { auth, limits, origins, streams } = options;
+        let options = ServerOptions { limits, origins, streams, ..ServerOptions::new(listener, auth, token_key) };
         let server = Server::new(options, tenancy)?;
         let draining = server.draining();
         let stop = CancellationToken::new();

@@ -25,7 +25,7 @@ pub use database::{Database, DatabaseOptions, admit_app_role, open_store};
 pub use direct::Direct;
 pub use embedding::EmbeddingArgs;
 pub use execution::{Execution, ExecutionOptions, Prepared, sandbox_level, worker_command};
-use http::{Front, base_url, bind};
+use http::{Front, FrontOptions, base_url, bind};
 pub use native::{Native, NativeOptions};
 pub use postgres_used::{PostgresUsed, ask, check_url, place};
 pub use posting::{Posting, PostingOptions};

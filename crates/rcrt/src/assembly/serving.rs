@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use server::{AuthMode, StreamOptions};
+use server::{AuthMode, Origins, ServerError, StreamOptions};
 use tokio::net::TcpListener;
 use url::Url;
 
 use super::limit_options::LimitOptions;
-use super::{DataFolder, DatabaseOptions, System, base_url, bind, check_url};
+use super::{DataFolder, DatabaseOptions, FrontOptions, System, base_url, bind, check_url};
 use crate::config::{Config, DEFAULT_LISTEN, listen_address};
 use crate::exit::Failure;
 use crate::progress::Progress;
@@ -22,6 +22,10 @@ pub struct ServingOptions {
     /// Who gets a token: who proves an agent's key, or anybody who asks (only when listening on this machine alone)
     #[arg(long, env = "RCRT_AUTH", default_value = "keys")]
     auth: Auth,
+    /// An origin whose pages a browser lets call this server, such as http://localhost:8082; again for more, or with
+    /// commas in the environment; * for all, though not with --auth open
+    #[arg(long, env = "RCRT_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
+    cors_origin: Vec<String>,
     #[command(flatten)]
     streams: StreamBounds,
     #[command(flatten)]
@@ -63,6 +67,7 @@ enum Auth {
 /// What is this process's alone, before anything runs on it.
 pub struct Begun {
     auth: AuthMode,
+    origins: Origins,
     folder: DataFolder,
     listener: TcpListener,
     base_url: Url,
@@ -87,6 +92,7 @@ impl ServingOptions {
     /// Refuses what does not go together before anything is touched.
     pub fn check(&self) -> anyhow::Result<()> {
         self.auth_mode()?;
+        self.origins()?;
         self.database.embedding.options()?;
         Ok(check_url(self.database.database_url.as_ref())?)
     }
@@ -104,23 +110,33 @@ impl ServingOptions {
         }
     }
 
+    fn origins(&self) -> anyhow::Result<Origins> {
+        let origins =
+            Origins::new(&self.cors_origin).map_err(|error| Failure::Usage(format!("--cors-origin: {error}")))?;
+        if self.auth == Auth::Open && self.cors_origin.iter().any(|origin| origin == "*") {
+            return Err(Failure::Usage(ServerError::AnyOriginWithOpenAuth.to_string()).into());
+        }
+        Ok(origins)
+    }
+
     /// Takes the data folder and the port.
     pub async fn begin(&self, config: &Config) -> anyhow::Result<Begun> {
-        let auth = self.auth_mode()?;
+        let (auth, origins) = (self.auth_mode()?, self.origins()?);
         let mut folder = DataFolder::take(&config.data)?;
         let listener = bind(self.listen).await?;
         let base_url = base_url(&listener)?;
         folder.announce(base_url.as_str())?;
-        Ok(Begun { auth, folder, listener, base_url })
+        Ok(Begun { auth, origins, folder, listener, base_url })
     }
 
     /// Opens the store and the HTTP server; the system has whatever is up, also after an error.
     pub async fn open(&self, begun: Begun, progress: &Progress, system: &mut System) -> anyhow::Result<Served> {
-        let Begun { auth, folder, listener, base_url } = begun;
+        let Begun { auth, origins, folder, listener, base_url } = begun;
         let (data, token_key) = (folder.path(), folder.keys.token_key()?);
         system.open_store(folder, &self.database, progress).await?;
         let (limits, streams) = (self.limits.limits(), self.streams.options());
-        let token = system.open_front(listener, auth, &token_key, limits, streams, &data)?;
+        let options = FrontOptions { auth, origins, limits, streams };
+        let token = system.open_front(listener, options, &token_key, &data)?;
         tracing::info!(%base_url, "the server listens");
         Ok(Served { base_url, data, token })
     }

@@ -7,12 +7,12 @@ use anyhow::{Context, anyhow};
 use breadcrumb::{Identity, Tenancy};
 use executors::egress::PrivateHost;
 use schemas::Schemas;
-use server::{AuthMode, Limits, StreamOptions, TokenKey};
+use server::TokenKey;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Agents, DataFolder, Database, DatabaseOptions, Execution, Front, PostgresUsed, Posting, PostingOptions, Prepared,
+    Agents, DataFolder, Database, DatabaseOptions, Execution, Front, FrontOptions, PostgresUsed, Posting, PostingOptions, Prepared,
     TokenFile,
 };
 use crate::progress::Progress;
@@ -57,10 +57,8 @@ impl System {
     pub fn open_front(
         &mut self,
         listener: TcpListener,
-        auth: AuthMode,
+        options: FrontOptions,
         key: &TokenKey,
-        limits: Limits,
-        streams: StreamOptions,
         data: &Path,
     ) -> anyhow::Result<String> {
         let Agents { first, runner, .. } = self.agents()?.clone();
@@ -70,7 +68,7 @@ impl System {
         let (file, _) = TokenFile::write(data.join("runner.token"), key.clone(), runner)?;
         self.token_files.push(file);
         let tenancy: Arc<dyn Tenancy> = self.schemas()?;
-        self.front = Some(Front::open(listener, auth, key.clone(), limits, streams, tenancy)?);
+        self.front = Some(Front::open(listener, options, key.clone(), tenancy)?);
         Ok(token)
     }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use breadcrumb::{Identity, NewAgent, Profile, Role, Tenancy};
 use serde_json::{Value, json};
-use server::{AuthMode, Server, ServerError, ServerOptions, StreamOptions, TokenError, TokenKey};
+use server::{AuthMode, Server, ServerError, ServerOptions, TokenError, TokenKey};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
@@ -116,13 +116,7 @@ async fn open_mode_gives_tokens_without_a_key() {
 async fn open_mode_is_refused_beyond_loopback_and_so_are_weak_keys() {
     let world = World::start().await;
     let listener = TcpListener::bind("0.0.0.0:0").await.unwrap();
-    let options = ServerOptions {
-        listener,
-        auth: AuthMode::Open,
-        token_key: key(),
-        streams: StreamOptions::default(),
-        limits: server::Limits::default(),
-    };
+    let options = ServerOptions::new(listener, AuthMode::Open, key());
     let refused = Server::new(options, world.store.clone()).err().unwrap();
     assert!(matches!(refused, ServerError::OpenAuthBeyondLoopback { .. }), "{refused}");
     assert!(matches!(TokenKey::from_bytes(&[1; 31]), Err(ServerError::WeakTokenKey { bytes: 31 })));

@@ -91,3 +91,27 @@ async fn lists_select_by_tag_schema_and_context() {
     assert_eq!((&found[0]["title"], &found[0]["context"]), (&json!("three"), &json!({"size": 3})));
     world.close().await;
 }
+
+#[tokio::test]
+async fn a_selectors_own_names_are_taken_in_a_query() {
+    let world = World::start().await;
+    let token = world.token(&[Role::Emitter]).await;
+    for (title, tags) in [("both", json!(["a", "b"])), ("one", json!(["a"])), ("other", json!(["c"]))] {
+        world.create(&token, json!({"title": title, "tags": tags, "context": {"text": "whales"}})).await;
+    }
+    for (query, expected) in [
+        ("all_tags=a&all_tags=b", vec!["both"]),
+        ("all_tags=a&tag=b", vec!["both"]),
+        ("any_tags=b&any_tags=c", vec!["both", "other"]),
+        ("any_tags=b&any_tag=c&all_tags=a", vec!["both"]),
+    ] {
+        for path in [format!("/breadcrumbs?{query}"), format!("/breadcrumbs/search?q=whales&{query}")] {
+            let found = world.get(&path, &token).await.ok().json();
+            let mut titles: Vec<&str> =
+                found.as_array().unwrap().iter().map(|one| one["title"].as_str().unwrap()).collect();
+            titles.sort_unstable();
+            assert_eq!(titles, expected, "{path}");
+        }
+    }
+    world.close().await;
+}

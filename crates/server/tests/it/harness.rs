@@ -6,7 +6,7 @@ use breadcrumb::{AgentInfo, Identity, NewAgent, Profile, Role, Tenancy};
 use reqwest::{Method, StatusCode, header::HeaderMap};
 use schemas::Schemas;
 use serde_json::{Value, json};
-use server::{AuthMode, Limits, Server, ServerOptions, StreamOptions, TokenKey};
+use server::{AuthMode, Limits, Origins, Server, ServerOptions, StreamOptions, TokenKey};
 use sqlx::Connection;
 use store::{SecretsKey, Store, StoreOptions};
 use test_database::TestDatabase;
@@ -76,24 +76,29 @@ impl World {
     }
 
     pub async fn start_with(auth: AuthMode) -> Self {
-        Self::start_on(TestDatabase::new().await, auth, Limits::default(), StreamOptions::default()).await
+        Self::start_on(TestDatabase::new().await, auth, |_| {}).await
     }
 
     pub async fn start_streaming(auth: AuthMode, streams: StreamOptions) -> Self {
-        Self::start_on(TestDatabase::new().await, auth, Limits::default(), streams).await
+        Self::start_on(TestDatabase::new().await, auth, |options| options.streams = streams).await
+    }
+
+    /// For pages of these origins.
+    pub async fn start_for(auth: AuthMode, origins: Origins) -> Self {
+        Self::start_on(TestDatabase::new().await, auth, |options| options.origins = origins).await
     }
 
     /// With these limits.
     pub async fn bounded(auth: AuthMode, limits: Limits) -> Self {
-        Self::start_on(TestDatabase::new().await, auth, limits, StreamOptions::default()).await
+        Self::start_on(TestDatabase::new().await, auth, |options| options.limits = limits).await
     }
 
     /// A second server, with a store of its own, on the same database. It takes the same tokens.
     pub async fn beside(&self) -> Self {
-        Self::start_on(self.database.clone(), AuthMode::Keys, Limits::default(), StreamOptions::default()).await
+        Self::start_on(self.database.clone(), AuthMode::Keys, |_| {}).await
     }
 
-    async fn start_on(database: TestDatabase, auth: AuthMode, limits: Limits, streams: StreamOptions) -> Self {
+    async fn start_on(database: TestDatabase, auth: AuthMode, set: impl FnOnce(&mut ServerOptions)) -> Self {
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),
             max_connections: 4,
@@ -103,7 +108,8 @@ impl World {
         let schemas = Schemas::over(store.clone());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let options = ServerOptions { listener, auth, token_key: key(), limits, streams };
+        let mut options = ServerOptions::new(listener, auth, key());
+        set(&mut options);
         let server = Server::new(options, schemas.clone()).unwrap();
         let draining = server.draining();
         let shutdown = CancellationToken::new();

@@ -8,6 +8,7 @@ mod bad_input;
 mod bodies;
 mod breadcrumbs;
 mod calls;
+mod cross_origin;
 mod events;
 mod harness;
 mod hygiene;

@@ -5,7 +5,7 @@ use breadcrumb::{
     AgentInfo, AgentRegistration, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, Role,
     StoreError, Tenancy, TenantInfo, Webhooks,
 };
-use server::{AuthMode, Server, ServerOptions, StreamOptions};
+use server::{AuthMode, Server, ServerOptions};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -137,13 +137,7 @@ async fn faults_and_panics_are_answered_and_keep_their_words_to_themselves() {
     for panics in [false, true] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/health", listener.local_addr().unwrap());
-        let options = ServerOptions {
-            listener,
-            auth: AuthMode::Keys,
-            token_key: key(),
-            streams: StreamOptions::default(),
-            limits: server::Limits::default(),
-        };
+        let options = ServerOptions::new(listener, AuthMode::Keys, key());
         let server = Server::new(options, Arc::new(Faulty { panics })).unwrap();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));

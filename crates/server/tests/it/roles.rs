@@ -80,6 +80,8 @@ pub const EXPECTED: &[(&str, &str, Roles)] = &[
     ("GET", "/metrics", ANYONE),
     ("GET", "/openapi.json", ANYONE),
     ("GET", "/docs", ANYONE),
+    ("GET", "/", ANYONE),
+    ("GET", "/swagger", ANYONE),
     ("GET", "/docs/page.css", ANYONE),
     ("GET", "/docs/page.js", ANYONE),
 ];

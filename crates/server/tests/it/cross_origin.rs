@@ -1,0 +1,96 @@
+//! What a browser lets a page of another origin do here.
+
+use breadcrumb::Role;
+use serde_json::json;
+use server::{AuthMode, Origins, Server, ServerError, ServerOptions};
+use tokio::net::TcpListener;
+
+use crate::harness::{Answer, World, answer, key, note};
+
+const PAGE: &str = "https://app.example.com";
+
+async fn preflight(world: &World, origin: &str) -> Answer {
+    let request = world
+        .request("OPTIONS", "/breadcrumbs", "")
+        .header("Origin", origin)
+        .header("Access-Control-Request-Method", "POST")
+        .header("Access-Control-Request-Headers", "authorization, content-type, idempotency-key");
+    answer(request).await
+}
+
+#[tokio::test]
+async fn a_page_is_answered_where_every_origin_may_ask() {
+    let world = World::start_for(AuthMode::Keys, Origins::new(&["*"]).unwrap()).await;
+    let token = world.token(&[Role::Emitter]).await;
+    let asked = preflight(&world, PAGE).await;
+    assert_eq!(asked.status, 204);
+    assert_eq!(asked.header("access-control-allow-origin"), "*");
+    assert_eq!(asked.header("access-control-allow-headers"), "authorization, content-type, idempotency-key");
+    assert!(asked.header("access-control-allow-methods").contains("PATCH"));
+    assert!(asked.headers.get("access-control-allow-credentials").is_none());
+
+    let written =
+        answer(world.request("POST", "/breadcrumbs", &token).header("Origin", PAGE).json(&note("a"))).await.ok();
+    assert_eq!(written.header("access-control-allow-origin"), "*");
+    assert!(written.header("access-control-expose-headers").contains("ETag"));
+    // A page must be able to read why it was refused.
+    let refused = answer(world.request("GET", "/breadcrumbs", "").header("Origin", PAGE)).await;
+    refused.problem(401, "unauthorized");
+    assert_eq!(refused.header("access-control-allow-origin"), "*");
+    // A program that is no browser gets nothing of this, and OPTIONS by itself is no method of a record.
+    assert!(world.get("/health", "").await.headers.get("access-control-allow-origin").is_none());
+    answer(world.request("OPTIONS", "/breadcrumbs", "").header("Origin", PAGE))
+        .await
+        .problem(405, "method_not_allowed");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn only_pages_of_the_named_origins_are_answered() {
+    let named = ["http://localhost:8082", "chrome-extension://abcdef"];
+    let world = World::start_for(AuthMode::Open, Origins::new(&named).unwrap()).await;
+    for origin in named {
+        assert_eq!(preflight(&world, origin).await.header("access-control-allow-origin"), origin);
+    }
+    for origin in [PAGE, "null", "http://localhost", "http://localhost:8082.example.com", "https://localhost:8082"] {
+        let refused = preflight(&world, origin).await;
+        assert!(refused.headers.get("access-control-allow-origin").is_none(), "{origin}");
+        let given = answer(world.request("POST", "/auth/token", "").header("Origin", origin).json(&json!({}))).await;
+        assert!(given.headers.get("access-control-allow-origin").is_none(), "{origin}");
+    }
+    world.close().await;
+}
+
+#[tokio::test]
+async fn nobodys_page_is_answered_unless_it_is_said() {
+    let world = World::start().await;
+    assert!(preflight(&world, PAGE).await.headers.get("access-control-allow-origin").is_none());
+    world.close().await;
+}
+
+#[tokio::test]
+async fn open_auth_and_every_origin_do_not_go_together() {
+    let world = World::start().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let origins = Origins::new(&["*"]).unwrap();
+    let options = ServerOptions { origins, ..ServerOptions::new(listener, AuthMode::Open, key()) };
+    let refused = Server::new(options, world.store.clone());
+    assert!(matches!(refused, Err(ServerError::AnyOriginWithOpenAuth)));
+    world.close().await;
+}
+
+#[test]
+fn an_origin_that_no_browser_would_send_is_refused_with_the_right_one() {
+    for (text, right) in [
+        ("https://app.example.com/", "https://app.example.com"),
+        ("https://App.example.com", "https://app.example.com"),
+        ("https://app.example.com:443", "https://app.example.com"),
+        ("http://localhost:8082/dashboard?x", "http://localhost:8082"),
+        ("app.example.com", "https://app.example.com"),
+        ("chrome-extension://abc/page", "chrome-extension://abc"),
+        ("", "https://app.example.com"),
+    ] {
+        let told = Origins::new(&[text]).unwrap_err();
+        assert!(matches!(&told, ServerError::NoOrigin { right: said, .. } if said == right), "{text}: {told}");
+    }
+}
