@@ -94,3 +94,19 @@ async fn the_page_needs_no_outside_host() {
     assert!(!page.text.contains("://") && page.text.contains("lang=\"en\""));
     world.close().await;
 }
+
+#[tokio::test]
+async fn the_root_and_the_old_place_lead_to_the_page() {
+    let world = World::start().await;
+    for path in ["/", "/swagger"] {
+        // The client follows, so the relative address is right.
+        assert!(world.get(path, "").await.ok().header("content-type").starts_with("text/html"), "{path}");
+    }
+    world.close().await;
+}
+
+#[test]
+fn the_clients_know_this_description() {
+    let committed = include_str!("../../../../sdk/openapi.json");
+    assert!(committed == server::api_description(), "sdk/openapi.json is old: run build/describe");
+}

@@ -1,0 +1,127 @@
+"""Writes src/rcrt/types.py from the OpenAPI document: a TypedDict for each shape on the wire.
+
+`python generate.py` writes it, `python generate.py --check` says whether it is current.
+"""
+
+from __future__ import annotations
+
+import json
+import keyword
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).parent
+SOURCE = HERE.parent / "openapi.json"
+TARGET = HERE / "src" / "rcrt" / "types.py"
+# JSON of any shape: `object` without properties means that in this document.
+SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
+# What is wider on the wire than the document can say.
+ANY = {("ToolResponse", "output"), ("Invocation", "input")}
+
+HEAD = '''"""The shapes on the wire, by the names that the OpenAPI document gives them. Written by generate.py."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict, Union
+'''
+
+
+def type_of(schema: dict[str, Any] | bool) -> str:
+    if isinstance(schema, bool) or not schema:
+        return "Any"
+    if "$ref" in schema:
+        return str(schema["$ref"]).rsplit("/", 1)[1]
+    if "enum" in schema or "const" in schema:
+        values = schema.get("enum", [schema.get("const")])
+        return f"Literal[{', '.join(json.dumps(value) for value in values)}]"
+    for word in ("oneOf", "anyOf"):
+        if word in schema:
+            return union([type_of(one) for one in schema[word]])
+    if "allOf" in schema and len(schema["allOf"]) == 1:
+        return type_of(schema["allOf"][0])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        return union([type_of({**schema, "type": one}) for one in kind])
+    if kind == "array":
+        items = schema.get("items", {})
+        return f"list[{type_of(items)}]"
+    if kind == "object":
+        values = schema.get("additionalProperties")
+        return f"dict[str, {type_of(values)}]" if isinstance(values, dict) and values else "dict[str, Any]"
+    return SIMPLE.get(str(kind), "Any")
+
+
+def union(parts: list[str]) -> str:
+    parts = list(dict.fromkeys(parts))
+    return "Any" if "Any" in parts else parts[0] if len(parts) == 1 else f"Union[{', '.join(parts)}]"
+
+
+def words(text: str | None, indent: str) -> list[str]:
+    if not text:
+        return []
+    lines = textwrap.wrap(" ".join(text.replace('"""', "'''").replace("\\", "\\\\").split()), 116 - len(indent))
+    if lines[-1].endswith('"'):
+        lines[-1] += " "
+    if len(lines) == 1:
+        return [f'{indent}"""{lines[0]}"""']
+    return [f'{indent}"""{lines[0]}', *(indent + line for line in lines[1:]), f'{indent}"""']
+
+
+def members(name: str, properties: dict[str, Any]) -> list[str]:
+    lines: list[str] = []
+    for field, schema in sorted(properties.items()):
+        if keyword.iskeyword(field) or not field.isidentifier():
+            raise SystemExit(f"generate: {name}.{field} is no name that Python can have")
+        lines.append(f"    {field}: {'Any' if (name, field) in ANY else type_of(schema)}")
+        lines += words(schema.get("description") if isinstance(schema, dict) else None, "    ")
+    return lines
+
+
+def shape(name: str, schema: dict[str, Any], bases: list[str]) -> list[str]:
+    properties = schema.get("properties", {})
+    required = {field: properties[field] for field in schema.get("required", []) if field in properties}
+    optional = {field: value for field, value in properties.items() if field not in required}
+    about = words(schema.get("description"), "    ")
+    if optional and (required or bases):
+        first = f"class _{name}({', '.join(bases) or 'TypedDict'}):"
+        return [first, *(members(name, required) or ["    pass"]), "", "", f"class {name}(_{name}, total=False):", *about, *members(name, optional)]
+    total = ", total=False" if optional else ""
+    return [f"class {name}({', '.join(bases) or 'TypedDict'}{total}):", *about, *(members(name, properties) or ([] if about else ["    pass"]))]
+
+
+def written() -> str:
+    schemas: dict[str, Any] = json.loads(SOURCE.read_text(encoding="utf-8"))["components"]["schemas"]
+    classes: list[list[str]] = []
+    aliases: list[list[str]] = []
+    inherited: list[list[str]] = []
+    for name, schema in sorted(schemas.items()):
+        parts = schema.get("allOf", [])
+        bases = [type_of(part) for part in parts if "$ref" in part]
+        own = [part for part in parts if "properties" in part]
+        if bases and len(own) <= 1:
+            inherited.append(shape(name, {**(own[0] if own else {}), "description": schema.get("description")}, bases))
+        elif schema.get("type") == "object" and "properties" in schema:
+            classes.append(shape(name, schema, []))
+        else:
+            # A text, so that the order does not matter.
+            aliases.append([f'{name} = {forward(type_of(schema), schemas)}', *words(schema.get("description"), "")])
+    blocks = ["\n".join(block) for block in aliases] + ["\n" + "\n".join(block) + "\n" for block in classes + inherited]
+    return HEAD + "\n" + "\n".join(blocks)
+
+
+def forward(text: str, schemas: dict[str, Any]) -> str:
+    for name in sorted(schemas, key=len, reverse=True):
+        for before, after in (("[", "]"), ("[", ","), (" ", "]"), (" ", ",")):
+            text = text.replace(f"{before}{name}{after}", f'{before}"{name}"{after}')
+    return f'"{text}"' if text in schemas else text
+
+
+if __name__ == "__main__":
+    text = written()
+    if "--check" in sys.argv:
+        if TARGET.read_text(encoding="utf-8") != text:
+            sys.exit("generate: src/rcrt/types.py is not what openapi.json says; run python generate.py")
+    else:
+        TARGET.write_text(text, encoding="utf-8")

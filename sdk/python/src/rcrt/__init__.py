@@ -1,0 +1,32 @@
+"""A client of RCRT's tool runtime, for asyncio.
+
+Lost connections are its business: what may be repeated is repeated, the event stream is taken up where it was cut off,
+tokens are renewed before they end. Shapes on the wire stand in :mod:`rcrt.types`.
+
+    async with Rcrt("http://127.0.0.1:8081", token=token) as client:
+        print(await client.call("calculator", {"expression": "6 * 7"}))
+"""
+
+from . import types
+from ._client import Rcrt
+from ._credentials import AgentKey, Credentials, Open, Token
+from ._events import Event, EventItem, Missed
+from .errors import ProblemError, RcrtError, StillRunning, ToolError, Unreachable
+
+__all__ = [
+    "AgentKey",
+    "Credentials",
+    "Event",
+    "EventItem",
+    "Missed",
+    "Open",
+    "ProblemError",
+    "Rcrt",
+    "RcrtError",
+    "StillRunning",
+    "Token",
+    "ToolError",
+    "Unreachable",
+    "types",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,175 @@
+"""A subscription that outlives its connections: each event once, in order, across restarts of the server."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import json
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Union, cast
+
+import httpx
+
+from . import types
+from ._sse import Message, Parser
+from ._transport import ATTEMPTS, QueryValue, Transport, authorized, backoff
+from .errors import ProblemError, RcrtError, Unreachable, problem_of
+
+#: A connection that lived so many seconds was a good one: the next is made at once.
+GOOD_TIME = 5.0
+#: How often in a row the same place may be unreadable before the stream gives up.
+UNREADABLE = 5
+
+
+@dataclass(frozen=True)
+class Event:
+    """One change of one record."""
+
+    #: The event's number: what ``after`` takes to go on behind it.
+    id: int
+    type: types.EventKind
+    breadcrumb_id: str
+    version: int
+    tags: list[str]
+    schema_name: str | None
+    context: dict[str, Any]
+    #: All that came over the wire.
+    raw: types.Event
+
+
+@dataclass(frozen=True)
+class Missed:
+    """The subscriber was away for longer than events are kept: those between ``after`` and ``first`` are gone."""
+
+    #: Where a stream that begins here goes on.
+    id: int
+    #: The number behind which events are missing.
+    after: int
+    #: The number of the oldest event that is still there.
+    first: int
+
+
+EventItem = Union[Event, Missed]
+
+
+async def follow(
+    transport: Transport,
+    after: int | None,
+    query: Mapping[str, QueryValue],
+    silence: float,
+    on_reconnect: Callable[[Exception], None] | None,
+) -> AsyncGenerator[EventItem, None]:
+    """Follows events until the loop is left or the server refuses for good."""
+    # The newest number seen. Never absent once a connection was made: the first ping names where the stream starts.
+    last = after
+    connected = False
+    failures = unreadable = 0
+    while True:
+        began = time.monotonic()
+        why: Exception
+        messages = _connection(transport, query, last, silence)
+        try:
+            async for message in messages:
+                connected = True
+                item = _read(message)
+                if item is None:
+                    # A ping's number is one before which everything was seen.
+                    if message.id.isdigit():
+                        last = max(last or 0, int(message.id))
+                    continue
+                failures = unreadable = 0
+                if last is not None and item.id <= last and isinstance(item, Event):
+                    continue
+                last = item.id
+                yield item
+            why = Unreachable("the server ended the event stream")
+        except (ValueError, KeyError) as error:
+            unreadable += 1
+            if unreadable >= UNREADABLE:
+                raise RcrtError(f"the event after {last or 0} cannot be read: {error}", "foreign", False) from error
+            why = error
+        except RcrtError as error:
+            passing = isinstance(error, ProblemError) and error.status >= 500
+            if not error.retryable and not passing:
+                raise
+            why = error
+        finally:
+            await messages.aclose()
+        if time.monotonic() - began > GOOD_TIME:
+            failures = 0
+        failures += 1
+        if not connected and failures >= ATTEMPTS:
+            raise why
+        if on_reconnect is not None:
+            on_reconnect(why)
+        asked = why.retry_after or 0.0 if isinstance(why, ProblemError) else 0.0
+        await asyncio.sleep(max(backoff(failures), asked))
+
+
+def _read(message: Message) -> EventItem | None:
+    """The message as an item; ``None`` for a ping and for kinds that this client does not know."""
+    raw = json.loads(message.data)
+    kind = raw["type"] if isinstance(raw, dict) else None
+    if not isinstance(kind, str):
+        raise ValueError("an event without a type")
+    if kind == "missed":
+        return Missed(id=int(message.id), after=int(raw["after"]), first=int(raw["first"]))
+    if not kind.startswith("breadcrumb."):
+        return None
+    return Event(
+        id=int(message.id),
+        type=cast(types.EventKind, kind),
+        breadcrumb_id=raw["breadcrumb_id"],
+        version=raw["version"],
+        tags=raw["tags"],
+        schema_name=raw.get("schema_name"),
+        context=raw["context"],
+        raw=cast(types.Event, raw),
+    )
+
+
+async def _connection(
+    transport: Transport, query: Mapping[str, QueryValue], last: int | None, silence: float
+) -> AsyncGenerator[Message, None]:
+    """The messages of one connection."""
+    answer = await _open(transport, query, last, silence)
+    try:
+        parser = Parser()
+        text = codecs.getincrementaldecoder("utf-8")("replace")
+        parts: AsyncIterator[bytes] = answer.aiter_bytes()
+        while True:
+            try:
+                part = await anext(parts)
+            except StopAsyncIteration:
+                return
+            for message in parser.read(text.decode(part)):
+                yield message
+    except httpx.ReadTimeout as error:
+        raise Unreachable(f"nothing came for {silence} s, not even a ping") from error
+    except httpx.HTTPError as error:
+        raise Unreachable(f"the event stream broke: {error or type(error).__name__}") from error
+    finally:
+        await answer.aclose()
+
+
+async def _open(transport: Transport, query: Mapping[str, QueryValue], last: int | None, silence: float) -> httpx.Response:
+    headers = {"accept": "text/event-stream", "last-event-id": None if last is None else str(last)}
+    request = transport._request("GET", "/events/stream", {}, query, headers, None)
+    timeout = httpx.Timeout(silence, connect=min(5.0, silence))
+    renewed = False
+    while True:
+        token = await transport.tokens.token()
+        try:
+            sending = transport.http.build_request(**authorized(request, token), timeout=timeout)
+            answer = await transport.http.send(sending, stream=True)
+            if answer.is_success:
+                return answer
+            await answer.aread()
+        except httpx.TransportError as error:
+            raise Unreachable(f"no answer from {transport.base}: {error or type(error).__name__}") from error
+        if answer.status_code == 401 and not renewed and transport.tokens.refused(token):
+            renewed = True
+            continue
+        raise problem_of(answer)

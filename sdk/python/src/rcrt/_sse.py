@@ -1,0 +1,72 @@
+"""Server-sent events, read from text as it comes (the parsing rules of the HTML standard, section 9.2.6)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+#: The most characters of one message: the largest record's event is far below it.
+MOST_CHARS = 64 * 1024 * 1024
+
+_END = re.compile("\r\n|\n|\r")
+
+
+@dataclass(frozen=True)
+class Message:
+    #: The id of this message, or of the last one before it that had one.
+    id: str
+    #: The ``event:`` field; empty for most.
+    event: str
+    data: str
+
+
+class Parser:
+    def __init__(self) -> None:
+        self._rest = ""
+        self._data: list[str] = []
+        self._length = 0
+        self._id = ""
+        self._event = ""
+        self._begun = False
+        # The last character was a CR: an LF right after it belongs to the same line end.
+        self._after_cr = False
+
+    def read(self, text: str) -> list[Message]:
+        """Reads on, and gives the messages that became complete."""
+        found: list[Message] = []
+        if not text:
+            return found
+        if not self._begun:
+            self._begun = True
+            text = text.removeprefix("\ufeff")
+        if self._after_cr and text:
+            text = text.removeprefix("\n")
+            self._after_cr = False
+        if not text:
+            return found
+        self._after_cr = text.endswith("\r")
+        *lines, rest = _END.split(text)
+        for line in lines:
+            self._line(self._rest + line, found)
+            self._rest = ""
+        self._rest += rest
+        if len(self._rest) + self._length > MOST_CHARS:
+            raise ValueError("a message without end")
+        return found
+
+    def _line(self, line: str, found: list[Message]) -> None:
+        if not line:
+            if self._data:
+                found.append(Message(self._id, self._event, "\n".join(self._data)))
+            self._data, self._length, self._event = [], 0, ""
+            return
+        field, _, value = line.partition(":")
+        value = value.removeprefix(" ")
+        # Comments (an empty field name) and retry times mean nothing here.
+        if field == "data":
+            self._data.append(value)
+            self._length += len(value)
+        elif field == "event":
+            self._event = value
+        elif field == "id" and "\0" not in value:
+            self._id = value

@@ -1,0 +1,176 @@
+"""One request and its answer, with the repetitions that are safe."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import Mapping
+from typing import Any, Union, cast
+from urllib.parse import quote
+
+import httpx
+
+from ._credentials import Credentials, Tokens
+from .errors import ProblemError, RcrtError, Unreachable, problem_of
+from .types import GivenToken, TokenRequest
+
+#: How often a request is sent at most. With the waits between, that is about three seconds: a server's restart.
+ATTEMPTS = 6
+#: Seconds that an answer may take that nobody waits for on purpose.
+ANSWER_TIME = 60.0
+CONNECT_TIME = 5.0
+#: A server that asks for more patience than this, in seconds, is told of instead of waited for.
+LONGEST_WAIT = 60.0
+
+QueryValue = Union[str, int, bool, list[str], None]
+
+
+def backoff(attempt: int) -> float:
+    """Seconds before the next attempt (from 1): 0.1, then twice as long each time up to 5, half of it by chance."""
+    return min(5.0, 0.1 * 2.0 ** min(attempt - 1, 10)) * (0.5 + random.random() / 2)
+
+
+def etag(version: int) -> str:
+    """A version as ``If-Match`` has it."""
+    return f'"{version}"'
+
+
+class MaybeDone:
+    """Whether an earlier sending of the same request may have been done already."""
+
+    def __init__(self) -> None:
+        self.is_so = False
+
+
+class Transport:
+    def __init__(self, url: str, credentials: Credentials, http: httpx.AsyncClient | None) -> None:
+        base = httpx.URL(url)
+        if base.scheme not in ("http", "https") or not base.host:
+            raise ValueError(f"{url} is no address of a server; it must begin with http:// or https://")
+        self.base = f"{base.scheme}://{base.netloc.decode()}{base.path.rstrip('/')}"
+        self._owns = http is None
+        # Nobody else may be handed the token, so redirects are not followed (httpx's own default).
+        self.http = http or httpx.AsyncClient(timeout=ANSWER_TIME, trust_env=not _is_this_machine(base.host))
+        self.tokens = Tokens(credentials, self._given)
+
+    async def close(self) -> None:
+        if self._owns:
+            await self.http.aclose()
+
+    async def _given(self, request: TokenRequest) -> GivenToken:
+        return cast(GivenToken, await self.json("POST", "/auth/token", body=request, again=True, anonymous=True))
+
+    async def json(self, method: str, path: str, **sending: Any) -> Any:
+        """The body of a success."""
+        return decoded(await self.exchange(method, path, **sending))
+
+    async def remove(self, path: str, **sending: Any) -> None:
+        """Deletes what stands at a path. When a repetition finds nothing there, the first sending did it."""
+        maybe_done = MaybeDone()
+        try:
+            await self.exchange("DELETE", path, again=True, maybe_done=maybe_done, **sending)
+        except ProblemError as error:
+            if not (maybe_done.is_so and error.code == "not_found"):
+                raise
+
+    async def exchange(
+        self,
+        method: str,
+        path: str,
+        *,
+        at: Mapping[str, str] | None = None,
+        query: Mapping[str, QueryValue] | None = None,
+        headers: Mapping[str, str | None] | None = None,
+        body: object = None,
+        again: bool = False,
+        anonymous: bool = False,
+        time: float = ANSWER_TIME,
+        maybe_done: MaybeDone | None = None,
+    ) -> httpx.Response:
+        """Sends until there is an answer that counts, and gives it if it is a success.
+
+        ``again``: doing it twice is doing it once. Else it is repeated only when the server certainly did not do it.
+        """
+        request = self._request(method, path, at or {}, query or {}, headers or {}, body)
+        attempt = 1
+        while True:
+            answer, error, maybe = await self._send(request, anonymous, time)
+            if answer is not None:
+                return answer
+            asked = error.retry_after or 0.0 if isinstance(error, ProblemError) else 0.0
+            wait = max(backoff(attempt), asked)
+            if not error.retryable or attempt >= ATTEMPTS or wait > LONGEST_WAIT or (maybe and not again):
+                raise error
+            if maybe_done is not None:
+                maybe_done.is_so = maybe_done.is_so or maybe
+            await asyncio.sleep(wait)
+            attempt += 1
+
+    async def _send(
+        self, request: dict[str, Any], anonymous: bool, time: float
+    ) -> tuple[httpx.Response, RcrtError, bool] | tuple[None, RcrtError, bool]:
+        renewed = False
+        while True:
+            token = None if anonymous else await self.tokens.token()
+            try:
+                answer = await asyncio.wait_for(self.http.request(**authorized(request, token)), time)
+            except httpx.InvalidURL as error:
+                raise ValueError(str(error)) from error
+            except (httpx.TransportError, asyncio.TimeoutError, TimeoutError) as error:
+                why = str(error) or type(error).__name__
+                unreachable = Unreachable(f"no answer from {self.base}: {why}")
+                unreachable.__cause__ = error
+                return None, unreachable, not isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout))
+            if answer.is_success:
+                return answer, RcrtError("", "", False), False
+            # A token may end, or its server's key change, sooner than it said: one new token is worth a try.
+            if answer.status_code == 401 and not renewed and token is not None and self.tokens.refused(token):
+                renewed = True
+                continue
+            return None, problem_of(answer), answer.status_code >= 500
+
+    def _request(
+        self,
+        method: str,
+        path: str,
+        at: Mapping[str, str],
+        query: Mapping[str, QueryValue],
+        headers: Mapping[str, str | None],
+        body: object,
+    ) -> dict[str, Any]:
+        for name, value in at.items():
+            # An empty step would be another path, and so would these two.
+            if value in ("", ".", ".."):
+                raise ValueError(f"{name} must name something; it is {value!r}")
+            path = path.replace("{" + name + "}", quote(value, safe=""))
+        pairs: list[tuple[str, str]] = []
+        for name, given in query.items():
+            if given is None:
+                continue
+            for one in given if isinstance(given, list) else [given]:
+                pairs.append((name, str(one).lower() if isinstance(one, bool) else str(one)))
+        sent = {name: value for name, value in headers.items() if value is not None}
+        request: dict[str, Any] = {"method": method, "url": self.base + path, "params": pairs, "headers": sent}
+        if body is not None:
+            # As UTF-8, without the escapes that would make a large text larger; NaN is no JSON.
+            request["content"] = json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+            sent["content-type"] = "application/json"
+        return request
+
+
+def authorized(request: dict[str, Any], token: str | None) -> dict[str, Any]:
+    if token is None:
+        return request
+    return {**request, "headers": {**request["headers"], "authorization": f"Bearer {token}"}}
+
+
+def decoded(answer: httpx.Response) -> Any:
+    try:
+        return answer.json()
+    except ValueError as error:
+        raise RcrtError("the server's answer makes no sense", "foreign", False) from error
+
+
+def _is_this_machine(host: str) -> bool:
+    return host in ("localhost", "::1") or host.endswith(".localhost") or host.startswith("127.")

@@ -1,0 +1,625 @@
+"""The shapes on the wire, by the names that the OpenAPI document gives them. Written by generate.py."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict, Union
+
+Action = Literal["read_context", "read_full", "update", "delete", "subscribe"]
+"""What a grant opens."""
+CallState = Literal["queued", "claimed", "running", "finished"]
+CatalogEntry = Union["Waiting", "Registration"]
+"""A tool that can be called, or (it has `waits_for`) one that cannot be called yet."""
+ErrorCode = Literal["ToolNotFound", "InvalidArguments", "PermissionDenied", "Timeout", "ResourceExhausted", "ExecutionFailed", "InvalidOutput", "Cancelled"]
+"""Why a call failed."""
+EventKind = Literal["breadcrumb.created", "breadcrumb.updated", "breadcrumb.deleted"]
+EventNumber = int
+"""An event's place in its tenant's order. Numbers grow but are not dense; a subscriber that names the last number it
+saw gets every later event once, in order.
+"""
+LeaseStatus = Literal["held", "cancel_requested", "lost"]
+Profile = Literal["main", "subagent", "scheduled", "a2asynthesis"]
+"""The kind of agent that a token is for."""
+Profiles = list["Profile"]
+"""The profiles under which a request is made: its author's, and those of the calls that led to it. A tool is there
+only where each of them allows it.
+"""
+Release = Union[Literal["unstarted"], dict[str, Any]]
+"""How a runner gives a call back."""
+ResponseStatus = Literal["success", "error"]
+Role = Literal["curator", "emitter", "subscriber", "runner"]
+"""What an agent may do. Roles add up."""
+Sensitivity = Literal["low", "pii", "secret"]
+Tag = str
+"""A tag, as the description of the API has it; in Rust it is its text."""
+ToolInFormat = Union["CatalogEntry", dict[str, Any]]
+"""As rcrt, openai, anthropic, mcp."""
+ToolList = Union["Catalog", list[dict[str, Any]], dict[str, Any]]
+"""As rcrt, openai, anthropic, mcp."""
+ToolSource = str
+"""What runs a tool: native, sandbox, rest or mcp:<server>."""
+TtlType = Literal["never", "datetime", "duration", "usage", "hybrid"]
+"""How a record's end is decided: never; at the moment `ttl`; `ttl_config.duration` after the write; by its last
+permitted read (`ttl_config.max_reads`); or by time or reads, whichever comes first (`hybrid`).
+"""
+Visibility = Literal["public", "team", "private"]
+
+class Accepted(TypedDict):
+    """The request stands, and its answer will come."""
+    cancel: str
+    """`POST` to this path cancels the call."""
+    request: str
+    """The request's record."""
+    request_id: str
+    """The answer will be tagged `request:<request_id>`."""
+
+
+class _AclChange(TypedDict):
+    breadcrumb_id: str
+
+
+class AclChange(_AclChange, total=False):
+    """Actions to be granted or revoked. Exactly one grantee, and `action` or `actions`."""
+    action: Union[Action, None]
+    actions: list[Action]
+    """Several actions."""
+    grantee_agent_id: Union[str, None]
+    """An agent, of this tenant or another."""
+    grantee_owner_id: Union[str, None]
+    """A tenant: all of its agents."""
+
+
+class _AclEntry(TypedDict):
+    actions: list[Action]
+    breadcrumb_id: str
+    created_at: str
+    id: str
+
+
+class AclEntry(_AclEntry, total=False):
+    """A record opened to an agent (of whatever tenant), or to all agents of a tenant: one of the two is named."""
+    grantee_agent_id: Union[str, None]
+    grantee_owner_id: Union[str, None]
+
+
+class _AgentInfo(TypedDict):
+    created_at: str
+    id: str
+    name: str
+    owner_id: str
+    roles: list[Role]
+
+
+class AgentInfo(_AgentInfo, total=False):
+    profile: Profile
+    """Which tools are kept from it; as it was made, for good."""
+
+
+class Annotations(TypedDict, total=False):
+    """The hints of the Model Context Protocol (its `ToolAnnotations`, revision 2025-06-18), with its defaults: a tool
+    that says nothing of itself is taken to change things for good, out in the world. Nothing is enforced by them.
+    """
+    destructive: bool
+    """What it changes may be lost. Says nothing where it is read-only."""
+    idempotent: bool
+    """The same call again changes nothing more."""
+    open_world: bool
+    """It deals with things outside of this installation."""
+    read_only: bool
+    """It changes nothing."""
+    title: Union[str, None]
+    """For people."""
+
+
+class _Breadcrumb(TypedDict):
+    checksum: str
+    """SHA-256 of the context's JSON text, in hex."""
+    context: dict[str, Any]
+    created_at: str
+    id: str
+    owner_id: str
+    """The tenant."""
+    sensitivity: Sensitivity
+    size_bytes: int
+    """Bytes of the context's JSON text."""
+    tags: list[str]
+    title: str
+    updated_at: str
+    version: int
+    """Starts at 1 and grows by one with each change."""
+    visibility: Visibility
+
+
+class Breadcrumb(_Breadcrumb, total=False):
+    """A record as the store has it, with everything (the *full* view)."""
+    created_by: Union[str, None]
+    """The agent that wrote the first version."""
+    description: Union[str, None]
+    llm_hints: dict[str, Any]
+    read_count: Union[int, None]
+    """Of a record that ends by its reads (`ttl_type` usage or hybrid): how often it was read, this time included."""
+    reads_left: Union[int, None]
+    """Of such a record: how many reads are left. With the last one it is gone."""
+    schema_name: Union[str, None]
+    semantic_version: Union[str, None]
+    ttl: Union[str, None]
+    ttl_config: dict[str, Any]
+    ttl_type: Union[TtlType, None]
+    updated_by: Union[str, None]
+    """The agent that wrote this version."""
+    warnings: list[Violation]
+    """In the answer to a write: what the definition of its schema name warns of."""
+
+
+class BreadcrumbChanges(TypedDict, total=False):
+    """What a caller gives to change a record: a field that is absent stays as it is; the context is replaced whole.
+    Unknown fields are refused.
+    """
+    context: dict[str, Any]
+    description: Union[str, None]
+    llm_hints: dict[str, Any]
+    schema_name: Union[str, None]
+    semantic_version: Union[str, None]
+    sensitivity: Union[Sensitivity, None]
+    tags: Union[list[Tag], None]
+    title: Union[str, None]
+    ttl: Union[str, None]
+    ttl_config: dict[str, Any]
+    ttl_type: Union[TtlType, None]
+    visibility: Union[Visibility, None]
+
+
+class _BreadcrumbListItem(TypedDict):
+    id: str
+    tags: list[str]
+    title: str
+    updated_at: str
+    version: int
+
+
+class BreadcrumbListItem(_BreadcrumbListItem, total=False):
+    """One row of a list or a search."""
+    context: dict[str, Any]
+    """Present when the caller asked for it (`include_context`)."""
+    owner_id: Union[str, None]
+    """The tenant, when it is another one, which shares the record."""
+    redacted: bool
+    """The record's `sensitivity` is `secret`: its context, which was asked for, is empty here. Who may read the record
+    reads it by id.
+    """
+    schema_name: Union[str, None]
+
+
+class _BreadcrumbVersion(TypedDict):
+    checksum: str
+    context: dict[str, Any]
+    tags: list[str]
+    title: str
+    updated_at: str
+    version: int
+
+
+class BreadcrumbVersion(_BreadcrumbVersion, total=False):
+    """One version of a record, as its history tells it."""
+    updated_by: Union[str, None]
+
+
+class _BreadcrumbView(TypedDict):
+    checksum: str
+    context: dict[str, Any]
+    id: str
+    tags: list[str]
+    title: str
+    updated_at: str
+    version: int
+
+
+class BreadcrumbView(_BreadcrumbView, total=False):
+    """The short view: a record without owner, audit and TTL fields."""
+    description: Union[str, None]
+    llm_hints: dict[str, Any]
+    schema_name: Union[str, None]
+    semantic_version: Union[str, None]
+
+
+class _Call(TypedDict):
+    attempt: int
+    """How many attempts were started."""
+    cancel_requested: bool
+    max_attempts: int
+    queued_at: str
+    request: str
+    """The request's record."""
+    state: CallState
+    tool: str
+
+
+class Call(_Call, total=False):
+    """Where a request stands."""
+    response: Union[str, None]
+    """The response's record, once finished."""
+
+
+class Catalog(TypedDict):
+    """All tools of a tenant, each name once, sorted by name."""
+    tools: list[Registration]
+    waiting: list[Waiting]
+
+
+class _Claim(TypedDict):
+    attempt: int
+    """Which attempt this would be, from 1."""
+    lease: Lease
+    queued_at: str
+    request: Breadcrumb
+
+
+class Claim(_Claim, total=False):
+    profiles: Profiles
+    """Of whoever wrote the request, and of the calls that led to it, as they stood when it was written."""
+    ready_at: Union[str, None]
+    """Since when this attempt could have been claimed: a retry waits for its time."""
+    time_left_ms: Union[int, None]
+    """Milliseconds until the request's deadline, at the moment of the claim and by the database's clock."""
+
+
+class _ClaimRequest(TypedDict):
+    lease_ms: int
+    """How long the lease lasts without a heartbeat, in milliseconds, 1,000 to 600,000."""
+    limit: int
+    """How many calls at most, 1 to 100. The oldest come first."""
+    runner_id: str
+    """This runner process."""
+
+
+class ClaimRequest(_ClaimRequest, total=False):
+    """What a runner asks for when it has room."""
+    except_tools: list[str]
+    """Tools that this runner has no room for now."""
+
+
+class Complete(TypedDict):
+    lease: Lease
+    response: NewBreadcrumb
+    """The `tool.response.v1` record."""
+
+
+class Completed(TypedDict):
+    """The response's record."""
+    id: str
+
+
+class _Created(TypedDict):
+    id: str
+    version: int
+
+
+class Created(_Created, total=False):
+    """The answer to a create."""
+    replayed: bool
+    """True when this answer was given before, to the same `Idempotency-Key` and body."""
+    warnings: list[Violation]
+    """What the definition of the record's schema name warns of. The record was written."""
+
+
+class _Decryption(TypedDict):
+    reason: str
+    """Why the value is needed, for the audit log; 1 to 1000 characters."""
+
+
+class Decryption(_Decryption, total=False):
+    tool_id: Union[str, None]
+    """The record of the tool that it is for; the secret must be granted to it. Only a curator may leave it out."""
+
+
+class Done(TypedDict):
+    """What was asked is done. (A body and not `204`: RCRT's clients read every answer as JSON.)"""
+    ok: bool
+
+
+class _Event(TypedDict):
+    breadcrumb_id: str
+    context: dict[str, Any]
+    owner_id: str
+    tags: list[str]
+    type: EventKind
+    updated_at: str
+    version: int
+
+
+class Event(_Event, total=False):
+    """One change of one record. `context` is the record's after the change (before it, for a deletion)."""
+    redacted: bool
+    """The record's `sensitivity` is `secret`: its context is empty here."""
+    schema_name: Union[str, None]
+
+
+class GiveBack(TypedDict):
+    lease: Lease
+    release: Release
+
+
+class GivenToken(TypedDict):
+    agent_id: str
+    exp: int
+    """When the token ends, in seconds since 1970."""
+    expires_in: int
+    """Seconds until then, for callers whose clock is not ours."""
+    owner_id: str
+    profile: Profile
+    roles: list[Role]
+    token: str
+
+
+class Granted(TypedDict):
+    """The grant."""
+    id: str
+
+
+class GrantedTool(TypedDict):
+    """A tool that was given a secret. The grant belongs to the tool's record, and ends with it: another record that
+    takes the name gets nothing.
+    """
+    granted_at: str
+    granted_by: str
+    """The agent that gave it."""
+    tool: str
+    """The name that the record has now."""
+    tool_id: str
+    """The tool's record."""
+    tool_version: int
+    """The record's version at the grant. An older one that runs in its place gets nothing: from the grant on only
+    curators change the record, so no code uses the secret that a curator has not given it to.
+    """
+
+
+class Health(TypedDict):
+    status: str
+    """`ok`; anything else is a problem document with status 503."""
+    version: str
+    """The server's version."""
+
+
+class Heartbeat(TypedDict):
+    lease_ms: int
+    """How long each lease lasts from now, in milliseconds, 1,000 to 600,000."""
+    leases: list[Lease]
+    """At most 1,000."""
+
+
+class HeldLease(TypedDict):
+    """What a heartbeat learns about one lease."""
+    lease: Lease
+    status: LeaseStatus
+
+
+class Invocation(TypedDict, total=False):
+    deadline_ms: Union[int, None]
+    """Milliseconds from now within which the request is answered, else `Timeout`."""
+    input: Any
+    """What the tool is called with; `{}` when absent."""
+    max_result_chars: Union[int, None]
+    """How many characters of a result the caller takes at once."""
+    model: Union[str, None]
+    """The model that will read the answer: it decides how long a result may be."""
+    requestId: Union[str, None]
+    """The caller's own id for the request; the answer is tagged `request:<requestId>`."""
+    session: Union[str, None]
+    """The conversation: a large result goes to its working memory, in parts."""
+    workspace: Union[str, None]
+    """Where the request and its answer belong: the tag `workspace:…`, or the name after the colon."""
+
+
+class Latest(TypedDict):
+    """The number of the newest event."""
+    number: EventNumber
+
+
+class Lease(TypedDict):
+    """The right to run one call, until the lease ends. A store refuses whoever shows an old fence."""
+    fence: int
+    """Grows with every claim of this call."""
+    request: str
+    """The request's record."""
+
+
+class _NewAgent(TypedDict):
+    name: str
+    """Unique in its tenant; 1 to 200 characters."""
+    roles: list[Role]
+
+
+class NewAgent(_NewAgent, total=False):
+    profile: Profile
+    """`main` when absent."""
+
+
+class _NewBreadcrumb(TypedDict):
+    title: str
+
+
+class NewBreadcrumb(_NewBreadcrumb, total=False):
+    """What a caller gives to create a record. Unknown fields are refused."""
+    context: dict[str, Any]
+    description: Union[str, None]
+    llm_hints: dict[str, Any]
+    schema_name: Union[str, None]
+    semantic_version: Union[str, None]
+    sensitivity: Sensitivity
+    tags: list[Tag]
+    ttl: Union[str, None]
+    """When the record ends, for `ttl_type` datetime (or none) and hybrid."""
+    ttl_config: dict[str, Any]
+    """`duration`: seconds above 0, or a text such as `"2h"` (for `ttl_type` duration and hybrid). `max_reads`: how
+    often the record can be read by its id (for usage and hybrid).
+    """
+    ttl_type: Union[TtlType, None]
+    visibility: Visibility
+
+
+class NewGrant(TypedDict, total=False):
+    """The tool, by its record or by its name."""
+    tool: Union[str, None]
+    """The tool's name, where one record alone has it."""
+    tool_id: Union[str, None]
+    """The tool's record."""
+
+
+class _NewSecret(TypedDict):
+    name: str
+    """A letter or `_`, then letters, digits and `_`; at most 200 characters; unique in its tenant."""
+    value: str
+    """1 to 65,536 bytes; at least 8 where tools may not read it."""
+
+
+class NewSecret(_NewSecret, total=False):
+    hosts: list[str]
+    """Where the value may go: `api.example.com`, `api.example.com:8443`, `*.example.com`; at most 50."""
+    readable: bool
+    """Whether the code of a tool gets the value itself. Default: no, it gets a handle."""
+
+
+class _Problem(TypedDict):
+    code: str
+    detail: str
+    """What went wrong with this request, and what would be right."""
+    status: int
+    """The HTTP status."""
+    title: str
+    type: str
+    """Where the code is explained: `/docs#problem-<code>`."""
+
+
+class Problem(_Problem, total=False):
+    """An RFC 9457 problem document. `code` is the stable name of the problem; the members after it belong to some
+    codes only.
+    """
+    actual: Union[int, None]
+    """`version_conflict`: the version that the record is at."""
+    column: Union[int, None]
+    expected: Union[int, None]
+    """`version_conflict`: the version that the caller named."""
+    id: Union[str, None]
+    """`not_found`: its id. `lease_lost`: the request's."""
+    limit: Union[int, None]
+    """`too_large`: the most bytes that are taken."""
+    line: Union[int, None]
+    """`malformed_json`: where the reader stopped, from 1."""
+    nearest: list[str]
+    """`tool_not_found`: names of tools that may have been meant."""
+    violations: list[Violation]
+    """`invalid`: everything that is wrong with the input."""
+    what: Union[str, None]
+    """`not_found`: the kind of thing that is not there."""
+
+
+class _Registration(TypedDict):
+    name: str
+    parameters: dict[str, Any]
+    """JSON Schema 2020-12 of the input. `true` admits everything."""
+    source: ToolSource
+    tool_id: str
+    """The record that defines the tool."""
+    tool_version: int
+    """The version of that record that serves."""
+
+
+class Registration(_Registration, total=False):
+    """A tool that can be called, whatever runs it."""
+    annotations: Annotations
+    description: str
+    """For whoever chooses among tools."""
+
+
+class Revoked(TypedDict):
+    """How many grants were changed: none, or one."""
+    rows: int
+
+
+class SecretChanges(TypedDict, total=False):
+    """What is to be different about a secret; the rest stays. Its grants stay in any case."""
+    hosts: Union[list[str], None]
+    """In place of all hosts that it is bound to; `[]` binds it to none."""
+    readable: Union[bool, None]
+    value: Union[str, None]
+    """A new value in place of the old one."""
+
+
+class SecretInfo(TypedDict):
+    """A secret without its value."""
+    created_at: str
+    hosts: list[str]
+    """Where the value may go, as `host`, `host:port` or `*.host`. To no host: to none."""
+    id: str
+    name: str
+    readable: bool
+    """Whether the code of a tool gets the value itself, and not only a handle for it."""
+    tools: list[GrantedTool]
+    """Who may use it, the oldest grant first."""
+    updated_at: str
+    version: int
+    """Starts at 1 and grows with each new value."""
+
+
+class SecretValue(TypedDict):
+    value: str
+
+
+class Start(TypedDict):
+    lease: Lease
+    max_attempts: int
+    """The tool's `limits.max_attempts`, 1 to 10."""
+
+
+class TokenRequest(TypedDict, total=False):
+    agent_id: Union[str, None]
+    """The agent. May be left out in open mode only: a new id."""
+    agent_key: Union[str, None]
+    """The agent's key, as it was shown when the agent was made. Not needed in open mode."""
+    owner_id: Union[str, None]
+    """The tenant. May be left out in open mode only: the default tenant."""
+    profile: Union[Profile, None]
+    roles: Union[list[Role], None]
+    """Roles for this token, a subset of the agent's; all of the agent's when absent."""
+    ttl_sec: Union[int, None]
+    """How long the token is good for in seconds, 1 to 2,592,000; 3,600 when absent."""
+
+
+class _ToolResponse(TypedDict):
+    execution_time_ms: int
+    request_id: str
+    status: ResponseStatus
+    timestamp: str
+    tool: str
+
+
+class ToolResponse(_ToolResponse, total=False):
+    """The context of a `tool.response.v1`."""
+    error: Union[str, None]
+    error_code: Union[ErrorCode, None]
+    error_details: dict[str, Any]
+    is_retryable: Union[bool, None]
+    metadata: dict[str, Any]
+    """`console` (captured lines), `attempt`, `runner_id`, and what executors add."""
+    output: Any
+
+
+class Violation(TypedDict):
+    """One thing that is wrong with an input: where, and what would be right."""
+    field: str
+    """The field, as a dotted path from the root of the input (`context.tool`, `tags[3]`); empty for the whole."""
+    message: str
+    """What is wrong and what would be right, as a sentence for the caller."""
+
+
+class Waiting(TypedDict):
+    """A tool that cannot be called yet."""
+    name: str
+    source: ToolSource
+    tool_id: str
+    waits_for: list[str]
+    """What is missing, each a sentence for people that says what to do."""
+
+
+class NewAgentKey(AgentInfo):
+    """A new agent with its key. The key is shown this once; the store keeps only a hash."""
+    agent_key: str

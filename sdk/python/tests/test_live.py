@@ -1,0 +1,214 @@
+"""The client against the running server."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import aclosing
+from pathlib import Path
+
+import pytest
+from rcrt import AgentKey, Event, ProblemError, Rcrt, StillRunning, ToolError
+from rcrt.types import Breadcrumb, BreadcrumbChanges, NewBreadcrumb
+from world import OwnServer, curator, url, word
+
+
+async def test_a_record_lives_through_its_versions() -> None:
+    tag = word()
+    record: NewBreadcrumb = {"title": "first", "tags": [tag], "schema_name": "note.v1", "context": {"text": f"whales {tag}"}}
+    async with curator() as rcrt:
+        created = await rcrt.create_breadcrumb(record)
+        assert (created["version"], created.get("replayed")) == (1, False)
+        id = created["id"]
+        short = await rcrt.get_breadcrumb(id)
+        assert short["title"] == "first" and "owner_id" not in short
+        assert (await rcrt.get_full_breadcrumb(id))["owner_id"]
+
+        assert (await rcrt.update_breadcrumb(id, 1, {"title": "second"}))["version"] == 2
+        with pytest.raises(ProblemError) as told:
+            await rcrt.update_breadcrumb(id, 1, {"title": "stale"})
+        problem = told.value.problem
+        assert (told.value.code, problem.get("expected"), problem.get("actual")) == ("version_conflict", 1, 2)
+        assert [one["version"] for one in await rcrt.get_history(id)] == [2, 1]
+        assert [one["title"] for one in await rcrt.list_breadcrumbs(tag=tag, schema_name="note.v1")] == ["second"]
+        listed = await rcrt.list_breadcrumbs(any_tag=[word(), tag], include_context=True)
+        assert listed[0].get("context") == {"text": f"whales {tag}"}
+        assert id in [one["id"] for one in await rcrt.search_breadcrumbs(tag, tag=tag)]
+        with pytest.raises(ProblemError):
+            await rcrt.delete_breadcrumb(id, 1)
+        await rcrt.delete_breadcrumb(id, 2)
+        with pytest.raises(ProblemError) as gone:
+            await rcrt.get_breadcrumb(id)
+        assert (gone.value.code, gone.value.status) == ("not_found", 404)
+
+
+async def test_changes_from_many_at_once_are_all_there_in_the_end() -> None:
+    def more(record: Breadcrumb) -> BreadcrumbChanges:
+        return {"context": {"count": record["context"]["count"] + 1}}
+
+    async with curator() as rcrt:
+        id = (await rcrt.create_breadcrumb({"title": "a counter", "context": {"count": 0}}))["id"]
+        await asyncio.gather(*(rcrt.change_breadcrumb(id, more, attempts=50) for _ in range(8)))
+        record = await rcrt.get_full_breadcrumb(id)
+        assert (record["context"], record["version"]) == ({"count": 8}, 9)
+
+
+async def test_a_page_after_the_other_gives_each_record_once() -> None:
+    tag = word()
+    async with curator() as rcrt:
+        for n in range(7):
+            await rcrt.create_breadcrumb({"title": str(n), "tags": [tag]})
+        titles = [one["title"] async for one in rcrt.each_breadcrumb(tag=tag, limit=3)]
+        assert sorted(titles) == ["0", "1", "2", "3", "4", "5", "6"]
+
+
+async def test_a_tool_is_called_and_its_failures_are_told() -> None:
+    async with curator() as rcrt:
+        assert await rcrt.call("calculator", {"expression": "6 * 7"}) == {"result": 42, "expression": "6 * 7"}
+        with pytest.raises(ToolError) as told:
+            await rcrt.call("calculator", {"expression": "1/0"})
+        assert told.value.code == "ExecutionFailed"
+        assert (await rcrt.invoke("calculator", {"expression": 5})).get("error_code") == "InvalidArguments"
+        assert "calculator" in [tool["name"] for tool in (await rcrt.tools())["tools"]]
+        assert isinstance(await rcrt.tools_for("openai"), list)
+        with pytest.raises(ProblemError) as unknown:
+            await rcrt.tool("calculater")
+        assert "calculator" in unknown.value.problem.get("nearest", [])
+
+
+async def test_a_call_that_takes_longer_than_the_caller_waits_goes_on() -> None:
+    request_id = word()
+    async with curator() as rcrt:
+        with pytest.raises(StillRunning) as told:
+            await rcrt.invoke("timer", {"ms": 2500}, wait=1, request_id=request_id)
+        key = told.value.idempotency_key
+        answer = await rcrt.invoke("timer", {"ms": 2500}, idempotency_key=key, request_id=request_id)
+        assert (answer["status"], answer["request_id"]) == ("success", request_id)
+        answers = await rcrt.list_breadcrumbs(tag=f"request:{request_id}", schema_name="tool.response.v1")
+        assert len(answers) == 1
+
+
+async def test_a_call_that_nobody_waits_for_any_more_is_cancelled_where_that_was_asked_for() -> None:
+    request_id = word()
+    of_it = [{"path": "$.requestId", "op": "eq", "value": request_id}]
+    async with curator() as rcrt:
+        calling = asyncio.create_task(rcrt.call("timer", {"ms": 60_000}, request_id=request_id, cancel=True))
+        while not await rcrt.list_breadcrumbs(schema_name="tool.request.v1", context_match=of_it):
+            await asyncio.sleep(0)
+        calling.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await calling
+        while True:
+            wanted = rcrt.each_breadcrumb(tag=f"request:{request_id}", schema_name="tool.response.v1", include_context=True)
+            async for answer in wanted:
+                assert answer.get("context", {})["error_code"] == "Cancelled"
+                return
+
+
+async def test_events_come_through_a_server_that_dies_and_one_that_ends_in_order(tmp_path: Path) -> None:
+    server = OwnServer(tmp_path / "data")
+    await server.start()
+    try:
+        async with Rcrt(server.url, token=server.token) as rcrt:
+            tag = word()
+            lost: list[Exception] = []
+            seen: list[int] = []
+            ids: list[int] = []
+            heard = asyncio.Event()
+            after = await rcrt.latest_event()
+
+            async def following() -> None:
+                async with aclosing(rcrt.events(after=after, on_reconnect=lost.append)) as events:
+                    async for event in events:
+                        assert isinstance(event, Event), "nothing may be missed"
+                        if tag not in event.tags:
+                            continue
+                        seen.append(event.context["n"])
+                        ids.append(event.id)
+                        if len(seen) >= 3:
+                            heard.set()
+                        if event.context["n"] == 11:
+                            return
+
+            async def write(first: int, end: int) -> None:
+                for n in range(first, end):
+                    await rcrt.create_breadcrumb({"title": str(n), "tags": [tag], "context": {"n": n}})
+
+            task = asyncio.create_task(following())
+            await write(0, 5)
+            await heard.wait()
+            await server.end(signal.SIGKILL)
+            await server.start()
+            await write(5, 10)
+            await server.end(signal.SIGTERM)
+            await server.start()
+            await write(10, 12)
+            await task
+            assert seen == list(range(12))
+            assert ids == sorted(set(ids)) and len(lost) >= 2
+    finally:
+        await server.end(signal.SIGTERM)
+
+
+async def test_a_token_that_ends_is_renewed_also_under_a_stream() -> None:
+    async with curator() as rcrt:
+        agent = await rcrt.create_agent({"name": word(), "roles": ["emitter", "subscriber"]})
+        key = AgentKey(agent["owner_id"], agent["id"], agent["agent_key"], ttl_sec=3)
+        tag = word()
+        tokens: list[str] = []
+        lost: list[Exception] = []
+        found: list[str] = []
+        async with Rcrt(url(), key) as short_lived:
+            after = await short_lived.latest_event()
+
+            async def writing() -> None:
+                # The stream ends with its token, so the later ones come over another one.
+                while len(lost) < 2:
+                    tokens.append(await short_lived.token())
+                    await short_lived.create_breadcrumb({"title": "one", "tags": [tag]})
+                    await asyncio.sleep(0.1)
+                await short_lived.create_breadcrumb({"title": "last", "tags": [tag], "context": {"last": True}})
+
+            task = asyncio.create_task(writing())
+            async with aclosing(short_lived.events(after=after, on_reconnect=lost.append)) as events:
+                async for event in events:
+                    if isinstance(event, Event) and tag in event.tags:
+                        found.append(event.breadcrumb_id)
+                        if event.context.get("last"):
+                            break
+            await task
+        assert len(set(tokens)) >= 2
+        assert len(set(found)) == len(found) == len(await rcrt.list_breadcrumbs(tag=tag))
+        with pytest.raises(ProblemError) as ended:
+            async with Rcrt(url(), token=tokens[0]) as old:
+                await old.list_breadcrumbs()
+        assert ended.value.code == "unauthorized"
+        await rcrt.delete_agent(agent["id"])
+
+
+async def test_secrets_and_agents() -> None:
+    async with curator() as rcrt:
+        made = await rcrt.create_secret({"name": word().upper(), "value": "one-long-value", "hosts": ["api.example.com"]})
+        id = made["id"]
+        assert (await rcrt.update_secret(id, {"value": "another-value"}))["version"] == 2
+        assert id in [one["id"] for one in await rcrt.list_secrets()]
+        assert await rcrt.decrypt_secret(id, "a test") == "another-value"
+        granted = await rcrt.grant_secret(id, {"tool": "calculator"})
+        assert granted["tools"][0]["tool"] == "calculator"
+        assert (await rcrt.revoke_secret(id, granted["tools"][0]["tool_id"]))["tools"] == []
+        await rcrt.delete_secret(id)
+
+        agent = await rcrt.create_agent({"name": word(), "roles": ["subscriber"]})
+        key = AgentKey(agent["owner_id"], agent["id"], agent["agent_key"])
+        async with Rcrt(url(), key) as reader:
+            with pytest.raises(ProblemError) as told:
+                await reader.create_breadcrumb({"title": "a"})
+            assert told.value.code == "forbidden"
+        assert (await rcrt.get_agent(agent["id"]))["name"] == agent["name"]
+        assert agent["id"] in [one["id"] for one in await rcrt.list_agents()]
+        await rcrt.delete_agent(agent["id"])
+
+
+async def test_the_servers_health() -> None:
+    async with curator() as rcrt:
+        assert (await rcrt.health())["status"] == "ok"

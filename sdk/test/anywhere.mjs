@@ -1,0 +1,33 @@
+// The package's whole way in few lines, for every place where it runs: a record, a stale change, a tool, the event
+// stream. `anywhere.mjs PATH-OF-INDEX.JS` in Node and Deno; a browser imports `walk`.
+export async function walk({ Rcrt, ProblemError, ToolError }, url, token) {
+  const client = new Rcrt({ url, token });
+  const tag = `t${crypto.randomUUID()}`;
+  const after = await client.latestEvent();
+  const { id } = await client.createBreadcrumb({ title: "first", tags: [tag], context: { n: 1 } });
+  await client.updateBreadcrumb(id, 1, { context: { n: 2 } });
+  const refused = await client.updateBreadcrumb(id, 1, { context: { n: 3 } }).catch((error) => error);
+  expect(refused instanceof ProblemError && refused.code === "version_conflict", "a stale change is refused");
+  const output = await client.call("calculator", { expression: "6 * 7" });
+  expect(output.result === 42, "a tool answers");
+  const failure = await client.call("calculator", { expression: "1/0" }).catch((error) => error);
+  expect(failure instanceof ToolError && failure.code === "ExecutionFailed", "a tool's failure is told");
+  await client.deleteBreadcrumb(id, 2);
+  const seen = [];
+  for await (const event of client.events({ after })) {
+    if (event.breadcrumb_id === id) seen.push(event.type);
+    if (event.type === "breadcrumb.deleted" && event.breadcrumb_id === id) break;
+  }
+  expect(seen.join(" ") === "breadcrumb.created breadcrumb.updated breadcrumb.deleted", `three events, in order: ${seen}`);
+  return "walked";
+}
+
+function expect(holds, what) {
+  if (!holds) throw new Error(`not so: ${what}`);
+}
+
+if (globalThis.process?.argv?.[2] !== undefined) {
+  const { pathToFileURL } = await import("node:url");
+  const module = await import(pathToFileURL(process.argv[2]).href);
+  console.log(await walk(module, process.env.RCRT_TEST_URL, process.env.RCRT_TEST_TOKEN));
+}

@@ -1,0 +1,305 @@
+/** The server's routes as methods. Names on the wire stay as they are: `schema_name`, not `schemaName`. */
+import type { Credentials } from "./credentials.js";
+import { ProblemError, ToolError } from "./errors.js";
+import { follow, type EventItem, type FollowOptions } from "./events.js";
+import { invoke, type InvokeOptions } from "./invoke.js";
+import { backoff, pause } from "./pause.js";
+import type * as shapes from "./shapes.js";
+import { etag, Transport, type RequestOptions } from "./transport.js";
+
+export type RcrtOptions = Credentials & {
+  /** Where the server is, such as `http://127.0.0.1:8081`; a path in it goes before the server's paths. */
+  url: string | URL;
+  /** Another `fetch` than the global one. */
+  fetch?: typeof fetch;
+};
+
+export interface ListOptions extends RequestOptions {
+  /** The records have all of these tags. */
+  tag?: string | string[];
+  /** The records have at least one of these tags. */
+  anyTag?: string | string[];
+  schemaName?: string;
+  contextMatch?: shapes.ContextMatch[];
+  includeContext?: boolean;
+  /** 1 to 1000. */
+  limit?: number;
+  offset?: number;
+}
+
+export interface SearchOptions extends Omit<ListOptions, "limit" | "offset"> {
+  /** How many at most. */
+  nn?: number;
+}
+
+/** A server's records, as one agent sees them. */
+export class Rcrt {
+  readonly #transport: Transport;
+
+  /** Connects to nothing yet. */
+  constructor(options: RcrtOptions) {
+    this.#transport = new Transport(options.url, options, options.fetch);
+  }
+
+  /** A token that is good for a while, for other programs. */
+  async token(): Promise<string> {
+    return await this.#transport.tokens.token();
+  }
+
+  // Records
+
+  /** Writes a record. A lost answer writes no second one: without a key of the caller's own it gets one. */
+  async createBreadcrumb(
+    record: shapes.NewBreadcrumb,
+    options: RequestOptions & { idempotencyKey?: string; traceparent?: string } = {},
+  ): Promise<shapes.Created> {
+    const { idempotencyKey, traceparent, ...rest } = options;
+    const headers = { "idempotency-key": idempotencyKey ?? crypto.randomUUID(), traceparent };
+    const created = await this.#transport.json("post", "/breadcrumbs", { ...rest, body: record, headers, again: true });
+    // With a key of ours, a replay is our own repetition and no news to the caller.
+    return { ...created, replayed: (created.replayed ?? false) && idempotencyKey !== undefined };
+  }
+
+  /** The short view, as a model reads it: without owner, audit and TTL fields. */
+  async getBreadcrumb(id: string, options: RequestOptions = {}): Promise<shapes.BreadcrumbView> {
+    return await this.#transport.json("get", "/breadcrumbs/{id}", { ...options, path: { id }, again: true });
+  }
+
+  /** The record with everything. */
+  async getFullBreadcrumb(id: string, options: RequestOptions = {}): Promise<shapes.Breadcrumb> {
+    return await this.#transport.json("get", "/breadcrumbs/{id}/full", { ...options, path: { id }, again: true });
+  }
+
+  /** All versions, the newest first. */
+  async getHistory(id: string, options: RequestOptions = {}): Promise<shapes.BreadcrumbVersion[]> {
+    return await this.#transport.json("get", "/breadcrumbs/{id}/history", { ...options, path: { id }, again: true });
+  }
+
+  /** Changes the version that was read; another one is a `version_conflict` and stays as it is. */
+  async updateBreadcrumb(
+    id: string,
+    version: number,
+    changes: shapes.BreadcrumbChanges,
+    options: RequestOptions = {},
+  ): Promise<shapes.Breadcrumb> {
+    const headers = { "if-match": etag(version) };
+    return await this.#transport.json("patch", "/breadcrumbs/{id}", { ...options, path: { id }, headers, body: changes });
+  }
+
+  /** Reads, changes and writes, and again where somebody else was quicker. `undefined` from `change` leaves the record as it is. */
+  async changeBreadcrumb(
+    id: string,
+    change: (record: shapes.Breadcrumb) => shapes.BreadcrumbChanges | undefined | Promise<shapes.BreadcrumbChanges | undefined>,
+    options: RequestOptions & { attempts?: number } = {},
+  ): Promise<shapes.Breadcrumb> {
+    const { attempts = 10, ...rest } = options;
+    for (let attempt = 1; ; attempt++) {
+      const record = await this.getFullBreadcrumb(id, rest);
+      const changes = await change(record);
+      if (changes === undefined) return record;
+      try {
+        return await this.updateBreadcrumb(id, record.version, changes, rest);
+      } catch (error) {
+        const again = error instanceof ProblemError && error.code === "version_conflict" && attempt < attempts;
+        if (!again) throw error;
+        await pause(backoff(attempt) / 4, options.signal);
+      }
+    }
+  }
+
+  /** Deletes a record; with a version, only if it is at that one. */
+  async deleteBreadcrumb(id: string, version?: number, options: RequestOptions = {}): Promise<void> {
+    const headers = { "if-match": version === undefined ? undefined : etag(version) };
+    await this.#transport.remove("/breadcrumbs/{id}", { ...options, path: { id }, headers });
+  }
+
+  /** Newest change first. */
+  async listBreadcrumbs(options: ListOptions = {}): Promise<shapes.BreadcrumbListItem[]> {
+    const query = { ...selection(options), limit: options.limit, offset: options.offset };
+    return await this.#transport.json("get", "/breadcrumbs", { ...common(options), query, again: true });
+  }
+
+  /** All of them, page by page. */
+  async *eachBreadcrumb(options: Omit<ListOptions, "offset"> = {}): AsyncGenerator<shapes.BreadcrumbListItem, void, void> {
+    const limit = options.limit ?? 500;
+    // A record that is changed meanwhile moves to the front and pushes others onto the next page.
+    const seen = new Set<string>();
+    for (let offset = 0; ; offset += limit) {
+      const page = await this.listBreadcrumbs({ ...options, limit, offset });
+      for (const item of page) {
+        if (!seen.has(item.id)) yield item;
+        seen.add(item.id);
+      }
+      if (page.length < limit) return;
+    }
+  }
+
+  /** Best match first. */
+  async searchBreadcrumbs(q: string, options: SearchOptions = {}): Promise<shapes.BreadcrumbListItem[]> {
+    const query = { q, ...selection(options), nn: options.nn };
+    return await this.#transport.json("get", "/breadcrumbs/search", { ...common(options), query, again: true });
+  }
+
+  // Events
+
+  /** Each event once, in order, across lost connections and restarts of the server. Leave the loop to end it. */
+  events(options: FollowOptions = {}): AsyncGenerator<EventItem, void, void> {
+    return follow(this.#transport, options);
+  }
+
+  /** The number of the newest event; 0 when there is none. */
+  async latestEvent(options: RequestOptions = {}): Promise<number> {
+    return (await this.#transport.json("get", "/events/latest", { ...options, again: true })).number;
+  }
+
+  // Tools
+
+  /** The tools that the agent's profile sees, and those that wait for something. */
+  async tools(options: RequestOptions & { profile?: shapes.Profile } = {}): Promise<shapes.Catalog> {
+    const { profile, ...rest } = options;
+    return await this.#transport.json("get", "/tools", { ...rest, query: { profile }, again: true });
+  }
+
+  /** The same in the form that a model's interface takes. */
+  async toolsFor(
+    format: "openai" | "anthropic" | "mcp",
+    options: RequestOptions & { profile?: shapes.Profile } = {},
+  ): Promise<unknown> {
+    const { profile, ...rest } = options;
+    return await this.#transport.json("get", "/tools", { ...rest, query: { format, profile }, again: true });
+  }
+
+  async tool(name: string, options: RequestOptions = {}): Promise<shapes.CatalogEntry> {
+    return await this.#transport.json("get", "/tools/{name}", { ...options, path: { name }, again: true });
+  }
+
+  /** Calls a tool and gives its output; {@link ToolError} when it failed. */
+  async call(tool: string, input: unknown = {}, options: InvokeOptions = {}): Promise<unknown> {
+    const response = await this.invoke(tool, input, options);
+    if (response.status !== "success") throw new ToolError(response);
+    return response.output;
+  }
+
+  /** Calls a tool and gives its whole answer, which may tell of a failure. Broken connections make no second call. */
+  async invoke(tool: string, input: unknown = {}, options: InvokeOptions = {}): Promise<shapes.ToolResponse> {
+    return await invoke(this.#transport, tool, input, options);
+  }
+
+  // Calls
+
+  /** Where a request stands. */
+  async getCall(requestId: string, options: RequestOptions = {}): Promise<shapes.Call> {
+    const path = { request_id: requestId };
+    return await this.#transport.json("get", "/calls/{request_id}", { ...options, path, again: true });
+  }
+
+  async cancelCall(requestId: string, options: RequestOptions = {}): Promise<shapes.Call> {
+    const path = { request_id: requestId };
+    return await this.#transport.json("post", "/calls/{request_id}/cancel", { ...options, path, again: true });
+  }
+
+  // For runners
+
+  /** Not repeated when the answer was lost: those leases end by themselves, a second claim would take more. */
+  async claimCalls(wanted: shapes.ClaimRequest, options: RequestOptions = {}): Promise<shapes.Claim[]> {
+    return await this.#transport.json("post", "/calls/claim", { ...options, body: wanted });
+  }
+
+  async startCall(lease: shapes.Lease, maxAttempts: number, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.json("post", "/calls/start", { ...options, body: { lease, max_attempts: maxAttempts }, again: true });
+  }
+
+  async heartbeat(leases: shapes.Lease[], leaseMs: number, options: RequestOptions = {}): Promise<shapes.HeldLease[]> {
+    return await this.#transport.json("post", "/calls/heartbeat", { ...options, body: { leases, lease_ms: leaseMs }, again: true });
+  }
+
+  /** Writes the response and finishes the call; gives the response's id. */
+  async completeCall(lease: shapes.Lease, response: shapes.NewBreadcrumb, options: RequestOptions = {}): Promise<string> {
+    return (await this.#transport.json("post", "/calls/complete", { ...options, body: { lease, response } })).id;
+  }
+
+  async releaseCall(lease: shapes.Lease, release: shapes.Release, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.json("post", "/calls/release", { ...options, body: { lease, release } });
+  }
+
+  // Secrets
+
+  async createSecret(secret: shapes.NewSecret, options: RequestOptions = {}): Promise<shapes.SecretInfo> {
+    return await this.#transport.json("post", "/secrets", { ...options, body: secret });
+  }
+
+  /** Without their values. */
+  async listSecrets(options: RequestOptions = {}): Promise<shapes.SecretInfo[]> {
+    return await this.#transport.json("get", "/secrets", { ...options, again: true });
+  }
+
+  async updateSecret(id: string, changes: shapes.SecretChanges, options: RequestOptions = {}): Promise<shapes.SecretInfo> {
+    // A new value counts as a new version each time; everything else may be said twice.
+    const again = changes.value === undefined || changes.value === null;
+    return await this.#transport.json("put", "/secrets/{id}", { ...options, path: { id }, body: changes, again });
+  }
+
+  async deleteSecret(id: string, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.remove("/secrets/{id}", { ...options, path: { id } });
+  }
+
+  /** The value. Who asked, when and why is written to the audit log. */
+  async decryptSecret(id: string, reason: string, options: RequestOptions & { toolId?: string } = {}): Promise<string> {
+    const { toolId, ...rest } = options;
+    const body = toolId === undefined ? { reason } : { reason, tool_id: toolId };
+    return (await this.#transport.json("post", "/secrets/{id}/decrypt", { ...rest, path: { id }, body, again: true })).value;
+  }
+
+  /** Lets a tool, by its record or its name, use a secret. */
+  async grantSecret(id: string, grant: shapes.NewGrant, options: RequestOptions = {}): Promise<shapes.SecretInfo> {
+    return await this.#transport.json("post", "/secrets/{id}/grants", { ...options, path: { id }, body: grant, again: true });
+  }
+
+  async revokeSecret(id: string, toolId: string, options: RequestOptions = {}): Promise<shapes.SecretInfo> {
+    return await this.#transport.json("delete", "/secrets/{id}/grants/{tool_id}", { ...options, path: { id, tool_id: toolId } });
+  }
+
+  // Agents
+
+  /** The key is shown this once. */
+  async createAgent(agent: shapes.NewAgent, options: RequestOptions = {}): Promise<shapes.NewAgentKey> {
+    return await this.#transport.json("post", "/agents", { ...options, body: agent });
+  }
+
+  async listAgents(options: RequestOptions = {}): Promise<shapes.AgentInfo[]> {
+    return await this.#transport.json("get", "/agents", { ...options, again: true });
+  }
+
+  async getAgent(id: string, options: RequestOptions = {}): Promise<shapes.AgentInfo> {
+    return await this.#transport.json("get", "/agents/{id}", { ...options, path: { id }, again: true });
+  }
+
+  async deleteAgent(id: string, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.remove("/agents/{id}", { ...options, path: { id } });
+  }
+
+  // Operations
+
+  /** Whether the server and its database are well; {@link ProblemError} `unavailable` when they are not. */
+  async health(options: RequestOptions = {}): Promise<shapes.Health> {
+    return await this.#transport.json("get", "/health", { ...options, anonymous: true });
+  }
+}
+
+function common({ signal, timeoutMs }: RequestOptions): RequestOptions {
+  return { ...(signal === undefined ? {} : { signal }), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
+}
+
+function selection(options: Omit<ListOptions, "limit" | "offset">) {
+  return {
+    tag: several(options.tag),
+    any_tag: several(options.anyTag),
+    schema_name: options.schemaName,
+    context_match: options.contextMatch === undefined ? undefined : JSON.stringify(options.contextMatch),
+    include_context: options.includeContext,
+  };
+}
+
+function several(tags: string | string[] | undefined): string[] | undefined {
+  return typeof tags === "string" ? [tags] : tags;
+}

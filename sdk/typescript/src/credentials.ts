@@ -1,0 +1,68 @@
+/** How the client proves who it is, and the token that it has at the moment. */
+import type { GivenToken, Profile, Role, TokenRequest } from "./shapes.js";
+
+export type Credentials =
+  /** A token as it is. When it ends, so does the access. */
+  | { token: string }
+  /** A function that gives a good token whenever it is asked. */
+  | { token: (options: { refused: string | undefined }) => string | Promise<string> }
+  /** An agent's key. Tokens are fetched when they are needed and renewed before they end. */
+  | { ownerId: string; agentId: string; agentKey: string; roles?: Role[]; profile?: Profile; ttlSec?: number }
+  /** A server with open auth: it gives a token to whoever asks. */
+  | { open: true; ownerId?: string; agentId?: string; roles?: Role[]; ttlSec?: number };
+
+interface Held {
+  token: string;
+  /** By `performance.now()`, which no change of the clock moves. */
+  renewAt: number;
+}
+
+export class Tokens {
+  #credentials: Credentials;
+  #fetch: (request: TokenRequest) => Promise<GivenToken>;
+  #held: Held | undefined;
+  #fetching: Promise<Held> | undefined;
+  #refused: string | undefined;
+
+  constructor(credentials: Credentials, fetch: (request: TokenRequest) => Promise<GivenToken>) {
+    this.#credentials = credentials;
+    this.#fetch = fetch;
+  }
+
+  /** A token that is good for a while. Callers that come at once wait for one and the same. */
+  async token(): Promise<string> {
+    const credentials = this.#credentials;
+    if ("token" in credentials) {
+      if (typeof credentials.token === "string") return credentials.token.trim();
+      const refused = this.#refused;
+      this.#refused = undefined;
+      return await credentials.token({ refused });
+    }
+    if (this.#held !== undefined && performance.now() < this.#held.renewAt) return this.#held.token;
+    this.#fetching ??= this.#renewed(credentials).finally(() => (this.#fetching = undefined));
+    this.#held = await this.#fetching;
+    return this.#held.token;
+  }
+
+  /** Gives up a token that the server refused. True when another one can be had. */
+  refused(token: string): boolean {
+    if ("token" in this.#credentials && typeof this.#credentials.token === "string") return false;
+    this.#refused = token;
+    if (this.#held?.token === token) this.#held = undefined;
+    return true;
+  }
+
+  async #renewed(credentials: Exclude<Credentials, { token: unknown }>): Promise<Held> {
+    const asked = performance.now();
+    const request: TokenRequest = {};
+    if (credentials.ownerId !== undefined) request.owner_id = credentials.ownerId;
+    if (credentials.agentId !== undefined) request.agent_id = credentials.agentId;
+    if ("agentKey" in credentials) request.agent_key = credentials.agentKey;
+    if ("profile" in credentials && credentials.profile !== undefined) request.profile = credentials.profile;
+    if (credentials.roles !== undefined) request.roles = credentials.roles;
+    if (credentials.ttlSec !== undefined) request.ttl_sec = credentials.ttlSec;
+    const given = await this.#fetch(request);
+    // With a fifth of its time left it is renewed: clocks differ and requests take time.
+    return { token: given.token, renewAt: asked + given.expires_in * 800 };
+  }
+}

@@ -1,0 +1,170 @@
+/** A subscription that outlives its connections: each event once, in order, across restarts of the server. */
+import type { components } from "./api.js";
+import { problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
+import { backoff, linked, pause } from "./pause.js";
+import type { Selector } from "./shapes.js";
+import { SseParser, type Message } from "./sse.js";
+import { ATTEMPTS, type Transport } from "./transport.js";
+
+/** One change of one record. */
+export type BreadcrumbEvent = components["schemas"]["Event"] & {
+  /** The event's number: what `after` takes to go on behind it. */
+  id: string;
+};
+
+/** The subscriber was away for longer than events are kept: those between `after` and `first` are gone. */
+export interface Missed {
+  type: "missed";
+  /** Where a stream that begins here goes on. */
+  id: string;
+  /** The number behind which events are missing. */
+  after: number;
+  /** The number of the oldest event that is still there. */
+  first: number;
+}
+
+export type EventItem = BreadcrumbEvent | Missed;
+
+export interface FollowOptions {
+  /** The number of the last event seen; from now on when absent. 0 is everything that is kept. */
+  after?: string | number;
+  /** Only events of records that this selector means. */
+  filters?: Selector;
+  /** Whose selectors count; the caller's own when absent. */
+  agentId?: string;
+  /** Everything that the caller may see, whatever its own selectors say. */
+  all?: boolean;
+  /** Ends the stream: the loop that reads it gets the signal's reason as an error. */
+  signal?: AbortSignal;
+  /** After how many milliseconds without a word, a ping included, a connection is taken for dead; 45,000 when absent. */
+  silenceMs?: number;
+  /** Told of each connection that is lost, with why, before the next one is made. */
+  onReconnect?: (why: Error) => void;
+}
+
+const SILENCE_MS = 45_000;
+/** A connection that lived so long was a good one: the next is made at once. */
+const GOOD_MS = 5_000;
+/** How often in a row the same place may be unreadable before the stream gives up. */
+const UNREADABLE = 5;
+
+/** Follows events until the loop is left, the signal is aborted, or the server refuses for good. */
+export async function* follow(transport: Transport, options: FollowOptions): AsyncGenerator<EventItem, void, void> {
+  const signal = options.signal;
+  /** The newest number seen. Never absent once a connection was made: the first ping names where the stream starts. */
+  let last: bigint | undefined = options.after === undefined ? undefined : number(String(options.after));
+  let connected = false;
+  let failures = 0;
+  let unreadable = 0;
+  for (;;) {
+    signal?.throwIfAborted();
+    const began = performance.now();
+    let why: Error;
+    try {
+      for await (const message of connection(transport, options, last)) {
+        connected = true;
+        const item = read(message);
+        const id = /^\d+$/.test(message.id) ? BigInt(message.id) : undefined;
+        if (item === undefined) {
+          // A ping's number is one before which everything was seen.
+          if (id !== undefined && (last === undefined || id > last)) last = id;
+          continue;
+        }
+        if (id === undefined) throw new TypeError(`${JSON.stringify(message.id)} is no event number`);
+        failures = 0;
+        unreadable = 0;
+        if (last !== undefined && id <= last && item.type !== "missed") continue;
+        last = id;
+        yield { ...item, id: message.id } as EventItem;
+      }
+      why = new Unreachable("the server ended the event stream");
+    } catch (error) {
+      signal?.throwIfAborted();
+      if (error instanceof SyntaxError || error instanceof TypeError) {
+        if (++unreadable >= UNREADABLE) {
+          throw new RcrtError(`the event after ${last ?? 0n} cannot be read: ${error.message}`, "foreign", false, { cause: error });
+        }
+      } else if (error instanceof RcrtError && !error.retryable && !passing(error)) throw error;
+      why = error as Error;
+    }
+    if (performance.now() - began > GOOD_MS) failures = 0;
+    failures++;
+    if (!connected && failures >= ATTEMPTS) throw why;
+    options.onReconnect?.(why);
+    const asked = why instanceof ProblemError ? (why.retryAfterMs ?? 0) : 0;
+    await pause(Math.max(backoff(failures), asked), signal);
+  }
+}
+
+/** A fault that may be gone when the server is back. */
+function passing(error: RcrtError): boolean {
+  return error instanceof ProblemError && error.status >= 500;
+}
+
+function number(text: string): bigint {
+  if (!/^\d+$/.test(text)) throw new TypeError(`after must be the number of an event, 0 or more; it is ${JSON.stringify(text)}`);
+  return BigInt(text);
+}
+
+/** The message as an item; `undefined` for a ping and for kinds that this client does not know. */
+function read(message: Message): EventItem | undefined {
+  const item = JSON.parse(message.data) as EventItem;
+  if (typeof item?.type !== "string") throw new TypeError("an event without a type");
+  return item.type.startsWith("breadcrumb.") || item.type === "missed" ? item : undefined;
+}
+
+/** The messages of one connection. */
+async function* connection(transport: Transport, options: FollowOptions, last: bigint | undefined): AsyncGenerator<Message> {
+  const { controller, release } = linked(options.signal);
+  const silence = options.silenceMs ?? SILENCE_MS;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const listen = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => controller.abort(new Unreachable(`nothing came for ${silence} ms, not even a ping`)), silence);
+  };
+  listen();
+  try {
+    const answer = await open(transport, options, last, controller.signal);
+    if (answer.body === null) throw new Unreachable("the event stream has no body");
+    const reader = answer.body.getReader();
+    const text = new TextDecoder("utf-8", { ignoreBOM: true });
+    const parser = new SseParser();
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      listen();
+      yield* parser.read(text.decode(value, { stream: true }));
+    }
+  } catch (error) {
+    options.signal?.throwIfAborted();
+    if (controller.signal.aborted) throw controller.signal.reason;
+    if (error instanceof RcrtError) throw error;
+    throw new Unreachable(`the event stream broke: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+  } finally {
+    clearTimeout(timer);
+    release();
+    controller.abort();
+  }
+}
+
+async function open(transport: Transport, options: FollowOptions, last: bigint | undefined, signal: AbortSignal): Promise<Response> {
+  const sending = {
+    headers: { accept: "text/event-stream", "last-event-id": last?.toString() },
+    query: {
+      filters: options.filters === undefined ? undefined : JSON.stringify(options.filters),
+      agent_id: options.agentId,
+      all: options.all,
+    },
+  };
+  const url = transport.url("/events/stream", sending);
+  for (let renewed = false; ; renewed = true) {
+    const token = await transport.tokens.token();
+    const answer = await transport.open("get", url, sending, token, signal);
+    if (answer.ok) return answer;
+    if (answer.status === 401 && !renewed && transport.tokens.refused(token)) {
+      await answer.body?.cancel();
+      continue;
+    }
+    throw await problemOf(answer);
+  }
+}

@@ -1,0 +1,12 @@
+/**
+ * A client of RCRT's tool runtime. It needs nothing but `fetch`, streams and `AbortSignal`, so it is the same in Node
+ * (20 or later), Deno and browsers. Lost connections are its business: what may be repeated is repeated, the event
+ * stream is taken up where it was cut off, tokens are renewed before they end.
+ */
+export { Rcrt, type RcrtOptions } from "./client.js";
+export type { Credentials } from "./credentials.js";
+export { ProblemError, RcrtError, StillRunning, ToolError, Unreachable, type Problem, type Violation } from "./errors.js";
+export { type BreadcrumbEvent, type EventItem, type FollowOptions, type Missed } from "./events.js";
+export type { InvokeOptions } from "./invoke.js";
+export type * from "./shapes.js";
+export { etag, type RequestOptions } from "./transport.js";

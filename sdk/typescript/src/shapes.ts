@@ -1,0 +1,60 @@
+/** The shapes on the wire, by the names that the OpenAPI document gives them. */
+import type { components } from "./api.js";
+
+type Schemas = components["schemas"];
+
+export type Json = null | boolean | number | string | Json[] | { [name: string]: Json };
+
+export type Breadcrumb = Schemas["Breadcrumb"];
+export type BreadcrumbChanges = Schemas["BreadcrumbChanges"];
+export type BreadcrumbListItem = Schemas["BreadcrumbListItem"];
+export type BreadcrumbVersion = Schemas["BreadcrumbVersion"];
+export type BreadcrumbView = Schemas["BreadcrumbView"];
+export type Created = Schemas["Created"];
+export type NewBreadcrumb = Schemas["NewBreadcrumb"];
+
+export type Accepted = Schemas["Accepted"];
+export type Call = Schemas["Call"];
+export type Catalog = Schemas["Catalog"];
+export type CatalogEntry = Schemas["CatalogEntry"];
+export type Claim = Schemas["Claim"];
+export type ClaimRequest = Schemas["ClaimRequest"];
+export type HeldLease = Schemas["HeldLease"];
+export type Invocation = Omit<Schemas["Invocation"], "input"> & { input?: unknown };
+export type Lease = Schemas["Lease"];
+export type Release = Schemas["Release"];
+/** The output may be any JSON. */
+export type ToolResponse = Omit<Schemas["ToolResponse"], "output"> & { output?: unknown };
+
+export type AgentInfo = Schemas["AgentInfo"];
+export type NewAgent = Schemas["NewAgent"];
+export type NewAgentKey = Schemas["NewAgentKey"];
+export type GivenToken = Schemas["GivenToken"];
+export type TokenRequest = Schemas["TokenRequest"];
+export type Profile = Schemas["Profile"];
+export type Role = Schemas["Role"];
+
+export type NewGrant = Schemas["NewGrant"];
+export type NewSecret = Schemas["NewSecret"];
+export type SecretChanges = Schemas["SecretChanges"];
+export type SecretInfo = Schemas["SecretInfo"];
+
+export type Health = Schemas["Health"];
+
+/** Which records are meant. All that is said must hold. */
+export interface Selector {
+  /** The record has at least one of them. */
+  any_tags?: string[];
+  /** The record has all of them. */
+  all_tags?: string[];
+  schema_name?: string;
+  context_match?: ContextMatch[];
+}
+
+/** A condition on a record's context. */
+export interface ContextMatch {
+  /** Such as `$.a.b`. */
+  path: string;
+  op: "eq" | "ne" | "gt" | "lt" | "contains" | "contains_any" | "exists";
+  value?: unknown;
+}

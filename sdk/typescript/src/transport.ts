@@ -1,0 +1,201 @@
+/** One request and its answer, with the repetitions that are safe. */
+import type { paths } from "./api.js";
+import type { Credentials } from "./credentials.js";
+import { Tokens } from "./credentials.js";
+import { problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
+import { backoff, linked, pause } from "./pause.js";
+import type { GivenToken } from "./shapes.js";
+
+export type Method = "get" | "post" | "put" | "patch" | "delete";
+
+/** The paths that take a method. */
+export type PathsOf<M extends Method> = {
+  [P in keyof paths]: paths[P] extends { [K in M]: { responses: unknown } } ? P : never;
+}[keyof paths];
+
+type Operation<M extends Method, P extends PathsOf<M>> = paths[P] extends { [K in M]: infer O } ? O : never;
+type JsonOf<R> = R extends { content: { "application/json": infer B } } ? B : never;
+/** What a success has in its body. */
+export type AnswerOf<M extends Method, P extends PathsOf<M>> =
+  Operation<M, P> extends { responses: infer R } ? JsonOf<R[keyof R & (200 | 201 | 202)]> : never;
+export type BodyOf<M extends Method, P extends PathsOf<M>> =
+  Operation<M, P> extends { requestBody?: { content: { "application/json": infer B } } } ? B : undefined;
+
+/** What every method takes beside its own. */
+export interface RequestOptions {
+  /** Gives up; the promise rejects with the signal's reason. */
+  signal?: AbortSignal;
+  /** Milliseconds that one sending may take; a minute when absent. */
+  timeoutMs?: number;
+}
+
+export interface Sending extends RequestOptions {
+  path?: Record<string, string>;
+  query?: Record<string, string | number | boolean | readonly string[] | undefined>;
+  headers?: Record<string, string | undefined>;
+  body?: unknown;
+  /** Doing it twice is doing it once. Else it is repeated only when it is certain that the server did not do it. */
+  again?: boolean;
+  /** Without a token. */
+  anonymous?: boolean;
+}
+
+/** An answer, and whether an earlier sending of the same may have been done already. */
+export interface Exchange {
+  answer: Response;
+  maybeDone: boolean;
+}
+
+/** How often a request is sent at most. With the waits between, that is about three seconds: a server's restart. */
+export const ATTEMPTS = 6;
+const ANSWER_MS = 60_000;
+/** A server that asks for more patience than this is told of instead of waited for. */
+const LONGEST_WAIT_MS = 60_000;
+/** Here the connection was never made. */
+const NOT_SENT = new Set(["ECONNREFUSED", "ENOTFOUND", "EAI_AGAIN", "EHOSTUNREACH", "ENETUNREACH", "UND_ERR_CONNECT_TIMEOUT"]);
+
+/** A version as `If-Match` has it. */
+export function etag(version: number): string {
+  return `"${version}"`;
+}
+
+export class Transport {
+  readonly base: string;
+  readonly tokens: Tokens;
+  readonly #fetch: typeof fetch;
+
+  constructor(url: string | URL, credentials: Credentials, fetching: typeof fetch = fetch) {
+    const base = new URL(url);
+    if (base.protocol !== "http:" && base.protocol !== "https:") {
+      throw new TypeError(`${base} is no address of a server; it must begin with http:// or https://`);
+    }
+    this.base = `${base.origin}${base.pathname.replace(/\/+$/, "")}`;
+    // Browsers want fetch called on their window.
+    this.#fetch = (input, init) => fetching(input, init);
+    this.tokens = new Tokens(credentials, async (body) => {
+      const { answer } = await this.exchange("post", "/auth/token", { body, anonymous: true, again: true });
+      return (await answer.json()) as GivenToken;
+    });
+  }
+
+  /** The body of a success. */
+  async json<M extends Method, P extends PathsOf<M>>(method: M, path: P, sending: Sending = {}): Promise<AnswerOf<M, P>> {
+    const { answer } = await this.exchange(method, path, sending);
+    return await this.#read<AnswerOf<M, P>>(answer);
+  }
+
+  async #read<T>(answer: Response): Promise<T> {
+    try {
+      return (await answer.json()) as T;
+    } catch (error) {
+      throw new RcrtError("the server's answer makes no sense", "foreign", false, { cause: error });
+    }
+  }
+
+  /** Deletes what stands at a path. When a repetition finds nothing there, the first sending did it. */
+  async remove<P extends PathsOf<"delete">>(path: P, sending: Sending): Promise<void> {
+    const state = { maybeDone: false };
+    try {
+      await this.exchange("delete", path, { ...sending, again: true }, state);
+    } catch (error) {
+      if (!(state.maybeDone && error instanceof ProblemError && error.code === "not_found")) throw error;
+    }
+  }
+
+  /** Sends until there is an answer that counts, and gives it if it is a success. */
+  async exchange(
+    method: Method,
+    path: keyof paths,
+    sending: Sending,
+    state: { maybeDone: boolean } = { maybeDone: false },
+  ): Promise<Exchange> {
+    for (let attempt = 1; ; attempt++) {
+      const { error, maybeDone, answer } = await this.#send(method, path, sending);
+      if (answer !== undefined) return { answer, maybeDone: state.maybeDone };
+      const wait = Math.max(backoff(attempt), error instanceof ProblemError ? (error.retryAfterMs ?? 0) : 0);
+      const again = error.retryable && attempt < ATTEMPTS && wait <= LONGEST_WAIT_MS && (sending.again === true || !maybeDone);
+      if (!again) throw error;
+      state.maybeDone ||= maybeDone;
+      await pause(wait, sending.signal);
+    }
+  }
+
+  async #send(
+    method: Method,
+    path: keyof paths,
+    sending: Sending,
+  ): Promise<{ answer: Response; error?: never; maybeDone?: never } | { answer?: never; error: RcrtError; maybeDone: boolean }> {
+    const url = this.url(path, sending);
+    for (let renewed = false; ; renewed = true) {
+      const token = sending.anonymous ? undefined : await this.tokens.token();
+      let answer: Response;
+      try {
+        answer = await this.#whole(method, url, sending, token);
+      } catch (error) {
+        sending.signal?.throwIfAborted();
+        const code = ((error as { cause?: { code?: string } }).cause ?? {}).code ?? "";
+        const why = code === "" ? (error instanceof Error ? error.message : String(error)) : code;
+        return { error: new Unreachable(`no answer from ${this.base}: ${why}`, { cause: error }), maybeDone: !NOT_SENT.has(code) };
+      }
+      if (answer.ok) return { answer };
+      // A token may end, or its server's key change, sooner than it said: one new token is worth a try.
+      if (answer.status === 401 && !renewed && token !== undefined && this.tokens.refused(token)) continue;
+      return { error: await problemOf(answer), maybeDone: answer.status >= 500 };
+    }
+  }
+
+  /** The answer with its whole body, within the time. */
+  async #whole(method: Method, url: string, sending: Sending, token: string | undefined): Promise<Response> {
+    const { controller, release } = linked(sending.signal);
+    const time = sending.timeoutMs ?? ANSWER_MS;
+    const timer = setTimeout(() => controller.abort(new Error(`no answer in ${time} ms`)), time);
+    try {
+      const answer = await this.open(method, url, sending, token, controller.signal);
+      const body = await answer.arrayBuffer();
+      // A Response with such a status must not have a body.
+      const empty = answer.status === 204 || answer.status === 304;
+      return new Response(empty ? null : body, answer);
+    } finally {
+      clearTimeout(timer);
+      release();
+    }
+  }
+
+  /** One sending; its answer's body is still to come. */
+  async open(
+    method: Method,
+    url: string,
+    sending: Sending,
+    token: string | undefined,
+    signal: AbortSignal,
+  ): Promise<Response> {
+    const headers = new Headers();
+    for (const [name, value] of Object.entries(sending.headers ?? {})) {
+      if (value !== undefined) headers.set(name, value);
+    }
+    if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
+    const init: RequestInit = { method: method.toUpperCase(), headers, signal, redirect: "error", credentials: "omit" };
+    if (sending.body !== undefined) {
+      headers.set("content-type", "application/json");
+      init.body = JSON.stringify(sending.body);
+    }
+    return await this.#fetch(url, init);
+  }
+
+  url(path: keyof paths, sending: Pick<Sending, "path" | "query">): string {
+    const filled = path.replace(/\{(\w+)\}/g, (_, name: string) => {
+      const value = sending.path?.[name];
+      // An empty step would be another path, and so would these two.
+      if (value === undefined || value === "" || value === "." || value === "..") {
+        throw new TypeError(`${name} must name something; it is ${JSON.stringify(value)}`);
+      }
+      return encodeURIComponent(value);
+    });
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(sending.query ?? {})) {
+      if (value === undefined) continue;
+      for (const one of Array.isArray(value) ? value : [value]) query.append(name, String(one));
+    }
+    return `${this.base}${filled}${query.size > 0 ? `?${query}` : ""}`;
+  }
+}

@@ -1,0 +1,206 @@
+/** The client against the running server. */
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { test } from "node:test";
+
+import { ProblemError, Rcrt, StillRunning, ToolError, type BreadcrumbEvent } from "../src/index.js";
+import { curator, OwnServer, url, word } from "./world.js";
+
+test("a record lives through its versions", async () => {
+  const client = curator();
+  const tag = word();
+  const { id, version, replayed } = await client.createBreadcrumb({ title: "first", tags: [tag], schema_name: "note.v1", context: { text: `whales ${tag}` } });
+  assert.deepEqual([version, replayed], [1, false]);
+  const short = await client.getBreadcrumb(id);
+  assert.equal(short.title, "first");
+  assert.ok(!("owner_id" in short));
+  assert.ok((await client.getFullBreadcrumb(id)).owner_id);
+
+  const changed = await client.updateBreadcrumb(id, 1, { title: "second" });
+  assert.equal(changed.version, 2);
+  await assert.rejects(client.updateBreadcrumb(id, 1, { title: "stale" }), (error) => {
+    assert.ok(error instanceof ProblemError);
+    assert.deepEqual([error.code, error.problem.expected, error.problem.actual, error.retryable], ["version_conflict", 1, 2, false]);
+    return true;
+  });
+  assert.deepEqual((await client.getHistory(id)).map((one) => one.version), [2, 1]);
+  assert.deepEqual((await client.listBreadcrumbs({ tag, schemaName: "note.v1" })).map((one) => one.title), ["second"]);
+  assert.deepEqual((await client.listBreadcrumbs({ anyTag: [word(), tag], includeContext: true }))[0]?.context, { text: `whales ${tag}` });
+  assert.ok((await client.searchBreadcrumbs(tag, { tag })).some((one) => one.id === id));
+  await assert.rejects(client.deleteBreadcrumb(id, 1), { code: "version_conflict" });
+  await client.deleteBreadcrumb(id, 2);
+  await assert.rejects(client.getBreadcrumb(id), { code: "not_found", status: 404 });
+});
+
+test("changes from many at once are all there in the end", async () => {
+  const client = curator();
+  const { id } = await client.createBreadcrumb({ title: "a counter", tags: [], context: { count: 0 } });
+  const change = () => client.changeBreadcrumb(id, (record) => ({ context: { count: Number(record.context["count"]) + 1 } }), { attempts: 50 });
+  await Promise.all(Array.from({ length: 8 }, change));
+  const record = await client.getFullBreadcrumb(id);
+  assert.deepEqual([record.context, record.version], [{ count: 8 }, 9]);
+});
+
+test("a page after the other gives each record once", async () => {
+  const client = curator();
+  const tag = word();
+  for (let n = 0; n < 7; n++) await client.createBreadcrumb({ title: String(n), tags: [tag], context: {} });
+  const titles: string[] = [];
+  for await (const one of client.eachBreadcrumb({ tag, limit: 3 })) titles.push(one.title);
+  assert.deepEqual(titles.sort(), ["0", "1", "2", "3", "4", "5", "6"]);
+});
+
+test("what is wrong with a record is told field by field", async () => {
+  const bad = { title: "", tags: [], context: {}, colour: "red" };
+  await assert.rejects(curator().createBreadcrumb(bad), (error) => error instanceof ProblemError && error.violations[0]?.field === "colour");
+});
+
+test("a tool is called, and its failures are told", async () => {
+  const client = curator();
+  assert.deepEqual(await client.call("calculator", { expression: "6 * 7" }), { result: 42, expression: "6 * 7" });
+  await assert.rejects(client.call("calculator", { expression: "1/0" }), (error) => {
+    assert.ok(error instanceof ToolError);
+    assert.deepEqual([error.code, error.response.status], ["ExecutionFailed", "error"]);
+    return true;
+  });
+  assert.equal((await client.invoke("calculator", { expression: 5 })).error_code, "InvalidArguments");
+  const names = (await client.tools()).tools.map((tool) => tool.name);
+  assert.ok(names.includes("calculator"));
+  assert.ok(Array.isArray(await client.toolsFor("openai")));
+  await assert.rejects(client.tool("calculater"), (error) => error instanceof ProblemError && (error.problem.nearest ?? []).includes("calculator"));
+});
+
+test("a call that takes longer than the caller waits goes on, and the same key waits on", async () => {
+  const client = curator();
+  const tag = word();
+  const input = { ms: 2500 };
+  let key = "";
+  await assert.rejects(client.invoke("timer", input, { waitMs: 1000, requestId: tag }), (error) => {
+    assert.ok(error instanceof StillRunning);
+    key = error.idempotencyKey;
+    return true;
+  });
+  const answer = await client.invoke("timer", input, { idempotencyKey: key, requestId: tag });
+  assert.deepEqual([answer.status, answer.request_id], ["success", tag]);
+  assert.equal((await client.listBreadcrumbs({ tag: `request:${tag}`, schemaName: "tool.response.v1" })).length, 1);
+});
+
+test("a call that nobody waits for any more is cancelled where that was asked for", async () => {
+  const client = curator();
+  const requestId = word();
+  const giveUp = new AbortController();
+  const begun = (async () => {
+    for (;;) if ((await client.listBreadcrumbs({ schemaName: "tool.request.v1", contextMatch: [{ path: "$.requestId", op: "eq", value: requestId }] })).length > 0) return;
+  })();
+  const call = client.call("timer", { ms: 60_000 }, { requestId, signal: giveUp.signal, cancelOnAbort: true });
+  call.catch(() => {});
+  await begun;
+  giveUp.abort(new Error("enough"));
+  await assert.rejects(call, /enough/);
+  for (;;) {
+    const [answer] = await client.listBreadcrumbs({ tag: `request:${requestId}`, schemaName: "tool.response.v1", includeContext: true });
+    if (answer === undefined) continue;
+    assert.equal((answer.context as { error_code?: string }).error_code, "Cancelled");
+    break;
+  }
+});
+
+test("events come through a server that dies and one that ends in order: each once, in order", async () => {
+  const data = await mkdtemp(join(tmpdir(), "rcrt-ts-"));
+  const server = await OwnServer.start(data);
+  try {
+    const client = new Rcrt({ url: server.url, token: server.token });
+    const tag = word();
+    let lost = 0;
+    const seen: string[] = [];
+    const ids: bigint[] = [];
+    let heard = () => {};
+    const following = (async () => {
+      for await (const event of client.events({ after: await client.latestEvent(), onReconnect: () => lost++ })) {
+        if (event.type === "missed") throw new Error("nothing may be missed");
+        if (!event.tags.includes(tag)) continue;
+        seen.push(String(event.context["n"]));
+        ids.push(BigInt(event.id));
+        heard();
+        if (event.context["last"] === true) return;
+      }
+    })();
+    const write = async (n: number, last = false) => {
+      await client.createBreadcrumb({ title: `${n}`, tags: [tag], context: { n, last } });
+    };
+    for (let n = 0; n < 5; n++) await write(n);
+    while (seen.length < 3) await new Promise<void>((resolve) => (heard = resolve));
+    await server.end("SIGKILL");
+    await server.again();
+    for (let n = 5; n < 10; n++) await write(n);
+    await server.end("SIGTERM");
+    await server.again();
+    for (let n = 10; n < 12; n++) await write(n, n === 11);
+    await following;
+    assert.deepEqual(seen, Array.from({ length: 12 }, (_, n) => String(n)));
+    assert.ok(ids.every((id, at) => at === 0 || id > (ids[at - 1] ?? 0n)));
+    assert.ok(lost >= 2);
+  } finally {
+    await server.end("SIGTERM");
+    await rm(data, { recursive: true, force: true });
+  }
+});
+
+test("a token that ends is renewed, also under a stream", async () => {
+  const agent = await curator().createAgent({ name: word(), roles: ["emitter", "subscriber"] });
+  const client = new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key, ttlSec: 3 });
+  const tag = word();
+  const tokens = new Set<string>();
+  const found: BreadcrumbEvent[] = [];
+  let lost = 0;
+  const after = await client.latestEvent();
+  const writing = (async () => {
+    // The stream ends with its token, so the later ones come over another one.
+    for (let n = 0; lost < 2; n++) {
+      tokens.add(await client.token());
+      await client.createBreadcrumb({ title: String(n), tags: [tag], context: {} });
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+    await client.createBreadcrumb({ title: "last", tags: [tag], context: {} });
+  })();
+  for await (const event of client.events({ after, onReconnect: () => lost++ })) {
+    if (event.type === "missed" || !event.tags.includes(tag)) continue;
+    found.push(event);
+    const record = await client.getBreadcrumb(event.breadcrumb_id);
+    if (record.title === "last") break;
+  }
+  await writing;
+  assert.ok(tokens.size >= 2);
+  assert.deepEqual(new Set(found.map((one) => one.breadcrumb_id)).size, found.length);
+  assert.equal((await client.listBreadcrumbs({ tag })).length, found.length);
+  const ended = new Rcrt({ url: url(), token: [...tokens][0] ?? "" });
+  await assert.rejects(ended.listBreadcrumbs(), { code: "unauthorized", retryable: false });
+  await curator().deleteAgent(agent.id);
+});
+
+test("secrets and agents", async () => {
+  const client = curator();
+  const secret = await client.createSecret({ name: word().toUpperCase(), value: "one-long-value", hosts: ["api.example.com"] });
+  assert.equal((await client.updateSecret(secret.id, { value: "another-value" })).version, 2);
+  assert.ok((await client.listSecrets()).some((one) => one.id === secret.id && !("value" in one)));
+  assert.equal(await client.decryptSecret(secret.id, "a test"), "another-value");
+  const calculator = await client.grantSecret(secret.id, { tool: "calculator" });
+  assert.equal(calculator.tools[0]?.tool, "calculator");
+  assert.deepEqual((await client.revokeSecret(secret.id, calculator.tools[0]?.tool_id ?? "")).tools, []);
+  await client.deleteSecret(secret.id);
+  await assert.rejects(client.deleteSecret(secret.id), { code: "not_found" });
+
+  const agent = await client.createAgent({ name: word(), roles: ["subscriber"] });
+  const reader = new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key });
+  await assert.rejects(reader.createBreadcrumb({ title: "a", tags: [], context: {} }), { code: "forbidden" });
+  assert.equal((await client.getAgent(agent.id)).name, agent.name);
+  assert.ok((await client.listAgents()).some((one) => one.id === agent.id));
+  await client.deleteAgent(agent.id);
+  await assert.rejects(new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key }).listBreadcrumbs(), { code: "unauthorized" });
+});
+
+test("the server's health", async () => {
+  assert.equal((await curator().health()).status, "ok");
+});
