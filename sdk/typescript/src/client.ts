@@ -152,12 +152,47 @@ export class Rcrt {
     return (await this.#transport.json("get", "/events/latest", { ...options, again: true })).number;
   }
 
+  /** From now on the agent's own streams, open ones too, carry only what one of its selectors means. */
+  async createSelector(selector: shapes.Selector, options: RequestOptions = {}): Promise<shapes.SelectorSubscription> {
+    return await this.#transport.json("post", "/subscriptions/selectors", { ...options, body: selector });
+  }
+
+  async listSelectors(options: RequestOptions = {}): Promise<shapes.SelectorSubscription[]> {
+    return await this.#transport.json("get", "/subscriptions/selectors", { ...options, again: true });
+  }
+
+  async updateSelector(id: string, selector: shapes.Selector, options: RequestOptions = {}): Promise<shapes.SelectorSubscription> {
+    return await this.#transport.json("put", "/subscriptions/selectors/{id}", { ...options, path: { id }, body: selector, again: true });
+  }
+
+  async deleteSelector(id: string, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.remove("/subscriptions/selectors/{id}", { ...options, path: { id } });
+  }
+
+  // Rights
+
+  /** For a curator all of the tenant; for others those on records of their own making. */
+  async listGrants(options: RequestOptions & { breadcrumbId?: string } = {}): Promise<shapes.AclEntry[]> {
+    const { breadcrumbId, ...rest } = options;
+    return await this.#transport.json("get", "/acl", { ...rest, query: { breadcrumb_id: breadcrumbId }, again: true });
+  }
+
+  /** Opens a record to an agent or a tenant; gives the grant's id. */
+  async grantAccess(grant: shapes.AclChange, options: RequestOptions = {}): Promise<string> {
+    return (await this.#transport.json("post", "/acl/grant", { ...options, body: grant, again: true })).id;
+  }
+
+  /** Takes actions from the grantee; gives how many grants changed. */
+  async revokeAccess(grant: shapes.AclChange, options: RequestOptions = {}): Promise<number> {
+    return (await this.#transport.json("post", "/acl/revoke", { ...options, body: grant, again: true })).rows;
+  }
+
   // Tools
 
   /** The tools that the agent's profile sees, and those that wait for something. */
   async tools(options: RequestOptions & { profile?: shapes.Profile } = {}): Promise<shapes.Catalog> {
     const { profile, ...rest } = options;
-    return await this.#transport.json("get", "/tools", { ...rest, query: { profile }, again: true });
+    return (await this.#transport.json("get", "/tools", { ...rest, query: { profile }, again: true })) as shapes.Catalog;
   }
 
   /** The same in the form that a model's interface takes. */
@@ -170,7 +205,7 @@ export class Rcrt {
   }
 
   async tool(name: string, options: RequestOptions = {}): Promise<shapes.CatalogEntry> {
-    return await this.#transport.json("get", "/tools/{name}", { ...options, path: { name }, again: true });
+    return (await this.#transport.json("get", "/tools/{name}", { ...options, path: { name }, again: true })) as shapes.CatalogEntry;
   }
 
   /** Calls a tool and gives its output; {@link ToolError} when it failed. */
@@ -279,6 +314,16 @@ export class Rcrt {
   }
 
   // Operations
+
+  /** How the taking out of ended records goes. */
+  async hygieneStats(options: RequestOptions = {}): Promise<shapes.HygieneReport> {
+    return await this.#transport.json("get", "/hygiene/stats", { ...options, again: true });
+  }
+
+  /** Takes out ended records now. */
+  async runHygiene(options: RequestOptions = {}): Promise<shapes.HygieneRunReport> {
+    return await this.#transport.json("post", "/hygiene/run", { ...options, again: true });
+  }
 
   /** Whether the server and its database are well; {@link ProblemError} `unavailable` when they are not. */
   async health(options: RequestOptions = {}): Promise<shapes.Health> {

@@ -39,7 +39,13 @@ export type NewSecret = Schemas["NewSecret"];
 export type SecretChanges = Schemas["SecretChanges"];
 export type SecretInfo = Schemas["SecretInfo"];
 
+export type AclChange = Schemas["AclChange"];
+export type AclEntry = Schemas["AclEntry"];
+export type SelectorSubscription = Schemas["SelectorSubscription"];
+
 export type Health = Schemas["Health"];
+export type HygieneReport = Schemas["HygieneReport"];
+export type HygieneRunReport = Schemas["HygieneRunReport"];
 
 /** Which records are meant. All that is said must hold. */
 export interface Selector {

@@ -197,6 +197,36 @@ class Rcrt:
         """The number of the newest event; 0 when there is none."""
         return int((await self._read("/events/latest"))["number"])
 
+    async def create_selector(self, selector: types.Selector) -> types.SelectorSubscription:
+        """From now on the agent's own streams, open ones too, carry only what one of its selectors means."""
+        made = await self._transport.json("POST", "/subscriptions/selectors", body=selector)
+        return cast(types.SelectorSubscription, made)
+
+    async def list_selectors(self) -> list[types.SelectorSubscription]:
+        return cast(list[types.SelectorSubscription], await self._read("/subscriptions/selectors"))
+
+    async def update_selector(self, id: str, selector: types.Selector) -> types.SelectorSubscription:
+        path = "/subscriptions/selectors/{id}"
+        changed = await self._transport.json("PUT", path, at={"id": id}, body=selector, again=True)
+        return cast(types.SelectorSubscription, changed)
+
+    async def delete_selector(self, id: str) -> None:
+        await self._transport.remove("/subscriptions/selectors/{id}", at={"id": id})
+
+    # Rights
+
+    async def list_grants(self, *, breadcrumb_id: str | None = None) -> list[types.AclEntry]:
+        """For a curator all of the tenant; for others those on records of their own making."""
+        return cast(list[types.AclEntry], await self._read("/acl", query={"breadcrumb_id": breadcrumb_id}))
+
+    async def grant_access(self, grant: types.AclChange) -> str:
+        """Opens a record to an agent or a tenant; gives the grant's id."""
+        return str((await self._transport.json("POST", "/acl/grant", body=grant, again=True))["id"])
+
+    async def revoke_access(self, grant: types.AclChange) -> int:
+        """Takes actions from the grantee; gives how many grants changed."""
+        return int((await self._transport.json("POST", "/acl/revoke", body=grant, again=True))["rows"])
+
     # Tools
 
     async def tools(self, *, profile: types.Profile | None = None) -> types.Catalog:
@@ -378,6 +408,14 @@ class Rcrt:
         await self._transport.remove("/agents/{id}", at={"id": id})
 
     # Operations
+
+    async def hygiene_stats(self) -> types.HygieneReport:
+        """How the taking out of ended records goes."""
+        return cast(types.HygieneReport, await self._read("/hygiene/stats"))
+
+    async def run_hygiene(self) -> types.HygieneRunReport:
+        """Takes out ended records now."""
+        return cast(types.HygieneRunReport, await self._transport.json("POST", "/hygiene/run", again=True))
 
     async def health(self) -> types.Health:
         """Whether the server and its database are well; :class:`ProblemError` ``unavailable`` when they are not."""
