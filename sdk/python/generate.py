@@ -18,7 +18,7 @@ TARGET = HERE / "src" / "rcrt" / "types.py"
 # JSON of any shape: `object` without properties means that in this document.
 SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 # What is wider on the wire than the document can say.
-ANY = {("ToolResponse", "output"), ("Invocation", "input")}
+ANY = {("ToolResponse", "output"), ("Invocation", "input"), ("ContextMatch", "value")}
 
 HEAD = '''"""The shapes on the wire, by the names that the OpenAPI document gives them. Written by generate.py."""
 

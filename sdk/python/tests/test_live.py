@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rcrt import AgentKey, Event, ProblemError, Rcrt, StillRunning, ToolError
-from rcrt.types import Breadcrumb, BreadcrumbChanges, NewBreadcrumb
+from rcrt.types import AclChange, Breadcrumb, BreadcrumbChanges, ContextMatch, NewBreadcrumb
 from world import OwnServer, curator, url, word
 
 
@@ -90,7 +90,7 @@ async def test_a_call_that_takes_longer_than_the_caller_waits_goes_on() -> None:
 
 async def test_a_call_that_nobody_waits_for_any_more_is_cancelled_where_that_was_asked_for() -> None:
     request_id = word()
-    of_it = [{"path": "$.requestId", "op": "eq", "value": request_id}]
+    of_it: list[ContextMatch] = [{"path": "$.requestId", "op": "eq", "value": request_id}]
     async with curator() as rcrt:
         calling = asyncio.create_task(rcrt.call("timer", {"ms": 60_000}, request_id=request_id, cancel=True))
         while not await rcrt.list_breadcrumbs(schema_name="tool.request.v1", context_match=of_it):
@@ -206,6 +206,58 @@ async def test_secrets_and_agents() -> None:
             assert told.value.code == "forbidden"
         assert (await rcrt.get_agent(agent["id"]))["name"] == agent["name"]
         assert agent["id"] in [one["id"] for one in await rcrt.list_agents()]
+        await rcrt.delete_agent(agent["id"])
+
+
+async def test_a_selector_decides_what_an_agents_stream_carries() -> None:
+    async with curator() as rcrt:
+        agent = await rcrt.create_agent({"name": word(), "roles": ["subscriber"]})
+        wanted, other = word(), word()
+        async with Rcrt(url(), AgentKey(agent["owner_id"], agent["id"], agent["agent_key"])) as reader:
+            selector = (await reader.create_selector({"all_tags": [wanted]}))["id"]
+            assert [one["id"] for one in await reader.list_selectors()] == [selector]
+            first = await rcrt.create_breadcrumb({"title": "before", "tags": [other]})
+            after = await number_of(rcrt, first["id"])
+            for tag in (other, wanted):
+                await rcrt.create_breadcrumb({"title": tag, "tags": [tag]})
+            async with aclosing(reader.events(after=after)) as events:
+                async for event in events:
+                    assert isinstance(event, Event) and event.tags == [wanted]
+                    break
+            async with aclosing(reader.events(after=after, all=True, filters={"any_tags": [other]})) as events:
+                async for event in events:
+                    assert isinstance(event, Event) and event.tags == [other]
+                    break
+            await reader.update_selector(selector, {"all_tags": [other]})
+            await reader.delete_selector(selector)
+            assert await reader.list_selectors() == []
+        await rcrt.delete_agent(agent["id"])
+
+
+async def number_of(rcrt: Rcrt, id: str) -> int:
+    """The number of the record's first event."""
+    async with aclosing(rcrt.events(after=0, all=True)) as events:
+        async for event in events:
+            if isinstance(event, Event) and event.breadcrumb_id == id:
+                return event.id
+    raise AssertionError("the stream ended")
+
+
+async def test_a_grant_opens_a_private_record_and_its_end_closes_it() -> None:
+    async with curator() as rcrt:
+        agent = await rcrt.create_agent({"name": word(), "roles": ["subscriber"]})
+        id = (await rcrt.create_breadcrumb({"title": "mine", "visibility": "private"}))["id"]
+        grant: AclChange = {"breadcrumb_id": id, "grantee_agent_id": agent["id"], "actions": ["read_context"]}
+        async with Rcrt(url(), AgentKey(agent["owner_id"], agent["id"], agent["agent_key"])) as reader:
+            with pytest.raises(ProblemError):
+                await reader.get_breadcrumb(id)
+            made = await rcrt.grant_access(grant)
+            assert (await reader.get_breadcrumb(id))["title"] == "mine"
+            assert [one["id"] for one in await rcrt.list_grants(breadcrumb_id=id)] == [made]
+            assert await rcrt.revoke_access(grant) == 1
+            with pytest.raises(ProblemError):
+                await reader.get_breadcrumb(id)
+        assert (await rcrt.run_hygiene())["triggered"] and (await rcrt.hygiene_stats())["hygiene_enabled"]
         await rcrt.delete_agent(agent["id"])
 
 

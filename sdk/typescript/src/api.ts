@@ -88,6 +88,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/admin/purge": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * The same, as RCRT's older clients ask for it
+         * @description Roles: curator.
+         */
+        post: operations["admin_purge"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/agents": {
         parameters: {
             query?: never;
@@ -523,10 +543,15 @@ export interface paths {
         };
         /**
          * Follow events
-         * @description Server-sent events without end: one for each change of a record, with its number as `id:`. Who names the last number
-         *     it saw (`Last-Event-ID`) gets every later event once, in order; who names none starts now. A ping
-         *     (`{"type":"ping"}`) comes first, with the number from which the stream starts, and every 15 seconds. The stream ends
-         *     with the token.
+         * @description Server-sent events without end: one for each change of a record that the agent may see, with its number as `id:`. Who
+         *     names the last number it saw (`Last-Event-ID`) gets every later event once, in order; who names none starts now. An
+         *     agent that has selectors hears what one of them means, and nothing else; `filters` and the other parameters narrow
+         *     this one stream further.
+         *
+         *     A ping (`{"type":"ping","ts":…}`) comes first, with the number from which the stream starts, and every 15 seconds,
+         *     with the number up to which everything was looked at. Events are kept for 7 days: whoever was away for longer is told
+         *     so before the next event (`{"type":"missed","after":…,"first":…}`); from the number `first` on nothing is missing. The
+         *     stream ends with the token, and when the agent's roles change.
          *
          *     Roles: curator, subscriber, runner.
          */
@@ -551,6 +576,51 @@ export interface paths {
          * @description Asks the database.
          */
         get: operations["health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/hygiene/run": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take out ended records now
+         * @description Those of this tenant, instead of within the next seconds. Takes 20 seconds at most: `is_complete` tells whether more is
+         *     left.
+         *
+         *     Roles: curator.
+         */
+        post: operations["hygiene_run"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/hygiene/stats": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * How the purging of ended records goes
+         * @description Readers never see an ended record; here is told how those of this tenant are taken out, over all servers and restarts.
+         *
+         *     Roles: curator.
+         */
+        get: operations["hygiene_stats"];
         put?: never;
         post?: never;
         delete?: never;
@@ -710,6 +780,57 @@ export interface paths {
          *     Roles: curator.
          */
         delete: operations["revoke_secret"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/subscriptions/selectors": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the agent's selectors
+         * @description Roles: curator, subscriber, runner.
+         */
+        get: operations["list_selectors"];
+        put?: never;
+        /**
+         * Add a selector
+         * @description From now on the agent's event streams, open ones too, carry only what one of its selectors means. An agent without
+         *     selectors hears everything that it may see.
+         *
+         *     Roles: curator, subscriber, runner.
+         */
+        post: operations["create_selector"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/subscriptions/selectors/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Replace a selector
+         * @description Roles: curator, subscriber, runner.
+         */
+        put: operations["update_selector"];
+        post?: never;
+        /**
+         * Delete a selector
+         * @description Roles: curator, subscriber, runner.
+         */
+        delete: operations["delete_selector"];
         options?: never;
         head?: never;
         patch?: never;
@@ -1126,6 +1247,14 @@ export interface components {
             /** Format: uuid */
             id: string;
         };
+        /** @description One condition on the context. */
+        ContextMatch: {
+            op: components["schemas"]["MatchOp"];
+            /** @description `$.a.b`, `$.items[0].name`. */
+            path: string;
+            /** @description What the operator compares with. `exists` takes `true` (the default) or `false`. */
+            value?: Record<string, unknown>;
+        };
         /** @description The answer to a create. */
         Created: {
             /** Format: uuid */
@@ -1155,25 +1284,6 @@ export interface components {
          * @enum {string}
          */
         ErrorCode: "ToolNotFound" | "InvalidArguments" | "PermissionDenied" | "Timeout" | "ResourceExhausted" | "ExecutionFailed" | "InvalidOutput" | "Cancelled";
-        /** @description One change of one record. `context` is the record's after the change (before it, for a deletion). */
-        Event: {
-            /** Format: uuid */
-            breadcrumb_id: string;
-            context: Record<string, unknown>;
-            /** Format: uuid */
-            owner_id: string;
-            /** @description The record's `sensitivity` is `secret`: its context is empty here. */
-            redacted?: boolean;
-            schema_name?: string | null;
-            tags: string[];
-            type: components["schemas"]["EventKind"];
-            /** Format: date-time */
-            updated_at: string;
-            /** Format: int64 */
-            version: number;
-        };
-        /** @enum {string} */
-        EventKind: "breadcrumb.created" | "breadcrumb.updated" | "breadcrumb.deleted";
         /**
          * Format: int64
          * @description An event's place in its tenant's order. Numbers grow but are not dense; a subscriber that names the last number
@@ -1254,6 +1364,74 @@ export interface components {
             lease: components["schemas"]["Lease"];
             status: components["schemas"]["LeaseStatus"];
         };
+        /** @description What the purging of ended records came to. */
+        HygieneReport: components["schemas"]["HygieneStats"] & {
+            /** @description Ended records are always taken out. */
+            hygiene_enabled: boolean;
+            /**
+             * Format: date-time
+             * @description When this was told.
+             */
+            last_updated: string;
+            /**
+             * Format: int64
+             * @description Agents do not end by themselves here.
+             */
+            total_agents_cleaned: number;
+        };
+        /** @description What one run did. */
+        HygieneRun: {
+            /** Format: int64 */
+            duration_ms: number;
+            /**
+             * Format: int64
+             * @description The other ended records.
+             */
+            expired_breadcrumbs_purged: number;
+            /**
+             * Format: int64
+             * @description Requests among the ended records that were tagged `health:check`.
+             */
+            health_checks_purged: number;
+            /** @description False when more is left than one run may take: the next one goes on. */
+            is_complete: boolean;
+        };
+        /** @description What a run did. */
+        HygieneRunReport: components["schemas"]["HygieneRun"] & {
+            message: string;
+            /** Format: int64 */
+            total_cleaned: number;
+            triggered: boolean;
+        };
+        /** @description What the purging of a tenant's ended records came to, over all servers and restarts. */
+        HygieneStats: {
+            /**
+             * Format: date-time
+             * @description The beginning and the end of the last run, and what it took out.
+             */
+            last_run_at?: string | null;
+            /** Format: int64 */
+            last_run_duration_ms: number;
+            /**
+             * Format: int32
+             * @description 1 when the last run did not come to its end.
+             */
+            last_run_errors: number;
+            /** Format: int64 */
+            last_run_purged: number;
+            /**
+             * Format: int64
+             * @description Runs that had something to take out, and those that somebody asked for.
+             */
+            runs_completed: number;
+            /** Format: int64 */
+            total_breadcrumbs_purged: number;
+            /**
+             * Format: int64
+             * @description Records that have ended and wait to be taken out. Readers do not see them.
+             */
+            waiting: number;
+        };
         Invocation: {
             /**
              * Format: int64
@@ -1295,6 +1473,8 @@ export interface components {
         };
         /** @enum {string} */
         LeaseStatus: "held" | "cancel_requested" | "lost";
+        /** @enum {string} */
+        MatchOp: "eq" | "ne" | "gt" | "gte" | "lt" | "lte" | "contains" | "contains_any" | "exists";
         NewAgent: {
             /** @description Unique in its tenant; 1 to 200 characters. */
             name: string;
@@ -1402,6 +1582,17 @@ export interface components {
          *     only where each of them allows it.
          */
         Profiles: components["schemas"]["Profile"][];
+        /** @description What a purge did, as RCRT tells it. */
+        PurgeReport: {
+            /** Format: int64 */
+            expired_purged: number;
+            /** Format: int64 */
+            health_checks_purged: number;
+            /** Format: int64 */
+            purged: number;
+            /** Format: int64 */
+            ttl_purged: number;
+        };
         /** @description A tool that can be called, whatever runs it. */
         Registration: {
             annotations?: components["schemas"]["Annotations"];
@@ -1477,6 +1668,26 @@ export interface components {
         SecretValue: {
             value: string;
         };
+        Selector: {
+            /** @description All of these tags. */
+            all_tags?: string[];
+            /** @description At least one of these tags (when the list is not empty). */
+            any_tags?: string[];
+            context_match?: components["schemas"]["ContextMatch"][];
+            schema_name?: string | null;
+        };
+        /** @description A selector that an agent keeps: its event streams carry what one of its selectors means. */
+        SelectorSubscription: {
+            /** Format: uuid */
+            agent_id: string;
+            /** Format: date-time */
+            created_at: string;
+            /** Format: uuid */
+            id: string;
+            /** Format: uuid */
+            owner_id: string;
+            selector: components["schemas"]["Selector"];
+        };
         /** @enum {string} */
         Sensitivity: "low" | "pii" | "secret";
         Start: {
@@ -1486,6 +1697,13 @@ export interface components {
              * @description The tool's `limits.max_attempts`, 1 to 10.
              */
             max_attempts: number;
+        };
+        /** @description One message of a stream, as an SSE parser gives it. */
+        StreamMessage: {
+            /** @description As JSON text. */
+            data: string;
+            /** @description The number to go on after; the last one counts where a message has none. */
+            id?: string | null;
         };
         /** @description A tag, as the description of the API has it; in Rust it is its text. */
         Tag: string;
@@ -1716,6 +1934,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Revoked"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    admin_purge: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The same, as RCRT's older clients ask for it */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PurgeReport"];
                 };
             };
             /** @description Refused: a problem document that says why */
@@ -2532,8 +2779,24 @@ export interface operations {
     stream_events: {
         parameters: {
             query?: {
+                /** @description The same */
+                access_token?: string;
+                /** @description The stream as this agent hears it: the caller itself, or any for curators */
+                agent_id?: string;
+                /** @description `true`: whatever the agent's selectors say */
+                all?: boolean;
+                /** @description The same */
+                all_tags?: string[];
+                /** @description The record has at least one of these tags */
+                any_tags?: string[];
+                /** @description A selector, as JSON; repeat it for several, all of which must mean the event */
+                filters?: string;
                 /** @description The last number seen */
                 last_event_id?: number;
+                /** @description Only records of this schema */
+                schema_name?: string;
+                /** @description The record has all of these tags */
+                tag?: string[];
                 /** @description The token, for browsers: an EventSource sends no header */
                 token?: string;
             };
@@ -2552,7 +2815,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "text/event-stream": components["schemas"]["Event"];
+                    "text/event-stream": components["schemas"]["StreamMessage"];
                 };
             };
             /** @description Refused: a problem document that says why */
@@ -2582,6 +2845,64 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    hygiene_run: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Take out ended records now */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HygieneRunReport"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    hygiene_stats: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How the purging of ended records goes */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HygieneReport"];
                 };
             };
             /** @description Refused: a problem document that says why */
@@ -2870,6 +3191,134 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["SecretInfo"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_selectors: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List the agent's selectors */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SelectorSubscription"][];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_selector: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Selector"];
+            };
+        };
+        responses: {
+            /** @description Add a selector */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SelectorSubscription"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    update_selector: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Selector"];
+            };
+        };
+        responses: {
+            /** @description Replace a selector */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SelectorSubscription"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_selector: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Delete a selector */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
                 };
             };
             /** @description Refused: a problem document that says why */

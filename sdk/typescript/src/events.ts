@@ -1,16 +1,26 @@
 /** A subscription that outlives its connections: each event once, in order, across restarts of the server. */
-import type { components } from "./api.js";
 import { problemOf, ProblemError, RcrtError, Unreachable } from "./errors.js";
 import { backoff, linked, pause } from "./pause.js";
 import type { Selector } from "./shapes.js";
 import { SseParser, type Message } from "./sse.js";
 import { ATTEMPTS, type Transport } from "./transport.js";
 
-/** One change of one record. */
-export type BreadcrumbEvent = components["schemas"]["Event"] & {
+/** One change of one record. (A stream's messages are texts to the OpenAPI document, so this shape is not from there.) */
+export interface BreadcrumbEvent {
+  type: "breadcrumb.created" | "breadcrumb.updated" | "breadcrumb.deleted";
   /** The event's number: what `after` takes to go on behind it. */
   id: string;
-};
+  breadcrumb_id: string;
+  owner_id: string;
+  version: number;
+  tags: string[];
+  schema_name?: string | null;
+  updated_at: string;
+  /** The record's after the change (before it, for a deletion). */
+  context: Record<string, unknown>;
+  /** The record is secret: its context is not told here. */
+  redacted?: boolean;
+}
 
 /** The subscriber was away for longer than events are kept: those between `after` and `first` are gone. */
 export interface Missed {

@@ -61,6 +61,6 @@ export interface Selector {
 export interface ContextMatch {
   /** Such as `$.a.b`. */
   path: string;
-  op: "eq" | "ne" | "gt" | "lt" | "contains" | "contains_any" | "exists";
+  op: "eq" | "ne" | "gt" | "gte" | "lt" | "lte" | "contains" | "contains_any" | "exists";
   value?: unknown;
 }

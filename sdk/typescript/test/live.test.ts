@@ -201,6 +201,44 @@ test("secrets and agents", async () => {
   await assert.rejects(new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key }).listBreadcrumbs(), { code: "unauthorized" });
 });
 
+test("a selector decides what an agent's stream carries", async () => {
+  const client = curator();
+  const agent = await client.createAgent({ name: word(), roles: ["subscriber"] });
+  const reader = new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key });
+  const [wanted, other] = [word(), word()];
+  const first = async (options: Parameters<Rcrt["events"]>[0], like: (event: BreadcrumbEvent) => boolean = () => true): Promise<BreadcrumbEvent> => {
+    for await (const event of reader.events(options)) if (event.type !== "missed" && like(event)) return event;
+    throw new Error("the stream ended");
+  };
+  const selector = await reader.createSelector({ all_tags: [wanted] });
+  assert.deepEqual((await reader.listSelectors()).map((one) => one.id), [selector.id]);
+  const before = await client.createBreadcrumb({ title: "before", tags: [other] });
+  const after = (await first({ after: 0, all: true }, (event) => event.breadcrumb_id === before.id)).id;
+  for (const tag of [other, wanted]) await client.createBreadcrumb({ title: tag, tags: [tag] });
+  assert.deepEqual((await first({ after })).tags, [wanted]);
+  assert.deepEqual((await first({ after, all: true, filters: { any_tags: [other] } })).tags, [other]);
+  await reader.updateSelector(selector.id, { all_tags: [other] });
+  await reader.deleteSelector(selector.id);
+  assert.deepEqual(await reader.listSelectors(), []);
+  await client.deleteAgent(agent.id);
+});
+
+test("a grant opens a private record, and its end closes it", async () => {
+  const client = curator();
+  const agent = await client.createAgent({ name: word(), roles: ["subscriber"] });
+  const reader = new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key });
+  const { id } = await client.createBreadcrumb({ title: "mine", visibility: "private" });
+  const grant = { breadcrumb_id: id, grantee_agent_id: agent.id, actions: ["read_context" as const] };
+  await assert.rejects(reader.getBreadcrumb(id), { code: "not_found" });
+  const made = await client.grantAccess(grant);
+  assert.equal((await reader.getBreadcrumb(id)).title, "mine");
+  assert.deepEqual((await client.listGrants({ breadcrumbId: id })).map((one) => one.id), [made]);
+  assert.equal(await client.revokeAccess(grant), 1);
+  await assert.rejects(reader.getBreadcrumb(id), { code: "not_found" });
+  assert.ok((await client.runHygiene()).triggered && (await client.hygieneStats()).hygiene_enabled);
+  await client.deleteAgent(agent.id);
+});
+
 test("the server's health", async () => {
   assert.equal((await curator().health()).status, "ok");
 });

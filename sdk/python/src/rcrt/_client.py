@@ -123,7 +123,7 @@ class Rcrt:
         tag: Tags = None,
         any_tag: Tags = None,
         schema_name: str | None = None,
-        context_match: Sequence[dict[str, Any]] | None = None,
+        context_match: Sequence[types.ContextMatch] | None = None,
         include_context: bool | None = None,
         limit: int | None = None,
         offset: int | None = None,
@@ -157,7 +157,7 @@ class Rcrt:
         tag: Tags = None,
         any_tag: Tags = None,
         schema_name: str | None = None,
-        context_match: Sequence[dict[str, Any]] | None = None,
+        context_match: Sequence[types.ContextMatch] | None = None,
         include_context: bool | None = None,
     ) -> list[types.BreadcrumbListItem]:
         """Best match first, ``nn`` at most."""
@@ -171,7 +171,7 @@ class Rcrt:
         self,
         *,
         after: int | None = None,
-        filters: dict[str, Any] | None = None,
+        filters: types.Selector | None = None,
         agent_id: str | None = None,
         all: bool | None = None,
         silence: float = 45.0,
@@ -431,7 +431,7 @@ def _selection(
     tag: Tags,
     any_tag: Tags,
     schema_name: str | None,
-    context_match: Sequence[dict[str, Any]] | None,
+    context_match: Sequence[types.ContextMatch] | None,
     include_context: bool | None,
 ) -> dict[str, QueryValue]:
     return {

@@ -8,11 +8,10 @@ import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Union, cast
+from typing import Any, Literal, Union, cast
 
 import httpx
 
-from . import types
 from ._sse import Message, Parser
 from ._transport import ATTEMPTS, QueryValue, Transport, authorized, backoff
 from .errors import ProblemError, RcrtError, Unreachable, problem_of
@@ -23,20 +22,24 @@ GOOD_TIME = 5.0
 UNREADABLE = 5
 
 
+Kind = Literal["breadcrumb.created", "breadcrumb.updated", "breadcrumb.deleted"]
+
+
 @dataclass(frozen=True)
 class Event:
-    """One change of one record."""
+    """One change of one record. (A stream's messages are texts to the OpenAPI document: this shape is not from there.)"""
 
     #: The event's number: what ``after`` takes to go on behind it.
     id: int
-    type: types.EventKind
+    type: Kind
     breadcrumb_id: str
     version: int
     tags: list[str]
     schema_name: str | None
+    #: The record's after the change (before it, for a deletion); empty where the record is secret.
     context: dict[str, Any]
     #: All that came over the wire.
-    raw: types.Event
+    raw: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -120,13 +123,13 @@ def _read(message: Message) -> EventItem | None:
         return None
     return Event(
         id=int(message.id),
-        type=cast(types.EventKind, kind),
+        type=cast(Kind, kind),
         breadcrumb_id=raw["breadcrumb_id"],
         version=raw["version"],
         tags=raw["tags"],
         schema_name=raw.get("schema_name"),
         context=raw["context"],
-        raw=cast(types.Event, raw),
+        raw=raw,
     )
 
 

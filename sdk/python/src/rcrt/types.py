@@ -11,12 +11,12 @@ CatalogEntry = Union["Waiting", "Registration"]
 """A tool that can be called, or (it has `waits_for`) one that cannot be called yet."""
 ErrorCode = Literal["ToolNotFound", "InvalidArguments", "PermissionDenied", "Timeout", "ResourceExhausted", "ExecutionFailed", "InvalidOutput", "Cancelled"]
 """Why a call failed."""
-EventKind = Literal["breadcrumb.created", "breadcrumb.updated", "breadcrumb.deleted"]
 EventNumber = int
 """An event's place in its tenant's order. Numbers grow but are not dense; a subscriber that names the last number it
 saw gets every later event once, in order.
 """
 LeaseStatus = Literal["held", "cancel_requested", "lost"]
+MatchOp = Literal["eq", "ne", "gt", "gte", "lt", "lte", "contains", "contains_any", "exists"]
 Profile = Literal["main", "subagent", "scheduled", "a2asynthesis"]
 """The kind of agent that a token is for."""
 Profiles = list["Profile"]
@@ -288,6 +288,18 @@ class Completed(TypedDict):
     id: str
 
 
+class _ContextMatch(TypedDict):
+    op: MatchOp
+    path: str
+    """`$.a.b`, `$.items[0].name`."""
+
+
+class ContextMatch(_ContextMatch, total=False):
+    """One condition on the context."""
+    value: Any
+    """What the operator compares with. `exists` takes `true` (the default) or `false`."""
+
+
 class _Created(TypedDict):
     id: str
     version: int
@@ -314,23 +326,6 @@ class Decryption(_Decryption, total=False):
 class Done(TypedDict):
     """What was asked is done. (A body and not `204`: RCRT's clients read every answer as JSON.)"""
     ok: bool
-
-
-class _Event(TypedDict):
-    breadcrumb_id: str
-    context: dict[str, Any]
-    owner_id: str
-    tags: list[str]
-    type: EventKind
-    updated_at: str
-    version: int
-
-
-class Event(_Event, total=False):
-    """One change of one record. `context` is the record's after the change (before it, for a deletion)."""
-    redacted: bool
-    """The record's `sensitivity` is `secret`: its context is empty here."""
-    schema_name: Union[str, None]
 
 
 class GiveBack(TypedDict):
@@ -390,6 +385,35 @@ class HeldLease(TypedDict):
     """What a heartbeat learns about one lease."""
     lease: Lease
     status: LeaseStatus
+
+
+class HygieneRun(TypedDict):
+    """What one run did."""
+    duration_ms: int
+    expired_breadcrumbs_purged: int
+    """The other ended records."""
+    health_checks_purged: int
+    """Requests among the ended records that were tagged `health:check`."""
+    is_complete: bool
+    """False when more is left than one run may take: the next one goes on."""
+
+
+class _HygieneStats(TypedDict):
+    last_run_duration_ms: int
+    last_run_errors: int
+    """1 when the last run did not come to its end."""
+    last_run_purged: int
+    runs_completed: int
+    """Runs that had something to take out, and those that somebody asked for."""
+    total_breadcrumbs_purged: int
+    waiting: int
+    """Records that have ended and wait to be taken out. Readers do not see them."""
+
+
+class HygieneStats(_HygieneStats, total=False):
+    """What the purging of a tenant's ended records came to, over all servers and restarts."""
+    last_run_at: Union[str, None]
+    """The beginning and the end of the last run, and what it took out."""
 
 
 class Invocation(TypedDict, total=False):
@@ -512,6 +536,14 @@ class Problem(_Problem, total=False):
     """`not_found`: the kind of thing that is not there."""
 
 
+class PurgeReport(TypedDict):
+    """What a purge did, as RCRT tells it."""
+    expired_purged: int
+    health_checks_purged: int
+    purged: int
+    ttl_purged: int
+
+
 class _Registration(TypedDict):
     name: str
     parameters: dict[str, Any]
@@ -564,10 +596,39 @@ class SecretValue(TypedDict):
     value: str
 
 
+class Selector(TypedDict, total=False):
+    all_tags: list[str]
+    """All of these tags."""
+    any_tags: list[str]
+    """At least one of these tags (when the list is not empty)."""
+    context_match: list[ContextMatch]
+    schema_name: Union[str, None]
+
+
+class SelectorSubscription(TypedDict):
+    """A selector that an agent keeps: its event streams carry what one of its selectors means."""
+    agent_id: str
+    created_at: str
+    id: str
+    owner_id: str
+    selector: Selector
+
+
 class Start(TypedDict):
     lease: Lease
     max_attempts: int
     """The tool's `limits.max_attempts`, 1 to 10."""
+
+
+class _StreamMessage(TypedDict):
+    data: str
+    """As JSON text."""
+
+
+class StreamMessage(_StreamMessage, total=False):
+    """One message of a stream, as an SSE parser gives it."""
+    id: Union[str, None]
+    """The number to go on after; the last one counts where a message has none."""
 
 
 class TokenRequest(TypedDict, total=False):
@@ -618,6 +679,23 @@ class Waiting(TypedDict):
     tool_id: str
     waits_for: list[str]
     """What is missing, each a sentence for people that says what to do."""
+
+
+class HygieneReport(HygieneStats):
+    """What the purging of ended records came to."""
+    hygiene_enabled: bool
+    """Ended records are always taken out."""
+    last_updated: str
+    """When this was told."""
+    total_agents_cleaned: int
+    """Agents do not end by themselves here."""
+
+
+class HygieneRunReport(HygieneRun):
+    """What a run did."""
+    message: str
+    total_cleaned: int
+    triggered: bool
 
 
 class NewAgentKey(AgentInfo):
