@@ -160,6 +160,123 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/agents/{id}/secret": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Set the secret that an agent's deliveries are signed with
+         * @description For all of its webhooks, from now on. It is kept encrypted, and never shown.
+         *
+         *     Roles: curator, emitter, subscriber, runner.
+         */
+        post: operations["set_webhook_secret"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{id}/webhooks": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List an agent's webhooks
+         * @description With how their receivers do. The oldest first.
+         *
+         *     Roles: curator, emitter, subscriber, runner.
+         */
+        get: operations["list_webhooks"];
+        put?: never;
+        /**
+         * Post an agent's events to a URL
+         * @description Each event from now on is posted once, signed with the agent's secret, and again after growing pauses until the
+         *     receiver takes it. docs/webhooks.md tells how a receiver verifies it.
+         *
+         *     Roles: curator, emitter, subscriber, runner.
+         */
+        post: operations["create_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{id}/webhooks/{wid}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a webhook
+         * @description What waits for it, and its dead letters, end with it.
+         *
+         *     Roles: curator, emitter, subscriber, runner.
+         */
+        delete: operations["delete_webhook"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{id}/webhooks/{wid}/pause": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Pause a webhook
+         * @description Nothing is posted, and no event is queued, until it is resumed. What waits stays.
+         *
+         *     Roles: curator, emitter, subscriber, runner.
+         */
+        post: operations["pause_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/agents/{id}/webhooks/{wid}/resume": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Resume a webhook
+         * @description Also one that was paused because its receiver was gone. It goes on at once, with what waited.
+         *
+         *     Roles: curator, emitter, subscriber, runner.
+         */
+        post: operations["resume_webhook"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/token": {
         parameters: {
             query?: never;
@@ -461,6 +578,75 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/dlq": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List dead letters
+         * @description Deliveries that were given up, of all agents of the tenant; the newest first. A page may be shorter than `limit` where
+         *     payloads are large; the end is an empty one.
+         *
+         *     Roles: curator.
+         */
+        get: operations["list_dead_letters"];
+        put?: never;
+        post?: never;
+        /**
+         * Delete all dead letters
+         * @description Roles: curator.
+         */
+        delete: operations["delete_dead_letters"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dlq/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Delete a dead letter
+         * @description Roles: curator.
+         */
+        delete: operations["delete_dead_letter"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/dlq/{id}/retry": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Try a dead letter again
+         * @description As if it had never been tried, under the same `webhook-id`.
+         *
+         *     Roles: curator.
+         */
+        post: operations["retry_dead_letter"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/docs": {
         parameters: {
             query?: never;
@@ -573,7 +759,7 @@ export interface paths {
         };
         /**
          * Is the server well?
-         * @description Asks the database.
+         * @description Asks the database. A server that is about to stop is answered `draining`.
          */
         get: operations["health"];
         put?: never;
@@ -1266,6 +1452,30 @@ export interface components {
             /** @description What the definition of the record's schema name warns of. The record was written. */
             warnings?: components["schemas"]["Violation"][];
         };
+        /** @description A delivery that was given up. */
+        DeadLetter: {
+            /** Format: uuid */
+            agent_id: string;
+            /** Format: int32 */
+            attempts: number;
+            /**
+             * Format: date-time
+             * @description When it was given up.
+             */
+            created_at: string;
+            /**
+             * Format: uuid
+             * @description The `webhook-id` of its attempts, also of those after a retry.
+             */
+            id: string;
+            /** @description What came of the last attempt. */
+            last_error: string;
+            /** @description The event, as it was posted. */
+            payload: Record<string, unknown>;
+            url: string;
+            /** Format: uuid */
+            webhook_id: string;
+        };
         Decryption: {
             /** @description Why the value is needed, for the audit log; 1 to 1000 characters. */
             reason: string;
@@ -1277,6 +1487,12 @@ export interface components {
         };
         /** @description What was asked is done. (A body and not `204`: RCRT's clients read every answer as JSON.) */
         Done: {
+            ok: boolean;
+        };
+        /** @description How many there were. */
+        Emptied: {
+            /** Format: int64 */
+            deleted: number;
             ok: boolean;
         };
         /**
@@ -1529,6 +1745,17 @@ export interface components {
             /** @description 1 to 65,536 bytes; at least 8 where tools may not read it. */
             value: string;
         };
+        NewWebhook: {
+            /** @description For people; at most 1000 characters. */
+            description?: string | null;
+            selector?: components["schemas"]["Selector"] | null;
+            /**
+             * Format: uri
+             * @description Absolute, http or https, without a user name or password; at most 2048 bytes. That it leads to the public internet is
+             *     judged at each delivery.
+             */
+            url: string;
+        };
         /**
          * @description An RFC 9457 problem document. `code` is the stable name of the problem; the members after it belong to some codes
          *     only.
@@ -1623,6 +1850,10 @@ export interface components {
                 /** Format: int64 */
                 after_ms: number;
             };
+        };
+        /** @description It will be tried again. */
+        Requeued: {
+            requeued: boolean;
         };
         /** @enum {string} */
         ResponseStatus: "success" | "error";
@@ -1811,6 +2042,51 @@ export interface components {
             /** @description What is missing, each a sentence for people that says what to do. */
             waits_for: string[];
         };
+        WebhookInfo: {
+            /** Format: uuid */
+            agent_id: string;
+            /** Format: date-time */
+            created_at: string;
+            /**
+             * Format: date-time
+             * @description The last time that the receiver took one.
+             */
+            delivered_at?: string | null;
+            description?: string | null;
+            /**
+             * Format: int32
+             * @description Attempts in a row that failed.
+             */
+            failures: number;
+            /**
+             * Format: date-time
+             * @description While many failed: nothing is tried before then.
+             */
+            held_until?: string | null;
+            /** Format: uuid */
+            id: string;
+            last_error?: string | null;
+            /** @description Of a paused one: that somebody asked for it, or what the receiver did. */
+            paused_because?: string | null;
+            selector?: components["schemas"]["Selector"] | null;
+            state: components["schemas"]["WebhookState"];
+            url: string;
+            /**
+             * Format: int32
+             * @description What is queued now, counted to 10,000.
+             */
+            waiting: number;
+        };
+        /** @description What deliveries are signed with. */
+        WebhookSecret: {
+            /**
+             * @description 8 to 500 characters. `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it, or any text, whose bytes are the
+             *     key.
+             */
+            secret: string;
+        };
+        /** @enum {string} */
+        WebhookState: "active" | "paused";
     };
     responses: never;
     parameters: never;
@@ -2087,6 +2363,203 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    set_webhook_secret: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WebhookSecret"];
+            };
+        };
+        responses: {
+            /** @description Set the secret that an agent's deliveries are signed with */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_webhooks: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List an agent's webhooks */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookInfo"][];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    create_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewWebhook"];
+            };
+        };
+        responses: {
+            /** @description Post an agent's events to a URL */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookInfo"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                wid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Delete a webhook */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    pause_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                wid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Pause a webhook */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookInfo"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    resume_webhook: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+                wid: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Resume a webhook */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WebhookInfo"];
                 };
             };
             /** @description Refused: a problem document that says why */
@@ -2647,6 +3120,130 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_dead_letters: {
+        parameters: {
+            query?: {
+                /** @description 1 to 1000; 100 when absent */
+                limit?: number;
+                offset?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List dead letters */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeadLetter"][];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_dead_letters: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Delete all dead letters */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Emptied"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_dead_letter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Delete a dead letter */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    retry_dead_letter: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Try a dead letter again */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Requeued"];
                 };
             };
             /** @description Refused: a problem document that says why */

@@ -313,6 +313,55 @@ export class Rcrt {
     await this.#transport.remove("/agents/{id}", { ...options, path: { id } });
   }
 
+  // Webhooks
+
+  /** Each event that the agent may hear is posted to the address, signed. */
+  async createWebhook(agentId: string, webhook: shapes.NewWebhook, options: RequestOptions = {}): Promise<shapes.WebhookInfo> {
+    return await this.#transport.json("post", "/agents/{id}/webhooks", { ...options, path: { id: agentId }, body: webhook });
+  }
+
+  async listWebhooks(agentId: string, options: RequestOptions = {}): Promise<shapes.WebhookInfo[]> {
+    return await this.#transport.json("get", "/agents/{id}/webhooks", { ...options, path: { id: agentId }, again: true });
+  }
+
+  async deleteWebhook(agentId: string, id: string, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.remove("/agents/{id}/webhooks/{wid}", { ...options, path: { id: agentId, wid: id } });
+  }
+
+  async pauseWebhook(agentId: string, id: string, options: RequestOptions = {}): Promise<shapes.WebhookInfo> {
+    const path = { id: agentId, wid: id };
+    return await this.#transport.json("post", "/agents/{id}/webhooks/{wid}/pause", { ...options, path, again: true });
+  }
+
+  async resumeWebhook(agentId: string, id: string, options: RequestOptions = {}): Promise<shapes.WebhookInfo> {
+    const path = { id: agentId, wid: id };
+    return await this.#transport.json("post", "/agents/{id}/webhooks/{wid}/resume", { ...options, path, again: true });
+  }
+
+  /** What the agent's deliveries are signed with. */
+  async setWebhookSecret(agentId: string, secret: string, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.json("post", "/agents/{id}/secret", { ...options, path: { id: agentId }, body: { secret }, again: true });
+  }
+
+  /** Deliveries that were given up, the newest first; the end is an empty page. */
+  async listDeadLetters(options: RequestOptions & { limit?: number; offset?: number } = {}): Promise<shapes.DeadLetter[]> {
+    const { limit, offset, ...rest } = options;
+    return await this.#transport.json("get", "/dlq", { ...rest, query: { limit, offset }, again: true });
+  }
+
+  async retryDeadLetter(id: string, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.json("post", "/dlq/{id}/retry", { ...options, path: { id } });
+  }
+
+  async deleteDeadLetter(id: string, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.remove("/dlq/{id}", { ...options, path: { id } });
+  }
+
+  /** All of them; gives how many there were. */
+  async deleteDeadLetters(options: RequestOptions = {}): Promise<number> {
+    return (await this.#transport.json("delete", "/dlq", options)).deleted;
+  }
+
   // Operations
 
   /** How the taking out of ended records goes. */

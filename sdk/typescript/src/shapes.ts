@@ -43,6 +43,10 @@ export type AclChange = Schemas["AclChange"];
 export type AclEntry = Schemas["AclEntry"];
 export type SelectorSubscription = Schemas["SelectorSubscription"];
 
+export type DeadLetter = Schemas["DeadLetter"];
+export type NewWebhook = Schemas["NewWebhook"];
+export type WebhookInfo = Schemas["WebhookInfo"];
+
 export type Health = Schemas["Health"];
 export type HygieneReport = Schemas["HygieneReport"];
 export type HygieneRunReport = Schemas["HygieneRunReport"];

@@ -407,6 +407,50 @@ class Rcrt:
     async def delete_agent(self, id: str) -> None:
         await self._transport.remove("/agents/{id}", at={"id": id})
 
+    # Webhooks
+
+    async def create_webhook(self, agent_id: str, webhook: types.NewWebhook) -> types.WebhookInfo:
+        """Each event that the agent may hear is posted to the address, signed."""
+        made = await self._transport.json("POST", "/agents/{id}/webhooks", at={"id": agent_id}, body=webhook)
+        return cast(types.WebhookInfo, made)
+
+    async def list_webhooks(self, agent_id: str) -> list[types.WebhookInfo]:
+        return cast(list[types.WebhookInfo], await self._read("/agents/{id}/webhooks", {"id": agent_id}))
+
+    async def delete_webhook(self, agent_id: str, id: str) -> None:
+        await self._transport.remove("/agents/{id}/webhooks/{wid}", at={"id": agent_id, "wid": id})
+
+    async def pause_webhook(self, agent_id: str, id: str) -> types.WebhookInfo:
+        at = {"id": agent_id, "wid": id}
+        paused = await self._transport.json("POST", "/agents/{id}/webhooks/{wid}/pause", at=at, again=True)
+        return cast(types.WebhookInfo, paused)
+
+    async def resume_webhook(self, agent_id: str, id: str) -> types.WebhookInfo:
+        at = {"id": agent_id, "wid": id}
+        resumed = await self._transport.json("POST", "/agents/{id}/webhooks/{wid}/resume", at=at, again=True)
+        return cast(types.WebhookInfo, resumed)
+
+    async def set_webhook_secret(self, agent_id: str, secret: str) -> None:
+        """What the agent's deliveries are signed with."""
+        body = {"secret": secret}
+        await self._transport.json("POST", "/agents/{id}/secret", at={"id": agent_id}, body=body, again=True)
+
+    async def list_dead_letters(
+        self, *, limit: int | None = None, offset: int | None = None
+    ) -> list[types.DeadLetter]:
+        """Deliveries that were given up, the newest first; the end is an empty page."""
+        return cast(list[types.DeadLetter], await self._read("/dlq", query={"limit": limit, "offset": offset}))
+
+    async def retry_dead_letter(self, id: str) -> None:
+        await self._transport.json("POST", "/dlq/{id}/retry", at={"id": id})
+
+    async def delete_dead_letter(self, id: str) -> None:
+        await self._transport.remove("/dlq/{id}", at={"id": id})
+
+    async def delete_dead_letters(self) -> int:
+        """All of them; gives how many there were."""
+        return int((await self._transport.json("DELETE", "/dlq"))["deleted"])
+
     # Operations
 
     async def hygiene_stats(self) -> types.HygieneReport:

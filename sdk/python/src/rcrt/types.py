@@ -42,6 +42,7 @@ TtlType = Literal["never", "datetime", "duration", "usage", "hybrid"]
 permitted read (`ttl_config.max_reads`); or by time or reads, whichever comes first (`hybrid`).
 """
 Visibility = Literal["public", "team", "private"]
+WebhookState = Literal["active", "paused"]
 
 class Accepted(TypedDict):
     """The request stands, and its answer will come."""
@@ -313,6 +314,22 @@ class Created(_Created, total=False):
     """What the definition of the record's schema name warns of. The record was written."""
 
 
+class DeadLetter(TypedDict):
+    """A delivery that was given up."""
+    agent_id: str
+    attempts: int
+    created_at: str
+    """When it was given up."""
+    id: str
+    """The `webhook-id` of its attempts, also of those after a retry."""
+    last_error: str
+    """What came of the last attempt."""
+    payload: dict[str, Any]
+    """The event, as it was posted."""
+    url: str
+    webhook_id: str
+
+
 class _Decryption(TypedDict):
     reason: str
     """Why the value is needed, for the audit log; 1 to 1000 characters."""
@@ -325,6 +342,12 @@ class Decryption(_Decryption, total=False):
 
 class Done(TypedDict):
     """What was asked is done. (A body and not `204`: RCRT's clients read every answer as JSON.)"""
+    ok: bool
+
+
+class Emptied(TypedDict):
+    """How many there were."""
+    deleted: int
     ok: bool
 
 
@@ -502,6 +525,19 @@ class NewSecret(_NewSecret, total=False):
     """Whether the code of a tool gets the value itself. Default: no, it gets a handle."""
 
 
+class _NewWebhook(TypedDict):
+    url: str
+    """Absolute, http or https, without a user name or password; at most 2048 bytes. That it leads to the public
+    internet is judged at each delivery.
+    """
+
+
+class NewWebhook(_NewWebhook, total=False):
+    description: Union[str, None]
+    """For people; at most 1000 characters."""
+    selector: Union[Selector, None]
+
+
 class _Problem(TypedDict):
     code: str
     detail: str
@@ -560,6 +596,11 @@ class Registration(_Registration, total=False):
     annotations: Annotations
     description: str
     """For whoever chooses among tools."""
+
+
+class Requeued(TypedDict):
+    """It will be tried again."""
+    requeued: bool
 
 
 class Revoked(TypedDict):
@@ -679,6 +720,38 @@ class Waiting(TypedDict):
     tool_id: str
     waits_for: list[str]
     """What is missing, each a sentence for people that says what to do."""
+
+
+class _WebhookInfo(TypedDict):
+    agent_id: str
+    created_at: str
+    failures: int
+    """Attempts in a row that failed."""
+    id: str
+    state: WebhookState
+    url: str
+    waiting: int
+    """What is queued now, counted to 10,000."""
+
+
+class WebhookInfo(_WebhookInfo, total=False):
+    delivered_at: Union[str, None]
+    """The last time that the receiver took one."""
+    description: Union[str, None]
+    held_until: Union[str, None]
+    """While many failed: nothing is tried before then."""
+    last_error: Union[str, None]
+    paused_because: Union[str, None]
+    """Of a paused one: that somebody asked for it, or what the receiver did."""
+    selector: Union[Selector, None]
+
+
+class WebhookSecret(TypedDict):
+    """What deliveries are signed with."""
+    secret: str
+    """8 to 500 characters. `whsec_` and 24 to 64 bytes in base64, as Standard Webhooks has it, or any text, whose
+    bytes are the key.
+    """
 
 
 class HygieneReport(HygieneStats):
