@@ -1,5 +1,7 @@
 """Runs the code of the guides and compares what it prints with what they say: `guides.py FOLDER`.
 
+A page of the folder that holds MARK is such a guide.
+
 ```sh, ```ts and ```python blocks run in order, in one folder for each page. `file=PATH` writes the block there instead,
 `fails` expects a failure. A ```text block after one is what it prints, line by line; `…` stands for anything, as a line
 for any lines. A ```rust block stands in the example that it names, which cargo compiles; where it is built, it runs.
@@ -19,6 +21,7 @@ BINARY = Path(os.environ["RCRT_BIN"])
 PYTHON = os.environ["RCRT_GUIDE_PYTHON"]
 TYPESCRIPT = Path(os.environ["RCRT_GUIDE_TYPESCRIPT"])
 BLOCK = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+MARK = "<!-- build/test-sdk runs this page -->"
 COMPILER = {"target": "es2022", "module": "nodenext", "strict": True, "types": ["node"], "outDir": "out"}
 
 
@@ -103,5 +106,8 @@ def run(page: Path) -> int:
 
 
 if __name__ == "__main__":
-    for page in sorted(Path(sys.argv[1]).glob("*.md")):
+    pages = [page for page in sorted(Path(sys.argv[1]).glob("*.md")) if MARK in page.read_text()]
+    if not pages:
+        raise SystemExit("guides: no page holds the mark")
+    for page in pages:
         print(f"{page.name}: {run(page)} blocks ran")

@@ -30,6 +30,10 @@ export interface ListOptions extends RequestOptions {
 export interface SearchOptions extends Omit<ListOptions, "limit" | "offset"> {
   /** How many at most. */
   nn?: number;
+  /** By meaning, by words, or both joined; what the server can when absent. */
+  mode?: "vector" | "text" | "hybrid";
+  /** The vector of the question, for who has made it already. */
+  qvec?: number[];
 }
 
 /** A server's records, as one agent sees them. */
@@ -134,9 +138,10 @@ export class Rcrt {
     }
   }
 
-  /** Best match first. */
-  async searchBreadcrumbs(q: string, options: SearchOptions = {}): Promise<shapes.BreadcrumbListItem[]> {
-    const query = { q, ...selection(options), nn: options.nn };
+  /** Best match first. Without words of its own (`undefined`), by `qvec`. */
+  async searchBreadcrumbs(q: string | undefined, options: SearchOptions = {}): Promise<shapes.BreadcrumbListItem[]> {
+    const qvec = options.qvec === undefined ? undefined : JSON.stringify(options.qvec);
+    const query = { q, qvec, mode: options.mode, ...selection(options), nn: options.nn };
     return await this.#transport.json("get", "/breadcrumbs/search", { ...common(options), query, again: true });
   }
 

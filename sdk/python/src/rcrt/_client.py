@@ -151,17 +151,24 @@ class Rcrt:
 
     async def search_breadcrumbs(
         self,
-        q: str,
+        q: str | None = None,
         *,
         nn: int | None = None,
+        mode: Literal["vector", "text", "hybrid"] | None = None,
+        qvec: Sequence[float] | None = None,
         tag: Tags = None,
         any_tag: Tags = None,
         schema_name: str | None = None,
         context_match: Sequence[types.ContextMatch] | None = None,
         include_context: bool | None = None,
     ) -> list[types.BreadcrumbListItem]:
-        """Best match first, ``nn`` at most."""
-        query = {"q": q, "nn": nn, **_selection(tag, any_tag, schema_name, context_match, include_context)}
+        """Best match first, ``nn`` at most.
+
+        :param mode: by meaning, by words, or both joined; what the server can when absent.
+        :param qvec: the vector of the question, for who has made it already.
+        """
+        query = _selection(tag, any_tag, schema_name, context_match, include_context)
+        query |= {"q": q, "nn": nn, "mode": mode, "qvec": None if qvec is None else json.dumps(list(qvec))}
         found = await self._transport.json("GET", "/breadcrumbs/search", query=query, again=True)
         return cast(list[types.BreadcrumbListItem], found)
 
