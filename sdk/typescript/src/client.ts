@@ -306,6 +306,11 @@ export class Rcrt {
     return await this.#transport.json("post", "/agents", { ...options, body: agent });
   }
 
+  /** Makes an agent of an id of the caller's choice (its key is in the answer), or changes one. */
+  async putAgent(id: string, agent: shapes.AgentRegistration, options: RequestOptions = {}): Promise<shapes.Registered> {
+    return await this.#transport.json("post", "/agents/{id}", { ...options, path: { id }, body: agent });
+  }
+
   async listAgents(options: RequestOptions = {}): Promise<shapes.AgentInfo[]> {
     return await this.#transport.json("get", "/agents", { ...options, again: true });
   }
@@ -316,6 +321,26 @@ export class Rcrt {
 
   async deleteAgent(id: string, options: RequestOptions = {}): Promise<void> {
     await this.#transport.remove("/agents/{id}", { ...options, path: { id } });
+  }
+
+  // Tenants
+
+  /** All of them for the operator, else the caller's own. */
+  async listTenants(options: RequestOptions = {}): Promise<shapes.TenantInfo[]> {
+    return await this.#transport.json("get", "/tenants", { ...options, again: true });
+  }
+
+  async getTenant(id: string, options: RequestOptions = {}): Promise<shapes.TenantInfo> {
+    return await this.#transport.json("get", "/tenants/{id}", { ...options, path: { id }, again: true });
+  }
+
+  /** Makes a tenant (its first agent's key is in the answer), or renames it. */
+  async putTenant(id: string, name: string, options: RequestOptions = {}): Promise<shapes.TenantDone> {
+    return await this.#transport.json("put", "/tenants/{id}", { ...options, path: { id }, body: { name } });
+  }
+
+  async deleteTenant(id: string, options: RequestOptions = {}): Promise<void> {
+    await this.#transport.remove("/tenants/{id}", { ...options, path: { id } });
   }
 
   // Webhooks

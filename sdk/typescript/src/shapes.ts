@@ -34,6 +34,11 @@ export type TokenRequest = Schemas["TokenRequest"];
 export type Profile = Schemas["Profile"];
 export type Role = Schemas["Role"];
 
+export type AgentRegistration = Schemas["AgentRegistration"];
+export type Registered = Schemas["Registered"];
+export type TenantDone = Schemas["TenantDone"];
+export type TenantInfo = Schemas["TenantInfo"];
+
 export type NewGrant = Schemas["NewGrant"];
 export type NewSecret = Schemas["NewSecret"];
 export type SecretChanges = Schemas["SecretChanges"];

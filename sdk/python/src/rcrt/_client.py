@@ -405,6 +405,10 @@ class Rcrt:
         """The key is shown this once."""
         return cast(types.NewAgentKey, await self._transport.json("POST", "/agents", body=agent))
 
+    async def put_agent(self, id: str, agent: types.AgentRegistration) -> types.Registered:
+        """Makes an agent of an id of the caller's choice (its key is in the answer), or changes one."""
+        return cast(types.Registered, await self._transport.json("POST", "/agents/{id}", at={"id": id}, body=agent))
+
     async def list_agents(self) -> list[types.AgentInfo]:
         return cast(list[types.AgentInfo], await self._read("/agents"))
 
@@ -413,6 +417,23 @@ class Rcrt:
 
     async def delete_agent(self, id: str) -> None:
         await self._transport.remove("/agents/{id}", at={"id": id})
+
+    # Tenants
+
+    async def list_tenants(self) -> list[types.TenantInfo]:
+        """All of them for the operator, else the caller's own."""
+        return cast(list[types.TenantInfo], await self._read("/tenants"))
+
+    async def get_tenant(self, id: str) -> types.TenantInfo:
+        return cast(types.TenantInfo, await self._read("/tenants/{id}", {"id": id}))
+
+    async def put_tenant(self, id: str, name: str) -> types.TenantDone:
+        """Makes a tenant (its first agent's key is in the answer), or renames it."""
+        body = {"name": name}
+        return cast(types.TenantDone, await self._transport.json("PUT", "/tenants/{id}", at={"id": id}, body=body))
+
+    async def delete_tenant(self, id: str) -> None:
+        await self._transport.remove("/tenants/{id}", at={"id": id})
 
     # Webhooks
 
