@@ -26,11 +26,13 @@ async fn copy(database: &Database, draft: &mut Draft) -> Result<(), BackupError>
     let mut command = database.command("pg_dump")?;
     command.args(["--format=custom", "--no-owner"]).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = spawn(command)?;
-    let (Some(mut archive), Some(mut said)) = (child.stdout.take(), child.stderr.take()) else {
+    let (Some(archive), Some(mut said)) = (child.stdout.take(), child.stderr.take()) else {
         return Err(failure("pg_dump", b"it has no output"));
     };
     let mut stderr = Vec::new();
     let reading = async {
+        // Closed when the file takes no more: else pg_dump would wait for its pipe, and we for what it says.
+        let mut archive = archive;
         let mut part = vec![0; 256 * 1024];
         loop {
             match archive.read(&mut part).await {

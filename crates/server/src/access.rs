@@ -27,8 +27,11 @@ const ACTING_FOR: &str = "x-acting-for";
 /// Who may call a route.
 #[derive(Debug, Clone, Copy)]
 pub enum Access {
-    /// Everybody, without a token.
+    /// Everybody, without a token. Not bounded: whoever looks whether the server is well must not be kept out by others
+    /// behind the same address.
     Anyone,
+    /// The same, within the allowance of strangers: what can be guessed at, or costs.
+    Strangers,
     /// Holders of a token with one of these roles. Curators may everything and are not named.
     Roles(&'static [Role]),
     /// The same, and the token may stand in the query (`?token=`, or RCRT's `?access_token=`): browsers cannot give an event stream a header.
@@ -39,7 +42,7 @@ impl Access {
     /// The roles that may, curator included; empty when no token is needed.
     pub fn roles(self) -> Vec<Role> {
         match self {
-            Self::Anyone => Vec::new(),
+            Self::Anyone | Self::Strangers => Vec::new(),
             Self::Roles(roles) | Self::RolesOrQueryToken(roles) => {
                 std::iter::once(Role::Curator).chain(roles.iter().copied()).collect()
             }
@@ -53,7 +56,7 @@ impl Access {
         match self {
             Self::Roles([Role::Runner]) => Draws::Runner,
             Self::RolesOrQueryToken(_) => Draws::Stream,
-            Self::Anyone | Self::Roles(_) => Draws::Ordinary,
+            Self::Anyone | Self::Strangers | Self::Roles(_) => Draws::Ordinary,
         }
     }
 }
@@ -99,6 +102,9 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 pub async fn check(State((state, access)): State<(ServerState, Access)>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
     if matches!(access, Access::Anyone) {
+        return next.run(request).await;
+    }
+    if matches!(access, Access::Strangers) {
         return match state.allowances.take_from_stranger(peer) {
             Ok(()) => next.run(request).await,
             Err(problem) => problem.into_response(),

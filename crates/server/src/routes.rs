@@ -41,7 +41,7 @@ fn entry(access: Access, route: UtoipaMethodRouter<ServerState>) -> Entry {
 /// Every operation of the server.
 pub fn table() -> Vec<Entry> {
     vec![
-        entry(Access::Anyone, routes!(auth::token)),
+        entry(Access::Strangers, routes!(auth::token)),
         // Records
         entry(WRITERS, routes!(breadcrumbs::create)),
         entry(READERS, routes!(breadcrumbs::list)),

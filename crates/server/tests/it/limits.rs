@@ -88,11 +88,15 @@ async fn who_tries_tokens_is_bounded_by_its_address_and_who_has_one_is_not() {
     let token = world.token(&[Role::Emitter]).await;
     world.get("/breadcrumbs", "").await.problem(401, "unauthorized");
     world.get("/breadcrumbs", "nonsense").await.problem(401, "unauthorized");
-    world.get("/health", "").await.ok();
-    world.post("/auth/token", "", json!({"owner_id": "not one"})).await.problem(400, "invalid");
-    for path in ["/health", "/breadcrumbs", "/openapi.json"] {
-        assert!(!world.get(path, "").await.header("retry-after").is_empty(), "{path}");
-        world.get(path, "").await.problem(429, "rate_limited");
+    for _ in 0..2 {
+        world.post("/auth/token", "", json!({"owner_id": "not one"})).await.problem(400, "invalid");
+    }
+    assert!(!world.get("/breadcrumbs", "").await.header("retry-after").is_empty());
+    world.get("/breadcrumbs", "").await.problem(429, "rate_limited");
+    world.post("/auth/token", "", json!({"owner_id": "not one"})).await.problem(429, "rate_limited");
+    // Whoever looks after the server may be behind the same address.
+    for path in ["/health", "/metrics", "/openapi.json", "/docs"] {
+        world.get(path, "").await.ok();
     }
     world.get("/breadcrumbs", &token).await.ok();
     world.close().await;
