@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use breadcrumb::{AgentRegistration, 
-    AgentInfo, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role, StoreError, Tenancy, TenantInfo,
-    ToolRequest, Webhooks,
+use breadcrumb::{
+    AgentInfo, AgentRegistration, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role, StoreError, Tenancy,
+    TenantInfo, ToolRequest, Webhooks,
 };
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use server::{AuthMode, Server, ServerOptions, TokenKey};

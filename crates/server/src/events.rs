@@ -38,6 +38,8 @@ use crate::{
     streams::Place,
 };
 
+/// After this time the subscribers of a server that stops look for it, or for another, again.
+const COME_BACK: Duration = Duration::from_secs(1);
 /// A proxy that collects an answer before it passes it on would hold every event back.
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
@@ -242,6 +244,8 @@ struct Feed {
     /// Of agents and tenants by this server.
     changes: watch::Receiver<u64>,
     ends: Instant,
+    /// The subscriber was told that the server stops.
+    has_said_goodbye: bool,
     _place: Place,
 }
 
@@ -263,16 +267,35 @@ impl Feed {
         let (passed, told) = (start, start);
         let changes = state.known_agents.changes();
         let start = Some(start);
-        Self { state, caller, followed, start, passed, told, new_as_updated, ping, changes, ends, _place: place }
+        Self {
+            state,
+            caller,
+            followed,
+            start,
+            passed,
+            told,
+            new_as_updated,
+            ping,
+            changes,
+            ends,
+            has_said_goodbye: false,
+            _place: place,
+        }
     }
 
     async fn next(&mut self) -> Option<Message> {
         if let Some(start) = self.start.take() {
             return Some(ping().id(start.to_string()));
         }
+        if self.has_said_goodbye {
+            return None;
+        }
         loop {
             tokio::select! {
-                () = self.state.shutdown.cancelled() => return None,
+                () = self.state.shutdown.cancelled() => {
+                    self.has_said_goodbye = true;
+                    return Some(goodbye());
+                }
                 () = tokio::time::sleep_until(self.ends) => return None,
                 followed = self.followed.next() => match followed? {
                     Ok(Followed::Event(event)) => {
@@ -320,6 +343,11 @@ impl Feed {
 /// Whether the agent is still there, with the roles with which its stream began.
 async fn may_go_on(state: &ServerState, identity: &Identity) -> bool {
     present_roles(state, identity).await.is_ok_and(|roles| roles == identity.roles)
+}
+
+/// No event: browsers and other clients of server-sent events come back after this time, with the number that they know.
+fn goodbye() -> Message {
+    Message::default().retry(COME_BACK).comment("the server stops; connect again")
 }
 
 fn ping() -> Message {

@@ -116,7 +116,7 @@ async fn a_subscriber_that_stops_reading_takes_no_memory_and_misses_nothing_unsa
     let token_key = TokenKey::from_bytes(&[7; 32]).unwrap();
     let token = token_key.issue(&identity, Duration::from_mins(10)).unwrap();
     let (limits, streams) = (Limits::default(), StreamOptions::default());
-    let options = ServerOptions { listener, auth: AuthMode::Keys, token_key, limits, streams };
+    let options = ServerOptions { limits, streams, ..ServerOptions::new(listener, AuthMode::Keys, token_key) };
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn(Server::new(options, store.clone()).unwrap().run(shutdown.clone()));
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();

@@ -12,8 +12,8 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Agents, DataFolder, Database, DatabaseOptions, Execution, Front, FrontOptions, PostgresUsed, Posting, PostingOptions, Prepared,
-    TokenFile,
+    Agents, DataFolder, Database, DatabaseOptions, Execution, Front, FrontOptions, PostgresUsed, Posting,
+    PostingOptions, Prepared, TokenFile,
 };
 use crate::progress::Progress;
 
