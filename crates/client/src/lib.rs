@@ -3,6 +3,22 @@
 //! A lost connection is this crate's business: calls that may be repeated are repeated, event streams are taken up
 //! again where they were cut off, tokens are renewed before they end. It deliberately does not know the server's or the
 //! store's code: the wire shapes are those of the crate `breadcrumb` and of the problem documents.
+//!
+//! # Guide
+//! A [`Client`] is made of an address and of [`Credentials`]: a token as it is, or an agent's key with which tokens are
+//! fetched and renewed. It is the trait `Breadcrumbs`, so what runs on a store runs on it: `create`, `get`, `update` with
+//! the version that was read, `list`, `search`, `events`, secrets, grants, selectors. What only a server has stands on
+//! [`Client`] itself: tools in one round trip ([`Client::invoke`]), the catalog ([`Client::tools`]), agents, health.
+//!
+//! Every method gives a `StoreError`: `is_retryable` tells whether the same again may go better. By itself the client
+//! repeats what is safe to repeat: reads, deletions, and creates and calls (each gets an `Idempotency-Key`). A change whose
+//! answer was lost is not repeated: read the record again.
+//!
+//! ## Call a tool
+#![doc = concat!("```no_run\n", include_str!("../examples/call_a_tool.rs"), "```")]
+//! ## Follow events
+//! Each event once, in order, across lost connections and restarts of the server.
+#![doc = concat!("```no_run\n", include_str!("../examples/follow_events.rs"), "```")]
 
 mod agents;
 mod breadcrumbs;
