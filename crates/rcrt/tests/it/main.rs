@@ -5,6 +5,7 @@ mod bench;
 mod database;
 mod native;
 mod offline;
+mod operations;
 mod program;
 mod secrets;
 mod security_page;

@@ -1,0 +1,127 @@
+//! What an operator does with a system that works: backup and restore, export and import, an exchange of keys, tenants.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::{Ran, Running, rcrt};
+
+#[test]
+fn a_working_system_is_backed_up_exported_given_new_keys_and_made_anew() {
+    let folder = TempDir::new().unwrap();
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    up.run_with_stdin(&["secret", "set", "API_KEY"], "kept encrypted").ends_with(0);
+    let kept = up.json(&["crumb", "create", r#"{"title": "kept"}"#])["id"].as_str().unwrap().to_owned();
+    let first_token = token(&up);
+
+    keys_are_exchanged(&up, &first_token);
+    // A bare file name is one of the present folder.
+    let backup = || up.run(&["backup", "all.rcrt", "--include-key", "all.key"]);
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| {
+            (0..10).for_each(|_| {
+                up.json(&["crumb", "create", r#"{"title": "meanwhile", "tags": ["meanwhile"]}"#]);
+            });
+        });
+        backup().ends_with(0);
+        writing.join().unwrap();
+    });
+    let rights = |file: &str| folder.path().join(file).metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!((rights("all.rcrt"), rights("all.key")), (0o600, 0o600));
+    backup().ends_with(2);
+    let exported = lines_are_taken_out_and_in(&up, folder.path());
+    tenants_are_made_by_the_operator(&up);
+    assert_eq!(up.stop().0.code(), Some(0));
+
+    is_made_anew(folder.path(), &kept, exported);
+}
+
+fn keys_are_exchanged(up: &Running, first_token: &str) {
+    up.run(&["keys", "rotate", "secrets"]).ends_with(0);
+    up.run(&["keys", "rotate", "tokens"]).ends_with(0);
+    let rows = up.json(&["keys", "list"]);
+    let in_use = rows.as_array().unwrap().iter().filter(|row| row["in_use"] == true).count();
+    assert_eq!((rows.as_array().unwrap().len(), in_use), (4, 2), "{rows}");
+    assert_eq!(decrypted(up, first_token), "kept encrypted");
+    assert_eq!(up.json(&["call", "calculator", r#"{"expression": "2 * 21"}"#])["result"], 42);
+}
+
+/// Gives how many records were exported.
+fn lines_are_taken_out_and_in(up: &Running, folder: &Path) -> u64 {
+    let told = up.json(&["export", "--file", "all.jsonl", "--versions"]);
+    let records = told["records"].as_u64().unwrap();
+    let told = up.json(&["import", "all.jsonl"]);
+    assert_eq!((&told["created"], &told["skipped"]), (&json!(0), &json!(records)), "{told}");
+    let text = std::fs::read_to_string(folder.join("all.jsonl")).unwrap();
+    let cut = &text[..text.len() / 2];
+    std::fs::write(folder.join("cut.jsonl"), cut).unwrap();
+    let ran = up.run(&["import", "cut.jsonl"]);
+    assert!(ran.status != 0 && ran.stderr.contains("line"), "{} {}", ran.status, ran.stderr);
+    records
+}
+
+fn tenants_are_made_by_the_operator(up: &Running) {
+    let id = "0190a1b2-0000-7000-8000-00000000beef";
+    let curator = token(up);
+    let body = json!({"name": "second"});
+    let path = format!("/tenants/{id}");
+    assert_eq!(asked(up, &curator, Method::POST, &path, &body).0, 403);
+    let operator = up.run(&["token", "--operator"]).ends_with(0).stdout.trim().to_owned();
+    let (status, made) = asked(up, &operator, Method::POST, &path, &body);
+    assert!((200..300).contains(&status), "{status} {made}");
+    let (_, all) = asked(up, &operator, Method::GET, "/tenants", &Value::Null);
+    assert_eq!(all.as_array().unwrap().len(), 2, "{all}");
+    let (_, own) = asked(up, &curator, Method::GET, "/tenants", &Value::Null);
+    assert_eq!(own.as_array().unwrap().len(), 1, "{own}");
+}
+
+fn is_made_anew(folder: &Path, kept: &str, exported: u64) {
+    let anew = folder.join("anew");
+    let restore = |arguments: &[&str]| {
+        Ran::of(rcrt().arg("restore").args(arguments).arg("--data").arg(&anew).current_dir(folder).output().unwrap())
+    };
+    let ran = restore(&["all.rcrt"]);
+    assert!(ran.status != 0 && ran.stderr.contains("--key-file"), "{}", ran.stderr);
+
+    let mut bytes = std::fs::read(folder.join("all.rcrt")).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(folder.join("broken.rcrt"), bytes).unwrap();
+    let ran = restore(&["broken.rcrt", "--key-file", "all.key"]);
+    assert!(ran.status != 0, "a file that was changed is refused");
+
+    restore(&["all.rcrt", "--key-file", "all.key"]).ends_with(0);
+    let up = Running::start(&anew, &["up", "--listen", "127.0.0.1:0"]);
+    assert_eq!(up.json(&["crumb", "get", kept])["title"], "kept");
+    assert_eq!(decrypted(&up, &token(&up)), "kept encrypted");
+    let told = up.json(&["import", folder.join("all.jsonl").to_str().unwrap()]);
+    assert_eq!(told["created"].as_u64().unwrap() + told["skipped"].as_u64().unwrap(), exported, "{told}");
+    assert_eq!(up.json(&["crumb", "list", "--tag", "meanwhile"]).as_array().unwrap().len(), 10);
+    assert_eq!(up.stop().0.code(), Some(0));
+    restore(&["all.rcrt", "--key-file", "all.key"]).ends_with(1);
+}
+
+fn token(up: &Running) -> String {
+    std::fs::read_to_string(up.data.join("token")).unwrap().trim().to_owned()
+}
+
+/// The value of the only secret.
+fn decrypted(up: &Running, token: &str) -> String {
+    let (_, secrets) = asked(up, token, Method::GET, "/secrets", &Value::Null);
+    let path = format!("/secrets/{}/decrypt", secrets[0]["id"].as_str().unwrap());
+    let (_, answer) = asked(up, token, Method::POST, &path, &json!({"reason": "to see that it is there"}));
+    answer["value"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+fn asked(up: &Running, token: &str, method: Method, path: &str, body: &Value) -> (u16, Value) {
+    let request = reqwest::Client::new().request(method, format!("{}{path}", up.api())).bearer_auth(token);
+    let request = if body.is_null() { request } else { request.json(body) };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let answer = request.send().await.unwrap();
+        (answer.status().as_u16(), answer.json().await.unwrap_or_default())
+    })
+}
