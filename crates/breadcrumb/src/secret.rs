@@ -27,6 +27,11 @@ pub struct SecretInfo {
     pub hosts: Vec<String>,
     /// Whether the code of a tool gets the value itself, and not only a handle for it.
     pub readable: bool,
+    /// What RCRT's clients say it is for, such as `global` or `workspace`: a label, which opens and closes nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope_type: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope_id: Option<Uuid>,
     /// Who may use it, the oldest grant first.
     pub tools: Vec<GrantedTool>,
     pub created_at: DateTime<Utc>,
@@ -75,6 +80,13 @@ pub struct NewSecret {
     /// Whether the code of a tool gets the value itself. Default: no, it gets a handle.
     #[serde(default)]
     pub readable: bool,
+    /// A label, which opens and closes nothing: RCRT's clients say there what the secret is for. At most 100 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(min_length = 1, max_length = 100, pattern = "\\S")]
+    pub scope_type: Option<String>,
+    /// Belongs to `scope_type`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scope_id: Option<Uuid>,
 }
 
 /// What is to be different about a secret; the rest stays. Its grants stay in any case.
@@ -94,7 +106,14 @@ pub struct SecretChanges {
 impl NewSecret {
     /// Bound to no host, and not readable.
     pub fn new(name: impl Into<String>, value: impl Into<String>) -> Self {
-        Self { name: name.into(), value: value.into(), hosts: Vec::new(), readable: false }
+        Self {
+            name: name.into(),
+            value: value.into(),
+            hosts: Vec::new(),
+            readable: false,
+            scope_type: None,
+            scope_id: None,
+        }
     }
 
     pub fn check(&self) -> Result<(), Violations> {
@@ -105,6 +124,9 @@ impl NewSecret {
         check_value(&self.value, self.readable, &mut found);
         if let Err(more) = secret_hosts(&self.hosts) {
             found.0.extend(more.0);
+        }
+        if let Some(scope) = &self.scope_type {
+            found.text("scope_type", scope, 100);
         }
         found.into_result()
     }

@@ -42,12 +42,25 @@ pub async fn create(
 
 /// List secrets by name, without their values
 ///
-/// With the hosts that each is bound to, whether tools may read it, and which tools may use it.
+/// With the hosts that each is bound to, whether tools may read it, and which tools may use it. All of them, or those of a scope
+/// (`scope_type`, `scope_id`).
 #[utoipa::path(get, path = "/secrets", tag = "secrets", operation_id = "list_secrets",
+    params(("scope_type" = Option<String>, Query), ("scope_id" = Option<Uuid>, Query)),
     responses((status = 200, body = Vec<SecretInfo>)))]
-pub async fn list(caller: Caller, query: Query) -> Result<Json<Vec<SecretInfo>>, Problem> {
-    query.finish(&[])?;
-    Ok(Json(caller.store.secrets().await?))
+pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<SecretInfo>>, Problem> {
+    let kind = query.take_text("scope_type");
+    let id = query.take_text("scope_id").and_then(|text| {
+        let id = text.parse::<Uuid>();
+        if id.is_err() {
+            query.wrong("scope_id", "must be a UUID");
+        }
+        id.ok()
+    });
+    query.finish(&["scope_type", "scope_id"])?;
+    let mut secrets = caller.store.secrets().await?;
+    secrets.retain(|secret| kind.is_none() || secret.scope_type == kind);
+    secrets.retain(|secret| id.is_none() || secret.scope_id == id);
+    Ok(Json(secrets))
 }
 
 /// Change a secret

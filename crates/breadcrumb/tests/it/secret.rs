@@ -106,6 +106,8 @@ fn what_a_tool_lacks_is_told_first_things_first() {
         version: 1,
         hosts: vec![],
         readable: false,
+        scope_type: None,
+        scope_id: None,
         tools: vec![grant(Uuid::new_v4())],
         created_at: Utc::now(),
         updated_at: Utc::now(),

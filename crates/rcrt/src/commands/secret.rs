@@ -119,7 +119,7 @@ impl Set {
     }
 
     fn new_secret(&self, value: String) -> NewSecret {
-        NewSecret { name: self.name.clone(), value, hosts: self.hosts.clone(), readable: self.readable }
+        NewSecret { hosts: self.hosts.clone(), readable: self.readable, ..NewSecret::new(self.name.clone(), value) }
     }
 
     fn changes(&self, value: Option<String>) -> SecretChanges {

@@ -40,6 +40,31 @@ async fn a_secret_is_kept_rotated_decrypted_and_deleted() {
 }
 
 #[tokio::test]
+async fn a_scope_is_a_label_to_list_by() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    let scope = uuid::Uuid::new_v4().to_string();
+    for (name, labels) in [("A_KEY", json!({})), ("B_KEY", json!({"scope_type": "workspace", "scope_id": scope}))] {
+        let mut body = json!({"name": name, "value": "a long value"});
+        body.as_object_mut().unwrap().extend(labels.as_object().unwrap().clone());
+        world.post("/secrets", &curator, body).await.ok();
+    }
+    let names = async |query: &str| {
+        let listed = world.get(&format!("/secrets{query}"), &curator).await.ok().json();
+        listed.as_array().unwrap().iter().map(|secret| secret["name"].clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(names("").await, ["A_KEY", "B_KEY"]);
+    assert_eq!(names("?scope_type=workspace").await, ["B_KEY"]);
+    assert_eq!(names(&format!("?scope_id={scope}")).await, ["B_KEY"]);
+    assert!(names("?scope_type=tool").await.is_empty());
+    world.get("/secrets?scope_id=x", &curator).await.violation("scope_id");
+    let body = json!({"name": "C_KEY", "value": "a long value", "scope_type": " "});
+    world.post("/secrets", &curator, body).await.violation("scope_type");
+    world.close().await;
+}
+
+#[tokio::test]
 async fn a_secret_is_bound_granted_and_revoked() {
     let world = World::start().await;
     let tenant = world.tenant().await;

@@ -23,8 +23,8 @@ pub(crate) async fn create(
     let sealed = envelope.seal(Place { owner_id, id, version: 1 }, secret.value.as_bytes())?;
     sqlx::query(
         "INSERT INTO secrets (id, owner_id, name, version, key_id, wrapped_key, sealed_value, hosts, readable,
-            created_at, updated_at)
-         VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8, now(), now())",
+            scope_type, scope_id, created_at, updated_at)
+         VALUES ($1, $2, $3, 1, $4, $5, $6, $7, $8, $9, $10, now(), now())",
     )
     .bind(id)
     .bind(owner_id)
@@ -34,6 +34,8 @@ pub(crate) async fn create(
     .bind(sealed.value)
     .bind(hosts)
     .bind(secret.readable)
+    .bind(secret.scope_type.as_deref())
+    .bind(secret.scope_id)
     .execute(tx.connection())
     .await
     .map_err(|error| {

@@ -28,6 +28,8 @@ from_row! {
         version: i64,
         hosts: Vec<String>,
         readable: bool,
+        scope_type: Option<String>,
+        scope_id: Option<Uuid>,
         created_at: DateTime<Utc>,
         updated_at: DateTime<Utc>,
     }
@@ -41,6 +43,8 @@ impl SecretRow {
             version: self.version,
             hosts: self.hosts,
             readable: self.readable,
+            scope_type: self.scope_type,
+            scope_id: self.scope_id,
             tools,
             created_at: self.created_at,
             updated_at: self.updated_at,
@@ -55,7 +59,8 @@ fn unknown(id: Uuid) -> StoreError {
 /// By name.
 pub(crate) async fn list(tx: &mut TenantTransaction) -> Done<Vec<SecretInfo>> {
     let rows: Vec<SecretRow> = sqlx::query_as(
-        "SELECT id, name, version, hosts, readable, created_at, updated_at FROM secrets ORDER BY name COLLATE \"C\"",
+        "SELECT id, name, version, hosts, readable, scope_type, scope_id, created_at, updated_at FROM secrets
+         ORDER BY name COLLATE \"C\"",
     )
     .fetch_all(tx.connection())
     .await?;
@@ -70,7 +75,7 @@ pub(crate) async fn list(tx: &mut TenantTransaction) -> Done<Vec<SecretInfo>> {
 /// One secret, as it stands in this transaction.
 async fn get(tx: &mut TenantTransaction, id: Uuid) -> Done<SecretInfo> {
     let row: Option<SecretRow> =
-        sqlx::query_as("SELECT id, name, version, hosts, readable, created_at, updated_at FROM secrets WHERE id = $1")
+        sqlx::query_as("SELECT id, name, version, hosts, readable, scope_type, scope_id, created_at, updated_at FROM secrets WHERE id = $1")
             .bind(id)
             .fetch_optional(tx.connection())
             .await?;
