@@ -14,9 +14,9 @@ use crate::exit::Failure;
 #[derive(Debug, Clone, Args)]
 pub struct EmbeddingArgs {
     /// How records are found by what they mean: local (a small model on this machine), off, or the URL of an endpoint that speaks
-    /// OpenAI's protocol, such as http://localhost:11434/v1 (Ollama) or https://api.openai.com/v1
-    #[arg(long, env = "RCRT_EMBEDDINGS", default_value_t, value_name = "local|off|URL")]
-    pub embeddings: Embeddings,
+    /// OpenAI's protocol, such as http://localhost:11434/v1 (Ollama) or https://api.openai.com/v1 [default: local; of a runner: off]
+    #[arg(long, env = "RCRT_EMBEDDINGS", value_name = "local|off|URL")]
+    pub embeddings: Option<Embeddings>,
 
     /// The endpoint's model, such as nomic-embed-text or text-embedding-3-small
     #[arg(long, env = "RCRT_EMBEDDING_MODEL", value_name = "NAME")]
@@ -61,10 +61,19 @@ impl FromStr for Embeddings {
 }
 
 impl EmbeddingArgs {
+    /// Takes this where nothing was said.
+    pub fn or(&mut self, embeddings: Embeddings) {
+        self.embeddings.get_or_insert(embeddings);
+    }
+
+    fn chosen(&self) -> Embeddings {
+        self.embeddings.clone().unwrap_or_default()
+    }
+
     /// What the store is opened with. Nothing is installed or asked for yet.
     pub fn options(&self) -> anyhow::Result<Option<EmbeddingOptions>> {
         let usage = |message: String| Failure::Usage(message).into();
-        match (&self.embeddings, &self.embedding_model) {
+        match (&self.chosen(), &self.embedding_model) {
             (Embeddings::Off, _) => Ok(None),
             (Embeddings::Local, Some(_)) => {
                 Err(usage("--embedding-model names an endpoint's model: give its URL with --embeddings too".to_owned()))
@@ -86,7 +95,7 @@ impl EmbeddingArgs {
 
     /// One line for the operator, as it would be here.
     pub fn describe(&self) -> String {
-        match &self.embeddings {
+        match &self.chosen() {
             Embeddings::Off => "off: searches go by words".to_owned(),
             Embeddings::Local if Local::is_installed(&postgres::default_cache_dir()) => {
                 format!("local, {}", Local::name())
@@ -110,7 +119,7 @@ mod tests {
     use super::*;
 
     fn args(embeddings: &str, model: Option<&str>) -> EmbeddingArgs {
-        let embeddings = embeddings.parse().unwrap_or_default();
+        let embeddings = embeddings.parse().ok();
         EmbeddingArgs { embeddings, embedding_model: model.map(str::to_owned), embedding_key: None }
     }
 

@@ -23,7 +23,7 @@ pub use agents::{Agents, DEFAULT_TENANT};
 pub use data_folder::DataFolder;
 pub use database::{Database, DatabaseOptions, admit_app_role, open_store};
 pub use direct::Direct;
-pub use embedding::EmbeddingArgs;
+pub use embedding::{EmbeddingArgs, Embeddings};
 pub use execution::{Execution, ExecutionOptions, Prepared, sandbox_level, worker_command};
 use http::{Front, FrontOptions, base_url, bind};
 pub use native::{Native, NativeOptions};

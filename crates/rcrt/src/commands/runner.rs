@@ -8,7 +8,7 @@ use clap::Args;
 use client::Client;
 use schemas::Schemas;
 
-use crate::assembly::{self, Agents, DatabaseOptions, Execution, ExecutionOptions, Prepared};
+use crate::assembly::{self, Agents, DatabaseOptions, Embeddings, Execution, ExecutionOptions, Prepared};
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::output::Output;
@@ -60,7 +60,10 @@ impl Runner {
             (None, Some(url)) => {
                 let progress = Progress::new();
                 let keys = Keys::load(&config.data)?;
-                let store = assembly::open_store(url.clone(), keys.secrets_keys()?, &self.database, &progress).await?;
+                // The servers embed. A runner that chose another model than they did would have everything embedded anew.
+                let mut database = self.database.clone();
+                database.embedding.or(Embeddings::Off);
+                let store = assembly::open_store(url.clone(), keys.secrets_keys()?, &database, &progress).await?;
                 parts.store = Some(store.clone());
                 let agents =
                     Agents::ensure(&*store, &self.database.tenant).await.context("the tenant cannot be set up")?;
