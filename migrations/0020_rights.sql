@@ -155,7 +155,7 @@ CREATE FUNCTION hears(agent uuid, record uuid, record_version bigint) RETURNS bo
 LANGUAGE sql STABLE
 AS $$
     SELECT CASE
-        WHEN coalesce(b.visibility, v.visibility, 'team') <> 'private' THEN true
+        WHEN coalesce(b.visibility, last.visibility, v.visibility, 'team') <> 'private' THEN true
         WHEN coalesce(b.created_by, v.created_by) = agent THEN true
         WHEN EXISTS (SELECT FROM agents a WHERE a.id = agent AND a.deleted_at IS NULL
             AND a.roles && '{curator,runner}'::text[]) THEN true
@@ -164,6 +164,9 @@ AS $$
     FROM (SELECT 1) one
     LEFT JOIN breadcrumbs b ON b.id = record
     LEFT JOIN breadcrumb_versions v ON v.breadcrumb_id = record AND v.version = record_version
+    LEFT JOIN LATERAL (
+        SELECT l.visibility FROM breadcrumb_versions l
+        WHERE b.id IS NULL AND l.breadcrumb_id = record ORDER BY l.version DESC LIMIT 1) last ON true
 $$;
 
 -- What the events of other tenants' records tell, and who of the transaction's tenant may hear it. Nothing of those that
@@ -177,12 +180,15 @@ AS $$
         SELECT k.record, k.version,
             CASE WHEN b.version = k.version THEN b.tags ELSE v.tags END,
             CASE WHEN b.version = k.version THEN b.schema_name ELSE v.schema_name END,
-            CASE WHEN 'secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, '')) THEN NULL
+            CASE WHEN 'secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, ''), last.sensitivity) THEN NULL
                 WHEN b.version = k.version THEN b.context ELSE v.context END,
-            'secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, ''))
+            coalesce('secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, ''), last.sensitivity), false)
         FROM unnest(records, record_versions) AS k (record, version)
         LEFT JOIN breadcrumbs b ON b.id = k.record
         LEFT JOIN breadcrumb_versions v ON v.breadcrumb_id = k.record AND v.version = k.version
+        LEFT JOIN LATERAL (
+            SELECT l.sensitivity FROM breadcrumb_versions l
+            WHERE b.id IS NULL AND l.breadcrumb_id = k.record ORDER BY l.version DESC LIMIT 1) last ON true
     ) AS told (record, version, tags, schema_name, context, is_secret)
     JOIN LATERAL (
         SELECT array_agg(coalesce(g.grantee_agent_id, g.grantee_owner_id)) AS readers FROM acl_grants g
@@ -272,15 +278,19 @@ BEGIN
         SELECT n.number, n.kind, n.breadcrumb_id, n.version, n.at, n.size_bytes, n.owner_id,
             CASE WHEN b.version = n.version THEN b.tags ELSE v.tags END,
             CASE WHEN b.version = n.version THEN b.schema_name ELSE v.schema_name END,
-            CASE WHEN 'secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, '')) THEN NULL
+            CASE WHEN 'secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, ''), last.sensitivity) THEN NULL
                 WHEN b.version = n.version THEN b.context ELSE v.context END,
-            'secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, '')),
-            coalesce(b.visibility, v.visibility, '') = 'private',
+            coalesce('secret' IN (coalesce(b.sensitivity, ''), coalesce(v.sensitivity, ''), last.sensitivity), false),
+            coalesce(b.visibility, last.visibility, v.visibility, '') = 'private',
             coalesce(b.created_by, v.created_by),
-            CASE WHEN coalesce(b.visibility, v.visibility, '') = 'private' THEN acl_readers(n.unknown) END
+            CASE WHEN coalesce(b.visibility, last.visibility, v.visibility, '') = 'private' THEN acl_readers(n.unknown) END
         FROM next n
         LEFT JOIN breadcrumbs b ON b.id = n.unknown
         LEFT JOIN breadcrumb_versions v ON v.breadcrumb_id = n.unknown AND v.version = n.version
+        -- Of a deleted record, what it was in the end: its older events tell no more than when it was there.
+        LEFT JOIN LATERAL (
+            SELECT l.visibility, l.sensitivity FROM breadcrumb_versions l
+            WHERE b.id IS NULL AND l.breadcrumb_id = n.unknown ORDER BY l.version DESC LIMIT 1) last ON true
         WHERE n.bytes_before < most_bytes
         ORDER BY n.number
     LOOP

@@ -27,7 +27,10 @@ CREATE FUNCTION put_tenant(tenant uuid, wanted text)
 RETURNS TABLE (id uuid, name text, created_at timestamptz, is_new boolean)
 LANGUAGE sql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, public, pg_temp
 AS $$
-    INSERT INTO tenants AS t (id, name) VALUES (tenant, wanted)
+    INSERT INTO tenants AS t (id, name) SELECT tenant, wanted
+    -- Also long after: the tokens of its agents would be good again. The line stays when all else is gone.
+    WHERE EXISTS (SELECT FROM tenants there WHERE there.id = tenant)
+        OR NOT EXISTS (SELECT FROM audit a WHERE a.owner_id = tenant AND a.action = 'tenant.deleted')
     ON CONFLICT (id) DO UPDATE SET name = EXCLUDED.name WHERE t.deleted_at IS NULL
     RETURNING t.id, t.name, t.created_at, t.xmax = 0
 $$;

@@ -60,7 +60,8 @@ BEGIN
         IF every_tenant THEN
             RETURN QUERY
             SELECT true, t.id FROM tenants t
-            WHERE NOT EXISTS (SELECT FROM event_cursors c WHERE c.owner_id = t.id AND c.follower = wanted);
+            WHERE t.deleted_at IS NULL
+                AND NOT EXISTS (SELECT FROM event_cursors c WHERE c.owner_id = t.id AND c.follower = wanted);
         END IF;
     END IF;
 END

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Breadcrumbs, Event, MAX_RECORD_BYTES, NewBreadcrumb, StoreError, ToolRequest, schema_names};
+use breadcrumb::{
+    Breadcrumbs, Event, MAX_RECORD_BYTES, NewBreadcrumb, StoreError, ToolRequest, Visibility, schema_names,
+};
 use executors::Chain;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
@@ -108,6 +110,10 @@ fn request(tool: &Candidate, event: &Event) -> NewBreadcrumb {
         trigger.insert("context_omitted".into(), true.into());
     }
     record.context.insert("trigger_event".into(), Value::Object(trigger));
+    // It tells of a record that not all of the tenant may see.
+    if event.private {
+        record.visibility = Visibility::Private;
+    }
     Chain::of(&event.tags, event.version).with(tool.name()).mark(&mut record.tags, 1);
     // What a call of a closed profile asked for, or was answered, opens nothing to whom it triggers.
     let mut profiles = tool.profiles.clone();

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream,
-    FollowStream, Following, Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, Search,
+    FollowStream, Following, Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, Role, Search,
     SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, schema_names,
 };
 use uuid::Uuid;
@@ -31,6 +31,8 @@ impl Breadcrumbs for Layer {
     }
 
     async fn view(&self, id: Uuid) -> Result<BreadcrumbView, StoreError> {
+        // First: where they cannot be had, no read is counted.
+        let known = self.definitions.of(self.identity.owner_id).await?;
         let mut view = self.inner.view(id).await?;
         // The hints on a definition's record are those of the records that it defines.
         if view.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION) {
@@ -40,12 +42,10 @@ impl Breadcrumbs for Layer {
         if let Some(own) = &view.llm_hints {
             let (hints, _) = Hints::read("llm_hints", own);
             view.context = hints.apply(&view);
-        } else if view.schema_name.is_some() {
-            let known = self.definitions.of(self.identity.owner_id).await?;
-            if let Some(hints) = known.of(view.schema_name.as_deref()).and_then(|definition| definition.hints.as_ref())
-            {
-                view.context = hints.apply(&view);
-            }
+        } else if let Some(hints) =
+            known.of(view.schema_name.as_deref()).and_then(|definition| definition.hints.as_ref())
+        {
+            view.context = hints.apply(&view);
         }
         Ok(view)
     }
@@ -94,7 +94,12 @@ impl Breadcrumbs for Layer {
 
     fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
         let inner = self.inner.acting_for(agent)?;
-        Ok(Arc::new(Self { inner, identity: self.identity.clone(), definitions: self.definitions.clone() }))
+        let mut identity = self.identity.clone();
+        // Nobody is a curator in somebody else's name.
+        if agent != identity.agent_id {
+            identity.roles.retain(|role| *role != Role::Curator);
+        }
+        Ok(Arc::new(Self { inner, identity, definitions: self.definitions.clone() }))
     }
 
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {

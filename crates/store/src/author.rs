@@ -61,10 +61,16 @@ impl Author {
     }
 
     /// Who a new record is of. What a runner does in another's name is its own, but for what only the other may see, and
-    /// for requests, which must not be taken for the runner's.
+    /// for requests and tools, which must not be taken for the runner's.
     pub(crate) fn creator_of(self, record: &NewBreadcrumb) -> Uuid {
         let is_request = record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST);
-        if is_request || record.visibility == Visibility::Private { self.voice } else { self.agent }
+        if is_request || is_tool(record) || record.visibility == Visibility::Private { self.voice } else { self.agent }
+    }
+
+    /// Who has written a version of a record. A tool is set off in the name of who wrote it: that is never the runner
+    /// that only did it for another: a runner sees all.
+    pub(crate) fn changer_of(self, record: &NewBreadcrumb) -> Uuid {
+        if is_tool(record) { self.voice } else { self.agent }
     }
 
     /// Who sees a record, and how much of it is told, is said by who created it and by curators.
@@ -113,4 +119,8 @@ impl Author {
         }
         Ok(())
     }
+}
+
+fn is_tool(record: &NewBreadcrumb) -> bool {
+    matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_LEGACY))
 }

@@ -144,7 +144,7 @@ pub(crate) async fn update(
         let why = "who may not delete the record does not say when it ends: the grant is for update alone";
         return Err(StoreError::Forbidden(why.into()).into());
     }
-    let mut written = write_version(&mut tx, &record, &next, author.agent, changes.names_ttl()).await?;
+    let mut written = write_version(&mut tx, &record, &next, author.changer_of(&next), changes.names_ttl()).await?;
     if !tx.shows(&written, Wish::Read).await? {
         let is_read_in_short = tx.shows(&written, Wish::View).await?;
         cut_answer(&mut written, changes, is_read_in_short);

@@ -215,7 +215,12 @@ impl Weighed {
 /// The newest event that a subscriber could have seen.
 pub(crate) async fn latest(tx: &mut TenantTransaction) -> Done<EventNumber> {
     let newest: Option<i64> = sqlx::query_scalar(
-        "SELECT max(number) FROM events WHERE owner_id = current_tenant() AND number < event_horizon()",
+        // What others share counts too, and so does what is forgotten: who starts now has missed none of it.
+        "SELECT greatest(
+            (SELECT max(number) FROM events WHERE owner_id = current_tenant() AND number < event_horizon()),
+            (SELECT max(number) FROM shared_events
+             WHERE grantee_owner_id = current_tenant() AND number < event_horizon()),
+            (SELECT number FROM forgotten_events WHERE owner_id = current_tenant()))",
     )
     .fetch_one(tx.connection())
     .await?;

@@ -17,21 +17,23 @@ const BATCH: i64 = 100;
 const SEALED: [Sealed; 2] = [
     Sealed {
         next: "SELECT id, owner_id, name, version, key_id, wrapped_key FROM secrets
-            WHERE id > $1 AND key_id <> $2 ORDER BY id LIMIT $3 FOR UPDATE",
-        wrap: "WITH wrapped AS (UPDATE secrets SET key_id = $2, wrapped_key = $3 WHERE id = $1)
+            WHERE (id, owner_id) > ($1, $4) AND key_id <> $2 ORDER BY id, owner_id LIMIT $3 FOR UPDATE",
+        wrap: "WITH wrapped AS (UPDATE secrets SET key_id = $2, wrapped_key = $3 WHERE id = $1 AND owner_id = $4)
             INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'secret.rewrapped', $1, $5)",
     },
     Sealed {
         next: "SELECT agent_id AS id, owner_id, '' AS name, version, key_id, wrapped_key FROM webhook_secrets
-            WHERE agent_id > $1 AND key_id <> $2 ORDER BY agent_id LIMIT $3 FOR UPDATE",
+            WHERE (agent_id, owner_id) > ($1, $4) AND key_id <> $2 ORDER BY agent_id, owner_id LIMIT $3 FOR UPDATE",
         wrap:
-            "WITH wrapped AS (UPDATE webhook_secrets SET key_id = $2, wrapped_key = $3 WHERE agent_id = $1)
+            "WITH wrapped AS (
+                UPDATE webhook_secrets SET key_id = $2, wrapped_key = $3 WHERE agent_id = $1 AND owner_id = $4)
             INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'webhook_secret.rewrapped', $1, $5)",
     },
 ];
 
 struct Sealed {
-    /// The next rows after an id that are not under the newest key, locked.
+    /// The next rows after an id and a tenant that are not under the newest key, locked. An agent's id may come in two
+    /// tenants (open auth).
     next: &'static str,
     /// Puts one row under it.
     wrap: &'static str,
@@ -91,13 +93,18 @@ async fn all(admin_url: &str, keys: &SecretsKeys) -> Done<Rewrapped> {
 }
 
 async fn rewrap_all(connection: &mut PgConnection, ring: &Ring, sealed: &Sealed, result: &mut Rewrapped) -> Done<()> {
-    let mut after = Uuid::nil();
+    let mut after = (Uuid::nil(), Uuid::nil());
     loop {
         let mut tx = connection.begin().await?;
-        let rows: Vec<WrappedRow> =
-            sqlx::query_as(sealed.next).bind(after).bind(&ring.newest.0).bind(BATCH).fetch_all(&mut *tx).await?;
+        let rows: Vec<WrappedRow> = sqlx::query_as(sealed.next)
+            .bind(after.0)
+            .bind(&ring.newest.0)
+            .bind(BATCH)
+            .bind(after.1)
+            .fetch_all(&mut *tx)
+            .await?;
         let Some(last) = rows.last() else { return Ok(()) };
-        after = last.id;
+        after = (last.id, last.owner_id);
         for row in rows {
             let place = Place { owner_id: row.owner_id, id: row.id, version: row.version };
             let wrapped = ring.find(&row.key_id).and_then(|old| rewrap(place, old, &ring.newest.1, &row.wrapped_key));

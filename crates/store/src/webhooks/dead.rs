@@ -35,7 +35,13 @@ fn unknown(id: Uuid) -> Failure {
 pub(super) async fn list(tx: &mut TenantTransaction, limit: u32, offset: u32) -> Done<Vec<DeadLetter>> {
     let owner_id = tx.owner_id;
     let rows: Vec<DeadRow> = sqlx::query_as(
-        "SELECT d.id, d.webhook_id, w.agent_id, w.url, d.payload, d.last_error, d.attempts, d.dead_at
+        // Of a record that became secret the event is told without its context, as it would be posted.
+        "SELECT d.id, d.webhook_id, w.agent_id, w.url,
+            CASE WHEN EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.breadcrumb_id AND b.sensitivity = 'secret')
+                OR EXISTS (SELECT FROM breadcrumb_versions v WHERE v.breadcrumb_id = d.breadcrumb_id
+                    AND v.version >= d.version AND v.sensitivity = 'secret')
+            THEN (d.payload::jsonb || '{\"context\": {}, \"redacted\": true}')::json ELSE d.payload END AS payload,
+            d.last_error, d.attempts, d.dead_at
          FROM (SELECT id, sum(size_bytes) OVER (ORDER BY dead_at DESC, id) - size_bytes AS bytes_before
                FROM (SELECT id, size_bytes, dead_at FROM deliveries WHERE owner_id = $1 AND state = 'dead'
                      ORDER BY dead_at DESC, id LIMIT $2 OFFSET $3) counted) page

@@ -59,8 +59,9 @@ pub(super) async fn take(store: &Arc<Inner>, taking: &Taking) -> Done<Vec<Delive
             }
             match take_of(store, *owner_id, *webhook, most, taking).await {
                 Ok(more) => taken.extend(more),
-                // What was taken before is under a lease: it is not to be forgotten.
-                Err(failure) if !taken.is_empty() => {
+                // What was taken before is under a lease: it is not to be forgotten. And what is wrong with one webhook
+                // keeps no other waiting.
+                Err(failure) if !taken.is_empty() || !failure.is_unreachable() => {
                     let error = StoreError::from(failure);
                     tracing::warn!(%webhook, %error, "the deliveries of a webhook cannot be taken");
                 }
@@ -103,15 +104,18 @@ async fn take_of(
                    (state = 'waiting' AND due_at <= clock_timestamp())
                    OR (state = 'sending' AND lease_until <= clock_timestamp()))
                ORDER BY event
-               LIMIT least($2::bigint, $3::bigint - (
+               LIMIT least($2::bigint, greatest(0, $3::bigint - (
                    SELECT count(*) FROM deliveries s WHERE s.webhook_id = $1 AND s.owner_id = $5
-                       AND s.state = 'sending' AND s.lease_until > clock_timestamp()))
+                       AND s.state = 'sending' AND s.lease_until > clock_timestamp())))
                FOR UPDATE SKIP LOCKED) next
          WHERE d.id = next.id
          RETURNING d.id, d.payload, d.attempts, d.fence,
             extract(epoch FROM clock_timestamp() - d.queued_at)::float8 * 1000 AS age_ms,
             hears($6, d.breadcrumb_id, d.version) AS may_hear,
-            EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.breadcrumb_id AND b.sensitivity = 'secret') AS is_secret",
+            EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.breadcrumb_id AND b.sensitivity = 'secret')
+                OR (NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.breadcrumb_id)
+                    AND EXISTS (SELECT FROM breadcrumb_versions v WHERE v.breadcrumb_id = d.breadcrumb_id
+                        AND v.version >= d.version AND v.sensitivity = 'secret')) AS is_secret",
     )
     .bind(webhook)
     .bind(most as i64)

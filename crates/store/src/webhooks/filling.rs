@@ -161,7 +161,9 @@ async fn matching(tx: &mut TenantTransaction, hooks: &[Wanting], events: &[&Foll
          LEFT JOIN breadcrumbs b ON b.id = e.breadcrumb_id AND b.version = e.version
          LEFT JOIN breadcrumb_versions v ON v.breadcrumb_id = e.breadcrumb_id AND v.version = e.version
          CROSS JOIN LATERAL (
-            SELECT 'secret' IN (coalesce(n.sensitivity, ''), coalesce(v.sensitivity, '')) AS is_secret) s
+            SELECT 'secret' IN (coalesce(n.sensitivity, ''), coalesce(v.sensitivity, '')) OR (n.id IS NULL AND EXISTS (
+                SELECT FROM breadcrumb_versions l WHERE l.breadcrumb_id = e.breadcrumb_id AND l.version > e.version
+                    AND l.sensitivity = 'secret')) AS is_secret) s
          WHERE e.owner_id = $1 AND e.number = ANY($2)",
     )
     .bind(owner_id)
