@@ -69,11 +69,12 @@ async fn sweep(store: &Arc<Inner>) {
             shares::learn(store).await?;
             rescue(store).await?;
             answer_late(store).await?;
-            expire(store, EXPIRING).await?;
+            let expired = expire(store, EXPIRING).await;
             if pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
                 prune(store).await?;
                 pruned_at = Some(Instant::now());
             }
+            expired?;
             Done::Ok(())
         };
         let result = tokio::select! {
@@ -121,11 +122,19 @@ async fn answer_late(store: &Arc<Inner>) -> Done<usize> {
 /// For so long at most, so that many ended records do not hold up what else waits here.
 async fn expire(store: &Arc<Inner>, most: Duration) -> Done<usize> {
     let begun = Instant::now();
-    let mut count = 0;
+    let (mut count, mut failed) = (0, None);
     for tenant in tenants(store, "SELECT tenants_with_ended_records()").await? {
         // Each tenant has a batch at least, however many another has.
         let left = most.saturating_sub(begun.elapsed());
-        count += expiry::run(store, tenant, left, false).await?.total();
+        match expiry::run(store, tenant, left, false).await {
+            Ok(run) => count += run.total(),
+            Err(failure) if failure.is_unreachable() => return Err(failure),
+            // What is wrong with one tenant's records keeps no other from its sweep.
+            Err(failure) => failed = Some(failure),
+        }
+    }
+    if let Some(failure) = failed {
+        return Err(failure);
     }
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }

@@ -36,6 +36,13 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
         .execute(tx.connection())
         .await?;
     let deleted: Vec<Uuid> = forgotten.iter().filter(|(_, is_last)| *is_last).map(|(id, _)| *id).collect();
+    // One that was imported again lives, with its versions and grants.
+    let deleted: Vec<Uuid> = sqlx::query_scalar(
+        "SELECT d.id FROM unnest($1::uuid[]) AS d (id) WHERE NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.id)",
+    )
+    .bind(&deleted)
+    .fetch_all(tx.connection())
+    .await?;
     if !deleted.is_empty() {
         sqlx::query("DELETE FROM breadcrumb_versions WHERE breadcrumb_id = ANY($1)")
             .bind(&deleted)

@@ -9,6 +9,7 @@ use postgres::DataLock;
 use serde_json::json;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
+use url::Url;
 
 use crate::assembly::{DataFolder, Direct, admit_app_role, check_url};
 use crate::config::Config;
@@ -63,12 +64,14 @@ impl Restore {
         };
         let marker = DataFolder::unfinished_restore(&data);
         let restored = async {
-            self.check_empty(&direct, marker.exists()).await?;
+            // Only the same database is one that a restore left unfinished.
+            let is_unfinished = std::fs::read_to_string(&marker).is_ok_and(|text| text == self.place());
+            self.check_empty(&direct, is_unfinished).await?;
             if let Some(keys) = &keys {
                 keys.admit(&data)?;
             }
             Keys::load(&data)?;
-            std::fs::write(&marker, b"").with_context(|| format!("{} cannot be written", marker.display()))?;
+            std::fs::write(&marker, self.place()).with_context(|| format!("{} cannot be written", marker.display()))?;
             self.load(config, &direct, &backup, &present, &progress).await?;
             std::fs::remove_file(&marker).with_context(|| format!("{} cannot be removed", marker.display()))
         };
@@ -82,6 +85,15 @@ impl Restore {
         let Manifest { made_at, program, .. } = &backup.manifest;
         output
             .line(&format!("restored as it was at {} (by version {program})", made_at.format("%Y-%m-%d %H:%M:%S UTC")))
+    }
+
+    /// Which database it is, without its password.
+    fn place(&self) -> String {
+        let Some(url) = &self.database_url else { return "embedded".to_owned() };
+        let Ok(mut url) = Url::parse(url) else { return "unknown".to_owned() };
+        // Only a URL without a host has no place for one.
+        let _ = url.set_password(None);
+        url.to_string()
     }
 
     fn check_version(&self, manifest: &Manifest) -> anyhow::Result<()> {
@@ -148,6 +160,8 @@ impl Restore {
         let url = &direct.admin_url;
         // What the database of now has counted, where there is one: subscribers may have seen that.
         let counted = store::backup_facts(url).await.map_or(0, |facts| facts.event_horizon);
+        // Before anything is thrown away: without them nothing could be put in its place.
+        let database = ::backup::Database { url: url.clone(), programs: direct.programs(config, progress).await? };
         progress.step("Restoring");
         let mut connection = PgConnection::connect(url).await?;
         sqlx::raw_sql("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC")
@@ -156,7 +170,6 @@ impl Restore {
             .context("the database cannot be emptied")?;
         connection.close().await?;
         admit_app_role(url, direct.is_embedded).await.context("the role of the store cannot be set up")?;
-        let database = ::backup::Database { url: url.clone(), programs: direct.programs(config, progress).await? };
         ::backup::load(backup, &database).await?;
         progress.step("Bringing the database up to date");
         let options: PgConnectOptions = url.parse().context("the database's address")?;

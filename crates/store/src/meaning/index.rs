@@ -17,7 +17,12 @@ pub(super) async fn ensure(admin: &PgConnectOptions, number: i32, model: &Embedd
         return Ok(());
     }
     // It takes as long as it needs, and is in nobody's way.
-    let admin = admin.clone().options([("statement_timeout", "0"), ("maintenance_work_mem", "128MB")]);
+    let admin = admin.clone().options([
+        ("statement_timeout", "0"),
+        ("maintenance_work_mem", "128MB"),
+        // Workers would take their memory from /dev/shm, of which a container has 64 MB, and processors from the calls.
+        ("max_parallel_maintenance_workers", "0"),
+    ]);
     let mut connection = PgConnection::connect_with(&admin).await?;
     let made = make(&mut connection, number, model.dimensions).await;
     // The lock ends with the connection. Closing politely can only fail when it is gone already.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use breadcrumb::{EmbedError, EmbeddingModel, Haste, Search, SearchMode, StoreError, Violations};
 use tokio::time::timeout;
 
-use super::Meaning;
+use super::{EmbeddingState, Meaning};
 
 /// How many questions' vectors are kept.
 const KNOWN: usize = 256;
@@ -75,6 +75,10 @@ pub(crate) async fn ask(meaning: Option<&Meaning>, search: &Search) -> Result<As
 
 /// The inner error says why there is none now.
 async fn vector(meaning: &Meaning, search: &Search) -> Result<Result<(i32, Arc<[f32]>), String>, StoreError> {
+    if let EmbeddingState::Replaced { model } = &*meaning.state.borrow() {
+        // The vectors of this process's model are being taken out.
+        return Ok(Err(format!("records are embedded with another model now ({model})")));
+    }
     let number = *meaning.model.borrow();
     let (Some(number), Some(model)) = (number, meaning.options.embedder.model()) else {
         return Ok(Err("the model is not ready yet".to_owned()));

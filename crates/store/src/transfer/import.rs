@@ -14,6 +14,8 @@ use crate::search;
 
 /// How many lines are written at once.
 const BATCH: usize = 100;
+/// After so many bytes of lines a batch is full, too.
+const BATCH_BYTES: u64 = 16 * 1024 * 1024;
 /// The longest line: the largest record, escaped at worst, and its fields.
 const LONGEST_LINE: u64 = 6 * MAX_RECORD_BYTES as u64 + 1024 * 1024;
 
@@ -50,7 +52,7 @@ pub async fn import_lines(
 ) -> Result<Imported, TransferError> {
     let mut connection = PgConnection::connect(admin_url).await?;
     let owner_id = tenant(&mut connection, tenant_name).await?;
-    let mut lines = Lines { from, number: 0 };
+    let mut lines = Lines { from, number: 0, bytes: 0 };
     match lines.next()? {
         Some(Line::Export(head)) if head.format == Head::FORMAT => {}
         Some(Line::Export(head)) => {
@@ -61,27 +63,51 @@ pub async fn import_lines(
     }
     let (mut done, mut is_whole) = (Imported::default(), false);
     while !is_whole {
+        // Before the transaction begins: whoever sends the lines may take their time, and an open one that has written
+        // holds back everybody's events.
+        let (mut read, mut is_cut_off, before) = (Vec::new(), false, lines.bytes);
+        while read.len() < BATCH && lines.bytes - before < BATCH_BYTES {
+            match lines.next()? {
+                None => is_cut_off = true,
+                Some(Line::End { .. }) => is_whole = true,
+                Some(line) => {
+                    read.push((lines.number, line));
+                    continue;
+                }
+            }
+            break;
+        }
         let mut tx = connection.begin().await?;
         // For triggers and defaults that ask whose transaction it is.
         sqlx::query("SELECT set_config('rcrt.tenant', $1, true)").bind(owner_id.to_string()).execute(&mut *tx).await?;
+        // As every change of a record does, before the transaction writes: so its events have its versions' order. In one
+        // order everywhere, so that nobody waits in a circle.
+        let mut keys: Vec<i64> = Vec::new();
+        for (_, line) in &read {
+            if let Line::Record(record) = line {
+                keys.push(record.id.as_u64_pair().1.cast_signed());
+            }
+        }
+        keys.sort_unstable();
+        keys.dedup();
+        for key in keys {
+            sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(key).execute(&mut *tx).await?;
+        }
         let mut batch = Batch { connection: &mut tx, owner_id, on_conflict, with_secret, events: 0, done };
-        for _ in 0..BATCH {
-            let line = lines.next()?;
-            let number = lines.number;
+        for (number, line) in read {
             let written = match line {
-                None => return Err(TransferError::CutOff),
-                Some(Line::End { .. }) => {
-                    is_whole = true;
-                    break;
-                }
-                Some(Line::Export(_)) => Err("a second {\"export\": …}".into()),
-                Some(Line::Record(record)) => batch.record(&record).await?,
-                Some(Line::Version(version)) => batch.version(&version).await?,
+                Line::Export(_) => Err("a second {\"export\": …}".into()),
+                Line::Record(record) => batch.record(&record).await?,
+                Line::Version(version) => batch.version(&version).await?,
+                Line::End { .. } => Ok(()),
             };
             written.map_err(|what: String| TransferError::Line { line: number, what })?;
         }
         done = batch.done;
         tx.commit().await?;
+        if is_cut_off {
+            return Err(TransferError::CutOff);
+        }
     }
     if lines.next()?.is_some() {
         return Err(TransferError::Line { line: lines.number, what: "nothing may follow {\"end\": …}".into() });
@@ -93,6 +119,8 @@ pub async fn import_lines(
 struct Lines<'f> {
     from: &'f mut (dyn BufRead + Send),
     number: u64,
+    /// Read so far.
+    bytes: u64,
 }
 
 impl Lines<'_> {
@@ -105,6 +133,7 @@ impl Lines<'_> {
                 return Ok(None);
             }
             self.number += 1;
+            self.bytes += text.len() as u64;
             let line = self.number;
             if text.len() as u64 == LONGEST_LINE && !text.ends_with(b"\n") {
                 return Err(TransferError::Line { line, what: format!("is longer than {LONGEST_LINE} bytes") });
@@ -141,11 +170,6 @@ impl Batch<'_> {
         if record.version < 1 {
             return Ok(Err("version: must be 1 or more".into()));
         }
-        // As every change of a record does, before the transaction writes: so its events have its versions' order.
-        sqlx::query("SELECT pg_advisory_xact_lock($1)")
-            .bind(record.id.as_u64_pair().1.cast_signed())
-            .execute(&mut *self.connection)
-            .await?;
         let there: Option<(Uuid, i64, String)> =
             sqlx::query_as("SELECT owner_id, version, checksum FROM breadcrumbs WHERE id = $1 FOR UPDATE")
                 .bind(record.id)
@@ -153,7 +177,19 @@ impl Batch<'_> {
                 .await?;
         match there {
             None => {
-                self.insert(record, &written, record.version, "created").await?;
+                // A record of this id that was deleted has left its versions: a number comes once.
+                let left: Option<i64> =
+                    sqlx::query_scalar("SELECT max(version) FROM breadcrumb_versions WHERE breadcrumb_id = $1")
+                        .bind(record.id)
+                        .fetch_one(&mut *self.connection)
+                        .await?;
+                let version = record.version.max(left.unwrap_or_default() + 1);
+                // Nor does it get back what that one was opened to: grants are not imported.
+                sqlx::query("DELETE FROM acl_grants WHERE breadcrumb_id = $1")
+                    .bind(record.id)
+                    .execute(&mut *self.connection)
+                    .await?;
+                self.insert(record, &written, version, "created").await?;
                 self.done.created += 1;
             }
             Some((owner_id, ..)) if owner_id != self.owner_id => {
