@@ -204,7 +204,7 @@ pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback
             description = "Words or a question, 1 to 1000 characters; required where there is no `qvec`"),
         ("qvec" = Option<String>, Query,
             description = "A vector of the store's model in place of the question's own: a JSON array of numbers, or numbers with commas between"),
-        ("mode" = Option<SearchMode>, Query, description = "How to search; `vector` alone goes by meaning only"),
+        ("mode" = inline(Option<SearchMode>), Query, description = "How to search; `vector` alone goes by meaning only"),
         ("nn" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many at most, 1 to 100; 10 when absent"),
         ("tag" = Option<Vec<String>>, Query, description = "The record has all of these tags"),
         ("any_tag" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),

@@ -7,6 +7,7 @@ import signal
 from contextlib import aclosing
 from pathlib import Path
 
+import httpx
 import pytest
 from rcrt import AgentKey, Event, ProblemError, Rcrt, StillRunning, ToolError
 from rcrt.types import AclChange, Breadcrumb, BreadcrumbChanges, ContextMatch, NewBreadcrumb
@@ -146,6 +147,28 @@ async def test_events_come_through_a_server_that_dies_and_one_that_ends_in_order
             await task
             assert seen == list(range(12))
             assert ids == sorted(set(ids)) and len(lost) >= 2
+    finally:
+        await server.end(signal.SIGTERM)
+
+
+async def test_a_caller_that_asks_too_much_is_slowed_down_and_loses_nothing(tmp_path: Path) -> None:
+    server = OwnServer(tmp_path / "data", "--rate-limit-agent", "10:5")
+    await server.start()
+    try:
+        refused: list[str | None] = []
+
+        async def watch(answer: httpx.Response) -> None:
+            if answer.status_code == 429:
+                refused.append(answer.headers.get("retry-after"))
+
+        async with httpx.AsyncClient(event_hooks={"response": [watch]}, trust_env=False) as http:
+            rcrt = Rcrt(server.url, token=server.token, http=http)
+            tag = word()
+            record: NewBreadcrumb = {"title": "one of many", "tags": [tag]}
+            written = await asyncio.gather(*(rcrt.create_breadcrumb(record) for _ in range(12)))
+            assert len({one["id"] for one in written}) == 12
+            assert len(await rcrt.list_breadcrumbs(tag=tag)) == 12
+        assert refused and None not in refused
     finally:
         await server.end(signal.SIGTERM)
 

@@ -39,8 +39,9 @@ def word() -> str:
 class OwnServer:
     """A server of the test's own, on its own port, that can be ended and started again on the same data."""
 
-    def __init__(self, data: Path) -> None:
+    def __init__(self, data: Path, *options: str) -> None:
         self.data = data
+        self.options = options
         self.url = ""
         self.token = ""
         self._listen = "127.0.0.1:0"
@@ -49,9 +50,8 @@ class OwnServer:
 
     async def start(self) -> None:
         """Returns when it answers."""
-        more = setting("RCRT_TEST_OPTIONS").split()
-        command = [setting("RCRT_BIN"), "up", "--data", str(self.data), "--listen", self._listen, "--no-seed", *more]
-        self._process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        command = [setting("RCRT_BIN"), "up", "--data", str(self.data), "--listen", self._listen, "--no-seed"]
+        self._process = await asyncio.create_subprocess_exec(*command, *self.options, stdout=asyncio.subprocess.PIPE)
         assert self._process.stdout is not None
         async for line in self._process.stdout:
             text = line.decode()

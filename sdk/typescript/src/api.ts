@@ -147,7 +147,15 @@ export interface paths {
          */
         get: operations["get_agent"];
         put?: never;
-        post?: never;
+        /**
+         * Register an agent
+         * @description Makes an agent of an id of the caller's choice (its key is shown this once), or changes one: its roles, and its name
+         *     where one is given. A role that is taken away is gone from the agent's tokens at once; one that is added is in those
+         *     that it gets from then on.
+         *
+         *     Roles: curator.
+         */
+        post: operations["register_agent"];
         /**
          * Delete an agent
          * @description Its key and its tokens end with it.
@@ -413,8 +421,10 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Search records by words
-         * @description Full-text search over title, description and context; best match first.
+         * Search records by words and by meaning
+         * @description Best match first, each with its `score`. `hybrid` joins a full-text search over title, description, tags and context with the records
+         *     nearest in meaning (reciprocal rank fusion); it is the default where search by meaning is on, else `text` is. The header
+         *     `Search-Mode` tells how it was searched, `Search-Fallback` why by words only, when the model did not answer in time.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -1039,6 +1049,69 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/tenants": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List tenants
+         * @description All of them for the operator, else the caller's own.
+         *
+         *     Roles: curator.
+         */
+        get: operations["list_tenants"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tenants/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read a tenant
+         * @description Roles: curator.
+         */
+        get: operations["get_tenant"];
+        /**
+         * Rename a tenant
+         * @description Or make it, like the `POST`.
+         *
+         *     Roles: curator.
+         */
+        put: operations["update_tenant"];
+        /**
+         * Make a tenant
+         * @description With an id of the caller's choice; a tenant of that id that is there already is renamed. The operator may, and a
+         *     curator its own. A new tenant has one agent, whose key is in the answer. A runner works for one tenant: calls of the
+         *     new one wait until a runner is started for it (`rcrt runner` as an agent of that tenant).
+         *
+         *     Roles: curator.
+         */
+        post: operations["ensure_tenant"];
+        /**
+         * Delete a tenant
+         * @description Its agents are refused from now on; its rows go in the background. For the operator, and not for the tenant `default`,
+         *     the operator's own, one in which a runner is at work, or the last.
+         *
+         *     Roles: curator.
+         */
+        delete: operations["delete_tenant"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/tools": {
         parameters: {
             query?: never;
@@ -1181,6 +1254,14 @@ export interface components {
             profile?: components["schemas"]["Profile"];
             roles: components["schemas"]["Role"][];
         };
+        /** @description An agent of a chosen id: made, or changed where it is there. */
+        AgentRegistration: {
+            /** @description Unique in its tenant; 1 to 200 characters. When absent it stays, and of a new agent it is the id. */
+            name?: string | null;
+            profile?: components["schemas"]["Profile"] | null;
+            /** @description All that it has from now on. */
+            roles: components["schemas"]["Role"][];
+        };
         /**
          * @description The hints of the Model Context Protocol (its `ToolAnnotations`, revision 2025-06-18), with its defaults: a tool that
          *     says nothing of itself is taken to change things for good, out in the world. Nothing is enforced by them.
@@ -1309,6 +1390,11 @@ export interface components {
              */
             redacted?: boolean;
             schema_name?: string | null;
+            /**
+             * Format: double
+             * @description Of a search: how well it matches. Larger is better; only comparable within one answer.
+             */
+            score?: number | null;
             tags: string[];
             title: string;
             /** Format: date-time */
@@ -1820,6 +1906,14 @@ export interface components {
             /** Format: int64 */
             ttl_purged: number;
         };
+        /** @description What became of a registration. */
+        Registered: {
+            /** @description Of a new agent its key, shown this once. */
+            agent_key?: string | null;
+            /** @description Whether the agent was not there before. */
+            created: boolean;
+            ok: boolean;
+        };
         /** @description A tool that can be called, whatever runs it. */
         Registration: {
             annotations?: components["schemas"]["Annotations"];
@@ -1938,6 +2032,24 @@ export interface components {
         };
         /** @description A tag, as the description of the API has it; in Rust it is its text. */
         Tag: string;
+        /** @description A tenant that was made or renamed. */
+        TenantDone: {
+            /** @description Whether it was not there before. */
+            created: boolean;
+            first_agent?: components["schemas"]["NewAgentKey"] | null;
+            ok: boolean;
+        };
+        TenantInfo: {
+            /** Format: date-time */
+            created_at: string;
+            /** Format: uuid */
+            id: string;
+            name: string;
+        };
+        TenantName: {
+            /** @description Unique; 1 to 200 characters. */
+            name: string;
+        };
         TokenRequest: {
             /**
              * Format: uuid
@@ -2332,6 +2444,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["AgentInfo"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    register_agent: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["AgentRegistration"];
+            };
+        };
+        responses: {
+            /** @description Register an agent */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Registered"];
                 };
             };
             /** @description Refused: a problem document that says why */
@@ -2864,16 +3011,20 @@ export interface operations {
     };
     search_breadcrumbs: {
         parameters: {
-            query: {
+            query?: {
                 /** @description The record has at least one of these tags */
                 any_tag?: string[];
                 /** @description Conditions on the context, a JSON array */
                 context_match?: string;
                 include_context?: boolean;
+                /** @description How to search; `vector` alone goes by meaning only */
+                mode?: "text" | "vector" | "hybrid";
                 /** @description How many at most, 1 to 100; 10 when absent */
                 nn?: number;
-                /** @description The words, 1 to 1000 characters */
-                q: string;
+                /** @description Words or a question, 1 to 1000 characters; required where there is no `qvec` */
+                q?: string;
+                /** @description A vector of the store's model in place of the question's own: a JSON array of numbers, or numbers with commas between */
+                qvec?: string;
                 schema_name?: string;
                 /** @description The record has all of these tags */
                 tag?: string[];
@@ -2884,9 +3035,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Search records by words */
+            /** @description Search records by words and by meaning */
             200: {
                 headers: {
+                    /** @description Why it was searched by words only */
+                    "Search-Fallback"?: string;
+                    /** @description text, vector or hybrid */
+                    "Search-Mode"?: string;
                     [name: string]: unknown;
                 };
                 content: {
@@ -3946,6 +4101,167 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    list_tenants: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description List tenants */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TenantInfo"][];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    get_tenant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read a tenant */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TenantInfo"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    update_tenant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TenantName"];
+            };
+        };
+        responses: {
+            /** @description Rename a tenant */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TenantDone"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    ensure_tenant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["TenantName"];
+            };
+        };
+        responses: {
+            /** @description Make a tenant */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TenantDone"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    delete_tenant: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Delete a tenant */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
             };
             /** @description Refused: a problem document that says why */
             default: {

@@ -148,6 +148,28 @@ test("events come through a server that dies and one that ends in order: each on
   }
 });
 
+test("a caller that asks too much is slowed down, and loses nothing", async () => {
+  const data = await mkdtemp(join(tmpdir(), "rcrt-ts-"));
+  const server = await OwnServer.start(data, "--rate-limit-agent", "10:5");
+  try {
+    const refused = new Set<string>();
+    const watching: typeof fetch = async (input, init) => {
+      const answer = await fetch(input, init);
+      if (answer.status === 429) refused.add(answer.headers.get("retry-after") ?? "nothing said");
+      return answer;
+    };
+    const client = new Rcrt({ url: server.url, token: server.token, fetch: watching });
+    const tag = word();
+    const written = Array.from({ length: 12 }, (_, n) => client.createBreadcrumb({ title: String(n), tags: [tag] }));
+    assert.equal(new Set((await Promise.all(written)).map((one) => one.id)).size, 12);
+    assert.equal((await client.listBreadcrumbs({ tag })).length, 12);
+    assert.ok(refused.size > 0 && !refused.has("nothing said"));
+  } finally {
+    await server.end("SIGTERM");
+    await rm(data, { recursive: true, force: true });
+  }
+});
+
 test("a token that ends is renewed, also under a stream", async () => {
   const agent = await curator().createAgent({ name: word(), roles: ["emitter", "subscriber"] });
   const client = new Rcrt({ url: url(), ownerId: agent.owner_id, agentId: agent.id, agentKey: agent.agent_key, ttlSec: 3 });

@@ -33,17 +33,20 @@ export class OwnServer {
   token = "";
   #listen = "127.0.0.1:0";
 
-  private constructor(readonly data: string) {}
+  private constructor(
+    readonly data: string,
+    readonly options: string[],
+  ) {}
 
-  static async start(data: string): Promise<OwnServer> {
-    const server = new OwnServer(data);
+  static async start(data: string, ...options: string[]): Promise<OwnServer> {
+    const server = new OwnServer(data, options);
     await server.again();
     return server;
   }
 
   /** Resolves when it answers. */
   async again(): Promise<void> {
-    const options = ["up", "--data", this.data, "--listen", this.#listen, "--no-seed", ...setting("RCRT_TEST_OPTIONS").split(" ").filter(Boolean)];
+    const options = ["up", "--data", this.data, "--listen", this.#listen, "--no-seed", ...this.options];
     const child = spawn(setting("RCRT_BIN"), options, { stdio: ["ignore", "pipe", "inherit"] });
     this.#process = child;
     for await (const line of createInterface({ input: child.stdout })) {

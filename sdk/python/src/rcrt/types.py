@@ -95,6 +95,18 @@ class AgentInfo(_AgentInfo, total=False):
     """Which tools are kept from it; as it was made, for good."""
 
 
+class _AgentRegistration(TypedDict):
+    roles: list[Role]
+    """All that it has from now on."""
+
+
+class AgentRegistration(_AgentRegistration, total=False):
+    """An agent of a chosen id: made, or changed where it is there."""
+    name: Union[str, None]
+    """Unique in its tenant; 1 to 200 characters. When absent it stays, and of a new agent it is the id."""
+    profile: Union[Profile, None]
+
+
 class Annotations(TypedDict, total=False):
     """The hints of the Model Context Protocol (its `ToolAnnotations`, revision 2025-06-18), with its defaults: a tool
     that says nothing of itself is taken to change things for good, out in the world. Nothing is enforced by them.
@@ -188,6 +200,8 @@ class BreadcrumbListItem(_BreadcrumbListItem, total=False):
     reads it by id.
     """
     schema_name: Union[str, None]
+    score: Union[float, None]
+    """Of a search: how well it matches. Larger is better; only comparable within one answer."""
 
 
 class _BreadcrumbVersion(TypedDict):
@@ -580,6 +594,18 @@ class PurgeReport(TypedDict):
     ttl_purged: int
 
 
+class _Registered(TypedDict):
+    created: bool
+    """Whether the agent was not there before."""
+    ok: bool
+
+
+class Registered(_Registered, total=False):
+    """What became of a registration."""
+    agent_key: Union[str, None]
+    """Of a new agent its key, shown this once."""
+
+
 class _Registration(TypedDict):
     name: str
     parameters: dict[str, Any]
@@ -670,6 +696,28 @@ class StreamMessage(_StreamMessage, total=False):
     """One message of a stream, as an SSE parser gives it."""
     id: Union[str, None]
     """The number to go on after; the last one counts where a message has none."""
+
+
+class _TenantDone(TypedDict):
+    created: bool
+    """Whether it was not there before."""
+    ok: bool
+
+
+class TenantDone(_TenantDone, total=False):
+    """A tenant that was made or renamed."""
+    first_agent: Union[NewAgentKey, None]
+
+
+class TenantInfo(TypedDict):
+    created_at: str
+    id: str
+    name: str
+
+
+class TenantName(TypedDict):
+    name: str
+    """Unique; 1 to 200 characters."""
 
 
 class TokenRequest(TypedDict, total=False):
