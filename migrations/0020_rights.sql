@@ -155,6 +155,9 @@ CREATE FUNCTION hears(agent uuid, record uuid, record_version bigint) RETURNS bo
 LANGUAGE sql STABLE
 AS $$
     SELECT CASE
+        -- Who may not follow events hears of none, however it came to ask.
+        WHEN EXISTS (SELECT FROM agents a WHERE a.id = agent
+            AND (a.deleted_at IS NOT NULL OR NOT a.roles && '{curator,runner,subscriber}'::text[])) THEN false
         WHEN coalesce(b.visibility, last.visibility, v.visibility, 'team') <> 'private' THEN true
         WHEN coalesce(b.created_by, v.created_by) = agent THEN true
         WHEN EXISTS (SELECT FROM agents a WHERE a.id = agent AND a.deleted_at IS NULL

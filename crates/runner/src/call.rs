@@ -123,9 +123,10 @@ impl Caller {
                 ToolFailure::new(ErrorCode::ExecutionFailed, format!("the request's author is not known: {error}"))
             })?;
             let visibility = inherited(&claim.request);
+            let seen = (visibility, claim.request.sensitivity);
             let telling_store = if visibility == Visibility::Private { &own } else { &self.store };
             let (progress, telling) =
-                progress::channel(telling_store.clone(), request, visibility, chain.clone(), secrets.clone());
+                progress::channel(telling_store.clone(), request, seen, chain.clone(), secrets.clone());
             let call = ToolCall {
                 owner_id: claim.request.owner_id,
                 tool_id: tool.id,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use breadcrumb::{
     BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp, NewBreadcrumb, Selector,
-    StoreError, ToolRequest, ToolResponse, TtlType, Visibility, schema_names::TOOL_PROGRESS,
+    Sensitivity, StoreError, ToolRequest, ToolResponse, TtlType, Visibility, schema_names::TOOL_PROGRESS,
 };
 use chrono::{SecondsFormat, Utc};
 use executors::{Chain, Progress, Vault};
@@ -54,7 +54,7 @@ impl Progress for Heard {
 pub(crate) struct Telling {
     store: Arc<dyn Breadcrumbs>,
     request: ToolRequest,
-    visibility: Visibility,
+    seen: (Visibility, Sensitivity),
     chain: Chain,
     secrets: Arc<Vault>,
     words: watch::Receiver<Option<Word>>,
@@ -62,17 +62,17 @@ pub(crate) struct Telling {
     record: Option<(Uuid, i64)>,
 }
 
-/// `chain` marks what is written, so that no tool makes itself run by telling of its progress.
+/// `seen`: by whom, and how much of it, as of the request. `chain` marks what is written, so that no tool makes itself run by telling of its progress.
 pub(crate) fn channel(
     store: Arc<dyn Breadcrumbs>,
     request: &ToolRequest,
-    visibility: Visibility,
+    seen: (Visibility, Sensitivity),
     chain: Chain,
     secrets: Arc<Vault>,
 ) -> (Arc<dyn Progress>, Telling) {
     let (heard, words) = watch::channel(None);
     let request = request.clone();
-    (Arc::new(Heard(heard)), Telling { store, request, visibility, chain, secrets, words, record: None })
+    (Arc::new(Heard(heard)), Telling { store, request, seen, chain, secrets, words, record: None })
 }
 
 impl Telling {
@@ -183,7 +183,8 @@ impl Telling {
             schema_name: Some(TOOL_PROGRESS.into()),
             ttl_type: Some(TtlType::Duration),
             ttl_config: Some(json!({"duration": TTL_SECONDS})),
-            visibility: self.visibility,
+            visibility: self.seen.0,
+            sensitivity: self.seen.1,
             ..NewBreadcrumb::default()
         }
     }

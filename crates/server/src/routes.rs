@@ -93,11 +93,11 @@ pub fn table() -> Vec<Entry> {
         entry(CURATORS, routes!(hygiene::run)),
         entry(CURATORS, routes!(hygiene::purge)),
         // Webhooks: an agent's own, or a curator's to look after
-        entry(READERS, routes!(webhooks::create)),
+        entry(Access::Roles(FOLLOWERS), routes!(webhooks::create)),
         entry(READERS, routes!(webhooks::list)),
         entry(READERS, routes!(webhooks::delete)),
         entry(READERS, routes!(webhooks::pause)),
-        entry(READERS, routes!(webhooks::resume)),
+        entry(Access::Roles(FOLLOWERS), routes!(webhooks::resume)),
         entry(READERS, routes!(webhooks::secret)),
         entry(CURATORS, routes!(dead_letters::list)),
         entry(CURATORS, routes!(dead_letters::delete_all)),

@@ -151,7 +151,7 @@ async fn without_a_selector_of_its_own_the_agents_selectors_decide() {
 async fn what_becomes_secret_or_unheard_while_it_waits_is_not_told() {
     let world = World::start().await;
     let mut receiver = Receiver::start(vec![]).await;
-    let other = world.another(Role::Emitter).await;
+    let other = world.another(Role::Subscriber).await;
     let hook = NewWebhook { url: receiver.url.clone(), selector: None, description: None };
     world.webhooks().create_webhook(world.tenant, other, other, hook).await.unwrap();
     let (secret, private) = (world.write("becomes secret").await, world.write("becomes private").await);
@@ -177,7 +177,7 @@ async fn an_agent_gets_what_it_may_see_and_nothing_of_what_a_secret_record_holds
     let world = World::start().await;
     let (mut mine, mut others) = (Receiver::start(vec![]).await, Receiver::start(vec![]).await);
     world.webhook(&mine.url).await;
-    let other = world.another(Role::Emitter).await;
+    let other = world.another(Role::Subscriber).await;
     let hook = NewWebhook { url: others.url.clone(), selector: None, description: None };
     world.webhooks().create_webhook(world.tenant, other, other, hook).await.unwrap();
     let delivering = Delivering::start(&world.store, options());
