@@ -126,10 +126,9 @@ async fn prepare(tenant: &Tenant, case: &Case) -> Uuid {
     let record = tenant.write(tool(case)).await;
     for secret in &case.head.secrets {
         let new = NewSecret {
-            name: secret.name.clone(),
-            value: secret.value.clone(),
             hosts: secret.hosts.clone(),
             readable: secret.readable,
+            ..NewSecret::new(secret.name.clone(), secret.value.clone())
         };
         let id = tenant.store.create_secret(new).await.unwrap().id;
         if secret.granted {

@@ -210,7 +210,7 @@ export interface paths {
          * @description Each event from now on is posted once, signed with the agent's secret, and again after growing pauses until the
          *     receiver takes it. docs/webhooks.md tells how a receiver verifies it.
          *
-         *     Roles: curator, emitter, subscriber, runner.
+         *     Roles: curator, subscriber, runner.
          */
         post: operations["create_webhook"];
         delete?: never;
@@ -276,7 +276,7 @@ export interface paths {
          * Resume a webhook
          * @description Also one that was paused because its receiver was gone. It goes on at once, with what waited.
          *
-         *     Roles: curator, emitter, subscriber, runner.
+         *     Roles: curator, subscriber, runner.
          */
         post: operations["resume_webhook"];
         delete?: never;
@@ -868,7 +868,8 @@ export interface paths {
         };
         /**
          * List secrets by name, without their values
-         * @description With the hosts that each is bound to, whether tools may read it, and which tools may use it.
+         * @description With the hosts that each is bound to, whether tools may read it, and which tools may use it. All of them, or those of a scope
+         *     (`scope_type`, `scope_id`).
          *
          *     Roles: curator, runner.
          */
@@ -1828,6 +1829,13 @@ export interface components {
             name: string;
             /** @description Whether the code of a tool gets the value itself. Default: no, it gets a handle. */
             readable?: boolean;
+            /**
+             * Format: uuid
+             * @description Belongs to `scope_type`.
+             */
+            scope_id?: string | null;
+            /** @description A label, which opens and closes nothing: RCRT's clients say there what the secret is for. At most 100 characters. */
+            scope_type?: string | null;
             /** @description 1 to 65,536 bytes; at least 8 where tools may not read it. */
             value: string;
         };
@@ -1980,6 +1988,10 @@ export interface components {
             name: string;
             /** @description Whether the code of a tool gets the value itself, and not only a handle for it. */
             readable: boolean;
+            /** Format: uuid */
+            scope_id?: string | null;
+            /** @description What RCRT's clients say it is for, such as `global` or `workspace`: a label, which opens and closes nothing. */
+            scope_type?: string | null;
             /** @description Who may use it, the oldest grant first. */
             tools: components["schemas"]["GrantedTool"][];
             /** Format: date-time */
@@ -3728,7 +3740,10 @@ export interface operations {
     };
     list_secrets: {
         parameters: {
-            query?: never;
+            query?: {
+                scope_id?: string;
+                scope_type?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;

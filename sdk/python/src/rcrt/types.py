@@ -537,6 +537,12 @@ class NewSecret(_NewSecret, total=False):
     """Where the value may go: `api.example.com`, `api.example.com:8443`, `*.example.com`; at most 50."""
     readable: bool
     """Whether the code of a tool gets the value itself. Default: no, it gets a handle."""
+    scope_id: Union[str, None]
+    """Belongs to `scope_type`."""
+    scope_type: Union[str, None]
+    """A label, which opens and closes nothing: RCRT's clients say there what the secret is for. At most 100
+    characters.
+    """
 
 
 class _NewWebhook(TypedDict):
@@ -643,8 +649,7 @@ class SecretChanges(TypedDict, total=False):
     """A new value in place of the old one."""
 
 
-class SecretInfo(TypedDict):
-    """A secret without its value."""
+class _SecretInfo(TypedDict):
     created_at: str
     hosts: list[str]
     """Where the value may go, as `host`, `host:port` or `*.host`. To no host: to none."""
@@ -657,6 +662,13 @@ class SecretInfo(TypedDict):
     updated_at: str
     version: int
     """Starts at 1 and grows with each new value."""
+
+
+class SecretInfo(_SecretInfo, total=False):
+    """A secret without its value."""
+    scope_id: Union[str, None]
+    scope_type: Union[str, None]
+    """What RCRT's clients say it is for, such as `global` or `workspace`: a label, which opens and closes nothing."""
 
 
 class SecretValue(TypedDict):
