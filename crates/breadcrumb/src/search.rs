@@ -93,7 +93,7 @@ impl Search {
             if !(1..=MAX_DIMENSIONS).contains(&qvec.len()) {
                 found.add("qvec", format!("has {} numbers; must have 1 to {MAX_DIMENSIONS}", qvec.len()));
             } else if let Some(at) = qvec.iter().position(|number| !number.is_finite()) {
-                found.add(&format!("qvec[{at}]"), "must be a finite number");
+                found.add(format!("qvec[{at}]"), "must be a finite number");
             } else if qvec.iter().all(|number| *number == 0.0) {
                 found.add("qvec", "has no direction: every number is 0");
             }

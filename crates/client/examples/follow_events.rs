@@ -1,4 +1,5 @@
 //! Follows events: `RCRT_SERVER=http://127.0.0.1:8081 RCRT_TOKEN=$(cat .rcrt/token) cargo run -p client --example follow_events`
+#![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use breadcrumb::{Breadcrumbs, NewBreadcrumb};
 use client::{Client, Credentials};

@@ -42,7 +42,7 @@ pub struct EndpointOptions {
 
 impl EndpointOptions {
     pub fn new(base: Url, model: impl Into<String>) -> Self {
-        Self { base, model: model.into(), key: None, timeout: Duration::from_secs(60), attempts: 3 }
+        Self { base, model: model.into(), key: None, timeout: Duration::from_mins(1), attempts: 3 }
     }
 }
 
@@ -136,8 +136,8 @@ impl Endpoint {
         let dimensions = vectors.first().map_or(0, Vec::len);
         // The address too: the same name may mean another model elsewhere.
         let at = Sha256::digest(self.address.as_str().as_bytes());
-        let at: String = at.iter().take(6).map(|byte| format!("{byte:02x}")).collect();
-        Ok(EmbeddingModel { id: format!("{}/{at}/{dimensions}", self.options.model), dimensions })
+        let at = at.iter().take(6).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
+        Ok(EmbeddingModel { id: format!("{}/{at:012x}/{dimensions}", self.options.model), dimensions })
     }
 
     /// Asks up to as often as the options say, where another attempt can help.

@@ -14,6 +14,8 @@ pub use local::Local;
 fn to_length_one(vector: &mut [f32]) {
     let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
     if length > 0.0 {
-        vector.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
+        for x in vector.iter_mut() {
+            *x = (f64::from(*x) / length) as f32;
+        }
     }
 }

@@ -84,13 +84,16 @@ impl Definition {
         let name = name(&mut found, context, tags);
         let schema = match context.get("schema") {
             None | Some(Value::Null) => None,
-            Some(given) => Schema::compile(given).map(Some).unwrap_or_else(|wrong| {
-                let place = |field: &str| {
-                    if field.is_empty() { "context.schema".to_owned() } else { format!("context.schema.{field}") }
-                };
-                found.0.extend(wrong.0.into_iter().map(|one| Violation::new(place(&one.field), one.message)));
-                None
-            }),
+            Some(given) => Schema::compile(given).map_or_else(
+                |wrong| {
+                    let place = |field: &str| {
+                        if field.is_empty() { "context.schema".to_owned() } else { format!("context.schema.{field}") }
+                    };
+                    found.0.extend(wrong.0.into_iter().map(|one| Violation::new(place(&one.field), one.message)));
+                    None
+                },
+                Some,
+            ),
         };
         let validation = validation(&mut found, context, &name);
         let ttl = match (context.get("ttl"), context.get("lifecycle").and_then(|cycle| cycle.get("ttl_policy"))) {

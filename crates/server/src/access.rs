@@ -151,7 +151,7 @@ async fn admit(state: &ServerState, access: Access, token: &str) -> Result<Calle
     }
     let store = state.tenancy.acting_as(identity.clone());
     let is_operator = is_operator || state.auth == AuthMode::Open;
-    Ok(Caller { store, identity, expires_at, is_operator })
+    Ok(Caller { identity, store, expires_at, is_operator })
 }
 
 /// The token's roles as far as the agent still has them. In open mode agents need not exist.

@@ -167,7 +167,7 @@ impl<K: Eq + Hash + Copy> Buckets<K> {
             return Standing { limit, left: 0, full_in: full_at - now, refused_for: Some(too_much) };
         }
         state.full_at.insert(key, now + taken);
-        let left = (room - taken).as_nanos() / interval.as_nanos().max(1);
+        let left = room.saturating_sub(taken).as_nanos() / interval.as_nanos().max(1);
         Standing { limit, left: u32::try_from(left).unwrap_or(limit), full_in: taken, refused_for: None }
     }
 }

@@ -83,13 +83,14 @@ impl Reader {
         loop {
             while let Some((line, rest)) = self.text.split_once("\n\n") {
                 let data = line.rsplit_once("data: ").map(|(_, data)| data.to_owned());
-                self.text = rest.to_owned();
+                let rest = String::from(rest);
+                self.text = rest;
                 if let Some(value) = data.and_then(|data| serde_json::from_str(&data).ok()) {
                     return value;
                 }
             }
             let mut bytes = vec![0; 64 * 1024];
-            let read = tokio::time::timeout(Duration::from_secs(60), self.socket.read(&mut bytes)).await;
+            let read = tokio::time::timeout(Duration::from_mins(1), self.socket.read(&mut bytes)).await;
             let read = read.expect("something in time").unwrap();
             assert_ne!(read, 0, "the stream ended");
             self.text.push_str(std::str::from_utf8(&bytes[..read]).unwrap());

@@ -67,6 +67,11 @@ impl Store {
     /// Applies the migrations, connects and starts the background tasks. `progress` hears a sentence before each step
     /// that can take longer.
     pub async fn open(options: StoreOptions, progress: &(dyn Fn(&str) + Send + Sync)) -> Result<Arc<Self>, OpenError> {
+        // Too much to be carried about on its caller's stack.
+        Box::pin(Self::open_here(options, progress)).await
+    }
+
+    async fn open_here(options: StoreOptions, progress: &(dyn Fn(&str) + Send + Sync)) -> Result<Arc<Self>, OpenError> {
         let admin = connect_options(&options.admin_url)?;
         let app = match &options.app_url {
             Some(url) => connect_options(url)?,

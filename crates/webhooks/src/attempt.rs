@@ -104,7 +104,7 @@ mod tests {
     fn a_receiver_asks_for_time_in_seconds_or_by_the_clock() {
         let now = DateTime::parse_from_rfc3339("2026-01-01T00:00:00Z").unwrap().to_utc();
         let read = |value: &str| retry_after(&[("retry-after".into(), value.into())], now);
-        assert_eq!(read("120"), Some(Duration::from_secs(120)));
+        assert_eq!(read("120"), Some(Duration::from_mins(2)));
         assert_eq!(read("Thu, 01 Jan 2026 00:01:00 GMT"), Some(Duration::from_mins(1)));
         for nothing in ["Wed, 31 Dec 2025 23:59:00 GMT", "-1", "soon", "", "99999999999"] {
             assert_eq!(read(nothing), None, "{nothing}");

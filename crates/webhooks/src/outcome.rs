@@ -126,7 +126,7 @@ mod tests {
             ended.settlement(&delivery(1, 0, Duration::ZERO), &DeliveryOptions::default(), dice)
         };
         let Settlement::Retry { after, hold, .. } = ask(120, 0.0) else { panic!() };
-        assert_eq!((after, hold), (Duration::from_secs(120), Some(Duration::from_secs(120))));
+        assert_eq!((after, hold), (Duration::from_mins(2), Some(Duration::from_mins(2))));
         let Settlement::Retry { after, .. } = ask(1_000_000, 0.0) else { panic!() };
         assert_eq!(after, Duration::from_hours(1));
         let Settlement::Retry { after, .. } = ask(1, 1.0) else { panic!() };

@@ -197,7 +197,9 @@ fn softmax(row: &mut [f32]) {
         *x = (*x - most).exp();
         sum += *x;
     }
-    row.iter_mut().for_each(|x| *x /= sum);
+    for x in row.iter_mut() {
+        *x /= sum;
+    }
 }
 
 fn gelu(x: f32) -> f32 {

@@ -78,7 +78,7 @@ async fn bad_shapes_are_told_with_the_field() {
         (ApiCall::SearchBreadcrumbs { query: json!({"tags": ["a"]}) }, "unknown field `tags`"),
         (ApiCall::SearchBreadcrumbs { query: json!({"context_match": [{"path": "$.a", "op": "like"}]}) }, "like"),
         (ApiCall::VectorSearch { query: json!({}) }, "q: is required"),
-        (ApiCall::VectorSearch { query: json!({"q": "x", "nn": 101}) }, "nn: must be from 1 to 100"),
+        (ApiCall::VectorSearch { query: json!({"q": "x", "nn": 101}) }, "must be a number from 1 to 100"),
     ] {
         let error = refused(&world, call).await;
         assert_eq!(error.name, "InvalidArguments", "{error}");

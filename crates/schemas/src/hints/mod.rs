@@ -81,7 +81,7 @@ impl Hints {
                 }
             }
             Some(_) => {
-                found.add(format!("{field}.template"), "must be a text, such as \"{{title}}: {{context.summary}}\"")
+                found.add(format!("{field}.template"), "must be a text, such as \"{{title}}: {{context.summary}}\"");
             }
         }
         match hints.get("transform") {

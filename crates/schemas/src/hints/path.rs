@@ -110,10 +110,10 @@ pub(super) fn find<'v>(root: &'v Value, steps: &[Step], fuel: &mut Fuel) -> Vec<
                         next.push(Found::There(item));
                     }
                 }
-                (Step::Name(name), Value::String(text)) if is_last && name == "length" => {
-                    if fuel.burn(text.len() / 64) {
-                        next.push(Found::Made(text.chars().count().into()));
-                    }
+                (Step::Name(name), Value::String(text))
+                    if is_last && name == "length" && fuel.burn(text.len() / 64) =>
+                {
+                    next.push(Found::Made(text.chars().count().into()));
                 }
                 (Step::Index(index), Value::Array(items)) => next.extend(items.get(*index).map(Found::There)),
                 (Step::All, Value::Array(items)) => {

@@ -212,8 +212,12 @@ async fn a_key_may_be_exchanged_and_old_tokens_go_on_until_it_is_dropped() {
     let claims = json!({"owner_id": identity.owner_id, "agent_id": identity.agent_id, "roles": ["emitter"],
         "exp": u64::from(u32::MAX), "iat": 0, "jti": Uuid::new_v4()});
     for key in [&old, &new] {
-        let bare =
-            jsonwebtoken::encode(&Default::default(), &claims, &jsonwebtoken::EncodingKey::from_secret(key)).unwrap();
+        let bare = jsonwebtoken::encode(
+            &jsonwebtoken::Header::default(),
+            &claims,
+            &jsonwebtoken::EncodingKey::from_secret(key),
+        )
+        .unwrap();
         assert_eq!(both.verify(&bare).unwrap().identity, identity);
         let ended = jsonwebtoken::Header { kid: Some("another".into()), ..Default::default() };
         let other = jsonwebtoken::encode(&ended, &claims, &jsonwebtoken::EncodingKey::from_secret(key)).unwrap();

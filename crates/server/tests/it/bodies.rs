@@ -252,7 +252,7 @@ async fn a_flood_of_headers_is_refused_and_the_next_caller_is_served() {
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
         let answer = String::from_utf8_lossy(&answer);
-        assert!(answer.starts_with("HTTP/1.1 4"), "{:.80}: {answer:.200}", head);
+        assert!(answer.starts_with("HTTP/1.1 4"), "{head:.80}: {answer:.200}");
     }
     assert_eq!(world.get(&format!("/breadcrumbs/{id}"), &token).await.ok().json()["title"], "kept");
     world.close().await;

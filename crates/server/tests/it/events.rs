@@ -173,7 +173,7 @@ async fn a_stream_carries_what_the_agents_selectors_and_its_own_filters_mean() {
     };
     let own = format!("?agent_id={}", agent.id);
     let conditions = r#"?filters={"context_match":[{"path":"$.text","op":"gte","value":"2"}],"owner_id":null}"#;
-    let by_query = r#"?tag=note&any_tags=b&schema_name=note.v1&filters={}"#;
+    let by_query = "?tag=note&any_tags=b&schema_name=note.v1&filters={}";
     let cases: [(&str, &str, &[usize]); 8] = [
         ("", &token, &[0, 1]),
         (&own, &token, &[0, 1]),

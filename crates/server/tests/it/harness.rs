@@ -137,6 +137,7 @@ impl World {
     }
 
     /// A token of an agent that is there, with one of its roles.
+    #[allow(clippy::unused_self)] // It is this world's.
     pub fn token_of(&self, tenant: Uuid, agent_id: Uuid, role: Role) -> String {
         let identity = Identity { owner_id: tenant, agent_id, roles: vec![role], profile: Profile::Main };
         key().issue(&identity, Duration::from_mins(10)).unwrap()

@@ -12,7 +12,8 @@ use tokio::{
 
 use crate::harness::{World, note};
 
-/// So many at once, and then none for a long time.
+/// So many at once, and then none for a long time. As the limits take it.
+#[allow(clippy::unnecessary_wraps)]
 fn only(burst: u32) -> Option<Rate> {
     Some(Rate::new(0.01, burst).unwrap())
 }

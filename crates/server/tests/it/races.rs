@@ -126,7 +126,7 @@ async fn of_two_bodies_under_one_key_one_is_written_and_the_other_refused() {
     let world = World::start().await;
     let second = world.beside().await;
     let token = world.token(&[Role::Emitter]).await;
-    let says_one = |writer: usize| writer / 2 % 2 == 0;
+    let says_one = |writer: usize| (writer / 2).is_multiple_of(2);
     let answers = all_at_once([&world, &second], |world, writer| {
         let record = note(if says_one(writer) { "one" } else { "other" });
         world.request("POST", "/breadcrumbs", &token).header("Idempotency-Key", "the key").json(&record)

@@ -13,7 +13,8 @@ async fn an_agent_has_webhooks_of_its_own_and_curators_look_after_all() {
     let tenant = world.tenant().await;
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
     let (agent, token) = world.agent(tenant, &[Role::Subscriber]).await;
-    let (other, stranger) = world.agent(tenant, &[Role::Emitter]).await;
+    let (other, stranger) = world.agent(tenant, &[Role::Subscriber]).await;
+    let (writer, emitter) = world.agent(tenant, &[Role::Emitter]).await;
     let hooks = format!("/agents/{}/webhooks", agent.id);
 
     // RCRT's shape is enough.
@@ -30,6 +31,9 @@ async fn an_agent_has_webhooks_of_its_own_and_curators_look_after_all() {
         listed.as_array().unwrap().iter().all(|one| one["state"] == "active" && one["agent_id"] == json!(agent.id))
     );
 
+    // Who may not follow events gets none posted either.
+    let own = format!("/agents/{}/webhooks", writer.id);
+    world.post(&own, &emitter, json!({"url": "https://d.example/"})).await.problem(403, "forbidden");
     world.get(&hooks, &stranger).await.problem(404, "not_found");
     world.post(&hooks, &stranger, json!({"url": "https://c.example/"})).await.problem(404, "not_found");
     world

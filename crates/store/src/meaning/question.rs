@@ -27,7 +27,10 @@ impl Asked {
 
 /// Vectors of questions that were asked before, the oldest forgotten first.
 #[derive(Default)]
-pub(super) struct Known(Mutex<(HashMap<String, Arc<[f32]>>, VecDeque<String>)>);
+pub(super) struct Known(Mutex<Remembered>);
+
+/// The vectors by question, and the questions in the order in which they came.
+type Remembered = (HashMap<String, Arc<[f32]>>, VecDeque<String>);
 
 impl Known {
     fn get(&self, question: &str) -> Option<Arc<[f32]>> {

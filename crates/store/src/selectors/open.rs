@@ -18,7 +18,7 @@ use crate::transaction::TenantTransaction;
 
 const LOOK: Duration = Duration::from_secs(5);
 /// How long a change may take from its first statement to its commit: longer than any statement may.
-const SLOWEST_CHANGE: Duration = Duration::from_secs(120);
+const SLOWEST_CHANGE: Duration = Duration::from_mins(2);
 
 /// Owner and agent.
 type AgentId = (Uuid, Uuid);

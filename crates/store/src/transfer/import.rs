@@ -278,7 +278,7 @@ impl Batch<'_> {
         .bind(checksum)
         .bind(size_bytes)
         .bind(record.ttl)
-        .bind(record.ttl_type.map(|kind| kind.as_str()))
+        .bind(record.ttl_type.map(breadcrumb::TtlType::as_str))
         .bind(record.ttl_config.as_ref().map(Json))
         .bind(record.created_at)
         .bind(record.updated_at)

@@ -1,6 +1,6 @@
 //! The store against a real Postgres.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod calls;
 mod events;

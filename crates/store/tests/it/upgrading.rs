@@ -134,7 +134,7 @@ async fn work(
             let begun = Instant::now();
             while let Err(error) = step(&mut connection, sql, id).await {
                 // Which of two that are in each other's way the database undoes is chance; every version tries again then.
-                let code = error.as_database_error().and_then(|error| error.code()).unwrap_or_default();
+                let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code).unwrap_or_default();
                 assert!(matches!(&*code, "40P01" | "40001"), "{error}: {sql}");
             }
             longest = longest.max(begun.elapsed());

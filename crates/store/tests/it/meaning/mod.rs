@@ -73,7 +73,7 @@ impl World {
                 changes.changed().await.unwrap();
             }
         };
-        let waited = tokio::time::timeout(Duration::from_secs(120), waiting).await;
+        let waited = tokio::time::timeout(Duration::from_mins(2), waiting).await;
         assert!(waited.is_ok(), "{sql} is {}, not {wanted}", self.count(sql).await);
     }
 
