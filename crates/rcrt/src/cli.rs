@@ -26,6 +26,8 @@ pub struct Cli {
     pub command: Command,
 }
 
+// Made once, at the start.
+#[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Up(up::Up),

@@ -135,7 +135,7 @@ impl ServingOptions {
         let (data, token_key) = (folder.path(), folder.keys.token_key()?);
         system.open_store(folder, &self.database, progress).await?;
         let (limits, streams) = (self.limits.limits(), self.streams.options());
-        let options = FrontOptions { auth, origins, limits, streams };
+        let options = FrontOptions { auth, limits, origins, streams };
         let token = system.open_front(listener, options, &token_key, &data)?;
         tracing::info!(%base_url, "the server listens");
         Ok(Served { base_url, data, token })

@@ -113,10 +113,8 @@ impl Restore {
     /// The ids of the keys at hand. Refuses a backup whose secrets would stay closed.
     fn check_keys(&self, config: &Config, manifest: &Manifest, more: Option<&KeyFile>) -> anyhow::Result<Vec<String>> {
         let ring = Keys::of(&config.data).ring(Kind::Secrets);
-        let mut present: Vec<String> = match ring.present().exists() {
-            true => ring.load()?.into_iter().map(|(id, _)| id).collect(),
-            false => Vec::new(),
-        };
+        let mut present: Vec<String> =
+            if ring.present().exists() { ring.load()?.into_iter().map(|(id, _)| id).collect() } else { Vec::new() };
         present.extend(more.map(KeyFile::ids).unwrap_or_default());
         let missing: Vec<&str> =
             manifest.secrets_keys.iter().filter(|id| !present.contains(id)).map(String::as_str).collect();
