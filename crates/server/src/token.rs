@@ -78,7 +78,7 @@ impl TokenKey {
         let mut rules = Validation::new(Algorithm::HS256);
         rules.leeway = 0;
         let named = jsonwebtoken::decode_header(token).map_err(|_| TokenError::Forged)?.kid;
-        let keys = self.keys();
+        let keys = self.keys_for(named.as_deref());
         // Tokens that were made before keys had ids name none.
         let mut tried = keys.iter().filter(|key| named.as_ref().is_none_or(|id| *id == key.id)).map(|key| {
             jsonwebtoken::decode::<Claims>(token, &key.decoding, &rules).map_err(|error| match error.kind() {

@@ -39,7 +39,8 @@ impl TokenKey {
         Self::new(&[bytes], None)
     }
 
-    /// These keys, the newest first and at least one, until `source` gives others. It is asked once in a second at most.
+    /// These keys, the newest first and at least one, until `source` gives others. It is asked once in a second, and when
+    /// a token names a key that is not known.
     pub fn renewed_by(
         keys: &[Vec<u8>],
         source: impl Fn() -> Option<Vec<Vec<u8>>> + Send + Sync + 'static,
@@ -60,15 +61,27 @@ impl TokenKey {
 
     /// The keys as they are now, the newest first.
     pub(crate) fn keys(&self) -> Arc<Vec<OneKey>> {
-        if let Some(source) = &self.0.source
-            && self.is_due()
-            && let Some(keys) = source()
-        {
+        if self.is_due() { self.renewed() } else { self.present() }
+    }
+
+    /// The same; where none of them has this id, as the source has them at this moment: who signed may know of an exchange
+    /// before this process does.
+    pub(crate) fn keys_for(&self, id: Option<&str>) -> Arc<Vec<OneKey>> {
+        let keys = self.keys();
+        if id.is_none_or(|id| keys.iter().any(|key| key.id == id)) { keys } else { self.renewed() }
+    }
+
+    fn renewed(&self) -> Arc<Vec<OneKey>> {
+        if let Some(keys) = self.0.source.as_ref().and_then(|source| source()) {
             match ring(keys.iter().map(Vec::as_slice)) {
                 Ok(ring) => *self.0.ring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ring),
                 Err(error) => tracing::error!(%error, "the new token keys are not taken"),
             }
         }
+        self.present()
+    }
+
+    fn present(&self) -> Arc<Vec<OneKey>> {
         self.0.ring.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -225,6 +225,21 @@ async fn a_key_may_be_exchanged_and_old_tokens_go_on_until_it_is_dropped() {
     }
 }
 
+#[test]
+fn a_token_of_a_key_that_just_came_is_known_at_once() {
+    let (old, new) = (vec![1; 32], vec![2; 32]);
+    let identity = Identity {
+        owner_id: Uuid::new_v4(),
+        agent_id: Uuid::new_v4(),
+        roles: vec![Role::Curator],
+        profile: Profile::Main,
+    };
+    let token = TokenKey::from_bytes(&new).unwrap().issue(&identity, Duration::from_hours(1)).unwrap();
+    let came = std::sync::Mutex::new(Some(vec![new, old.clone()]));
+    let keys = TokenKey::renewed_by(&[old], move || came.lock().unwrap().take()).unwrap();
+    assert_eq!(keys.verify(&token).unwrap().identity, identity);
+}
+
 #[tokio::test]
 async fn a_server_takes_the_keys_that_come_while_it_runs() {
     let later = std::sync::Mutex::new(Some(vec![vec![2; 32]]));
