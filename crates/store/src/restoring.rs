@@ -47,13 +47,14 @@ pub async fn count_events_on(admin_url: &str, horizon: i64) -> Result<(), StoreE
 async fn count_on(admin_url: &str, horizon: i64) -> Done<()> {
     let mut connection = PgConnection::connect(admin_url).await?;
     let mut tx = connection.begin().await?;
-    let (newest, present): (i64, i64) = sqlx::query_as(
-        "SELECT GREATEST((SELECT coalesce(max(number), 0) FROM events), (SELECT coalesce(max(next_number), 0) FROM restores)),
-            pg_current_xact_id()::text::bigint",
+    // Events at and above the horizon may be in the backup too: it is of a moment after the one in which that was asked.
+    let (newest, given, present): (i64, i64, i64) = sqlx::query_as(
+        "SELECT GREATEST((SELECT max(number) FROM events), (SELECT max(number) FROM shared_events), 0),
+            (SELECT coalesce(max(next_number), 0) FROM restores), pg_current_xact_id()::text::bigint",
     )
     .fetch_one(&mut *tx)
     .await?;
-    let used = (newest.max(horizon) >> ORDINAL_BITS) + 1;
+    let used = (newest.max(given).max(horizon) >> ORDINAL_BITS) + 1;
     // The next round of 32 bits: what was counted after the backup, and was lost, lies before it.
     let first = ((used >> 32) + 1) << 32;
     let base = (first - present).max(0);
@@ -62,7 +63,7 @@ async fn count_on(admin_url: &str, horizon: i64) -> Done<()> {
     );
     sqlx::raw_sql(AssertSqlSafe(function)).execute(&mut *tx).await?;
     sqlx::query("INSERT INTO restores (last_number, next_number) VALUES ($1, $2)")
-        .bind(horizon - 1)
+        .bind(newest.max(horizon - 1))
         .bind((present + base) << ORDINAL_BITS)
         .execute(&mut *tx)
         .await?;

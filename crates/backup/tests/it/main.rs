@@ -128,6 +128,11 @@ async fn a_backup_of_a_working_store_is_of_one_moment_and_comes_back_whole() {
     }
     assert_eq!(agent.decrypt_secret(secret, "to see it", None).await.unwrap(), "a value to keep");
 
+    // What was written while the backup was made is no less there than the rest.
+    let present = newest_event(&restored.database).await;
+    drop(agent.events(Some(present)).await.unwrap());
+    drop(agent.events(Some(agent.latest_event().await.unwrap())).await.unwrap());
+
     // Numbers go on above those of before, and who has seen what is lost is told.
     restored.write("after").await;
     let newest = newest_event(&restored.database).await;

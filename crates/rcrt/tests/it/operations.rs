@@ -31,7 +31,8 @@ fn a_working_system_is_backed_up_exported_given_new_keys_and_made_anew() {
     });
     let rights = |file: &str| folder.path().join(file).metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((rights("all.rcrt"), rights("all.key")), (0o600, 0o600));
-    backup().ends_with(2);
+    let again = backup().ends_with(1);
+    assert!(again.stderr.contains("all.rcrt is there already"), "{}", again.stderr);
     let exported = lines_are_taken_out_and_in(&up, folder.path());
     tenants_are_made_by_the_operator(&up);
     assert_eq!(up.stop().0.code(), Some(0));
@@ -102,7 +103,8 @@ fn is_made_anew(folder: &Path, kept: &str, exported: u64) {
     assert_eq!(told["created"].as_u64().unwrap() + told["skipped"].as_u64().unwrap(), exported, "{told}");
     assert_eq!(up.json(&["crumb", "list", "--tag", "meanwhile"]).as_array().unwrap().len(), 10);
     assert_eq!(up.stop().0.code(), Some(0));
-    restore(&["all.rcrt", "--key-file", "all.key"]).ends_with(1);
+    let again = restore(&["all.rcrt", "--key-file", "all.key"]).ends_with(6);
+    assert!(again.stderr.contains("--replace"), "{}", again.stderr);
 }
 
 fn token(up: &Running) -> String {
