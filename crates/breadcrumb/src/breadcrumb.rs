@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{MAX_RECORD_BYTES, Selector, TimeToLive, TtlType, Violation, Violations};
+use crate::{MAX_RECORD_BYTES, Selector, TimeToLive, TtlType, Violation, Violations, hex};
 
 /// Rows of a list when the caller names no limit.
 pub const DEFAULT_PAGE: u32 = 100;
@@ -493,12 +493,4 @@ impl Breadcrumb {
     pub fn workspace(&self) -> Option<&str> {
         self.tags.iter().map(String::as_str).find(|tag| tag.starts_with("workspace:"))
     }
-}
-
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    use std::fmt::Write;
-    bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
 }

@@ -154,11 +154,7 @@ fn check(path: &str) -> Result<(), String> {
 }
 
 fn hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().fold(String::with_capacity(64), |mut hex, byte| {
-        use std::fmt::Write;
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    })
+    breadcrumb::hex(&Sha256::digest(text.as_bytes()))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 use aws_lc_rs::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use breadcrumb::hex;
 use uuid::Uuid;
 
 /// Of Standard Webhooks' secrets.
@@ -28,10 +29,7 @@ pub fn sign(secret: &str, id: Uuid, timestamp: i64, body: &str) -> Signed {
     let rcrt = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
     let of_all = hmac::sign(&standard, format!("{id}.{timestamp}.{body}").as_bytes());
     let of_body = hmac::sign(&rcrt, body.as_bytes());
-    Signed {
-        standard: format!("v1,{}", STANDARD.encode(of_all)),
-        rcrt: format!("sha256={}", hexadecimal(of_body.as_ref())),
-    }
+    Signed { standard: format!("v1,{}", STANDARD.encode(of_all)), rcrt: format!("sha256={}", hex(of_body.as_ref())) }
 }
 
 /// The bytes behind `whsec_`, else those of the text.
@@ -41,9 +39,4 @@ fn standard_key(secret: &str) -> Vec<u8> {
         .and_then(|text| STANDARD.decode(text).or_else(|_| STANDARD_NO_PAD.decode(text)).ok())
         .filter(|key| KEY_BYTES.contains(&key.len()));
     decoded.unwrap_or_else(|| secret.as_bytes().to_vec())
-}
-
-fn hexadecimal(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(|half| char::from(DIGITS[usize::from(half)])).collect()
 }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use super::{Catalog, Registration};
-use crate::breadcrumb::hex;
+use crate::hex;
 
 /// How a list of tools is written.
 ///

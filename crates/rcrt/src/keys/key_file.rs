@@ -19,7 +19,7 @@ pub struct KeyFile {
 impl KeyFile {
     pub fn of(keys: &Keys) -> anyhow::Result<Self> {
         let keys = keys.ring(Kind::Secrets).load()?;
-        Ok(Self { secrets: keys.iter().map(|(_, key)| hexadecimal(key)).collect() })
+        Ok(Self { secrets: keys.iter().map(|(_, key)| breadcrumb::hex(key)).collect() })
     }
 
     /// To a file that only its owner may read, and that is not there yet.
@@ -56,10 +56,6 @@ impl KeyFile {
     pub fn admit(&self, data: &Path) -> anyhow::Result<()> {
         self.keys().try_for_each(|key| Ring::admit(data, Kind::Secrets, &key))
     }
-}
-
-fn hexadecimal(key: &[u8]) -> String {
-    key.iter().flat_map(|byte| [byte >> 4, byte & 15]).filter_map(|digit| char::from_digit(digit.into(), 16)).collect()
 }
 
 fn bytes(text: &str) -> Option<[u8; KEY_BYTES]> {

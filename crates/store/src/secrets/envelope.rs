@@ -1,8 +1,6 @@
 //! Envelope encryption: AES-256-GCM with a fresh data key per value, wrapped by the key-encryption key. Both layers are
 //! bound to the tenant, the secret and its version, so that no ciphertext can be moved to another row.
 
-use std::fmt::Write;
-
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::rand;
 use breadcrumb::StoreError;
@@ -73,11 +71,7 @@ impl Envelope {
 /// Tells a key without telling what it is.
 pub(crate) fn key_id(key: &SecretsKey) -> String {
     let digest = Sha256::new().chain_update(b"rcrt key id\0").chain_update(key.0).finalize();
-    digest.iter().take(8).fold(String::new(), |mut id, byte| {
-        // Writing into a String cannot fail.
-        let _ = write!(id, "{byte:02x}");
-        id
-    })
+    breadcrumb::hex(&digest[..8])
 }
 
 /// The data key of a value under another key; `None` where `from` does not open it.
