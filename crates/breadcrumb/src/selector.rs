@@ -21,13 +21,16 @@ const MAX_CONDITION_BYTES: usize = 64 * 1024;
 pub struct Selector {
     /// At least one of these tags (when the list is not empty).
     #[serde(default, deserialize_with = "absent_or_null", skip_serializing_if = "Vec::is_empty")]
+    #[schema(nullable)]
     pub any_tags: Vec<String>,
     /// All of these tags.
     #[serde(default, deserialize_with = "absent_or_null", skip_serializing_if = "Vec::is_empty")]
+    #[schema(nullable)]
     pub all_tags: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema_name: Option<String>,
     #[serde(default, deserialize_with = "absent_or_null", skip_serializing_if = "Vec::is_empty")]
+    #[schema(nullable)]
     pub context_match: Vec<ContextMatch>,
 }
 
