@@ -1,12 +1,11 @@
 //! Inside the sandbox: a warm call with reuse, measured where the runner stands, from handing it over to its outcome.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use breadcrumb::Isolation;
 use load::{Histogram, Row};
 
-use super::sandboxed::{self, ADD, Meeting};
+use super::sandboxed::{self, ADD};
 use crate::floors;
 use crate::run::{Run, micros};
 
@@ -19,12 +18,11 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let engine = sandbox.report();
     run.report.versions.insert(engine.engine.clone(), engine.engine_version.clone());
     let call = sandboxed::invocation(ADD, Isolation::Tool);
-    let nobody = Arc::new(Meeting(None));
     let mut latency = Histogram::new();
     for number in 0..run.times(CALLS) {
         let call = call.clone();
         let begun = Instant::now();
-        sandboxed::run(&sandbox, call, nobody.clone()).await.map_err(anyhow::Error::msg)?;
+        sandboxed::run(&sandbox, call).await.map_err(anyhow::Error::msg)?;
         // The first ones come before the engine has optimised anything.
         if number >= run.times(CALLS) / 5 {
             latency.record(begun.elapsed());

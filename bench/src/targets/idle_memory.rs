@@ -1,12 +1,15 @@
 //! What an isolate holds that has run a tool and waits for its next call.
 
-use std::sync::Arc;
+use std::ops::RangeInclusive;
+use std::time::Duration;
 
+use anyhow::bail;
 use breadcrumb::Isolation;
 use load::Row;
-use tokio::sync::Barrier;
+use sandbox::{Sandbox, SandboxOptions};
+use uuid::Uuid;
 
-use super::sandboxed::{self, Meeting};
+use super::sandboxed::{self, ADD};
 use crate::floors;
 use crate::house::{proportional_bytes, tree};
 use crate::run::Run;
@@ -15,34 +18,32 @@ const SECTION: &str = "memory of an idle isolate";
 const ISOLATES: usize = 100;
 const MOST_MB: f64 = 3.0;
 const MB: f64 = 1e6;
-/// The first one waits until the last process has started.
-const PATIENCE_MS: u64 = 600_000;
-/// Waits for the others once, so that no two calls share an isolate.
-const MEET: &str = "let met = false;
-export async function execute(input, context) {
-  if (!met) { met = true; await context.api.getBreadcrumb('meet'); }
-  return { sum: input.a + input.b };
-}";
+/// None is ended before the last is there.
+const IDLE: Duration = Duration::from_hours(1);
+/// What a worker still does after a call is done by then.
+const REST: Duration = Duration::from_secs(3);
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let isolates = run.times(ISOLATES);
-    let sandbox = sandboxed::start(isolates).await?;
-    let meeting = Arc::new(Meeting(Some(Barrier::new(isolates))));
-    let calls = (0..isolates).map(|number| {
-        // A tool of its own for each, as a hundred tools would be.
-        let mut tool = sandboxed::invocation(&format!("{MEET}\n// {number}"), Isolation::Tool);
-        tool.limits.timeout_ms = PATIENCE_MS;
-        sandboxed::run(&sandbox, tool, meeting.clone())
-    });
-    futures::future::try_join_all(calls).await.map_err(anyhow::Error::msg)?;
-    let workers: Vec<u32> = tree(std::process::id())?.into_iter().filter(|id| is_worker(*id)).collect();
-    let (held, processes) = (proportional_bytes(&workers)? as f64, workers.len());
+    // A spare could be started at any moment, and has run no tool.
+    let options = SandboxOptions { spares: 0, idle: IDLE, ..sandboxed::options(isolates + 1)? };
+    let sandbox = Sandbox::start(options).await?;
+    // The first one brings what all share: the program and the snapshot.
+    let (first, processes_each) = keep(&sandbox, 0..=0).await?;
+    let (all, processes) = keep(&sandbox, 1..=isolates).await?;
     sandbox.close().await;
-    let each = held / isolates as f64 / MB;
+    if processes_each == 0 || processes != processes_each * (isolates + 1) {
+        bail!("{processes} worker processes for {} isolates, and {processes_each} for the first", isolates + 1);
+    }
+    let each = (all - first) / isolates as f64 / MB;
+    let with_shared = all / (isolates + 1) as f64 / MB;
     let bare = floors::idle_engines(isolates).await;
     let mut row = Row::new(SECTION, format!("each of {isolates} isolates that were kept"), each, "MB")
         .target(format!("≤ {MOST_MB} MB"), each <= MOST_MB)
-        .note(format!("proportional memory (PSS) of all {processes} worker processes, divided by {isolates}"));
+        .note(format!(
+            "growth of proportional memory (PSS) beyond the first one, {processes_each} processes each; {with_shared:.1} MB \
+             with their share of what all share"
+        ));
     if let Ok(bare) = &bare {
         row = row.ratio(bare.bytes_each / MB, "a bare isolate");
     }
@@ -53,6 +54,20 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         Err(why) => Row::missing(SECTION, name, format!("{why:#}")),
     });
     Ok(())
+}
+
+/// Has the sandbox keep an isolate for each number, one after the other: calls that wait for each other would wait for
+/// ever when one of them gets no worker. Gives what all workers hold at rest, in bytes, and how many processes they are.
+async fn keep(sandbox: &Sandbox, numbers: RangeInclusive<usize>) -> anyhow::Result<(f64, usize)> {
+    for number in numbers {
+        // A tenant and a tool of its own for each, so that none gets the worker of another.
+        let mut call = sandboxed::invocation(&format!("{ADD}\n// {number}"), Isolation::Tool);
+        call.owner_id = Uuid::from_u128(number as u128 + 1);
+        sandboxed::run(sandbox, call).await.map_err(anyhow::Error::msg)?;
+    }
+    tokio::time::sleep(REST).await;
+    let workers: Vec<u32> = tree(std::process::id())?.into_iter().filter(|id| is_worker(*id)).collect();
+    Ok((proportional_bytes(&workers)? as f64, workers.len()))
 }
 
 fn is_worker(process: u32) -> bool {

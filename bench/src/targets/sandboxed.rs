@@ -11,7 +11,6 @@ use sandbox::{
     Script, Task, WorkerCommand, World,
 };
 use serde_json::{Value, json};
-use tokio::sync::Barrier;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -26,9 +25,13 @@ pub fn is_worker(command_line: &str) -> bool {
     command_line.contains(WORKER)
 }
 
-pub async fn start(max_workers: usize) -> anyhow::Result<Arc<Sandbox>> {
+pub fn options(max_workers: usize) -> anyhow::Result<SandboxOptions> {
     let worker = WorkerCommand { program: program("rcrt")?, args: vec![WORKER.into()] };
-    Ok(Arc::new(Sandbox::start(SandboxOptions { max_workers, ..SandboxOptions::new(worker) }).await?))
+    Ok(SandboxOptions { max_workers, ..SandboxOptions::new(worker) })
+}
+
+pub async fn start(max_workers: usize) -> anyhow::Result<Arc<Sandbox>> {
+    Ok(Arc::new(Sandbox::start(options(max_workers)?).await?))
 }
 
 pub fn invocation(javascript: &str, isolation: Isolation) -> Invocation {
@@ -55,29 +58,26 @@ pub struct SandboxCalls {
 #[async_trait]
 impl Target for SandboxCalls {
     async fn call(&self, _number: u64) -> Result<(), String> {
-        run(&self.sandbox, self.invocation.clone(), Arc::new(Meeting(None))).await
+        run(&self.sandbox, self.invocation.clone()).await
     }
 }
 
 /// Runs one call to its end.
-pub async fn run(sandbox: &Sandbox, invocation: Invocation, world: Arc<Meeting>) -> Result<(), String> {
-    let outcome = sandbox.run(invocation, world, CancellationToken::new()).await;
+pub async fn run(sandbox: &Sandbox, invocation: Invocation) -> Result<(), String> {
+    let outcome = sandbox.run(invocation, Arc::new(Nowhere), CancellationToken::new()).await;
     outcome.result.map(|_| ()).map_err(|failure| failure.to_string())
 }
 
-/// A world in which a call can do one thing: wait until as many calls wait as the barrier was made for.
-pub struct Meeting(pub Option<Barrier>);
+/// A world in which there is nothing to do.
+struct Nowhere;
 
 #[async_trait]
-impl World for Meeting {
+impl World for Nowhere {
     async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         Err(OpError::new("PermissionDenied", "there is no network"))
     }
 
     async fn api(&self, _call: ApiCall) -> Result<Value, OpError> {
-        if let Some(barrier) = &self.0 {
-            barrier.wait().await;
-        }
-        Ok(Value::Null)
+        Err(OpError::new("PermissionDenied", "there is no store"))
     }
 }

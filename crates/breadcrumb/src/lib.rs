@@ -25,6 +25,7 @@ mod search;
 mod secret;
 mod secret_lack;
 mod selector;
+mod standby;
 mod store;
 mod tool_definition;
 mod tool_request;
@@ -61,6 +62,7 @@ pub use secret::{
 };
 pub use secret_lack::SecretLack;
 pub use selector::{ContextMatch, ContextPath, MAX_SELECTORS, MatchOp, Selector, SelectorSubscription};
+pub use standby::{Offer, Standby, StandingBy};
 pub use store::{Breadcrumbs, ChangeCheck, StoreError};
 pub use tool_definition::{
     Bootstrap, BootstrapMode, Example, Implementation, Isolation, Language, NativeImplementation, ToolCode,

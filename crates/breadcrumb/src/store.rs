@@ -9,7 +9,7 @@ use crate::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Call, Claim, ClaimRequest, Created, EventNumber, EventStream, FollowStream, Following, Found,
     HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo, Selector,
-    SelectorSubscription, Violations, event,
+    SelectorSubscription, Standby, StandingBy, Violations, event,
 };
 
 /// Why the store did not do what was asked. Nothing was changed.
@@ -186,6 +186,12 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     /// returns where that cannot be known.
     async fn call_queued(&self) {
         std::future::pending::<()>().await;
+    }
+
+    /// From now on a runner of the tenant in this process is asked about each request that is written through it, and takes
+    /// those that it wants: such a call never waits in the queue. Where that cannot be, nobody asks.
+    fn stand_by(&self, standby: Arc<dyn Standby>) -> StandingBy {
+        StandingBy::nowhere(standby)
     }
 
     /// Takes up to `limit` waiting calls for a runner, oldest first.

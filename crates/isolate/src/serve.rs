@@ -4,6 +4,7 @@ use std::io::BufReader;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 
 use breadcrumb::ErrorCode;
 use deno_core::{JsRuntime, v8};
@@ -12,6 +13,7 @@ use sandbox::protocol::{
     read_frame,
 };
 use tokio::sync::mpsc;
+use tokio::time::timeout;
 
 use crate::WorkerError;
 use crate::aside;
@@ -28,6 +30,9 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 /// Isolates that one process makes. QuickJS keeps something of each, and after about a hundred makes no more; V8's
 /// processes are renewed for good measure.
 const ISOLATES: u32 = if cfg!(feature = "quickjs") { 30 } else { 10_000 };
+/// After a call the next isolate is made this much later, unless a call waits for it: the processor is first for those
+/// who write, and read, what was answered.
+const AFTER_ANSWER: Duration = Duration::from_millis(4);
 /// Bytes of frames that are read at once.
 const READ_AT_ONCE: usize = 16 * 1024;
 /// Exit status of a process that panicked.
@@ -135,7 +140,8 @@ impl Host {
         let mut ready = Some(self.isolate().map_err(WorkerError::Engine)?);
         jail::seal(&mut self.protections);
         self.hello()?;
-        while let Some(work) = waiting.recv().await {
+        let mut next = waiting.recv().await;
+        while let Some(work) = next {
             let start = &work.start;
             let isolate = match ready.take() {
                 Some(isolate) if isolate.execute.is_some() && start.javascript.is_none() => Ok(isolate),
@@ -147,19 +153,36 @@ impl Host {
                 }
             };
             self.memory_mb = start.memory_mb;
+            let mut spent = None;
             ready = match isolate {
-                Ok(isolate) => self.call(isolate, work).await?,
+                Ok(isolate) => {
+                    let (isolate, is_kept) = self.call(isolate, work).await?;
+                    if is_kept {
+                        Some(isolate)
+                    } else {
+                        spent = Some(isolate);
+                        None
+                    }
+                }
                 Err(error) => {
                     let message = format!("no isolate can be made with {} MiB: {error}", self.memory_mb);
                     self.done(work.call, &CallDone::fresh(failed(ErrorCode::ResourceExhausted, message)))?;
                     None
                 }
             };
-            if ready.is_none() {
-                // The next isolate is made now, while nobody waits for it; if it cannot be, the next call says so.
+            next = if ready.is_none() {
+                let waits = timeout(AFTER_ANSWER, waiting.recv()).await;
+                drop(spent);
+                // While nobody waits for it; if it cannot be made, the next call says so.
                 ready = self.isolate().ok();
                 self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, Vec::new()))?;
-            }
+                match waits {
+                    Ok(next) => next,
+                    Err(_) => waiting.recv().await,
+                }
+            } else {
+                waiting.recv().await
+            };
         }
         Ok(())
     }
@@ -168,8 +191,8 @@ impl Host {
         Isolate::new(self.startup, self.memory_mb, &self.link, &self.stop)
     }
 
-    /// Runs the call and answers it; gives back the isolate if it is to be kept.
-    async fn call(&self, mut isolate: Isolate, work: Work) -> Result<Option<Isolate>, WorkerError> {
+    /// Runs the call and answers it. Tells whether the isolate is kept for the next.
+    async fn call(&self, mut isolate: Isolate, work: Work) -> Result<(Isolate, bool), WorkerError> {
         let CallStart { memory_mb, hrtime, keep, is_counted, .. } = work.start;
         let call = work.call;
         isolate.admit(memory_mb, hrtime);
@@ -201,7 +224,7 @@ impl Host {
         self.link.end();
         let is_cache_refused = isolate.main.was_cache_refused();
         self.done(call, &CallDone { kept, spent, is_cache_refused, result })?;
-        Ok(kept.then_some(isolate))
+        Ok((isolate, kept))
     }
 
     fn done(&self, call: u32, done: &CallDone) -> Result<(), WorkerError> {

@@ -39,6 +39,15 @@ pub(crate) struct Caller {
     pub drained: CancellationToken,
 }
 
+/// How far the store knows of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// To be started.
+    Claimed,
+    /// It began its life running.
+    Begun,
+}
+
 /// All that a run needs.
 struct Ready {
     tool: Arc<Tool>,
@@ -47,7 +56,7 @@ struct Ready {
 }
 
 impl Caller {
-    pub async fn run(&self, mut claim: Claim, held: Held, mut place: Place, stages: Stages) {
+    pub async fn run(&self, mut claim: Claim, held: Held, mut place: Place, stages: Stages, progress: Progress) {
         // It may be large, and is wanted once.
         let input = claim.request.context.remove("input").unwrap_or_else(|| Value::Object(Map::new()));
         let request = ToolRequest::from_breadcrumb(&claim.request).unwrap_or_else(|violations| {
@@ -81,6 +90,9 @@ impl Caller {
             }
         };
         place.settle();
+        if progress == Progress::Begun {
+            return self.attempt(answer, ready, place).await;
+        }
         let began = Instant::now();
         let max_attempts = ready.call.limits.max_attempts;
         let started = tokio::select! {

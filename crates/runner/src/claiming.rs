@@ -1,46 +1,47 @@
-//! Takes calls while there is room, and owns the tasks that run them.
+//! Takes calls while there is room.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Claim, ClaimRequest};
-use tokio::task::JoinSet;
+use breadcrumb::ClaimRequest;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
-use tracing::Instrument;
 
 use crate::backoff::Backoff;
-use crate::call::Caller;
-use crate::hints::Hints;
+use crate::calls::Calls;
 use crate::pace::Pace;
-use crate::places::Places;
-use crate::stages::Stages;
+use crate::standing_by::{AtHand, Backlog, Standing};
 
 /// How long a claim may still take when the runner is told to stop: what it brings is given back.
 const LAST_CLAIM: Duration = Duration::from_secs(2);
 
 pub(crate) struct Claiming {
-    pub caller: Arc<Caller>,
-    pub hints: Arc<Hints>,
-    pub places: Arc<Places>,
-    /// The most calls that are not running any more and whose answers are still being written.
-    pub max_answering: usize,
+    pub calls: Arc<Calls>,
     pub pace: Pace,
     pub poll: Duration,
     pub drain: Duration,
-    pub calls: JoinSet<()>,
 }
 
 impl Claiming {
-    /// Claims until told to stop, then waits for the running calls: up to the drain time to their end, after that
-    /// until they have stopped.
+    /// Claims until told to stop, then waits for the running calls.
     pub async fn run(mut self, stop: &CancellationToken) {
+        let _owned = self.calls.dropped.clone().drop_guard();
+        let standing = Standing::new(self.calls.clone());
+        let standing_by = self.calls.caller.store.stand_by(Arc::new(AtHand(standing.clone())));
+        self.claim_until(stop, &standing).await;
+        drop(standing_by);
+        self.calls.finish(self.drain).await;
+    }
+
+    async fn claim_until(&mut self, stop: &CancellationToken, standing: &Standing) {
+        let calls = self.calls.clone();
+        let (store, hints, places) = (&*calls.caller.store, &*calls.hints, &*calls.places);
         let mut backoff = Backoff::default();
         // Whether calls may wait that were not asked for, and whether some wait for which there was no room.
         let (mut may_wait, mut is_behind) = (true, false);
         let mut poll = Instant::now();
         while !stop.is_cancelled() {
-            let mut next = self.hints.next(poll);
+            let mut next = hints.next(poll);
             if may_wait && let Some(claim) = self.claim() {
                 if let Some(pause) = self.pace.pause(&claim) {
                     next = next.min(pause);
@@ -48,7 +49,7 @@ impl Claiming {
                     poll = Instant::now() + self.poll;
                     let asked = Instant::now();
                     let answer = tokio::select! {
-                        answer = self.caller.store.claim(&claim) => answer,
+                        answer = store.claim(&claim) => answer,
                         () = async { stop.cancelled().await; sleep(LAST_CLAIM).await } => break,
                     };
                     match answer {
@@ -59,8 +60,10 @@ impl Claiming {
                             may_wait = is_full;
                             is_behind = is_full || !claim.except_tools.is_empty();
                             self.pace.answered(&claim, claims.len(), asked.elapsed());
+                            let left_out = claim.except_tools.into_iter().collect();
+                            standing.learn(if is_full { Backlog::Any } else { Backlog::Of(left_out) });
                             for claim in claims {
-                                self.begin(claim, asked);
+                                calls.claimed(claim, asked);
                             }
                         }
                         Err(error) => {
@@ -73,77 +76,37 @@ impl Claiming {
                     }
                     continue;
                 }
+            } else if may_wait {
+                // What waits has no place; what comes must not have the next one.
+                standing.learn(Backlog::Any);
             }
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = self.hints.now.notified() => may_wait = true,
-                () = self.caller.store.call_queued() => may_wait = true,
-                () = self.places.freed.notified() => may_wait |= is_behind,
+                () = hints.now.notified() => may_wait = true,
+                () = store.call_queued() => may_wait = true,
+                () = places.freed.notified() => may_wait |= is_behind,
                 () = sleep_until(next) => {
                     if next >= poll {
                         poll = Instant::now() + self.poll;
                     }
                     may_wait = true;
                 }
-                Some(ended) = self.calls.join_next() => Self::ended(ended),
             }
         }
-        self.finish().await;
     }
 
     /// `None` where nothing can be taken now.
     fn claim(&self) -> Option<ClaimRequest> {
-        if self.calls.len() >= self.places.taken() + self.max_answering {
+        let calls = &self.calls;
+        if calls.is_answering_too_many() {
             return None;
         }
-        let ask = self.places.ask(self.caller.finding.elsewhere.left_to_others())?;
+        let ask = calls.places.ask(calls.caller.finding.elsewhere.left_to_others())?;
         Some(ClaimRequest {
-            runner_id: self.caller.options.runner_id,
+            runner_id: calls.caller.options.runner_id,
             limit: ask.limit,
-            lease_ms: self.caller.options.lease_ms(),
+            lease_ms: calls.caller.options.lease_ms(),
             except_tools: ask.except_tools,
         })
-    }
-
-    fn begin(&mut self, claim: Claim, asked: Instant) {
-        self.hints.claimed(claim.lease.request);
-        let held = self.caller.leases.keep(claim.lease, asked);
-        let caller = self.caller.clone();
-        let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default();
-        let Some(place) = self.places.take(tool) else {
-            self.calls.spawn(async move { caller.answering.give_back(&held).await });
-            return;
-        };
-        let span = tracing::info_span!("call", request = %claim.lease.request, tool, attempt = claim.attempt, trace = tracing::field::Empty);
-        let stages = Stages::claimed(claim.ready_at.unwrap_or(claim.queued_at), asked);
-        self.calls.spawn(async move { caller.run(claim, held, place, stages).await }.instrument(span));
-    }
-
-    fn ended(ended: Result<(), tokio::task::JoinError>) {
-        if let Err(error) = ended {
-            // Its lease ends by itself, and the store answers.
-            tracing::error!(%error, "a call's task failed");
-        }
-    }
-
-    async fn finish(&mut self) {
-        if !self.calls.is_empty() {
-            tracing::info!(calls = self.calls.len(), "waiting for running calls");
-        }
-        let drained = sleep(self.drain);
-        tokio::pin!(drained);
-        let mut is_over = false;
-        loop {
-            tokio::select! {
-                ended = self.calls.join_next() => match ended {
-                    Some(ended) => Self::ended(ended),
-                    None => return,
-                },
-                () = &mut drained, if !is_over => {
-                    is_over = true;
-                    self.caller.drained.cancel();
-                }
-            }
-        }
     }
 }

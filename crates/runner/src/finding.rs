@@ -53,6 +53,14 @@ impl Finding {
         }
     }
 
+    /// The tool, where it is known and needs nothing that would have to be looked at.
+    pub fn ready_now(&self, name: &str, profiles: &Profiles) -> Option<Arc<Tool>> {
+        if profiles.closing(name).is_some() || !self.loading.is_listed() {
+            return None;
+        }
+        self.registry.working_as(name).filter(|tool| tool.executor.waits_for(&tool.definition).is_empty())
+    }
+
     /// Whose the name is, once that is judged.
     async fn judged(&self, name: &str, profiles: &Profiles) -> Found {
         let find = || self.registry.find(name, |name| profiles.closing(name).is_none());

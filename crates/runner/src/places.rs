@@ -28,6 +28,8 @@ pub(crate) struct Places {
     inner: Mutex<Inner>,
     /// A place is free that was not.
     pub freed: Notify,
+    /// As `freed`, for calls that were claimed already.
+    for_claimed: Notify,
 }
 
 struct Inner {
@@ -50,7 +52,7 @@ pub(crate) struct Place {
 impl Places {
     pub fn new(registry: Arc<Registry>, computing: Room, waiting: Room) -> Arc<Self> {
         let inner = Inner { computing, waiting, barred: HashMap::new(), trust: 1 };
-        Arc::new(Self { registry, inner: Mutex::new(inner), freed: Notify::new() })
+        Arc::new(Self { registry, inner: Mutex::new(inner), freed: Notify::new(), for_claimed: Notify::new() })
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -84,6 +86,30 @@ impl Places {
         let kind = self.kind(tool);
         let is_taken = self.inner().take(kind, tool);
         is_taken.then(|| Place { places: self.clone(), kind, tool: tool.to_owned() })
+    }
+
+    /// The first place that is free for it.
+    pub async fn wait(self: &Arc<Self>, tool: &str) -> Place {
+        loop {
+            let freed = self.for_claimed.notified();
+            tokio::pin!(freed);
+            freed.as_mut().enable();
+            if let Some(place) = self.take(tool) {
+                return place;
+            }
+            freed.await;
+        }
+    }
+
+    /// A call of this tool was given back.
+    pub fn bar(&self, tool: &str) {
+        let kind = self.kind(tool);
+        self.inner().bar(kind, tool);
+    }
+
+    fn free(&self) {
+        self.freed.notify_one();
+        self.for_claimed.notify_waiters();
     }
 }
 
@@ -129,14 +155,17 @@ impl Inner {
             Kind::Waiting => self.computing.is_full(),
         };
         if !self.room(kind).take(tool) {
-            self.barred.insert(tool.to_owned(), kind);
-            self.trust = 1;
             return false;
         }
         if other_is_full {
             self.trust = (self.trust + 1).min(100);
         }
         true
+    }
+
+    fn bar(&mut self, kind: Kind, tool: &str) {
+        self.barred.insert(tool.to_owned(), kind);
+        self.trust = 1;
     }
 
     fn leave(&mut self, kind: Kind, tool: &str) {
@@ -156,7 +185,7 @@ impl Place {
             inner.leave(Kind::Computing, &self.tool);
             self.kind = Kind::Waiting;
             drop(inner);
-            self.places.freed.notify_one();
+            self.places.free();
         }
     }
 }
@@ -166,7 +195,7 @@ impl Drop for Place {
         let mut inner = self.places.inner();
         inner.leave(self.kind, &self.tool);
         drop(inner);
-        self.places.freed.notify_one();
+        self.places.free();
     }
 }
 
@@ -200,7 +229,12 @@ mod tests {
                 let (kind, tool) = kind_of(tool);
                 if begins {
                     let taken = inner.take(kind, &tool);
-                    if taken { running.push((kind, tool)) } else { given_back.push((kind, tool)) }
+                    if taken {
+                        running.push((kind, tool));
+                    } else {
+                        inner.bar(kind, &tool);
+                        given_back.push((kind, tool));
+                    }
                 } else if let Some(at) = running.iter().position(|one| *one == (kind, tool.clone())) {
                     running.remove(at);
                     inner.leave(kind, &tool);

@@ -75,8 +75,7 @@ impl Registry {
     pub fn find(&self, name: &str, may_name: impl Fn(&str) -> bool) -> Found {
         self.read(|records| {
             if let Some(tool) = records.offered.get(name) {
-                let working = records.get(tool.id).and_then(|record| record.working.as_ref());
-                return match working.and_then(|working| working.tool.clone()) {
+                return match working(records, tool.id) {
                     Some(tool) => Found::Tool(tool),
                     None => Found::Unjudged(tool.id),
                 };
@@ -94,6 +93,14 @@ impl Registry {
                     Found::Unknown { nearest: nearest_names(name, known.filter(|name| may_name(name))) }
                 }
             }
+        })
+    }
+
+    /// The tool that is offered under this name, where it is judged.
+    pub fn working_as(&self, name: &str) -> Option<Arc<Tool>> {
+        self.read(|records| {
+            let offered = records.offered.get(name)?;
+            working(records, offered.id)
         })
     }
 
@@ -270,6 +277,10 @@ impl Registry {
     }
 }
 
+fn working(records: &Records, id: Uuid) -> Option<Arc<Tool>> {
+    records.get(id)?.working.as_ref()?.tool.clone()
+}
+
 impl Report {
     /// The context of the record that tells the author.
     pub fn context(&self, tool_id: Uuid) -> Map<String, Value> {
@@ -286,3 +297,4 @@ impl Report {
         }
     }
 }
+

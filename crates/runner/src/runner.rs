@@ -8,11 +8,13 @@ use executors::Executors;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 
 use crate::answering::Answering;
 use crate::backoff::persist;
 use crate::bootstrap::{BootstrapHints, Bootstrapping};
 use crate::call::Caller;
+use crate::calls::Calls;
 use crate::claiming::Claiming;
 use crate::elsewhere::Elsewhere;
 use crate::finding::Finding;
@@ -178,15 +180,19 @@ impl Parts {
         let computing = Room::new(self.options.max_calls, self.options.max_calls_per_tool);
         let most_waiting = self.options.max_waiting;
         let waiting = Room::new(most_waiting, RunnerOptions::share_of_one_tool(most_waiting));
-        let claiming = Claiming {
+        let calls = Arc::new(Calls {
             caller: self.caller.clone(),
             hints: self.hints.clone(),
             places: Places::new(self.registry.clone(), computing, waiting),
             max_answering: ANSWERING_PER_PLACE * self.options.max_calls.max(1),
+            tasks: TaskTracker::new(),
+            dropped: CancellationToken::new(),
+        });
+        let claiming = Claiming {
+            calls,
             pace: Pace::new(self.options.max_calls),
             poll: self.options.poll,
             drain: self.options.drain,
-            calls: JoinSet::new(),
         };
         tasks.spawn(following.run(latest, end.clone()));
         tasks.spawn(subscriptions.run(events, stop.clone()));

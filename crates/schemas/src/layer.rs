@@ -7,7 +7,7 @@ use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream,
     FollowStream, Following, Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, Role, Search,
-    SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, schema_names,
+    SecretChanges, SecretInfo, Selector, SelectorSubscription, Standby, StandingBy, StoreError, schema_names,
 };
 use uuid::Uuid;
 
@@ -132,6 +132,10 @@ impl Breadcrumbs for Layer {
 
     async fn call_queued(&self) {
         self.inner.call_queued().await;
+    }
+
+    fn stand_by(&self, standby: Arc<dyn Standby>) -> StandingBy {
+        self.inner.stand_by(standby)
     }
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {

@@ -86,6 +86,7 @@ impl Store {
             kept: Kept::default(),
             writes: Writes::default(),
             hints: Hints::default(),
+            standbys: Arc::default(),
             shares: Shares::default(),
             voices: Voices::default(),
             envelope: Envelope::new(options.secrets_keys.clone()),

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::calls::Hints;
+use crate::calls::{Hints, Standbys};
 use crate::events::{Announcer, Feeds};
 use crate::failure::{Done, is_unreachable};
 use crate::kept::Kept;
@@ -36,6 +36,7 @@ pub(crate) struct Inner {
     pub(crate) kept: Kept,
     pub(crate) writes: Writes,
     pub(crate) hints: Hints,
+    pub(crate) standbys: Arc<Standbys>,
     pub(crate) shares: Shares,
     pub(crate) voices: Voices,
     pub(crate) envelope: Envelope,

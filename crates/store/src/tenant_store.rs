@@ -8,7 +8,7 @@ use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, FollowStream, Following,
     Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo, Selector,
-    SelectorSubscription, StoreError, Violations,
+    SelectorSubscription, Standby, StandingBy, StoreError, Violations,
 };
 use uuid::Uuid;
 
@@ -250,6 +250,10 @@ impl Breadcrumbs for TenantStore {
 
     async fn call_queued(&self) {
         self.store.hints.wait(self.owner_id, &self.heard).await;
+    }
+
+    fn stand_by(&self, standby: Arc<dyn Standby>) -> StandingBy {
+        self.store.standbys.join(self.owner_id, standby)
     }
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {

@@ -66,9 +66,11 @@ async fn priority_orders_and_wait_for_waits_for_success() {
     place.create(code("off", json!({"bootstrap": {"enabled": false}}))).await;
     place.create(code("disabled", wish(json!({"mode": "disabled"})))).await;
     fake.does("fails", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no")) });
+    let gate = fake.waits("first");
     let runner = place.start(&fake);
-    answers(&place, "last", 1).await;
     answers(&place, "fails", 1).await;
+    gate.add_permits(1);
+    answers(&place, "last", 1).await;
     runner.stop().await;
     let order: Vec<String> = requests(&place).await.into_iter().map(|(tool, _)| tool).collect();
     assert_eq!(order, ["before", "first", "fails", "middle", "last"]);

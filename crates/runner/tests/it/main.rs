@@ -23,6 +23,7 @@ mod rights;
 mod scale;
 mod secrets;
 mod stages;
+mod standing_by;
 mod stopping;
 mod subscriptions;
 mod telemetry;

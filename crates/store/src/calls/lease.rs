@@ -75,7 +75,8 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
     let call = call.ok_or_else(|| lost(lease))?;
     let refuse = |message: &str| Err(StoreError::Invalid(Violations::one("release", message)).into());
     let after_ms = match release {
-        Release::Unstarted if call.state() == CallState::Running => {
+        // Who took a call on with its request may find that it cannot run it.
+        Release::Unstarted if call.state() == CallState::Running && !call.began_with_its_request(lease) => {
             return refuse("is unstarted, but the call was started: complete it, or release it for a retry");
         }
         Release::Unstarted => 0,
@@ -91,20 +92,23 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
         let failure = call.too_late(if call.attempt > 0 { "before the tool could be tried again" } else { NOT_RUN });
         answer(&mut tx, &call, failure).await?;
     } else {
-        requeue(&mut tx, lease.request, after_ms).await?;
+        let attempt = if matches!(release, Release::Unstarted) && call.state() == CallState::Running { 0 } else { call.attempt };
+        requeue(&mut tx, lease.request, attempt, after_ms).await?;
     }
     tx.commit().await
 }
 
 /// Puts a call that is held back into its old place in the queue.
-pub(super) async fn requeue(tx: &mut TenantTransaction, request: Uuid, after_ms: u64) -> Done<()> {
+/// `attempt`: how many were started.
+pub(super) async fn requeue(tx: &mut TenantTransaction, request: Uuid, attempt: i32, after_ms: u64) -> Done<()> {
     sqlx::query(
-        "UPDATE calls SET state = 'queued', runner_id = NULL, lease_until = NULL,
+        "UPDATE calls SET state = 'queued', runner_id = NULL, lease_until = NULL, attempt = $3,
             run_after = CASE WHEN $2 > 0 THEN clock_timestamp() + $2 * interval '1 millisecond' END
          WHERE request = $1",
     )
     .bind(request)
     .bind(after_ms as f64)
+    .bind(attempt)
     .execute(tx.connection())
     .await?;
     Ok(())

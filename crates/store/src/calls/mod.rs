@@ -10,6 +10,7 @@ mod late;
 mod lease;
 mod queued;
 mod rescue;
+mod standbys;
 
 pub(crate) use self::answer::abandon;
 pub(crate) use self::cancel::cancel;
@@ -19,3 +20,4 @@ pub(crate) use self::late::answer_late;
 pub(crate) use self::lease::{heartbeat, release, start};
 pub(crate) use self::queued::{Queued, find};
 pub(crate) use self::rescue::rescue;
+pub(crate) use self::standbys::Standbys;

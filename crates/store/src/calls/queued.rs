@@ -1,7 +1,7 @@
 //! What the queue keeps of a request, and where a request stands.
 
 use breadcrumb::{
-    Call, CallState, NewBreadcrumb, Profile, Profiles, StoreError, ToolFailure, ToolRequest, schema_names,
+    Call, CallState, Lease, NewBreadcrumb, Offer, Profile, Profiles, StoreError, ToolFailure, ToolRequest, schema_names,
 };
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
@@ -17,8 +17,10 @@ pub(crate) struct Queued {
     pub(crate) request_id: String,
     pub(crate) workspace: Option<String>,
     /// The writer's, and those that the record's tags name.
-    pub(crate) profiles: Vec<&'static str>,
+    pub(crate) profiles: Profiles,
     pub(crate) deadline_ms: Option<u64>,
+    /// The runner that takes it on, when it is not to wait.
+    pub(crate) offer: Option<Offer>,
 }
 
 impl Queued {
@@ -34,8 +36,9 @@ impl Queued {
             tool: text("tool").unwrap_or_default().to_owned(),
             request_id: text("requestId").map_or_else(|| id.to_string(), str::to_owned),
             workspace: record.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
-            profiles: profiles.iter().map(Profile::as_str).collect(),
+            profiles,
             deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
+            offer: None,
         })
     }
 }
@@ -71,6 +74,11 @@ impl CallRow {
     /// Whether the request's deadline will have passed this many milliseconds from now.
     pub(super) fn is_late_in(&self, ms: u64) -> bool {
         self.left_ms.is_some_and(|left| left <= ms as f64)
+    }
+
+    /// Whether a runner took it on when it was written, and this is that lease (see `write_batch`).
+    pub(super) fn began_with_its_request(&self, lease: Lease) -> bool {
+        self.attempt == 1 && lease.fence == self.queued_at.timestamp_micros()
     }
 
     /// The answer for a request that was not done by its deadline. `when`: such as "before the tool ran".

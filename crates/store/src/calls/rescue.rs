@@ -33,7 +33,7 @@ pub(crate) async fn rescue(mut tx: TenantTransaction) -> Done<usize> {
         } else if call.is_late_in(0) {
             answer(&mut tx, call, call.too_late("after its runner was lost")).await?;
         } else {
-            requeue(&mut tx, call.request, 0).await?;
+            requeue(&mut tx, call.request, call.attempt, 0).await?;
         }
         tracing::info!(
             tenant = %tx.owner_id, request = %call.request, tool = call.tool, attempt = call.attempt, was_running,

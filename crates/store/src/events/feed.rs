@@ -116,12 +116,21 @@ impl Feeds {
         locked(&self.tenants).contains_key(&owner_id)
     }
 
-    /// New events of this tenant are there, among them these.
-    pub(crate) fn wrote(&self, owner_id: Uuid, events: Vec<Written>) {
+    /// New events of this tenant are there, among them these, in the order of their numbers. `before`: the tenant's newest
+    /// event before them, where nothing can come between it and these any more. Then who has had that one gets these at
+    /// once, and nobody reads them.
+    pub(crate) fn wrote(&self, owner_id: Uuid, events: Vec<Written>, before: Option<i64>) {
         self.watches.tell(owner_id);
         if let Some(feed) = locked(&self.tenants).get(&owner_id) {
-            locked(&feed.state).remember(events);
-            feed.wake.notify_one();
+            let mut state = locked(&feed.state);
+            let events = match before {
+                Some(before) if before <= state.cursor => state.hand_out(events),
+                _ => Some(events),
+            };
+            let rest = events.map(|events| state.remember(events));
+            if rest.is_some() || feed.is_waiting.load(Ordering::Relaxed) {
+                feed.wake.notify_one();
+            }
         }
     }
 
@@ -167,6 +176,20 @@ impl Feeds {
 }
 
 impl State {
+    /// Gives these, which come right after what was handed out, to everybody, or gives them back where that is not so
+    /// any more.
+    fn hand_out(&mut self, events: Vec<Written>) -> Option<Vec<Written>> {
+        let number = |written: &Written| written.event.number.0;
+        let Some(last) = events.last().map(number) else { return Some(events) };
+        if events.first().map(number).is_none_or(|first| first <= self.cursor) {
+            return Some(events);
+        }
+        let events: Vec<_> = events.into_iter().map(|event| Arc::new(Weighed::fresh(event))).collect();
+        self.subscribers.retain(|subscriber| subscriber.take(&events));
+        self.advance(last);
+        None
+    }
+
     fn remember(&mut self, events: Vec<Written>) {
         for written in events {
             let number = written.event.number.0;
@@ -211,8 +234,11 @@ async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
                 read_at = Utc::now();
                 if let Some(last) = page.events.last() {
                     let mut state = locked(&feed.state);
-                    state.advance(last.event.number.0);
-                    state.subscribers.retain(|subscriber| subscriber.take(&page.events));
+                    // Some may have been handed out while this was read.
+                    let news = page.events.partition_point(|event| event.event.number.0 <= state.cursor);
+                    state.subscribers.retain(|subscriber| subscriber.take(&page.events[news..]));
+                    let last = last.event.number.0.max(state.cursor);
+                    state.advance(last);
                     peek = PEEK_FIRST;
                     if page.has_more {
                         continue;

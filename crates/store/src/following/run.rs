@@ -70,16 +70,21 @@ async fn round(
         sleep(POLL).await;
         return Ok(());
     };
-    let mut failed = HashSet::new();
+    // Tenants that are let be until the next look: that failed, or that nobody follows.
+    let (mut failed, mut absent) = (HashSet::new(), HashSet::new());
     loop {
         tenants.extend(watch.take());
-        tenants.retain(|tenant| !failed.contains(tenant));
+        tenants.retain(|tenant| !failed.contains(tenant) && !absent.contains(tenant));
         // One page of each tenant at a time, so that none waits for another's backlog.
         let mut is_waiting = false;
         for tenant in tenants.clone() {
             match step(store, follower, tenant).await {
                 Ok(Stepped::Done) => {
                     tenants.remove(&tenant);
+                }
+                Ok(Stepped::Absent) => {
+                    tenants.remove(&tenant);
+                    absent.insert(tenant);
                 }
                 Ok(Stepped::More) => {}
                 Ok(Stepped::Waiting | Stepped::Overtaken) => is_waiting = true,

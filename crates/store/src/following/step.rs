@@ -17,6 +17,8 @@ const STEP: i64 = 256;
 pub(super) enum Stepped {
     /// Nothing is left.
     Done,
+    /// It does not follow this tenant.
+    Absent,
     /// There are more.
     More,
     /// What comes next waits for an older transaction to end.
@@ -55,7 +57,7 @@ pub(super) async fn step(store: &Arc<Inner>, follower: &dyn Follower, owner_id: 
         Some(Place { number, has_missed: false }) => number,
         Some(_) => return catch_up(tx, follower, Missed::Some).await,
         None if follower.is_in_every_tenant() => return catch_up(tx, follower, Missed::All).await,
-        None => return Ok(Stepped::Done),
+        None => return Ok(Stepped::Absent),
     };
     let mut next: Vec<Next> = sqlx::query_as(
         "SELECT number, kind, breadcrumb_id, version, at, size_bytes, number < event_horizon() AS is_complete FROM events

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use breadcrumb::TtlType;
+use breadcrumb::{Profile, TtlType};
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
@@ -13,12 +13,41 @@ use crate::failure::Done;
 use crate::row::{sensitivity_text, visibility_text};
 use crate::transaction::TenantTransaction;
 
-/// What was written, by [`Work::mark`], with the numbers and the moments of the records' events.
-pub(super) type Marks = HashMap<Uuid, Option<(i64, DateTime<Utc>)>>;
+/// What was written.
+#[derive(Default)]
+pub(super) struct Marks {
+    /// By [`Work::mark`].
+    written: HashMap<Uuid, Mark>,
+    /// The number of the tenant's newest event before these, when nothing can come between it and these any more.
+    pub(super) before: Option<i64>,
+}
 
-const STATEMENT: &str = "SELECT written, number, at FROM write_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \
+/// Of one write. A start has neither.
+#[derive(Clone, Copy)]
+pub(super) struct Mark {
+    /// The number of the record's event; `None` where that is not known any more.
+    pub(super) number: Option<i64>,
+    /// The moment of the record's creation.
+    pub(super) at: Option<DateTime<Utc>>,
+}
+
+impl Marks {
+    pub(super) fn one(written: Uuid, at: Option<DateTime<Utc>>) -> Self {
+        Self { written: HashMap::from([(written, Mark { number: None, at })]), before: None }
+    }
+
+    pub(super) fn of(&self, work: &Work) -> Option<Mark> {
+        self.written.get(&work.mark()).copied()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.written.is_empty()
+    }
+}
+
+const STATEMENT: &str = "SELECT written, number, at, before FROM write_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \
                          $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, \
-                         $30, $31)";
+                         $30, $31, $32, $33, $34)";
 
 /// In a transaction of its own, unless the connection is in one.
 pub(super) async fn run<'w>(
@@ -46,7 +75,7 @@ async fn write(
     records: &[&Prepared],
     steps: &[Step],
 ) -> Result<Marks, sqlx::Error> {
-    let rows: Vec<(Uuid, Option<i64>, Option<DateTime<Utc>>)> = sqlx::query_as(STATEMENT)
+    let rows: Vec<(Uuid, Option<i64>, Option<DateTime<Utc>>, Option<i64>)> = sqlx::query_as(STATEMENT)
         .bind(owner_id)
         .bind((first..).take(records.len()).collect::<Vec<i32>>())
         .bind(column(records, |record| record.id))
@@ -72,33 +101,46 @@ async fn write(
         .bind(column(records, |record| record.call.as_ref().map(|call| call.tool.as_str())))
         .bind(column(records, |record| record.call.as_ref().map(|call| call.request_id.as_str())))
         .bind(column(records, |record| record.call.as_ref().and_then(|call| call.workspace.as_deref())))
-        .bind(column(records, |record| record.call.as_ref().map(|call| array_text(call.profiles.iter().copied()))))
+        .bind(column(records, |record| record.call.as_ref().map(|call| array_text(call.profiles.iter().map(Profile::as_str)))))
         .bind(column(records, |record| Some(record.call.as_ref()?.deadline_ms? as f64)))
+        .bind(column(records, |record| record.offer().map(|offer| offer.runner_id)))
+        .bind(column(records, |record| record.offer().map(|offer| offer.lease_ms as f64)))
+        .bind(column(records, |record| record.offer().map(|offer| offer.max_attempts.clamp(1, 10).cast_signed())))
         .bind(column(steps, |step| step.lease.request))
         .bind(column(steps, |step| step.lease.fence))
         .bind(column(steps, |step| step.max_attempts))
         .bind(column(steps, |step| step.response))
         .fetch_all(connection)
         .await?;
-    Ok(rows.into_iter().map(|(mark, number, at)| (mark, number.zip(at))).collect())
+    let mut marks = Marks::default();
+    for (written, number, at, before) in rows {
+        marks.written.insert(written, Mark { number, at });
+        marks.before = marks.before.or(before);
+    }
+    Ok(marks)
 }
 
 fn column<'r, R, T>(rows: &'r [R], of: impl Fn(&'r R) -> T) -> Vec<T> {
     rows.iter().map(of).collect()
 }
 
-/// Whether the record was written, and perhaps deleted since.
-pub(super) async fn is_written(connection: &mut PgConnection, owner_id: Uuid, id: Uuid) -> Result<bool, sqlx::Error> {
+/// What is known of a record that may have been written on a connection that was lost; it may be deleted since.
+pub(super) async fn find_written(
+    connection: &mut PgConnection,
+    owner_id: Uuid,
+    id: Uuid,
+) -> Result<Option<Marks>, sqlx::Error> {
     let mut tx = sqlx::Connection::begin(connection).await?;
     sqlx::query("SELECT set_config('rcrt.tenant', $1, true), set_config('rcrt.agent', '*', true)")
         .bind(owner_id.to_string())
         .execute(&mut *tx)
         .await?;
-    sqlx::query_scalar(
-        "SELECT EXISTS (SELECT FROM breadcrumbs WHERE id = $1)
-            OR EXISTS (SELECT FROM breadcrumb_versions WHERE breadcrumb_id = $1)",
+    let (is_written, at): (bool, Option<DateTime<Utc>>) = sqlx::query_as(
+        "SELECT b.id IS NOT NULL OR EXISTS (SELECT FROM breadcrumb_versions WHERE breadcrumb_id = $1), b.created_at
+         FROM (SELECT $1 AS id) given LEFT JOIN breadcrumbs b USING (id)",
     )
     .bind(id)
     .fetch_one(&mut *tx)
-    .await
+    .await?;
+    Ok(is_written.then(|| Marks::one(id, at)))
 }

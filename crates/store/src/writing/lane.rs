@@ -3,12 +3,14 @@
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-use breadcrumb::{Event, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
+use breadcrumb::{Claim, Event, EventKind, EventNumber, Lease, Sensitivity, StoreError, Visibility};
+use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use serde_json::Map;
 use uuid::Uuid;
 
 use super::batch::{self, Marks};
+use super::prepared::Prepared;
 use super::write::{Outcome, Work, Write};
 use crate::events::Written;
 use crate::failure::{Done, Failure, code};
@@ -29,9 +31,15 @@ pub(super) async fn run(store: Arc<Inner>) {
     }
 }
 
-async fn carry(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<Write>) {
+async fn carry(store: &Arc<Inner>, owner_id: Uuid, mut batch: Vec<Write>) {
     if batch.is_empty() {
         return;
+    }
+    // Now and not when it began to wait, so that no runner keeps a place for what the disk is slow with.
+    for write in &mut batch {
+        if let Work::Create(record) = &mut write.work {
+            ask_standbys(store, owner_id, record);
+        }
     }
     let mut lent = match store.lend().await {
         Ok(lent) => lent,
@@ -90,9 +98,8 @@ async fn try_once(lent: &mut Lent, owner_id: Uuid, work: &Work, is_doubtful: boo
     let Some(record) = work.record().filter(|_| is_doubtful) else {
         return batch::run(lent.connection(), owner_id, once).await;
     };
-    let written = || Marks::from([(record.id, None)]);
-    if batch::is_written(lent.connection(), owner_id, record.id).await? {
-        return Ok(written());
+    if let Some(marks) = batch::find_written(lent.connection(), owner_id, record.id).await? {
+        return Ok(marks);
     }
     let result = batch::run(lent.connection(), owner_id, once).await;
     // It may be in its own way: what was sent on the lost connection can have been committed only now.
@@ -100,10 +107,37 @@ async fn try_once(lent: &mut Lent, owner_id: Uuid, work: &Work, is_doubtful: boo
         Ok(marks) => marks.is_empty(),
         Err(error) => code(error).as_deref() == Some("23505"),
     };
-    if is_refused && batch::is_written(lent.connection(), owner_id, record.id).await? {
-        return Ok(written());
+    if is_refused && let Some(marks) = batch::find_written(lent.connection(), owner_id, record.id).await? {
+        return Ok(marks);
     }
     result
+}
+
+fn ask_standbys(store: &Inner, owner_id: Uuid, record: &mut Prepared) {
+    let has_ended = record.ttl.is_some_and(|end| end <= Utc::now());
+    if let Some(call) = &mut record.call
+        && !has_ended
+    {
+        call.offer = store.standbys.offer(owner_id, &call.tool, &call.profiles);
+    }
+}
+
+/// The call is written: the runner that took it on begins.
+fn begin(owner_id: Uuid, record: &mut Prepared, at: Option<DateTime<Utc>>) -> bool {
+    let Some(call) = &mut record.call else { return false };
+    let (Some(offer), Some(at)) = (call.offer.take(), at) else { return false };
+    let (profiles, time_left_ms) = (std::mem::take(&mut call.profiles), call.deadline_ms);
+    offer.begin(Claim {
+        // As `write_batch` makes it.
+        lease: Lease { request: record.id, fence: at.timestamp_micros() },
+        attempt: 1,
+        request: record.as_written(owner_id, at),
+        profiles,
+        time_left_ms,
+        queued_at: at,
+        ready_at: Some(at),
+    });
+    true
 }
 
 /// What hears of the writes is woken before their makers go on, so that nobody can be ahead of it.
@@ -112,30 +146,16 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<Write>, marks: &Marks) {
     let (mut events, mut queues, mut has_records) = (Vec::new(), false, false);
     let mut replies = Vec::with_capacity(batch.len());
     for write in batch {
-        let mark = marks.get(&write.work.mark());
+        let mark = marks.of(&write.work);
         replies.push((write.reply, if mark.is_some() { Outcome::Written } else { Outcome::Refused }));
-        if let Some(event) = mark
-            && let Some(record) = write.work.into_record()
+        if let Some(mark) = mark
+            && let Some(mut record) = write.work.into_record()
         {
             has_records = true;
-            queues |= record.call.is_some();
-            if is_followed && let Some((number, at)) = event {
-                let size_bytes = record.size_bytes;
-                let redacted = record.record.sensitivity == Sensitivity::Secret;
-                let event = Event {
-                    number: EventNumber(*number),
-                    kind: EventKind::Created,
-                    breadcrumb_id: record.id,
-                    owner_id,
-                    version: 1,
-                    tags: record.record.tags,
-                    schema_name: record.record.schema_name,
-                    updated_at: *at,
-                    context: if redacted { Map::new() } else { record.record.context },
-                    redacted,
-                    private: record.record.visibility == Visibility::Private,
-                };
-                events.push(Written { event, size_bytes, created_by: record.agent });
+            let is_begun = begin(owner_id, &mut record, mark.at);
+            queues |= record.call.is_some() && !is_begun;
+            if is_followed && let Some((number, at)) = mark.number.zip(mark.at) {
+                events.push(told(owner_id, record, number, at));
             }
         }
     }
@@ -143,7 +163,7 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<Write>, marks: &Marks) {
         store.hints.queued(owner_id);
     }
     if has_records {
-        store.feeds.wrote(owner_id, events);
+        store.feeds.wrote(owner_id, events, marks.before);
         store.announcer.announce(owner_id);
     } else {
         store.feeds.wake_waiting(owner_id);
@@ -154,9 +174,30 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<Write>, marks: &Marks) {
     }
 }
 
+fn told(owner_id: Uuid, record: Prepared, number: i64, at: DateTime<Utc>) -> Written {
+    let (size_bytes, created_by) = (record.size_bytes, record.agent);
+    let redacted = record.record.sensitivity == Sensitivity::Secret;
+    let event = Event {
+        number: EventNumber(number),
+        kind: EventKind::Created,
+        breadcrumb_id: record.id,
+        owner_id,
+        version: 1,
+        tags: record.record.tags,
+        schema_name: record.record.schema_name,
+        updated_at: at,
+        context: if redacted { Map::new() } else { record.record.context },
+        redacted,
+        private: record.record.visibility == Visibility::Private,
+    };
+    Written { event, size_bytes, created_by }
+}
+
 fn fail(writes: impl IntoIterator<Item = Write>, failure: Failure) {
     let error = StoreError::from(failure);
-    for write in writes {
-        let _ = write.reply.send(Err(error.clone().into()));
+    for Write { work, reply } in writes {
+        // Before its maker goes on: a runner may keep a place for it.
+        drop(work);
+        let _ = reply.send(Err(error.clone().into()));
     }
 }

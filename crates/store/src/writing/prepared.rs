@@ -1,6 +1,6 @@
 //! A record on its way into the database, with everything about it that needs no database.
 
-use breadcrumb::{Breadcrumb, NewBreadcrumb};
+use breadcrumb::{Breadcrumb, NewBreadcrumb, Offer};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -52,6 +52,41 @@ impl Prepared {
             label_words: search::label_words(&record),
             context_words: search::context_words(&record),
             record,
+        }
+    }
+
+    pub(super) fn offer(&self) -> Option<&Offer> {
+        self.call.as_ref()?.offer.as_ref()
+    }
+
+    /// The record as it was written at this moment.
+    pub(super) fn as_written(&self, owner_id: Uuid, at: DateTime<Utc>) -> Breadcrumb {
+        let record = self.record.clone();
+        Breadcrumb {
+            id: self.id,
+            owner_id,
+            title: record.title,
+            description: record.description,
+            semantic_version: record.semantic_version,
+            context: record.context,
+            tags: record.tags,
+            schema_name: record.schema_name,
+            llm_hints: record.llm_hints,
+            visibility: record.visibility,
+            sensitivity: record.sensitivity,
+            version: 1,
+            checksum: self.checksum.clone(),
+            ttl: self.ttl,
+            ttl_type: record.ttl_type,
+            ttl_config: record.ttl_config,
+            created_at: at,
+            updated_at: at,
+            created_by: self.agent,
+            updated_by: self.agent,
+            size_bytes: self.size_bytes,
+            read_count: None,
+            reads_left: None,
+            warnings: Vec::new(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use breadcrumb::StoreError;
 use tokio::sync::oneshot;
@@ -12,8 +13,11 @@ use super::write::{Outcome, Work, Write};
 use crate::failure::Done;
 use crate::store::Inner;
 
-/// How many batches of one tenant are under way at most: while one waits for the disk the next is put together.
+/// How many batches of one tenant are under way at most. The second one is for a first that is slow: what goes together
+/// costs less than what goes side by side, and its events need no reading, because nothing overlaps them.
 const TENANT_LANES: usize = 2;
+/// From when on a batch is slow: a disk that takes its time, or a lock.
+const SLOW: Duration = Duration::from_millis(10);
 /// The most writes of one batch, and the most bytes (a single larger write still goes).
 const BATCH_WRITES: usize = 64;
 const BATCH_BYTES: usize = 1024 * 1024;
@@ -39,6 +43,8 @@ struct Tenant {
     waiting: VecDeque<Write>,
     waiting_bytes: usize,
     under_way: usize,
+    /// Since when the newest batch is.
+    since: Option<Instant>,
     is_ready: bool,
 }
 
@@ -70,6 +76,7 @@ impl Writes {
         let tenant = state.tenants.entry(owner_id).or_default();
         tenant.is_ready = false;
         tenant.under_way += 1;
+        tenant.since = Some(Instant::now());
         let batch = tenant.batch();
         state.list(owner_id);
         Some((owner_id, batch))
@@ -94,7 +101,7 @@ impl State {
         if let Some(tenant) = self.tenants.get_mut(&owner_id)
             && !tenant.is_ready
             && !tenant.waiting.is_empty()
-            && tenant.under_way < TENANT_LANES
+            && tenant.has_a_lane_to_spare()
         {
             tenant.is_ready = true;
             self.ready.push_back(owner_id);
@@ -103,6 +110,11 @@ impl State {
 }
 
 impl Tenant {
+    fn has_a_lane_to_spare(&self) -> bool {
+        let is_slow = || self.since.is_some_and(|since| since.elapsed() >= SLOW);
+        self.under_way == 0 || (self.under_way < TENANT_LANES && is_slow())
+    }
+
     /// `false` when it found no room.
     fn push(&mut self, write: Write) -> bool {
         let bytes = self.waiting_bytes + write.work.bytes();
@@ -192,18 +204,21 @@ mod tests {
     fn the_first_goes_at_once_and_the_next_gather() {
         let writes = Writes::default();
         let owner = Uuid::from_u128(1);
-        for request in 0..TENANT_LANES as u128 {
-            assert!(writes.put(owner, start(request), 9).unwrap(), "a lane for each of the first");
-            assert_eq!(writes.next().unwrap().1.len(), 1);
-        }
-        for request in 10..15 {
-            assert!(!writes.put(owner, start(request), 9).unwrap(), "the tenant has its lanes");
+        assert!(writes.put(owner, start(0), 9).unwrap(), "the first has a lane");
+        assert_eq!(writes.next().unwrap().1.len(), 1);
+        for request in 10..14 {
+            assert!(!writes.put(owner, start(request), 9).unwrap(), "the tenant has its lane");
         }
         // Another tenant does not wait for this one.
         assert!(writes.put(Uuid::from_u128(2), start(1), 9).unwrap());
         assert_eq!(writes.next().unwrap().0, Uuid::from_u128(2));
         writes.done(owner);
-        assert_eq!(writes.next().unwrap().1.len(), 5);
+        assert_eq!(writes.next().unwrap().1.len(), 4);
+        // That batch is slow.
+        writes.locked().tenants.get_mut(&owner).unwrap().since = Instant::now().checked_sub(SLOW);
+        assert!(writes.put(owner, start(20), 9).unwrap(), "what comes has a lane of its own");
+        assert_eq!(writes.next().unwrap().1.len(), 1);
+        assert!(!writes.put(owner, start(21), 9).unwrap(), "and that is all");
         assert!(writes.next().is_none());
     }
 

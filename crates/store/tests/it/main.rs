@@ -16,6 +16,7 @@ mod opening;
 mod purge;
 mod secrets;
 mod selecting;
+mod standing_by;
 mod tenancy;
 mod transfer;
 mod upgrading;

@@ -271,3 +271,36 @@ async fn no_statement_of_a_call_reads_a_table_whole() {
     tx.rollback().await.unwrap();
     harness.close().await;
 }
+
+/// A feed's plan is made when the tables are empty, and kept while they fill.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn reading_events_costs_no_more_when_the_tables_have_filled() {
+    const RECORDS: usize = 300;
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let owner = agent.identity.owner_id;
+    let mut reader = harness.admin().await;
+    sqlx::query("SET ROLE rcrt_app").execute(&mut reader).await.unwrap();
+    let read = format!("SELECT count(*) FROM followed_events('{owner}', 0, 50, 1000000, '{{}}')");
+    for _ in 0..2 {
+        let told: i64 = sqlx::query_scalar(AssertSqlSafe(read.clone())).fetch_one(&mut reader).await.unwrap();
+        assert_eq!(told, 0);
+    }
+    join_all((0..RECORDS).map(|n| creating(&agent, note(&n.to_string()), None))).await;
+    let mut tx = reader.begin().await.unwrap();
+    let fetched = "SELECT sum(pg_stat_get_xact_tuples_fetched(oid))::bigint FROM pg_class
+                   WHERE relname IN ('breadcrumbs', 'breadcrumb_versions', 'events')";
+    loop {
+        let before: i64 = sqlx::query_scalar(fetched).fetch_one(&mut *tx).await.unwrap();
+        let told: i64 = sqlx::query_scalar(AssertSqlSafe(read.clone())).fetch_one(&mut *tx).await.unwrap();
+        let after: i64 = sqlx::query_scalar(fetched).fetch_one(&mut *tx).await.unwrap();
+        assert!(after - before < 200, "{told} events took {} rows", after - before);
+        // 50, and the row that says that there are more. Until then other tests' transactions hold them back.
+        if told == 51 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    tx.rollback().await.unwrap();
+    harness.close().await;
+}

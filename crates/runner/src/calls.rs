@@ -1,0 +1,128 @@
+//! The tasks of the calls that this runner has.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::Claim;
+use futures::FutureExt;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
+use tracing::Instrument;
+
+use crate::call::{Caller, Progress};
+use crate::hints::Hints;
+use crate::leases::Held;
+use crate::places::{Place, Places};
+use crate::stages::Stages;
+
+/// How long a claimed call waits for a place that another took meanwhile, before it is given back.
+const PLACE_SOON: Duration = Duration::from_millis(100);
+
+pub(crate) struct Calls {
+    pub caller: Arc<Caller>,
+    pub hints: Arc<Hints>,
+    pub places: Arc<Places>,
+    /// The most calls that are not running any more and whose answers are still being written.
+    pub max_answering: usize,
+    pub tasks: TaskTracker,
+    /// Nobody owns the calls any more: they end where they are, as in a crash.
+    pub dropped: CancellationToken,
+}
+
+impl Calls {
+    /// Whether more answers are being written than may be.
+    pub fn is_answering_too_many(&self) -> bool {
+        self.tasks.len() >= self.places.taken() + self.max_answering
+    }
+
+    /// Keeps the end waiting for a call that may come.
+    pub fn expect(&self) -> TaskTrackerToken {
+        self.tasks.token()
+    }
+
+    /// A call that was claimed.
+    pub fn claimed(self: &Arc<Self>, claim: Claim, asked: Instant) {
+        self.take(claim, None, asked, Progress::Claimed, || {});
+    }
+
+    /// A call that began its life running, with the promise of a place. `offered`: before it was written. `given_back`:
+    /// hears when it found none.
+    pub fn begun(
+        self: &Arc<Self>,
+        claim: Claim,
+        promise: OwnedSemaphorePermit,
+        offered: Instant,
+        given_back: impl FnOnce() + Send + 'static,
+    ) {
+        self.take(claim, Some(promise), offered, Progress::Begun, given_back);
+    }
+
+    fn take(
+        self: &Arc<Self>,
+        claim: Claim,
+        promise: Option<OwnedSemaphorePermit>,
+        asked: Instant,
+        progress: Progress,
+        given_back: impl FnOnce() + Send + 'static,
+    ) {
+        self.hints.claimed(claim.lease.request);
+        let held = self.caller.leases.keep(claim.lease, asked);
+        let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default().to_owned();
+        let place = self.places.take(&tool);
+        let calls = self.clone();
+        self.spawn(async move {
+            let place = match place {
+                Some(place) => Some(place),
+                None => tokio::select! {
+                    place = timeout(PLACE_SOON, calls.places.wait(&tool)) => place.ok(),
+                    () = calls.caller.stop.cancelled() => None,
+                },
+            };
+            drop(promise);
+            match place {
+                Some(place) => calls.go(claim, held, place, asked, progress).await,
+                None => {
+                    calls.places.bar(&tool);
+                    calls.caller.answering.give_back(&held).await;
+                    given_back();
+                }
+            }
+        });
+    }
+
+    async fn go(&self, claim: Claim, held: Held, place: Place, asked: Instant, progress: Progress) {
+        let stages = Stages::claimed(claim.ready_at.unwrap_or(claim.queued_at), asked);
+        let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default();
+        let span = tracing::info_span!("call", request = %claim.lease.request, tool, attempt = claim.attempt, trace = tracing::field::Empty);
+        self.caller.run(claim, held, place, stages, progress).instrument(span).await;
+    }
+
+    fn spawn(&self, call: impl Future<Output = ()> + Send + 'static) {
+        // It is large: moved once, and not with every layer around it.
+        let (call, dropped) = (Box::pin(call), self.dropped.clone());
+        self.tasks.spawn(async move {
+            let call = dropped.run_until_cancelled(call);
+            if AssertUnwindSafe(call).catch_unwind().await.is_err() {
+                // Its lease ends by itself, and the store answers.
+                tracing::error!("a call's task panicked");
+            }
+        });
+    }
+
+    /// Waits for the calls: up to the drain time to their end, after that until they have stopped.
+    pub async fn finish(&self, drain: Duration) {
+        self.tasks.close();
+        if !self.tasks.is_empty() {
+            tracing::info!(calls = self.tasks.len(), "waiting for running calls");
+        }
+        tokio::select! {
+            () = self.tasks.wait() => return,
+            () = sleep(drain) => self.caller.drained.cancel(),
+        }
+        self.tasks.wait().await;
+    }
+}

@@ -1,0 +1,242 @@
+//! Runners in the store's process, that take calls as they are written.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use breadcrumb::{CallState, Claim, Event, Offer, Profiles, Release, Standby, StandingBy, schema_names};
+use conformance::harness::{answer_to, claim_of, next, request};
+use conformance::{Agent, Harness};
+use serde_json::json;
+use sqlx::Connection;
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use crate::harness::StoreHarness;
+
+const MAX_ATTEMPTS: u32 = 2;
+
+/// Takes calls of one tool, as many as it is allowed.
+struct Taker {
+    runner_id: Uuid,
+    tool: String,
+    lease_ms: u64,
+    left: AtomicUsize,
+    /// Offers that were made, and neither begun nor dropped.
+    open: Arc<AtomicUsize>,
+    asked: Mutex<Vec<Profiles>>,
+    begun: mpsc::UnboundedSender<Claim>,
+}
+
+struct Open(Arc<AtomicUsize>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+impl Standby for Taker {
+    fn offer(&self, tool: &str, profiles: &Profiles) -> Option<Offer> {
+        self.asked.lock().unwrap().push(profiles.clone());
+        let take = |left: usize| left.checked_sub(1);
+        if tool != self.tool || self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
+            return None;
+        }
+        self.open.fetch_add(1, Ordering::SeqCst);
+        let (open, begun) = (Open(self.open.clone()), self.begun.clone());
+        Some(Offer::new(self.runner_id, self.lease_ms, MAX_ATTEMPTS, move |claim| {
+            begun.send(claim).unwrap();
+            drop(open);
+        }))
+    }
+}
+
+struct Standing {
+    taker: Arc<Taker>,
+    begun: mpsc::UnboundedReceiver<Claim>,
+    standing: StandingBy,
+}
+
+fn stand_by(agent: &Agent, calls: usize, lease_ms: u64) -> Standing {
+    let (sender, begun) = mpsc::unbounded_channel();
+    let tool = request().context["tool"].as_str().unwrap().to_owned();
+    let taker = Arc::new(Taker {
+        runner_id: Uuid::new_v4(),
+        tool,
+        lease_ms,
+        left: AtomicUsize::new(calls),
+        open: Arc::default(),
+        asked: Mutex::default(),
+        begun: sender,
+    });
+    let standing = agent.store.stand_by(taker.clone());
+    Standing { taker, begun, standing }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_taken_on_begins_its_life_running() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut events = agent.events(None).await.unwrap();
+    let mut standing = stand_by(&agent, 1, 60_000);
+    let mut wanted = request();
+    wanted.context.insert("deadline_ms".into(), json!(30_000));
+    wanted.tags.push("profile:subagent".into());
+    let id = agent.create(wanted, None).await.unwrap().id;
+
+    let claim = standing.begun.recv().await.unwrap();
+    assert_eq!(claim.request, agent.get(id).await.unwrap());
+    assert_eq!((claim.attempt, claim.time_left_ms), (1, Some(30_000)));
+    let profiles: Vec<String> = claim.profiles.iter().map(|profile| profile.to_string()).collect();
+    assert_eq!(profiles, ["subagent"]);
+    assert_eq!(*standing.taker.asked.lock().unwrap(), [claim.profiles.clone()]);
+    let call = agent.call(id).await.unwrap();
+    assert_eq!((call.state, call.attempt, call.max_attempts), (CallState::Running, 1, MAX_ATTEMPTS));
+    assert_eq!(call.queued_at, claim.queued_at);
+    assert!(agent.claim(&claim_of(5)).await.unwrap().is_empty(), "nobody else gets it");
+
+    agent.heartbeat(&[claim.lease], 60_000).await.unwrap();
+    let response = agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap();
+    let call = agent.call(id).await.unwrap();
+    assert_eq!((call.state, call.response), (CallState::Finished, Some(response)));
+    assert_eq!([next(&mut events).await.breadcrumb_id, next(&mut events).await.breadcrumb_id], [id, response]);
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_nobody_takes_on_waits_in_the_queue() {
+    let harness = StoreHarness::start().await;
+    let (agent, stranger) = (harness.alone().await, harness.alone().await);
+    let mut standing = stand_by(&agent, 1, 60_000);
+    let mut other = request();
+    other.context.insert("tool".into(), json!("another"));
+    let other = agent.create(other, None).await.unwrap().id;
+    let of_stranger = stranger.create(request(), None).await.unwrap().id;
+    let mut ended = request();
+    ended.ttl = Some(chrono::Utc::now() - chrono::TimeDelta::seconds(1));
+    agent.create(ended, None).await.unwrap();
+    let first = agent.create(request(), None).await.unwrap().id;
+    let second = agent.create(request(), None).await.unwrap().id;
+    assert_eq!(standing.begun.recv().await.unwrap().request.id, first);
+    let waiting: Vec<Uuid> = agent.claim(&claim_of(5)).await.unwrap().iter().map(|claim| claim.request.id).collect();
+    assert_eq!(waiting, [other, second]);
+    assert_eq!(stranger.claim(&claim_of(5)).await.unwrap()[0].request.id, of_stranger);
+
+    standing.taker.left.store(9, Ordering::SeqCst);
+    drop(standing.standing);
+    let third = agent.create(request(), None).await.unwrap().id;
+    assert_eq!(agent.call(third).await.unwrap().state, CallState::Queued);
+    assert!(standing.begun.try_recv().is_err());
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repetition_takes_nobody_and_a_failed_write_lets_go() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut standing = stand_by(&agent, 9, 60_000);
+    let first = agent.create(request(), Some("key")).await.unwrap();
+    assert_eq!(standing.begun.recv().await.unwrap().request.id, first.id);
+    let again = agent.create(request(), Some("key")).await.unwrap();
+    assert_eq!((again.id, again.replayed), (first.id, true));
+    let mut admin = harness.admin().await;
+    sqlx::raw_sql(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '53100'; END $$;
+         CREATE TRIGGER refuse BEFORE INSERT ON breadcrumbs FOR EACH ROW EXECUTE FUNCTION refuse()",
+    )
+    .execute(&mut admin)
+    .await
+    .unwrap();
+    agent.create(request(), None).await.unwrap_err();
+    assert!(standing.begun.try_recv().is_err());
+    assert_eq!(standing.taker.open.load(Ordering::SeqCst), 0, "no place is kept");
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_cannot_run_it_after_all_gives_it_back_as_if_nothing_had_been() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut standing = stand_by(&agent, 1, 60_000);
+    let id = agent.create(request(), None).await.unwrap().id;
+    let claim = standing.begun.recv().await.unwrap();
+    agent.release(claim.lease, Release::Unstarted).await.unwrap();
+    let call = agent.call(id).await.unwrap();
+    assert_eq!((call.state, call.attempt), (CallState::Queued, 0));
+    // Whoever claims and starts it then cannot say that it did not.
+    let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
+    assert_eq!((claim.request.id, claim.attempt), (id, 1));
+    agent.start(claim.lease, 1).await.unwrap();
+    agent.release(claim.lease, Release::Unstarted).await.unwrap_err();
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_runner_that_is_lost_with_it_has_had_its_attempt() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut events = agent.events(None).await.unwrap();
+    // A lease that has ended when it is written.
+    let mut standing = stand_by(&agent, 1, 0);
+    let id = agent.create(request(), None).await.unwrap().id;
+    let claim = standing.begun.recv().await.unwrap();
+    // Rescued by the store: an attempt is left.
+    let second = loop {
+        if let Some(claim) = agent.claim(&claim_of(1)).await.unwrap().pop() {
+            break claim;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!((second.request.id, second.attempt), (id, 2));
+    assert!(second.lease.fence > claim.lease.fence);
+    agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap_err();
+    agent.start(second.lease, MAX_ATTEMPTS).await.unwrap();
+    agent.complete(second.lease, answer_to(&second, json!(2))).await.unwrap();
+    assert_eq!(next(&mut events).await.breadcrumb_id, id);
+    let response: Event = next(&mut events).await;
+    assert_eq!(response.schema_name.as_deref(), Some(schema_names::TOOL_RESPONSE));
+    assert_eq!(response.context["output"], json!(2));
+    harness.close().await;
+}
+
+/// The store finds what it wrote on a connection that was lost, and the runner begins, once.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_whose_connection_is_lost_begin_once() {
+    const CALLS: usize = 20;
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut standing = stand_by(&agent, CALLS, 60_000);
+    let (mut admin, mut other) = (harness.admin().await, harness.admin().await);
+    let mut lock = admin.begin().await.unwrap();
+    sqlx::query("LOCK TABLE breadcrumbs, calls IN SHARE MODE").execute(&mut *lock).await.unwrap();
+    let writes: Vec<_> = (0..CALLS)
+        .map(|_| {
+            let store = agent.store.clone();
+            tokio::spawn(async move { store.create(request(), None).await.unwrap().id })
+        })
+        .collect();
+    let blocked = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE NOT granted
+                   AND relation = 'breadcrumbs'::regclass
+                   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
+    let mut ended = 0;
+    while ended < 2 {
+        ended += sqlx::query_scalar::<_, i64>(blocked).fetch_one(&mut other).await.unwrap();
+    }
+    lock.rollback().await.unwrap();
+    let mut written = Vec::new();
+    for write in writes {
+        written.push(write.await.unwrap());
+    }
+    let mut begun = Vec::new();
+    for _ in 0..CALLS {
+        let claim = standing.begun.recv().await.unwrap();
+        agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap();
+        begun.push(claim.request.id);
+    }
+    written.sort_unstable();
+    begun.sort_unstable();
+    assert_eq!(begun, written);
+    assert_eq!(standing.taker.open.load(Ordering::SeqCst), 0);
+    harness.close().await;
+}
