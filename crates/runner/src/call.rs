@@ -44,8 +44,8 @@ pub(crate) struct Caller {
 pub(crate) enum Progress {
     /// To be started.
     Claimed,
-    /// It began its life running.
-    Begun,
+    /// It began its life running, with so many attempts in all.
+    Begun { max_attempts: u32 },
 }
 
 /// All that a run needs.
@@ -90,11 +90,12 @@ impl Caller {
             }
         };
         place.settle();
-        if progress == Progress::Begun {
+        let max_attempts = ready.call.limits.max_attempts;
+        // Where the tool was changed in this moment, the store hears of its attempts.
+        if progress == (Progress::Begun { max_attempts }) {
             return self.attempt(answer, ready, place).await;
         }
         let began = Instant::now();
-        let max_attempts = ready.call.limits.max_attempts;
         let started = tokio::select! {
             biased;
             () = held.lost.cancelled() => return,

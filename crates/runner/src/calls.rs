@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use breadcrumb::Claim;
 use futures::FutureExt;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -22,6 +22,9 @@ use crate::stages::Stages;
 /// How long a claimed call waits for a place that another took meanwhile, before it is given back.
 const PLACE_SOON: Duration = Duration::from_millis(100);
 
+/// How long the end waits for calls that were promised a place and are not written yet.
+const LAST_PROMISE: Duration = Duration::from_secs(2);
+
 pub(crate) struct Calls {
     pub caller: Arc<Caller>,
     pub hints: Arc<Hints>,
@@ -29,6 +32,10 @@ pub(crate) struct Calls {
     /// The most calls that are not running any more and whose answers are still being written.
     pub max_answering: usize,
     pub tasks: TaskTracker,
+    /// Calls that may still come because they were promised a place.
+    pub promised: TaskTracker,
+    /// A call has come to its end, and its answer too.
+    pub ended: Notify,
     /// Nobody owns the calls any more: they end where they are, as in a crash.
     pub dropped: CancellationToken,
 }
@@ -41,7 +48,7 @@ impl Calls {
 
     /// Keeps the end waiting for a call that may come.
     pub fn expect(&self) -> TaskTrackerToken {
-        self.tasks.token()
+        self.promised.token()
     }
 
     /// A call that was claimed.
@@ -54,16 +61,17 @@ impl Calls {
     pub fn begun(
         self: &Arc<Self>,
         claim: Claim,
+        max_attempts: u32,
         promise: OwnedSemaphorePermit,
         offered: Instant,
         given_back: impl FnOnce() + Send + 'static,
     ) {
-        self.take(claim, Some(promise), offered, Progress::Begun, given_back);
+        self.take(claim, Some(promise), offered, Progress::Begun { max_attempts }, given_back);
     }
 
     fn take(
         self: &Arc<Self>,
-        claim: Claim,
+        mut claim: Claim,
         promise: Option<OwnedSemaphorePermit>,
         asked: Instant,
         progress: Progress,
@@ -73,6 +81,11 @@ impl Calls {
         let held = self.caller.leases.keep(claim.lease, asked);
         let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default().to_owned();
         let place = self.places.take(&tool);
+        if place.is_none() {
+            // Now, so that no more of them are claimed while this one waits.
+            self.places.bar(&tool);
+        }
+        let taken = Instant::now();
         let calls = self.clone();
         self.spawn(async move {
             let place = match place {
@@ -84,11 +97,18 @@ impl Calls {
             };
             drop(promise);
             match place {
-                Some(place) => calls.go(claim, held, place, asked, progress).await,
+                Some(place) => {
+                    if let Some(left) = &mut claim.time_left_ms {
+                        *left = left.saturating_sub(taken.elapsed().as_millis() as u64);
+                    }
+                    calls.go(claim, held, place, asked, progress).await;
+                }
                 None => {
                     calls.places.bar(&tool);
                     calls.caller.answering.give_back(&held).await;
                     given_back();
+                    // It is in the queue again, and nothing else tells of that.
+                    calls.hints.now();
                 }
             }
         });
@@ -97,24 +117,33 @@ impl Calls {
     async fn go(&self, claim: Claim, held: Held, place: Place, asked: Instant, progress: Progress) {
         let stages = Stages::claimed(claim.ready_at.unwrap_or(claim.queued_at), asked);
         let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default();
+        // So much of its lease may be gone that it is another's by now: the store says.
+        let is_late = asked.elapsed() > Duration::from_millis(self.caller.options.lease_ms() / 3);
+        let progress = if is_late { Progress::Claimed } else { progress };
         let span = tracing::info_span!("call", request = %claim.lease.request, tool, attempt = claim.attempt, trace = tracing::field::Empty);
         self.caller.run(claim, held, place, stages, progress).instrument(span).await;
     }
 
-    fn spawn(&self, call: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(self: &Arc<Self>, call: impl Future<Output = ()> + Send + 'static) {
         // It is large: moved once, and not with every layer around it.
-        let (call, dropped) = (Box::pin(call), self.dropped.clone());
-        self.tasks.spawn(async move {
-            let call = dropped.run_until_cancelled(call);
+        let (call, calls, counted) = (Box::pin(call), self.clone(), self.tasks.token());
+        tokio::spawn(async move {
+            let call = calls.dropped.run_until_cancelled(call);
             if AssertUnwindSafe(call).catch_unwind().await.is_err() {
                 // Its lease ends by itself, and the store answers.
                 tracing::error!("a call's task panicked");
             }
+            // First: who is told counts.
+            drop(counted);
+            calls.ended.notify_one();
         });
     }
 
     /// Waits for the calls: up to the drain time to their end, after that until they have stopped.
     pub async fn finish(&self, drain: Duration) {
+        self.promised.close();
+        // What is not written by then is written running, and its lease ends.
+        let _ = timeout(LAST_PROMISE, self.promised.wait()).await;
         self.tasks.close();
         if !self.tasks.is_empty() {
             tracing::info!(calls = self.tasks.len(), "waiting for running calls");

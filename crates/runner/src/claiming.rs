@@ -84,6 +84,7 @@ impl Claiming {
                 () = stop.cancelled() => {}
                 () = hints.now.notified() => may_wait = true,
                 () = store.call_queued() => may_wait = true,
+                () = calls.ended.notified() => {}
                 () = places.freed.notified() => may_wait |= is_behind,
                 () = sleep_until(next) => {
                     if next >= poll {

@@ -114,7 +114,7 @@ impl Following {
             _ => {}
         }
         let may_trigger = event.kind != EventKind::Deleted
-            && (!self.loading.is_listed() || !self.loading.is_settled() || self.registry.has_subscribed());
+            && (!self.loading.is_listed() || !self.loading.is_settled() || self.registry.may_have_subscribed());
         if may_trigger {
             // A full queue holds the stream back; nothing is left out.
             let _ = self.triggers.send(event).await;

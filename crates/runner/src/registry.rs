@@ -114,8 +114,15 @@ impl Registry {
         self.read(|records| records.subscribed.values().filter(|tool| wanted(tool)).cloned().collect())
     }
 
-    pub fn has_subscribed(&self) -> bool {
-        self.read(|records| !records.subscribed.is_empty())
+    /// Those among the records that are to be judged which may be such tools.
+    pub fn unjudged_subscribers(&self, wanted: impl Fn(&Candidate) -> bool) -> Vec<Uuid> {
+        self.read(|records| unjudged(records).filter(|tool| wanted(tool)).map(|tool| tool.id).collect())
+    }
+
+    pub fn may_have_subscribed(&self) -> bool {
+        self.read(|records| {
+            !records.subscribed.is_empty() || unjudged(records).any(|tool| !tool.definition.subscriptions.is_empty())
+        })
     }
 
     /// Whether calls of a tool that is offered only wait for others.
@@ -277,6 +284,10 @@ impl Registry {
     }
 }
 
+fn unjudged(records: &Records) -> impl Iterator<Item = &Arc<Candidate>> {
+    records.open.values().filter_map(|id| records.get(*id)?.sketch.as_ref())
+}
+
 fn working(records: &Records, id: Uuid) -> Option<Arc<Tool>> {
     records.get(id)?.working.as_ref()?.tool.clone()
 }
@@ -297,4 +308,3 @@ impl Report {
         }
     }
 }
-

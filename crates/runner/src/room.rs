@@ -54,7 +54,9 @@ impl Room {
     /// Whether there was a place for a call of this tool, which has it now.
     pub fn take(&mut self, tool: &str) -> bool {
         let running = self.by_tool.get(tool).copied().unwrap_or_default();
-        if self.is_full() || running >= self.max_per_tool {
+        let free = self.max_calls - self.total;
+        // Whoever did not ask is held to the reserve, too.
+        if free == 0 || running >= self.max_per_tool || (running > 0 && free <= self.reserve) {
             return false;
         }
         self.total += 1;
@@ -125,6 +127,17 @@ mod tests {
                     prop_assert!(of_tool <= per_tool.min(max));
                 }
             }
+        }
+
+        /// Also for calls that nobody asked for, because they were taken as they were written.
+        #[test]
+        fn the_reserve_is_kept_from_who_takes_without_asking(max in 4_usize..80, per_tool in 1_usize..80, order in any::<u128>()) {
+            prop_assume!(per_tool + 2 <= max);
+            let mut room = Room::new(max, per_tool);
+            for step in 0..200 {
+                room.take(if (order >> (step % 128)) & 1 == 0 { "one" } else { "other" });
+            }
+            prop_assert!(room.take("third"));
         }
 
         /// While any cap has room, something can be asked for.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use breadcrumb::{Breadcrumbs, StoreError};
 use executors::Executors;
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -186,6 +186,8 @@ impl Parts {
             places: Places::new(self.registry.clone(), computing, waiting),
             max_answering: ANSWERING_PER_PLACE * self.options.max_calls.max(1),
             tasks: TaskTracker::new(),
+            promised: TaskTracker::new(),
+            ended: Notify::new(),
             dropped: CancellationToken::new(),
         });
         let claiming = Claiming {

@@ -53,6 +53,8 @@ impl Standby for AtHand {
         let Self(standing) = self;
         let calls = &standing.calls;
         let caller = &calls.caller;
+        // Before the look at the stop: who ends waits for what was promised before.
+        let expected = calls.expect();
         let passes_over = match &*standing.backlog() {
             Backlog::Any => true,
             Backlog::Of(tools) => tools.contains(tool),
@@ -62,11 +64,11 @@ impl Standby for AtHand {
         }
         let tool = caller.finding.ready_now(tool, profiles)?;
         let promise = standing.promises.clone().try_acquire_owned().ok()?;
-        let (standing, expected, offered) = (standing.clone(), calls.expect(), Instant::now());
+        let (standing, offered) = (standing.clone(), Instant::now());
         let (options, max_attempts) = (&caller.options, tool.definition.limits.max_attempts);
         Some(Offer::new(options.runner_id, options.lease_ms(), max_attempts, move |claim| {
             let behind = standing.clone();
-            standing.calls.begun(claim, promise, offered, move || behind.learn(Backlog::Any));
+            standing.calls.begun(claim, max_attempts, promise, offered, move || behind.learn(Backlog::Any));
             drop(expected);
         }))
     }

@@ -36,6 +36,10 @@ impl Subscriptions {
                 if !self.loading.is_settled() {
                     let _ = timeout(PATIENCE, self.loading.settle()).await;
                 }
+                // What was read and not judged yet: once it is, nobody tells it of this event again.
+                for tool in self.registry.unjudged_subscribers(|tool| wants(tool, &event)) {
+                    self.loading.judge_now(tool).await;
+                }
                 for tool in self.registry.subscribed(|tool| wants(tool, &event)) {
                     self.trigger(&tool, &event).await;
                 }

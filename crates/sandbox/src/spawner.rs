@@ -4,12 +4,12 @@
 use std::os::fd::OwnedFd;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
 use command_fds::{CommandFdExt, FdMapping};
 use tokio::process::{Child, Command};
 use tokio::runtime::Handle;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -19,7 +19,7 @@ use crate::process::Process;
 use crate::protocol::{SNAPSHOT_FD, SOCKET_FD};
 use crate::{SandboxError, WorkerCommand};
 
-/// Starts that may stand in line.
+/// Starts that stand in line; who comes later waits for a place, and leaves it to others when its call is cancelled.
 const LINE: usize = 64;
 
 struct Order {
@@ -32,7 +32,7 @@ struct Order {
 
 pub struct Spawner {
     command: WorkerCommand,
-    orders: Option<SyncSender<Order>>,
+    orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<()>>,
     /// Every process until it has ended.
     pub ends: TaskTracker,
@@ -41,7 +41,7 @@ pub struct Spawner {
 impl Spawner {
     /// Must be called within an asynchronous runtime, which watches the processes' ends.
     pub fn start(command: WorkerCommand, cgroups: Arc<Cgroups>) -> Result<Self, SandboxError> {
-        let (orders, line) = sync_channel(LINE);
+        let (orders, line) = channel(LINE);
         let runtime = Handle::current();
         let program = command.clone();
         let ends = TaskTracker::new();
@@ -50,7 +50,7 @@ impl Spawner {
             .name("sandbox-spawner".into())
             .spawn(move || {
                 let _entered = runtime.enter();
-                serve(&program, &cgroups, &line, &of_thread);
+                serve(&program, &cgroups, line, &of_thread);
             })
             .map_err(|source| SandboxError::Start { program: command.program.clone(), source })?;
         Ok(Self { command, orders: Some(orders), thread: Some(thread), ends })
@@ -62,7 +62,7 @@ impl Spawner {
         let (started, wait) = oneshot::channel();
         let order = Order { socket, snapshot, started, _counted: self.ends.token() };
         let orders = self.orders.as_ref().ok_or(SandboxError::Closed)?;
-        orders.try_send(order).map_err(|_| SandboxError::Closed)?;
+        orders.send(order).await.map_err(|_| SandboxError::Closed)?;
         wait.await
             .map_err(|_| SandboxError::Closed)?
             .map_err(|source| SandboxError::Start { program: self.command.program.clone(), source })
@@ -79,8 +79,8 @@ impl Drop for Spawner {
     }
 }
 
-fn serve(command: &WorkerCommand, cgroups: &Cgroups, line: &Receiver<Order>, ends: &TaskTracker) {
-    while let Ok(order) = line.recv() {
+fn serve(command: &WorkerCommand, cgroups: &Cgroups, mut line: Receiver<Order>, ends: &TaskTracker) {
+    while let Some(order) = line.blocking_recv() {
         let started = spawn(command, order.socket, order.snapshot).and_then(|child| {
             let process = Process::new(child, ends.clone());
             let id = process.id().ok_or_else(|| std::io::Error::other("it ended at once"))?;

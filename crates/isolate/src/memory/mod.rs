@@ -5,6 +5,7 @@
 
 #[cfg(not(feature = "quickjs"))]
 mod account;
+mod allocator;
 #[cfg(not(feature = "quickjs"))]
 mod buffers;
 mod meter;
@@ -13,6 +14,7 @@ mod uncounted;
 
 #[cfg(not(feature = "quickjs"))]
 pub use account::Account;
+pub use allocator::{share_one_arena, trim};
 pub use meter::Meter;
 #[cfg(feature = "quickjs")]
 pub use uncounted::Account;

@@ -72,7 +72,7 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
     .bind(lease.fence)
     .fetch_optional(tx.connection())
     .await?;
-    let call = call.ok_or_else(|| lost(lease))?;
+    let mut call = call.ok_or_else(|| lost(lease))?;
     let refuse = |message: &str| Err(StoreError::Invalid(Violations::one("release", message)).into());
     let after_ms = match release {
         // Who took a call on with its request may find that it cannot run it.
@@ -85,15 +85,19 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
         }
         Release::Retry { after_ms } => after_ms.min(MAX_RETRY_MS),
     };
+    if matches!(release, Release::Unstarted) {
+        // It may have counted as running from the beginning.
+        call.attempt -= i32::from(call.state() == CallState::Running);
+    }
     if call.cancel_requested {
-        let failure = ToolFailure::new(ErrorCode::Cancelled, "the request was cancelled before it ran again");
+        let again = if call.attempt > 0 { " again" } else { "" };
+        let failure = ToolFailure::new(ErrorCode::Cancelled, format!("the request was cancelled before it ran{again}"));
         answer(&mut tx, &call, failure).await?;
     } else if call.is_late_in(after_ms) {
         let failure = call.too_late(if call.attempt > 0 { "before the tool could be tried again" } else { NOT_RUN });
         answer(&mut tx, &call, failure).await?;
     } else {
-        let attempt = if matches!(release, Release::Unstarted) && call.state() == CallState::Running { 0 } else { call.attempt };
-        requeue(&mut tx, lease.request, attempt, after_ms).await?;
+        requeue(&mut tx, lease.request, call.attempt, after_ms).await?;
     }
     tx.commit().await
 }

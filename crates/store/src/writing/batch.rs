@@ -40,6 +40,11 @@ impl Marks {
         self.written.get(&work.mark()).copied()
     }
 
+    /// When this record was created, where it is there.
+    pub(super) fn at(&self, record: Uuid) -> Option<DateTime<Utc>> {
+        self.written.get(&record)?.at
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.written.is_empty()
     }
@@ -101,7 +106,9 @@ async fn write(
         .bind(column(records, |record| record.call.as_ref().map(|call| call.tool.as_str())))
         .bind(column(records, |record| record.call.as_ref().map(|call| call.request_id.as_str())))
         .bind(column(records, |record| record.call.as_ref().and_then(|call| call.workspace.as_deref())))
-        .bind(column(records, |record| record.call.as_ref().map(|call| array_text(call.profiles.iter().map(Profile::as_str)))))
+        .bind(column(records, |record| {
+            record.call.as_ref().map(|call| array_text(call.profiles.iter().map(Profile::as_str)))
+        }))
         .bind(column(records, |record| Some(record.call.as_ref()?.deadline_ms? as f64)))
         .bind(column(records, |record| record.offer().map(|offer| offer.runner_id)))
         .bind(column(records, |record| record.offer().map(|offer| offer.lease_ms as f64)))

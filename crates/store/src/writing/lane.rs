@@ -2,15 +2,18 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use breadcrumb::{Claim, Event, EventKind, EventNumber, Lease, Sensitivity, StoreError, Visibility};
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use serde_json::Map;
+use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::batch::{self, Marks};
 use super::prepared::Prepared;
+use super::queue::SLOW;
 use super::write::{Outcome, Work, Write};
 use crate::events::Written;
 use crate::failure::{Done, Failure, code};
@@ -19,12 +22,31 @@ use crate::store::Inner;
 
 /// How often a write is tried at most: collisions with others, and lost connections.
 const ATTEMPTS: usize = 6;
+/// Between looks for what may have been written before the database went away.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+pub(super) fn start(store: &Arc<Inner>) {
+    store.tasks.spawn(run(store.clone()));
+}
 
 /// Until nothing waits any more.
-pub(super) async fn run(store: Arc<Inner>) {
+async fn run(store: Arc<Inner>) {
     while let Some((owner_id, batch)) = store.writes.next() {
         // The tenant must get its lane back in any case.
-        if AssertUnwindSafe(carry(&store, owner_id, batch)).catch_unwind().await.is_err() {
+        let carried = AssertUnwindSafe(carry(&store, owner_id, batch)).catch_unwind();
+        tokio::pin!(carried);
+        let ended = loop {
+            tokio::select! {
+                biased;
+                ended = &mut carried => break ended,
+                () = sleep(SLOW) => {
+                    if store.writes.is_behind_a_slow_one(owner_id, store.most_lanes()) {
+                        start(&store);
+                    }
+                }
+            }
+        };
+        if ended.is_err() {
             tracing::error!(tenant = %owner_id, "writing a batch panicked");
         }
         store.writes.done(owner_id);
@@ -68,7 +90,14 @@ async fn one_by_one(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<Write>, is_do
             Ok(marks) => settle(store, owner_id, vec![write], &marks),
             // Without a database, or behind a lock, the others need not wait as long again.
             Err(failure) if failure.is_unreachable() || failure.ran_out_of_time() => {
-                fail(std::iter::once(write).chain(rest), failure);
+                let is_doubtful = is_doubtful || failure.is_unreachable();
+                let error = StoreError::from(failure);
+                for Write { work, reply } in std::iter::once(write).chain(rest) {
+                    let _ = reply.send(Err(error.clone().into()));
+                    if is_doubtful && let Work::Create(record) = work {
+                        look_later(store, owner_id, record);
+                    }
+                }
                 return;
             }
             Err(failure) => fail([write], failure),
@@ -138,6 +167,31 @@ fn begin(owner_id: Uuid, record: &mut Prepared, at: Option<DateTime<Utc>>) -> bo
         ready_at: Some(at),
     });
     true
+}
+
+/// Perhaps it was written all the same. Then the runner that took its call on is told, once that is known; and before its
+/// lease has ended, when another has the call.
+fn look_later(store: &Arc<Inner>, owner_id: Uuid, mut record: Prepared) {
+    let Some(lease_ms) = record.offer().map(|offer| offer.lease_ms) else { return };
+    let (store, until) = (store.clone(), Instant::now() + Duration::from_millis(lease_ms));
+    let tasks = store.tasks.clone();
+    tasks.spawn(async move {
+        while Instant::now() < until {
+            tokio::select! {
+                () = store.stop.cancelled() => return,
+                () = sleep(LOOK_AGAIN) => {}
+            }
+            let Ok(mut lent) = store.lend_tested().await else { continue };
+            let found = batch::find_written(lent.connection(), owner_id, record.id).await;
+            lent.give_back_after(&found);
+            // One that is not there may still be on its way.
+            if let Ok(Some(marks)) = found {
+                let at = marks.at(record.id);
+                begin(owner_id, &mut record, at);
+                return;
+            }
+        }
+    });
 }
 
 /// What hears of the writes is woken before their makers go on, so that nobody can be ahead of it.

@@ -17,7 +17,7 @@ use crate::store::Inner;
 /// costs less than what goes side by side, and its events need no reading, because nothing overlaps them.
 const TENANT_LANES: usize = 2;
 /// From when on a batch is slow: a disk that takes its time, or a lock.
-const SLOW: Duration = Duration::from_millis(10);
+pub(super) const SLOW: Duration = Duration::from_millis(10);
 /// The most writes of one batch, and the most bytes (a single larger write still goes).
 const BATCH_WRITES: usize = 64;
 const BATCH_BYTES: usize = 1024 * 1024;
@@ -61,9 +61,7 @@ impl Writes {
             return Err(StoreError::Unavailable("too much waits to be written".into()));
         }
         state.list(owner_id);
-        let starts = !state.ready.is_empty() && state.lanes < most_lanes;
-        state.lanes += usize::from(starts);
-        Ok(starts)
+        Ok(state.starts_lane(most_lanes))
     }
 
     /// The next batch. `None` ends the lane that asks.
@@ -82,6 +80,13 @@ impl Writes {
         Some((owner_id, batch))
     }
 
+    /// A batch of this tenant takes its time: whether another lane has to be started for what waits behind it.
+    pub(super) fn is_behind_a_slow_one(&self, owner_id: Uuid, most_lanes: usize) -> bool {
+        let mut state = self.locked();
+        state.list(owner_id);
+        state.starts_lane(most_lanes)
+    }
+
     /// A batch of this tenant has come to its end.
     pub(super) fn done(&self, owner_id: Uuid) {
         let mut state = self.locked();
@@ -97,6 +102,12 @@ impl Writes {
 }
 
 impl State {
+    fn starts_lane(&mut self, most_lanes: usize) -> bool {
+        let starts = !self.ready.is_empty() && self.lanes < most_lanes;
+        self.lanes += usize::from(starts);
+        starts
+    }
+
     fn list(&mut self, owner_id: Uuid) {
         if let Some(tenant) = self.tenants.get_mut(&owner_id)
             && !tenant.is_ready
@@ -159,7 +170,7 @@ impl Tenant {
 }
 
 impl Inner {
-    fn most_lanes(&self) -> usize {
+    pub(super) fn most_lanes(&self) -> usize {
         (self.pool.options().get_max_connections() as usize / 4).max(1)
     }
 
@@ -168,7 +179,7 @@ impl Inner {
     pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, work: Work) -> Done<Outcome> {
         let (reply, outcome) = oneshot::channel();
         if self.writes.put(owner_id, Write { work, reply }, self.most_lanes())? {
-            self.tasks.spawn(lane::run(self.clone()));
+            lane::start(self);
         }
         outcome.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store gave the write up".into()).into()))
     }
