@@ -18,6 +18,8 @@ const FULL: Filling = Filling { records: 1_000_000, tools: 10_000 };
 const SMOKE: Filling = Filling { records: 20_000, tools: 200 };
 const MOST: f64 = 1.3;
 const IN_FLIGHT: usize = 32;
+/// A million records that came by SQL would be embedded for hours, beside what is measured.
+const QUIET: &[&str] = &["--embeddings", "off"];
 
 /// What is measured of either house.
 #[derive(Default)]
@@ -32,7 +34,7 @@ struct Found {
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let (empty, full) = (run.folder("empty"), run.folder("full"));
     for data in [&empty, &full] {
-        run.house(data, &[]).await?.stop().await?;
+        run.house(data, QUIET).await?.stop().await?;
     }
     let filling = if run.is_quick { SMOKE } else { FULL };
     let begun = Instant::now();
@@ -42,14 +44,14 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let (mut of_empty, mut of_full) = (Found::default(), Found::default());
     for (data, found) in [(&empty, &mut of_empty), (&full, &mut of_full)] {
         for _ in 0..run.times(3) {
-            let house = run.house(data, &[]).await?;
+            let house = run.house(data, QUIET).await?;
             found.starts.push(house.took.as_secs_f64());
             house.stop().await?;
         }
     }
     let (mut houses, mut calls) = (Vec::new(), Vec::new());
     for data in [&empty, &full] {
-        let house = run.house(data, &[]).await?;
+        let house = run.house(data, QUIET).await?;
         let answers = Answers::follow(&house).await?;
         // It comes after all tools that are in the store: when it is offered, the others were looked at.
         let tool = adding("bench-reuse", Isolation::Tool).add(&house.client()).await?;
