@@ -2007,10 +2007,10 @@ export interface components {
         };
         Selector: {
             /** @description All of these tags. */
-            all_tags?: string[];
+            all_tags?: string[] | null;
             /** @description At least one of these tags (when the list is not empty). */
-            any_tags?: string[];
-            context_match?: components["schemas"]["ContextMatch"][];
+            any_tags?: string[] | null;
+            context_match?: components["schemas"]["ContextMatch"][] | null;
             schema_name?: string | null;
         };
         /** @description A selector that an agent keeps: its event streams carry what one of its selectors means. */

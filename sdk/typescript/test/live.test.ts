@@ -117,8 +117,9 @@ test("events come through a server that dies and one that ends in order: each on
     const seen: string[] = [];
     const ids: bigint[] = [];
     let heard = () => {};
+    const after = await client.latestEvent();
     const following = (async () => {
-      for await (const event of client.events({ after: await client.latestEvent(), onReconnect: () => lost++ })) {
+      for await (const event of client.events({ after, onReconnect: () => lost++ })) {
         if (event.type === "missed") throw new Error("nothing may be missed");
         if (!event.tags.includes(tag)) continue;
         seen.push(String(event.context["n"]));

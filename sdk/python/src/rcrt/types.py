@@ -676,11 +676,11 @@ class SecretValue(TypedDict):
 
 
 class Selector(TypedDict, total=False):
-    all_tags: list[str]
+    all_tags: Union[list[str], None]
     """All of these tags."""
-    any_tags: list[str]
+    any_tags: Union[list[str], None]
     """At least one of these tags (when the list is not empty)."""
-    context_match: list[ContextMatch]
+    context_match: Union[list[ContextMatch], None]
     schema_name: Union[str, None]
 
 
