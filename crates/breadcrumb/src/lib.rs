@@ -18,6 +18,7 @@ mod hygiene;
 mod identity;
 pub mod limits;
 mod nearest;
+mod only_object;
 mod permissions;
 pub mod profile;
 mod public_address;

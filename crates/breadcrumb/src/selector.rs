@@ -9,6 +9,7 @@ use serde_json::{Map, Number, Value};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::only_object::only_object;
 use crate::{Event, Violations};
 
 /// How many selectors an agent may have.
@@ -17,7 +18,7 @@ pub const MAX_SELECTORS: usize = 100;
 const MAX_CONDITION_BYTES: usize = 64 * 1024;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct Selector {
     /// At least one of these tags (when the list is not empty).
     #[serde(default, deserialize_with = "absent_or_null", skip_serializing_if = "Vec::is_empty")]
@@ -34,6 +35,8 @@ pub struct Selector {
     pub context_match: Vec<ContextMatch>,
 }
 
+only_object!(Selector);
+
 /// A selector that an agent keeps: its event streams carry what one of its selectors means.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct SelectorSubscription {
@@ -46,7 +49,7 @@ pub struct SelectorSubscription {
 
 /// One condition on the context.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, remote = "Self")]
 pub struct ContextMatch {
     /// `$.a.b`, `$.items[0].name`.
     #[schema(value_type = String)]
@@ -57,6 +60,8 @@ pub struct ContextMatch {
     #[schema(value_type = Object)]
     pub value: Value,
 }
+
+only_object!(ContextMatch);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]

@@ -113,3 +113,21 @@ proptest! {
         );
     }
 }
+
+#[test]
+fn a_selector_and_its_conditions_are_objects_and_nothing_else() {
+    for wrong in [
+        json!([null, null]),
+        json!([["a"], ["b"], null, null]),
+        json!({"context_match": [["$.a", "eq", 1]]}),
+        json!("any"),
+    ] {
+        assert!(serde_json::from_value::<Selector>(wrong.clone()).is_err(), "{wrong}");
+        assert!(serde_json::from_str::<Selector>(&wrong.to_string()).is_err(), "{wrong}");
+    }
+    let nulls = json!({"any_tags": null, "all_tags": null, "schema_name": null, "context_match": null});
+    assert_eq!(serde_json::from_value::<Selector>(nulls).unwrap(), Selector::default());
+    let whole = json!({"any_tags": ["a"], "context_match": [{"path": "$.a", "op": "eq", "value": 1}]});
+    let read: Selector = serde_json::from_value(whole.clone()).unwrap();
+    assert_eq!(serde_json::to_value(read).unwrap(), whole);
+}

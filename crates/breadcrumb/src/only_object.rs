@@ -1,0 +1,34 @@
+//! Structs that are read of objects alone: what is derived takes an array of the fields' values as well, which no description
+//! of the API says.
+
+/// Needs `#[serde(remote = "Self")]` on the type.
+macro_rules! only_object {
+    ($type:ident) => {
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+                struct Fields;
+
+                impl<'de> serde::de::Visitor<'de> for Fields {
+                    type Value = $type;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str("an object")
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(self, fields: A) -> Result<$type, A::Error> {
+                        $type::deserialize(serde::de::value::MapAccessDeserializer::new(fields))
+                    }
+                }
+
+                reader.deserialize_map(Fields)
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, writer: S) -> Result<S::Ok, S::Error> {
+                $type::serialize(self, writer)
+            }
+        }
+    };
+}
+pub(crate) use only_object;
