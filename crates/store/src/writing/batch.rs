@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::prepared::{Prepared, array_text};
 use super::write::{Step, Work};
 use crate::failure::Done;
+use crate::from_row::from_row;
 use crate::row::{sensitivity_text, visibility_text};
 use crate::transaction::TenantTransaction;
 
@@ -50,6 +51,15 @@ impl Marks {
     }
 }
 
+from_row! {
+    struct Row {
+        written: Uuid,
+        number: Option<i64>,
+        at: Option<DateTime<Utc>>,
+        before: Option<i64>,
+    }
+}
+
 const STATEMENT: &str = "SELECT written, number, at, before FROM write_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \
                          $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, \
                          $30, $31, $32, $33, $34)";
@@ -80,7 +90,7 @@ async fn write(
     records: &[&Prepared],
     steps: &[Step],
 ) -> Result<Marks, sqlx::Error> {
-    let rows: Vec<(Uuid, Option<i64>, Option<DateTime<Utc>>, Option<i64>)> = sqlx::query_as(STATEMENT)
+    let rows: Vec<Row> = sqlx::query_as(STATEMENT)
         .bind(owner_id)
         .bind((first..).take(records.len()).collect::<Vec<i32>>())
         .bind(column(records, |record| record.id))
@@ -120,9 +130,9 @@ async fn write(
         .fetch_all(connection)
         .await?;
     let mut marks = Marks::default();
-    for (written, number, at, before) in rows {
-        marks.written.insert(written, Mark { number, at });
-        marks.before = marks.before.or(before);
+    for row in rows {
+        marks.written.insert(row.written, Mark { number: row.number, at: row.at });
+        marks.before = marks.before.or(row.before);
     }
     Ok(marks)
 }

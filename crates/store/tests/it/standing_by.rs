@@ -89,7 +89,7 @@ async fn a_call_that_is_taken_on_begins_its_life_running() {
     assert_eq!((claim.attempt, claim.time_left_ms), (1, Some(30_000)));
     let profiles: Vec<String> = claim.profiles.iter().map(|profile| profile.to_string()).collect();
     assert_eq!(profiles, ["subagent"]);
-    assert_eq!(*standing.taker.asked.lock().unwrap(), [claim.profiles.clone()]);
+    assert_eq!(*standing.taker.asked.lock().unwrap(), std::slice::from_ref(&claim.profiles));
     let call = agent.call(id).await.unwrap();
     assert_eq!((call.state, call.attempt, call.max_attempts), (CallState::Running, 1, MAX_ATTEMPTS));
     assert_eq!(call.queued_at, claim.queued_at);
