@@ -21,7 +21,7 @@ const MB: f64 = 1e6;
 /// None is ended before the last is there.
 const IDLE: Duration = Duration::from_hours(1);
 /// What a worker still does after a call is done by then.
-const REST: Duration = Duration::from_secs(12);
+const REST: Duration = Duration::from_secs(3);
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let isolates = run.times(ISOLATES);

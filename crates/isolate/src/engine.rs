@@ -37,13 +37,6 @@ pub struct Isolate {
 }
 
 impl Isolate {
-    /// Gives back what is not needed while no call comes.
-    pub fn rest(&mut self) {
-        #[cfg(not(feature = "quickjs"))]
-        self.runtime.v8_isolate().low_memory_notification();
-        crate::memory::trim();
-    }
-
     /// The error is the engine's own words.
     pub fn new(startup: Option<&'static [u8]>, memory_mb: u64, link: &Link, stop: &Stop) -> Result<Self, String> {
         let scripts = if startup.is_some() { Scripts::InSnapshot } else { Scripts::Included };

@@ -75,7 +75,6 @@ pub struct Jailed {
 
 /// Hears from the parent what this process is for and locks it up. As [`worker_main`], but for the work.
 pub fn enter(fd: i32) -> Result<Jailed, WorkerError> {
-    memory::share_one_arena();
     // SAFETY: the parent hands over this descriptor by exec, and nothing else in this process knows its number.
     #[allow(unsafe_code)]
     let mut socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });

@@ -33,8 +33,6 @@ const ISOLATES: u32 = if cfg!(feature = "quickjs") { 30 } else { 10_000 };
 /// After a call the next isolate is made this much later, unless a call waits for it: the processor is first for those
 /// who write, and read, what was answered.
 const AFTER_ANSWER: Duration = Duration::from_millis(4);
-/// A kept isolate without a call for this long gives back what it does not need.
-const AT_REST: Duration = Duration::from_secs(10);
 /// Bytes of frames that are read at once.
 const READ_AT_ONCE: usize = 16 * 1024;
 /// Exit status of a process that panicked.
@@ -183,15 +181,7 @@ impl Host {
                     Err(_) => waiting.recv().await,
                 }
             } else {
-                match timeout(AT_REST, waiting.recv()).await {
-                    Ok(next) => next,
-                    Err(_) => {
-                        if let Some(isolate) = &mut ready {
-                            isolate.rest();
-                        }
-                        waiting.recv().await
-                    }
-                }
+                waiting.recv().await
             };
         }
         Ok(())

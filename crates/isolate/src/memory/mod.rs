@@ -5,7 +5,6 @@
 
 #[cfg(not(feature = "quickjs"))]
 mod account;
-mod allocator;
 #[cfg(not(feature = "quickjs"))]
 mod buffers;
 mod meter;
@@ -14,7 +13,6 @@ mod uncounted;
 
 #[cfg(not(feature = "quickjs"))]
 pub use account::Account;
-pub use allocator::{share_one_arena, trim};
 pub use meter::Meter;
 #[cfg(feature = "quickjs")]
 pub use uncounted::Account;
