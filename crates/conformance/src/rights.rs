@@ -467,14 +467,17 @@ pub async fn a_secrets_events_tell_nothing_of_its_context(harness: &impl Harness
     cast.author.update(hidden_later, 1, hiding).await.unwrap();
     cast.author.delete(id, None).await.unwrap();
     let end = cast.author.create(note("End"), None).await.unwrap().id;
-    let mut resumed = cast.curator.events(Some(EventNumber(0))).await.unwrap();
-    for (is_live, events) in [(true, &mut live), (false, &mut resumed)] {
+    for is_live in [true, false] {
+        if !is_live {
+            // When the first has heard all: what still waits for an older transaction is told as it was written.
+            live = cast.curator.events(Some(EventNumber(0))).await.unwrap();
+        }
         for (n, (expected, is_secret)) in
             [(id, true), (id, true), (hidden_later, false), (hidden_later, true), (id, true), (end, false)]
                 .into_iter()
                 .enumerate()
         {
-            let event = next(events).await;
+            let event = next(&mut live).await;
             assert_eq!(event.breadcrumb_id, expected, "{n}");
             // What became secret is secret from its beginning to whoever reads it now.
             if n == 2 && (!is_live || event.redacted) {
