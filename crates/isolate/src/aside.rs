@@ -12,23 +12,17 @@ const REST: Duration = Duration::from_millis(50);
 /// They are not started again: the jail is sealed.
 const FOR_EVER: Duration = Duration::from_hours(24 * 365 * 100);
 
-/// A runtime for the isolate's thread, with all its threads.
+/// A runtime for the isolate's thread, without threads as yet.
 pub fn runtime() -> std::io::Result<Runtime> {
-    let tokio = Builder::new_current_thread()
-        .enable_time()
-        .max_blocking_threads(THREADS)
-        .thread_keep_alive(FOR_EVER)
-        .build()?;
-    start(&tokio);
-    Ok(tokio)
+    Builder::new_current_thread().enable_time().max_blocking_threads(THREADS).thread_keep_alive(FOR_EVER).build()
 }
 
-/// Each is held until all are there, so that none does the work of two.
-fn start(tokio: &Runtime) {
+/// Starts the threads, within the runtime. Each is held until all are there, so that none does the work of two.
+pub fn start() {
     let all = Arc::new(Barrier::new(THREADS + 1));
     for _ in 0..THREADS {
         let all = all.clone();
-        tokio.spawn_blocking(move || all.wait());
+        tokio::task::spawn_blocking(move || all.wait());
     }
     all.wait();
 }

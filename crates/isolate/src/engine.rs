@@ -20,6 +20,37 @@ const OWN_HEAP: usize = if cfg!(feature = "quickjs") { 48 * MIB } else { 0 };
 /// What the heap may grow beyond its limit while the call is being ended, in bytes.
 const ROOM_TO_END: usize = 32 * MIB;
 
+/// Starts the engine, before any thread of ours. `is_copied` has it work on the thread that calls it alone, since a fork
+/// copies no other, and leave every choice by chance to the copies.
+pub fn start(is_copied: bool) {
+    #[cfg(all(target_os = "linux", not(feature = "quickjs")))]
+    {
+        // It would look for a file.
+        v8::V8::set_entropy_source(random);
+        if is_copied {
+            let mut seed = [0; 8];
+            random(&mut seed);
+            // Zero would have the isolate draw its own, and begin the sequence that all copies go on with. The upper half of
+            // all numbers is refused.
+            let seed = (u64::from_ne_bytes(seed) >> 1).max(1);
+            v8::V8::set_flags_from_string(&format!("--single-threaded --hash-seed={seed}"));
+            return JsRuntime::init_platform(Some(v8::new_single_threaded_default_platform(false).make_shared()));
+        }
+    }
+    #[cfg(not(all(target_os = "linux", not(feature = "quickjs"))))]
+    let _ = is_copied;
+    JsRuntime::init_platform(None);
+}
+
+/// Whether all of them were filled by the kernel.
+#[cfg(all(target_os = "linux", not(feature = "quickjs")))]
+fn random(bytes: &mut [u8]) -> bool {
+    // SAFETY: writes so many bytes at most, which are there.
+    #[allow(unsafe_code)]
+    let filled = unsafe { nix::libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    usize::try_from(filled) == Ok(bytes.len())
+}
+
 pub struct Isolate {
     pub runtime: JsRuntime,
     /// `invoke` of `main.js`.
@@ -34,6 +65,7 @@ pub struct Isolate {
     pub account: Arc<Account>,
     /// The tool's one module, on its way to the engine.
     pub main: Rc<Main>,
+    stop: Stop,
 }
 
 impl Isolate {
@@ -63,19 +95,7 @@ impl Isolate {
             state.put(Timers::default());
         }
         let heap_limit = Rc::new(Cell::new(limit));
-        let watched = heap_limit.clone();
-        let stopper = stop.clone();
-        let handle = runtime.v8_isolate().thread_safe_handle();
-        runtime.add_near_heap_limit_callback(move |current, _initial| {
-            // An isolate that was made for less may grow to what the call has.
-            let allowed = watched.get();
-            if current < allowed {
-                return allowed;
-            }
-            stopper.out_of_memory();
-            handle.terminate_execution();
-            current + ROOM_TO_END
-        });
+        watch_heap(&mut runtime, &heap_limit, stop);
         let start =
             runtime.execute_script("sandbox:start", "globalThis.__sandbox()").map_err(|error| error.to_string())?;
         let invoke = {
@@ -89,13 +109,14 @@ impl Isolate {
                 local.try_into().map_err(|_| "the start script gives no function".to_owned())?;
             v8::Global::new(scope, function)
         };
-        Ok(Self { runtime, invoke, execute: None, made_for: memory_mb, heap_limit, account, main })
+        let stop = stop.clone();
+        Ok(Self { runtime, invoke, execute: None, made_for: memory_mb, heap_limit, account, main, stop })
     }
 
     /// Whether a call with this much memory can run here.
     pub fn fits(&self, memory_mb: u64) -> bool {
-        // V8 asks before it is full, and may then grow; QuickJS keeps to what it was made with.
-        memory_mb == self.made_for || (memory_mb > self.made_for && cfg!(not(feature = "quickjs")))
+        // V8 asks before it is full, and may then grow, and can be held to less; QuickJS keeps to what it was made with.
+        memory_mb == self.made_for || cfg!(not(feature = "quickjs"))
     }
 
     /// Whether the call that ended left an operation under way.
@@ -111,8 +132,17 @@ impl Isolate {
 
     /// Gets ready for a call with this much memory; `hrtime` gives it clocks finer than a millisecond.
     pub fn admit(&mut self, memory_mb: u64, hrtime: bool) {
-        self.heap_limit.set(memory_mb as usize * MIB);
-        self.account.allow(memory_mb as usize * MIB);
+        let limit = memory_mb as usize * MIB;
+        self.heap_limit.set(limit);
+        #[cfg(not(feature = "quickjs"))]
+        if memory_mb < self.made_for {
+            // The one way to lower it. A little below, as when it is made: the engine asks once also when only a buffer was
+            // refused.
+            self.runtime.remove_near_heap_limit_callback(limit - limit / 8);
+            watch_heap(&mut self.runtime, &self.heap_limit, &self.stop);
+            self.made_for = memory_mb;
+        }
+        self.account.allow(limit);
         self.runtime.v8_isolate().cancel_terminate_execution();
         let state = self.runtime.op_state();
         let mut state = state.borrow_mut();
@@ -121,4 +151,20 @@ impl Isolate {
         state.put(Progress::default());
         state.borrow::<Clock>().set_fine(hrtime);
     }
+}
+
+/// Ends the call when the heap is full.
+fn watch_heap(runtime: &mut JsRuntime, limit: &Rc<Cell<usize>>, stop: &Stop) {
+    let (limit, stop) = (limit.clone(), stop.clone());
+    let handle = runtime.v8_isolate().thread_safe_handle();
+    runtime.add_near_heap_limit_callback(move |current, _initial| {
+        // An isolate that was made for less may grow to what the call has.
+        let allowed = limit.get();
+        if current < allowed {
+            return allowed;
+        }
+        stop.out_of_memory();
+        handle.terminate_execution();
+        current + ROOM_TO_END
+    });
 }

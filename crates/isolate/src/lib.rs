@@ -18,6 +18,9 @@ mod outcome;
 mod serve;
 mod snapshot;
 mod stop;
+#[cfg(not(feature = "quickjs"))]
+mod tasks;
+mod template;
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -47,12 +50,14 @@ pub enum WorkerError {
     Keeper(std::io::Error),
     #[error("threads: {0}")]
     Threads(std::io::Error),
+    #[error("a process for an isolate: {0}")]
+    Child(std::io::Error),
 }
 
 /// The whole life of a worker. Call it before any thread and any asynchronous runtime exists, in a process that was
 /// started by exec with its socket on `fd`.
 pub fn worker_main(fd: i32) -> ExitCode {
-    match enter(fd).and_then(Jailed::work) {
+    match come_in(fd).and_then(Inside::work) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             #[allow(clippy::print_stderr)]
@@ -69,12 +74,23 @@ pub struct Jailed {
     pub socket: UnixStream,
     pub begin: Begin,
     pub protections: Vec<Protection>,
+}
+
+/// Up to the last wall before the files, so that it, and each child that it has, can look for itself.
+struct Inside {
+    jailed: Jailed,
     startup: Option<&'static [u8]>,
-    memory: jail::OwnMemory,
+    memory: jail::Kept,
 }
 
 /// Hears from the parent what this process is for and locks it up. As [`worker_main`], but for the work.
 pub fn enter(fd: i32) -> Result<Jailed, WorkerError> {
+    let Inside { mut jailed, memory, .. } = come_in(fd)?;
+    let _ = jail::close_files(memory, &mut jailed.protections);
+    Ok(jailed)
+}
+
+fn come_in(fd: i32) -> Result<Inside, WorkerError> {
     // SAFETY: the parent hands over this descriptor by exec, and nothing else in this process knows its number.
     #[allow(unsafe_code)]
     let mut socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
@@ -88,7 +104,7 @@ pub fn enter(fd: i32) -> Result<Jailed, WorkerError> {
     }
     let startup = if begin.has_snapshot { Some(map_snapshot()?) } else { None };
     let (protections, memory) = jail::enter(&mut socket, fd + 1)?;
-    Ok(Jailed { socket, begin, protections, startup, memory })
+    Ok(Inside { jailed: Jailed { socket, begin, protections }, startup, memory })
 }
 
 /// Call it when every thread is there that the process needs, and before any tool code: no further one starts.
@@ -96,14 +112,18 @@ pub fn seal(protections: &mut [Protection]) {
     jail::seal(protections);
 }
 
-impl Jailed {
+impl Inside {
     /// Starts the engine and does what the parent wants of it.
     fn work(self) -> Result<(), WorkerError> {
         #[cfg(feature = "quickjs")]
         keep_no_bytecode();
-        match self.begin.mode {
-            Mode::Snapshot => snapshot::make_and_send(self.socket),
-            Mode::Serve => serve::serve(self.socket, self.startup, &self.begin, self.protections, self.memory),
+        let Jailed { socket, begin, mut protections } = self.jailed;
+        match begin.mode {
+            Mode::Snapshot => {
+                let _ = jail::close_files(self.memory, &mut protections);
+                snapshot::make_and_send(socket)
+            }
+            Mode::Serve => serve::serve(socket, self.startup, &begin, protections, self.memory),
         }
     }
 }

@@ -1,5 +1,7 @@
-//! The worker's two threads: one reads the socket and can end what runs, the other owns the isolate and runs calls.
+//! The two threads of a process that runs calls: the first owns the isolate and runs them, another reads the socket and can
+//! end what runs.
 
+use std::future::pending;
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use breadcrumb::ErrorCode;
-use deno_core::{JsRuntime, v8};
+use deno_core::v8;
 use sandbox::protocol::{
     Begin, CallDone, CallResult, CallStart, Frame, Hello, Kind, PROTOCOL_VERSION, Protection, decode, encode,
     read_frame,
@@ -18,15 +20,16 @@ use tokio::time::timeout;
 use crate::WorkerError;
 use crate::aside;
 use crate::call::{self, Work};
-use crate::engine::Isolate;
-use crate::jail::{self, OwnMemory};
+use crate::engine::{self, Isolate};
+use crate::jail::{self, Kept};
 use crate::link::Link;
 use crate::memory::Meter;
 use crate::outcome::failed;
 use crate::stop::{Reason, Stop};
+#[cfg(not(feature = "quickjs"))]
+use crate::tasks::Tasks;
+use crate::template::{self, Birth};
 
-/// Stack of the isolate's thread, in bytes; the engine keeps to about one of them and throws a RangeError beyond.
-const STACK_BYTES: usize = 8 * 1024 * 1024;
 /// Isolates that one process makes. QuickJS keeps something of each, and after about a hundred makes no more; V8's
 /// processes are renewed for good measure.
 const ISOLATES: u32 = if cfg!(feature = "quickjs") { 30 } else { 10_000 };
@@ -45,32 +48,46 @@ const LEFT_TO_PROCESS: &[&str] = if cfg!(feature = "quickjs") {
     &["timeout_ms and cpu_ms, within long built-in functions"]
 };
 
-/// Serves calls until the socket closes.
+/// Serves calls until the socket closes. Where each isolate has a process of its own, this process only makes them.
 pub fn serve(
     socket: UnixStream,
     startup: Option<&'static [u8]>,
     begin: &Begin,
-    protections: Vec<Protection>,
-    memory: OwnMemory,
+    mut protections: Vec<Protection>,
+    memory: Kept,
 ) -> Result<(), WorkerError> {
     end_when_it_panics();
-    // The engine's platform before any thread of ours.
-    JsRuntime::init_platform(None);
+    let has_child = template::IS_USED && begin.may_have_child;
+    engine::start(has_child);
     let link = Link::new(socket.try_clone().map_err(|error| WorkerError::Socket(error.into()))?);
     let stop = Stop::default();
-    // The parent sends one call at a time; one more may stand in line while an isolate is being made.
-    let (calls, waiting) = mpsc::channel(2);
-    let meter = Meter::start(&Arc::new(memory)).map_err(WorkerError::Threads)?;
-    let host = Host { link: link.clone(), stop: stop.clone(), startup, memory_mb: begin.memory_mb, protections, meter };
-    let runs = thread::Builder::new()
-        .name("isolate".into())
-        .stack_size(STACK_BYTES)
-        .spawn(move || exit(&host.run(waiting)))
-        .map_err(WorkerError::Threads)?;
-    let read = read(socket, &link, &stop, &calls);
-    // The socket is closed: whatever runs is for nobody. No waiting, no unwinding of the engine.
-    let _ = runs;
-    exit(&read)
+    let memory_mb = begin.memory_mb;
+    let served = aside::runtime().map_err(WorkerError::Threads)?.block_on(async {
+        let isolate = Isolate::new(startup, memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
+        let birth = if has_child { template::fork_for_each_isolate(&memory, &mut protections)? } else { Birth::First };
+        let memory = jail::close_files(memory, &mut protections);
+        let (calls, waiting) = mpsc::channel(2);
+        aside::start();
+        let meter = Meter::start(&Arc::new(memory)).map_err(WorkerError::Threads)?;
+        read_aside(socket, link.clone(), stop.clone(), calls, has_child)?;
+        Host { link, stop, startup, memory_mb, protections, meter, has_child }.serve(isolate, birth, waiting).await
+    });
+    exit(&served, 0)
+}
+
+/// The thread that reads the socket. It ends the process when the socket closes: whatever runs is for nobody then. No
+/// waiting, no unwinding of the engine.
+fn read_aside(
+    socket: UnixStream,
+    link: Link,
+    stop: Stop,
+    calls: mpsc::Sender<Work>,
+    has_child: bool,
+) -> Result<(), WorkerError> {
+    let closed = if has_child { template::PARENT_IS_GONE } else { 0 };
+    let read = move || exit(&read(socket, &link, &stop, &calls), closed);
+    thread::Builder::new().name("reader".into()).spawn(read).map_err(WorkerError::Threads)?;
+    Ok(())
 }
 
 /// A panic below the engine could not unwind through it: the abort would look like memory that ran out.
@@ -78,27 +95,19 @@ fn end_when_it_panics() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
-        // SAFETY: ends the process at once, whatever state it is in.
-        #[allow(unsafe_code)]
-        unsafe {
-            nix::libc::_exit(PANICKED)
-        }
+        template::leave(PANICKED)
     }));
 }
 
-fn exit(result: &Result<(), WorkerError>) -> ! {
-    use nix::libc;
+/// `well` is the exit status of an end without an error.
+fn exit(result: &Result<(), WorkerError>, well: i32) -> ! {
     if let Err(error) = result {
         #[allow(clippy::print_stderr)]
         {
             eprintln!("{error}");
         }
     }
-    // SAFETY: ends the process at once; the engine on the other thread must not meet static destructors.
-    #[allow(unsafe_code)]
-    unsafe {
-        libc::_exit(i32::from(result.is_err()))
-    }
+    template::leave(if result.is_ok() { well } else { 1 })
 }
 
 fn read(socket: UnixStream, link: &Link, stop: &Stop, calls: &mpsc::Sender<Work>) -> Result<(), WorkerError> {
@@ -114,6 +123,7 @@ fn read(socket: UnixStream, link: &Link, stop: &Stop, calls: &mpsc::Sender<Work>
                 }
             }
             Kind::Cancel => stop.tell(frame.call),
+            Kind::Spent => template::leave(template::SPENT),
             _ => link.deliver(frame)?,
         }
     }
@@ -129,17 +139,23 @@ struct Host {
     memory_mb: u64,
     protections: Vec<Protection>,
     meter: Meter,
+    /// The process is this isolate's alone.
+    has_child: bool,
 }
 
 impl Host {
-    fn run(mut self, waiting: mpsc::Receiver<Work>) -> Result<(), WorkerError> {
-        aside::runtime().map_err(WorkerError::Threads)?.block_on(self.serve(waiting))
-    }
-
-    async fn serve(&mut self, mut waiting: mpsc::Receiver<Work>) -> Result<(), WorkerError> {
-        let mut ready = Some(self.isolate().map_err(WorkerError::Engine)?);
+    async fn serve(
+        mut self,
+        isolate: Isolate,
+        birth: Birth,
+        mut waiting: mpsc::Receiver<Work>,
+    ) -> Result<(), WorkerError> {
+        let mut ready = Some(isolate);
         jail::seal(&mut self.protections);
-        self.hello()?;
+        match birth {
+            Birth::First => self.hello()?,
+            Birth::Later => self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, Vec::new()))?,
+        }
         let mut next = waiting.recv().await;
         while let Some(work) = next {
             let start = &work.start;
@@ -170,7 +186,10 @@ impl Host {
                     None
                 }
             };
-            next = if ready.is_none() {
+            next = if self.has_child && ready.is_none() {
+                // The parent's word ends the process, and the next isolate has another.
+                pending().await
+            } else if ready.is_none() {
                 let waits = timeout(AFTER_ANSWER, waiting.recv()).await;
                 drop(spent);
                 // While nobody waits for it; if it cannot be made, the next call says so.
@@ -202,10 +221,15 @@ impl Host {
         if !is_counted {
             self.link.send(Kind::Started, 0, Vec::new())?;
         }
+        #[cfg(not(feature = "quickjs"))]
+        let tasks = Tasks::of(&mut isolate.runtime);
+        let run = call::run(&mut isolate, &self.link, work);
+        #[cfg(not(feature = "quickjs"))]
+        let run = tasks.beside(run);
         let ended = tokio::select! {
             biased;
             () = self.stop.wanted() => None,
-            result = call::run(&mut isolate, &self.link, work) => Some(result),
+            result = run => Some(result),
         };
         // Before anything else is waited for: an answer that comes meanwhile would only look as if nothing waited for it.
         let is_idle = !isolate.has_ops();
@@ -238,6 +262,7 @@ impl Host {
             engine: if cfg!(feature = "quickjs") { "QuickJS" } else { "V8" }.into(),
             engine_version: v8::VERSION_STRING.into(),
             isolates: ISOLATES,
+            has_child: self.has_child,
             left_to_process: LEFT_TO_PROCESS.iter().map(|&limit| limit.into()).collect(),
             protections: std::mem::take(&mut self.protections),
         })?;

@@ -30,6 +30,7 @@ pub fn run() {
         engine: "takeover".into(),
         engine_version: "0".into(),
         isolates: 10_000,
+        has_child: false,
         left_to_process: Vec::new(),
         protections,
     };

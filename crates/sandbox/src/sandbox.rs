@@ -102,6 +102,26 @@ impl Sandbox {
             Ok(lease) => lease,
             Err(error) => return Ending::NoWorker(error),
         };
+        if !lease.has_script {
+            let born = tokio::select! {
+                biased;
+                () = cancelled.cancelled() => Err(None),
+                born = lease.worker.next_child() => born.map_err(Some),
+            };
+            match born {
+                Ok(()) => {}
+                // Its next isolate is for another call.
+                Err(None) => {
+                    self.pool.give_back(lease, None);
+                    return Ending::Cancelled;
+                }
+                Err(Some(error)) => {
+                    let died = lease.worker.kill().await;
+                    tracing::warn!(%error, ?died, "a sandbox worker is killed, because it makes no isolate");
+                    return Ending::NoWorker(error);
+                }
+            }
+        }
         let is_counted = lease.has_script || lease.worker.is_ready_for(invocation.limits.memory_mb);
         let wants_cache = may_cache && lease.worker.is_untouched();
         let start = match start_payload(invocation, lease.has_script, is_counted, wants_cache) {
@@ -134,7 +154,9 @@ impl Sandbox {
                 ending
             }
             (ending, After::Fresh) => {
-                self.pool.give_back(lease, None);
+                if lease.worker.spend().await.is_ok() {
+                    self.pool.give_back(lease, None);
+                }
                 ending
             }
             (Ending::WorkerDied(_), After::Unusable) => {

@@ -1,5 +1,6 @@
 //! One worker process: started, greeted, told what to do, killed.
 
+use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
@@ -44,6 +45,10 @@ pub struct Worker {
     next_mb: u64,
     /// That isolate is made and waits.
     is_ready: bool,
+    /// Each fresh isolate has a process of its own.
+    has_child: bool,
+    /// The process of the last isolate was told to end; until the next one says that it is there, none is bounded.
+    is_between_children: bool,
     /// It broke the protocol between calls, or hung up: no call may meet it.
     is_broken: bool,
 }
@@ -70,9 +75,12 @@ impl Worker {
             isolates: 0,
             next_mb: memory_mb,
             is_ready: false,
+            has_child: false,
+            is_between_children: false,
             is_broken: false,
         };
-        let begin = Begin { protocol: PROTOCOL_VERSION, mode, has_snapshot, memory_mb };
+        let may_have_child = Bounds::sees_children();
+        let begin = Begin { protocol: PROTOCOL_VERSION, mode, has_snapshot, memory_mb, may_have_child };
         let begin = encode(&begin).map_err(|error| SandboxError::Protocol(error.to_string()))?;
         let sent = worker.sink.send(Frame::new(Kind::Begin, 0, 0, begin)).await;
         if sent.is_err() {
@@ -111,6 +119,10 @@ impl Worker {
             return Err(SandboxError::Version { worker: hello.protocol, parent: PROTOCOL_VERSION });
         }
         self.isolates = hello.isolates;
+        self.has_child = hello.has_child;
+        if self.has_child {
+            self.bounds.take_child().map_err(|error| SandboxError::Protocol(error.to_string()))?;
+        }
         self.is_ready = true;
         Ok(hello)
     }
@@ -138,7 +150,7 @@ impl Worker {
         }
         for _ in 0..FRAMES_AT_ONCE {
             match self.frames.next().now_or_never() {
-                Some(Some(Ok(Frame { kind: Kind::Ready, .. }))) => self.is_ready = true,
+                Some(Some(Ok(Frame { kind: Kind::Ready, .. }))) => self.welcome(),
                 // What a call let go of arrives late.
                 Some(Some(Ok(_))) => {}
                 Some(Some(Err(_)) | None) => {
@@ -151,9 +163,49 @@ impl Worker {
         }
     }
 
-    /// Whether a fresh isolate waits here that was made for so many MiB.
+    /// The next isolate is there. Where it has a process of its own, that one is held from now on.
+    fn welcome(&mut self) {
+        if !self.has_child {
+            self.is_ready = true;
+            return;
+        }
+        // Who has taken the last process over, and stays, could only say that it is the next.
+        let taken = if self.is_between_children { self.bounds.take_child() } else { Err(ErrorKind::AlreadyExists.into()) };
+        match taken {
+            Ok(()) => (self.is_ready, self.is_between_children) = (true, false),
+            Err(error) => {
+                tracing::warn!(%error, process = self.process.id(), "a sandbox worker has no new process for its next isolate");
+                self.is_broken = true;
+            }
+        }
+    }
+
+    /// Waits until the next isolate's process is there, where each has its own.
+    pub async fn next_child(&mut self) -> Result<(), SandboxError> {
+        while self.is_between_children {
+            // What a call let go of arrives late.
+            if self.next_while_starting().await?.kind == Kind::Ready {
+                self.welcome();
+            }
+            if self.is_broken {
+                return Err(SandboxError::Protocol("the process of the next isolate is not a new one".into()));
+            }
+        }
+        Ok(())
+    }
+
+    /// The isolate of the last call is not wanted again.
+    pub async fn spend(&mut self) -> Result<(), FrameError> {
+        if self.has_child {
+            self.is_between_children = true;
+            self.sink.send(Frame::new(Kind::Spent, 0, 0, Vec::new())).await?;
+        }
+        Ok(())
+    }
+
+    /// Whether a fresh isolate waits here that can have so many MiB.
     pub fn is_ready_for(&mut self, memory_mb: u64) -> bool {
-        self.next_mb == memory_mb && self.is_ready()
+        (self.has_child || self.next_mb == memory_mb) && self.is_ready()
     }
 
     /// The number of a new call with so many MiB, which may run in a kept isolate or a fresh one.

@@ -29,7 +29,15 @@ const WALLS: [&str; 18] = [
     names::LOW_PRIORITY,
 ];
 
+pub struct Kept;
+
 pub struct OwnMemory;
+
+impl Kept {
+    pub fn own(self) -> OwnMemory {
+        OwnMemory
+    }
+}
 
 impl OwnMemory {
     pub fn data_bytes(&self) -> Option<u64> {
@@ -37,11 +45,19 @@ impl OwnMemory {
     }
 }
 
+pub fn enter_child() -> Result<(), String> {
+    Ok(())
+}
+
+pub fn close_files(kept: Kept) -> (OwnMemory, Result<(), String>) {
+    (kept.own(), Err("only on Linux".into()))
+}
+
 pub fn seal() -> Result<(), String> {
     Ok(())
 }
 
-pub fn enter(socket: &mut UnixStream, _first_foreign: i32) -> Result<(Vec<Protection>, OwnMemory), WorkerError> {
+pub fn enter(socket: &mut UnixStream, _first_foreign: i32) -> Result<(Vec<Protection>, Kept), WorkerError> {
     write_frame(socket, &Frame::process(std::process::id()))?;
-    Ok((WALLS.map(|name| named(name, Err("only on Linux".into()))).into(), OwnMemory))
+    Ok((WALLS.map(|name| named(name, Err("only on Linux".into()))).into(), Kept))
 }

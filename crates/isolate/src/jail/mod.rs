@@ -17,24 +17,41 @@ use elsewhere as walls;
 #[cfg(target_os = "linux")]
 use linux as walls;
 
-pub use walls::OwnMemory;
+pub use walls::{Kept, OwnMemory};
 
 use crate::WorkerError;
 
-/// Puts up every wall there is and tells the parent, on `socket`, which process runs tool code. Where there is a
+/// Puts up every wall there is, but for what `close_files` and `seal` do, and tells the parent, on `socket`, which process runs tool code. Where there is a
 /// process namespace that is a new process, in which alone this returns; the calling one stays outside as its keeper.
 /// Descriptors from `first_foreign` on are not this process's own.
-pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, OwnMemory), WorkerError> {
+pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, Kept), WorkerError> {
     walls::enter(socket, first_foreign)
+}
+
+/// In a new child, before its threads: it ends with this process, as this one ends with its own parent.
+pub fn enter_child(protections: &mut [Protection]) {
+    tell(protections, names::PARENT_DEATH, walls::enter_child());
+}
+
+/// The last wall before the files, up to which a process can look for itself, and its children for themselves. It holds for
+/// one thread and those that it starts.
+pub fn close_files(kept: Kept, protections: &mut [Protection]) -> OwnMemory {
+    let (memory, landlock) = walls::close_files(kept);
+    tell(protections, names::LANDLOCK, landlock);
+    memory
 }
 
 /// When every thread is there that this process needs, and before any tool code: no further one starts.
 pub fn seal(protections: &mut [Protection]) {
     let sealed = walls::seal();
-    let filter = protections.iter_mut().find(|protection| protection.name == names::SECCOMP);
-    // A wall that does not stand at all has a reason of its own.
-    if let (Some(filter @ Protection { state: ProtectionState::Applied, .. }), Err(_)) = (filter, &sealed) {
-        *filter = named(names::SECCOMP, sealed);
+    tell(protections, names::SECCOMP, sealed);
+}
+
+/// What became of a wall in the end. One that does not stand already has a reason of its own.
+fn tell(protections: &mut [Protection], name: &str, outcome: Result<(), String>) {
+    let wall = protections.iter_mut().find(|protection| protection.name == name);
+    if let Some(wall @ Protection { state: ProtectionState::Applied, .. }) = wall {
+        *wall = named(name, outcome);
     }
 }
 

@@ -17,6 +17,7 @@ const {
   Symbol,
   SymbolIterator,
   TypeError,
+  Uint32Array,
 } = primordials;
 const load = core.loadExtScript;
 
@@ -208,6 +209,22 @@ ObjectDefineProperties(globalThis, {
   // Its object cannot stand in a snapshot.
   crypto: { __proto__: null, get: () => crypto.crypto, enumerable: true, configurable: true },
 });
+
+// Isolates that are copies of one, or come from the same snapshot, draw the same numbers. Each puts its own before them,
+// which it draws when it is first asked: when it is a copy already.
+const nativeRandom = Math.random;
+let shift = -1;
+const chance = {
+  random() {
+    if (shift < 0) {
+      const words = crypto.crypto.getRandomValues(new Uint32Array(2));
+      shift = (words[0] * 0x200000 + (words[1] >>> 11)) / 0x20000000000000;
+    }
+    const number = nativeRandom() + shift;
+    return number < 1 ? number : number - 1;
+  },
+};
+ObjectDefineProperty(Math, "random", { __proto__: null, value: chance.random });
 
 /** What must be done anew in each isolate that comes from the snapshot. */
 function refresh() {

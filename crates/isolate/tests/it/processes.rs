@@ -111,10 +111,10 @@ fn killed_by(signal: nix::sys::signal::Signal) -> breadcrumb::ToolFailure {
     })
 }
 
-/// The process that runs tool code: the worker's only child where there is a process namespace, else the worker.
+/// The process that runs tool code: the last of those of which each is the only child of the one before.
 fn inner(worker: u32) -> u32 {
     let children = std::fs::read_to_string(format!("/proc/{worker}/task/{worker}/children")).unwrap();
-    children.split_whitespace().next().map_or(worker, |pid| pid.parse().unwrap())
+    children.split_whitespace().next().map_or(worker, |pid| inner(pid.parse().unwrap()))
 }
 
 fn status(pid: u32) -> BTreeMap<String, String> {

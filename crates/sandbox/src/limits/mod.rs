@@ -7,6 +7,8 @@ mod process;
 mod share;
 
 use std::io;
+use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use breadcrumb::Limits;
@@ -30,6 +32,8 @@ pub struct Bounds {
     group: Group,
     /// What the group used before the first call, in bytes.
     at_rest: u64,
+    /// The process that was named: itself the one above, or its parent.
+    named: Option<u32>,
 }
 
 /// Which bounds of one process stand; the same for every process of a machine.
@@ -55,12 +59,27 @@ impl std::fmt::Display for Standing {
 
 impl Bounds {
     pub fn new(group: Group) -> Self {
-        Self { process: Err("the process is not known yet".into()), group, at_rest: 0 }
+        Self { process: Err("the process is not known yet".into()), group, at_rest: 0, named: None }
     }
 
     /// `process` runs tool code; `child` is the one that this program started: the process itself or its parent.
     pub fn take_hold(&mut self, process: u32, child: u32) {
         self.process = Process::open(process, child).map_err(|error| error.to_string());
+        self.named = Some(process);
+    }
+
+    /// Whether this kernel tells which children a process has.
+    pub fn sees_children() -> bool {
+        static SEES: LazyLock<bool> = LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
+        *SEES
+    }
+
+    /// From now on the one child of the process that was named runs tool code, and must be another than before.
+    pub fn take_child(&mut self) -> io::Result<()> {
+        let named = self.named.ok_or_else(|| io::Error::other("no process was named"))?;
+        let held = self.process.as_ref().map_err(|reason| io::Error::other(reason.clone()))?;
+        self.process = Ok(held.next(named)?);
+        Ok(())
     }
 
     /// Takes what the process has now, ready for its first call, for what it needs itself.

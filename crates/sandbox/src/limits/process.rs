@@ -38,6 +38,24 @@ impl Process {
         Ok(Self { pid, descriptor, clock, at_rest: Err("not measured".into()), status: None, ceiling: None, hard })
     }
 
+    /// Takes hold of the one child of `parent`, which must be another process than this one. What a child of that parent
+    /// needs itself was measured, if at all, on the first.
+    pub fn next(&self, parent: u32) -> io::Result<Self> {
+        let path = format!("/proc/{parent}/task/{parent}/children");
+        let text = fs::read_to_string(&path)?;
+        let mut children = text.split_ascii_whitespace();
+        let (Some(Ok(child)), None) = (children.next().map(str::parse::<u32>), children.next()) else {
+            return Err(io::Error::other(format!("process {parent} has not one child: {text}")));
+        };
+        if u32::try_from(self.pid.as_raw_nonzero().get()) == Ok(child) {
+            return Err(io::Error::other(format!("process {child} is the one before")));
+        }
+        let mut next = Self::open(child, parent)?;
+        next.at_rest.clone_from(&self.at_rest);
+        next.status = File::open(format!("/proc/{child}/status")).ok();
+        Ok(next)
+    }
+
     /// Takes what the process has now for what it needs itself.
     pub fn measure(&mut self) {
         self.at_rest = self.data_bytes();

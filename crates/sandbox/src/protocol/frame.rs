@@ -54,15 +54,18 @@ pub enum Kind {
     Process = 19,
     /// Worker: how far the call is (JSON `ProgressWord`).
     Progress = 20,
-    /// Worker: the isolate for the next call is made.
+    /// Worker: the isolate for the next call is made. Where each has a process of its own, that process says so.
     Ready = 21,
     /// What the engine made of a script's text (bytes of its own). Parent: before the call; worker: before any of the
     /// script's code runs, empty where there is none.
     CodeCache = 22,
+    /// Parent: the isolate of the last call is not wanted again, and nothing more comes for it. Its process ends, and the
+    /// next one is born.
+    Spent = 23,
 }
 
 impl Kind {
-    const ALL: [Self; 22] = [
+    const ALL: [Self; 23] = [
         Self::Begin,
         Self::Hello,
         Self::Call,
@@ -85,6 +88,7 @@ impl Kind {
         Self::Progress,
         Self::Ready,
         Self::CodeCache,
+        Self::Spent,
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {

@@ -27,6 +27,9 @@ pub struct Begin {
     pub has_snapshot: bool,
     /// Heap for which the first isolate is made, in MiB.
     pub memory_mb: u64,
+    /// The parent can find the children of the worker's process, and so bound a process for each isolate.
+    #[serde(default)]
+    pub may_have_child: bool,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -37,6 +40,9 @@ pub struct Hello {
     pub engine_version: String,
     /// Fresh isolates that this process is good for; then another takes its place.
     pub isolates: u32,
+    /// Each fresh isolate has a process of its own, the one child of the process that was named.
+    #[serde(default)]
+    pub has_child: bool,
     /// Limits that this engine does not keep by itself: the process keeps them, and a call that reaches one may cost
     /// the process.
     #[serde(default)]

@@ -13,7 +13,7 @@ pub use messages::{
 };
 
 /// Both sides must be of one build; the number catches a worker program of another version.
-pub const PROTOCOL_VERSION: u32 = 5;
+pub const PROTOCOL_VERSION: u32 = 6;
 /// The file descriptor on which a worker finds its socket.
 pub const SOCKET_FD: i32 = 3;
 /// The file descriptor on which a worker finds the start-up snapshot, when there is one.

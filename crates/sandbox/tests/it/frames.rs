@@ -7,7 +7,7 @@ use sandbox::protocol::{
 };
 use tokio_util::codec::{Decoder, Encoder};
 
-const KINDS: [Kind; 22] = [
+const KINDS: [Kind; 23] = [
     Kind::Begin,
     Kind::Hello,
     Kind::Call,
@@ -30,6 +30,7 @@ const KINDS: [Kind; 22] = [
     Kind::Progress,
     Kind::Ready,
     Kind::CodeCache,
+    Kind::Spent,
 ];
 
 fn frames() -> impl Strategy<Value = Vec<Frame>> {
@@ -114,7 +115,7 @@ fn a_length_that_no_frame_has_is_refused_before_anything_is_kept_for_it() {
 fn unknown_kinds_are_refused() {
     let mut bytes = Vec::new();
     write_frame(&mut bytes, &Frame::new(Kind::Hello, 1, 2, "x")).unwrap();
-    for kind in [0, 23, 255] {
+    for kind in [0, 24, 255] {
         bytes[4] = kind;
         assert!(matches!(read_frame(&mut &bytes[..]), Err(FrameError::UnknownKind(found)) if found == kind));
     }

@@ -197,6 +197,7 @@ fn greeted_behind(process: u32, walls: impl FnOnce() -> Vec<Protection>) -> Opti
         engine: "none".into(),
         engine_version: "0".into(),
         isolates: 10,
+        has_child: false,
         left_to_process: Vec::new(),
         protections: walls(),
     };

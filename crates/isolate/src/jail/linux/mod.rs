@@ -16,13 +16,13 @@ use rustix::thread::CapabilitySet;
 use sandbox::level::names;
 use sandbox::protocol::{Frame, Protection, write_frame};
 
-pub use own_memory::OwnMemory;
+pub use own_memory::{Kept, OwnMemory};
 pub use seccomp::seal;
 
 use super::named;
 use crate::WorkerError;
 
-pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, OwnMemory), WorkerError> {
+pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, Kept), WorkerError> {
     let parent = nix::unistd::getppid();
     let descriptors = descriptors::close_from(first_foreign);
     // Opened while files can still be opened.
@@ -61,15 +61,13 @@ pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protect
     }
     // Signals to a group of processes reach nobody else. It fails where the process leads a session already.
     let _ = nix::unistd::setsid();
-    let memory = OwnMemory::open(processes);
-    let landlock = landlock::apply();
     let seccomp = seccomp::apply();
     let mut protections = vec![
         named(names::DESCRIPTORS, descriptors),
         named(names::PRIVILEGES, privileges),
         named(names::SECCOMP, seccomp),
         named(names::EMPTY_ROOT, root),
-        named(names::LANDLOCK, landlock),
+        named(names::LANDLOCK, Ok(())),
         named(names::CAPABILITIES, capabilities),
         named(names::ORDINARY_USER, user),
     ];
@@ -80,7 +78,16 @@ pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protect
         named(names::PARENT_DEATH, death.and(death_of_keeper)),
         named(names::LOW_PRIORITY, priority),
     ]);
-    Ok((protections, memory))
+    Ok((protections, Kept::new(processes)))
+}
+
+/// In a process namespace it would end with the first process anyway.
+pub fn enter_child() -> Result<(), String> {
+    parent_death::apply()
+}
+
+pub fn close_files(kept: Kept) -> (OwnMemory, Result<(), String>) {
+    (kept.own(), landlock::apply())
 }
 
 /// The parent learns how the worker ended from the end of the process that it started.

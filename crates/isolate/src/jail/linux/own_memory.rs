@@ -1,7 +1,9 @@
-//! How much memory the process has, for the engine's meter: a file of the kernel's that stays open when no other can be
-//! opened any more.
+//! What the kernel tells a process of its own memory: how much it is, for the engine's meter, and where. The folder stays
+//! open for the children of this process, each of which finds itself there; when no file can be opened any more, one is
+//! left.
 
 use std::fs::File;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
 
 use nix::fcntl::{OFlag, openat};
@@ -12,14 +14,35 @@ pub fn processes() -> Option<File> {
     File::open("/proc").ok()
 }
 
+/// A process that is to have children, or its child before it looked for itself.
+pub struct Kept(Option<File>);
+
 pub struct OwnMemory(Option<File>);
 
-impl OwnMemory {
-    pub fn open(processes: Option<File>) -> Self {
-        let statm = |processes| openat(processes, "self/statm", OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty()).ok();
-        Self(processes.and_then(statm).map(File::from))
+impl Kept {
+    pub fn new(processes: Option<File>) -> Self {
+        Self(processes)
     }
 
+    /// What is mapped where, a line each.
+    pub fn maps(&self) -> io::Result<String> {
+        let mut text = String::new();
+        self.open("self/maps")?.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// Of the calling process. Nothing else is open afterwards.
+    pub fn own(self) -> OwnMemory {
+        OwnMemory(self.open("self/statm").ok())
+    }
+
+    fn open(&self, path: &str) -> io::Result<File> {
+        let processes = self.0.as_ref().ok_or(io::ErrorKind::NotFound)?;
+        Ok(openat(processes, path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty())?.into())
+    }
+}
+
+impl OwnMemory {
     /// Writable private memory of the process, in bytes, as RLIMIT_DATA counts it.
     pub fn data_bytes(&self) -> Option<u64> {
         let mut text = [0; 128];

@@ -44,7 +44,7 @@ impl Watched {
         [names::MEMORY_CGROUP, names::CPU_CGROUP, names::PROCESSES_CGROUP].iter().all(|name| self.stands(name))
     }
 
-    /// The processes of its worker: the one that was started, and the one within the jail.
+    /// The processes of its worker: the one that was started, the one within the jail, and that one's child.
     pub fn processes(&self) -> Vec<u32> {
         let is_mine = |pid: &u32| {
             fs::read(format!("/proc/{pid}/cmdline"))
@@ -63,7 +63,8 @@ impl Watched {
             let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
             let fields: Vec<u64> =
                 stat.rsplit_once(')')?.1.split_ascii_whitespace().map(|field| field.parse().unwrap_or(0)).collect();
-            Some(fields[11] + fields[12])
+            // Its own, and its ended children's.
+            Some(fields[11..15].iter().sum::<u64>())
         };
         // A hundredth of a second each, as far as user space is concerned.
         Duration::from_millis(self.processes().into_iter().filter_map(ticks).sum::<u64>() * 10)

@@ -65,10 +65,24 @@ const THREAD: libc::c_int = libc::CLONE_VM
     | libc::CLONE_CHILD_CLEARTID;
 const THREADS: [libc::c_int; 2] = [THREAD, THREAD | libc::CLONE_DETACHED];
 
+/// How the C libraries fork, with and without a note of the child's number in its own memory.
+const FORKS: [libc::c_int; 2] = [libc::SIGCHLD, libc::CLONE_CHILD_SETTID | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD];
+
+/// What a process needs that has a child for each isolate, and what such a child needs to look for itself and to put up its
+/// own wall before the files. All of it is refused once a process is sealed; the one above it never runs a tool's code.
+const UNTIL_SEALED: &[i64] = &[
+    libc::SYS_wait4,
+    libc::SYS_openat,
+    libc::SYS_landlock_create_ruleset,
+    libc::SYS_landlock_add_rule,
+    libc::SYS_landlock_restrict_self,
+];
+
 const DESCRIPTOR_COMMANDS: [libc::c_int; 5] =
     [libc::F_DUPFD_CLOEXEC, libc::F_GETFD, libc::F_SETFD, libc::F_GETFL, libc::F_SETFL];
 
-const PROCESS_COMMANDS: [libc::c_int; 3] = [libc::PR_SET_NAME, libc::PR_SET_VMA, libc::PR_SET_NO_NEW_PRIVS];
+const PROCESS_COMMANDS: [libc::c_int; 4] =
+    [libc::PR_SET_NAME, libc::PR_SET_VMA, libc::PR_SET_NO_NEW_PRIVS, libc::PR_SET_PDEATHSIG];
 
 /// Waiting for other threads and waking them, privately or not, until a time on either clock. Not the locks that lend
 /// priority.
@@ -83,10 +97,11 @@ const WAITING: [libc::c_int; 6] = [
 const HOW_TO_WAIT: libc::c_int = libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME;
 
 /// Giving memory back, and what is not to be copied or dumped. The guards of stacks have no names in the library yet.
-const ADVICE: [libc::c_int; 8] = [
+const ADVICE: [libc::c_int; 9] = [
     libc::MADV_DONTNEED,
     libc::MADV_FREE,
     libc::MADV_DONTFORK,
+    libc::MADV_DOFORK,
     libc::MADV_DONTDUMP,
     libc::MADV_DODUMP,
     libc::MADV_NOHUGEPAGE,
@@ -98,7 +113,8 @@ const MADV_GUARD_REMOVE: libc::c_int = 103;
 
 pub fn rules() -> Result<Rules, String> {
     let mut rules = always(ALWAYS);
-    for flags in THREADS {
+    rules.extend(always(UNTIL_SEALED));
+    for flags in THREADS.into_iter().chain(FORKS) {
         when(&mut rules, libc::SYS_clone, &[Argument::IsWide(0, u64::from(flags.unsigned_abs()))])?;
     }
     // Memory that is shared, or that grows like a stack, would not count against the process's ceiling. Nor would a stack
@@ -125,8 +141,15 @@ pub fn rules() -> Result<Rules, String> {
     when(&mut rules, libc::SYS_recvfrom, &[Argument::Is(3, 0), Argument::IsWide(4, 0)])?;
     // Its own limits may be read: the C library asks for the size of stacks.
     when(&mut rules, libc::SYS_prlimit64, &[Argument::Is(0, 0), Argument::IsWide(2, 0)])?;
-    // An abort is a signal to oneself.
-    when(&mut rules, libc::SYS_tgkill, &[Argument::Is(0, std::process::id())])?;
+    // An abort is a signal to oneself. Which process that is, is known when it is sealed.
+    rules.extend(always(&[libc::SYS_tgkill]));
+    Ok(rules)
+}
+
+/// What no process needs any more that is sealed.
+pub fn rules_of_the_past() -> Result<Rules, String> {
+    let mut rules = always(UNTIL_SEALED);
+    when(&mut rules, libc::SYS_prctl, &[Argument::Is(0, libc::PR_SET_PDEATHSIG.unsigned_abs())])?;
     Ok(rules)
 }
 

@@ -1,0 +1,98 @@
+//! A process for each fresh isolate. The worker makes one isolate, runs nothing in it, and forks: a child has the isolate
+//! as it was made, for the price of the pages that it writes to. The worker itself waits for the child's end, and then
+//! forks the next. It reads nothing from the socket and never meets a tool's code.
+//!
+//! A child's memory is its parent's as it stood, so that the order of things in it, and the seed of the engine's hash
+//! tables, are alike in all children of one worker, which are one tenant's. What must not be alike is made in the child:
+//! random numbers, and everything of a call.
+
+use nix::sys::wait::{WaitStatus, waitpid};
+use nix::unistd::{ForkResult, Pid, fork};
+
+use sandbox::protocol::Protection;
+
+use crate::WorkerError;
+use crate::jail::{self, Kept};
+
+/// Whether isolates are made so here.
+pub const IS_USED: bool = cfg!(all(target_os = "linux", not(feature = "quickjs")));
+/// Exit status of a child whose isolate is spent.
+pub const SPENT: i32 = 0;
+/// Exit status of a child whose parent's parent hung up.
+pub const PARENT_IS_GONE: i32 = 3;
+/// What a shell adds to the number of the signal that ended a process.
+const SIGNALLED: i32 = 128;
+
+/// Which isolate of its worker a process has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Birth {
+    First,
+    Later,
+}
+
+/// Returns in children alone, one after the other. Works only in a process whose other threads hold nothing: the
+/// engine's one does not, as long as it has no work.
+pub fn fork_for_each_isolate(memory: &Kept, protections: &mut [Protection]) -> Result<Birth, WorkerError> {
+    let_children_have_all_memory(memory)?;
+    let mut birth = Birth::First;
+    loop {
+        // SAFETY: see above; the child goes on with copies of what this thread alone has.
+        #[allow(unsafe_code)]
+        let forked = unsafe { fork() }.map_err(|error| WorkerError::Child(error.into()))?;
+        match forked {
+            ForkResult::Child => {
+                jail::enter_child(protections);
+                return Ok(birth);
+            }
+            ForkResult::Parent { child } => match end_of(child)? {
+                SPENT => birth = Birth::Later,
+                PARENT_IS_GONE => leave(0),
+                // As the keeper does: whoever waits for this process learns how the child ended.
+                code => leave(code),
+            },
+        }
+    }
+}
+
+fn end_of(child: Pid) -> Result<i32, WorkerError> {
+    loop {
+        match waitpid(child, None) {
+            Ok(WaitStatus::Exited(_, code)) => return Ok(code),
+            Ok(WaitStatus::Signaled(_, signal, _)) => return Ok(SIGNALLED + signal as i32),
+            Ok(_) | Err(nix::Error::EINTR) => {}
+            Err(error) => return Err(WorkerError::Child(error.into())),
+        }
+    }
+}
+
+/// The engine keeps its memory from children, since most of them run another program at once.
+#[cfg(target_os = "linux")]
+fn let_children_have_all_memory(memory: &Kept) -> Result<(), WorkerError> {
+    use nix::libc;
+    for line in memory.maps().map_err(WorkerError::Child)?.lines() {
+        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+        let Some((Ok(start), Ok(end))) =
+            range.map(|(start, end)| (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16)))
+        else {
+            continue;
+        };
+        // SAFETY: changes nothing of the memory in this process. The kernel refuses it for what is its own.
+        #[allow(unsafe_code)]
+        let _ = unsafe { libc::madvise(start as *mut libc::c_void, end.saturating_sub(start), libc::MADV_DOFORK) };
+    }
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn let_children_have_all_memory(_memory: &Kept) -> Result<(), WorkerError> {
+    Ok(())
+}
+
+/// Ends the process at once; the engine on another thread must not meet static destructors.
+pub fn leave(code: i32) -> ! {
+    // SAFETY: ends the process and touches nothing of it.
+    #[allow(unsafe_code)]
+    unsafe {
+        nix::libc::_exit(code)
+    }
+}
