@@ -5,7 +5,7 @@ use std::task::Poll;
 use breadcrumb::ErrorCode;
 use bytes::Bytes;
 use deno_core::error::CoreError;
-use deno_core::{ModuleSpecifier, PollEventLoopOptions, v8};
+use deno_core::{ModuleId, ModuleSpecifier, PollEventLoopOptions, v8};
 use sandbox::Task;
 use sandbox::protocol::{CallResult, CallStart, Kind, MAX_CODE_CACHE_BYTES};
 use serde_json::value::RawValue;
@@ -81,6 +81,13 @@ async fn evaluate(
         let made = isolate.main.take_made().filter(|made| made.len() <= MAX_CODE_CACHE_BYTES);
         let _ = link.send(Kind::CodeCache, 0, made.unwrap_or_default());
     }
+    evaluate_module(isolate, module).await
+}
+
+async fn evaluate_module(
+    isolate: &mut Isolate,
+    module: ModuleId,
+) -> Result<Option<v8::Global<v8::Function>>, CoreError> {
     let runtime = &mut isolate.runtime;
     let evaluated = Box::pin(runtime.mod_evaluate(module));
     runtime.with_event_loop_promise(evaluated, PollEventLoopOptions::default()).await?;
@@ -90,6 +97,27 @@ async fn evaluate(
     let Some(name) = v8::String::new(scope, "execute") else { return Ok(None) };
     let execute = namespace.get(scope, name.into()).and_then(|value| v8::Local::<v8::Function>::try_from(value).ok());
     Ok(execute.map(|execute| v8::Global::new(scope, execute)))
+}
+
+/// A tool as small as they come.
+const REHEARSAL: &str = "export async function execute(input, context) { return { sum: input.a + input.b } }";
+const NO_CONTEXT: &str = r#"{"request":{"id":""},"secrets":{}}"#;
+
+/// Loads and calls such a tool and keeps nothing of it, so that a copied isolate has in its own memory, and in reach of its
+/// process, what every call runs through. Done before a call is there; `name` is another each time.
+pub async fn rehearse(isolate: &mut Isolate, name: &str) -> Result<(), CoreError> {
+    let specifier = ModuleSpecifier::parse(&format!("rehearsal:{name}"))?;
+    isolate.main.rehearse(true);
+    let loaded = isolate.runtime.load_side_es_module_from_code(&specifier, REHEARSAL).await;
+    isolate.main.rehearse(false);
+    let module = loaded?;
+    if let Some(execute) = evaluate_module(isolate, module).await? {
+        invoke(isolate, execute, r#"{"a":1,"b":2}"#, NO_CONTEXT).await?;
+    }
+    deno_core::scope!(scope, &mut isolate.runtime);
+    let nobody = v8::undefined(scope).into();
+    v8::Local::new(scope, &isolate.prepare).call(scope, nobody, &[]);
+    Ok(())
 }
 
 /// The text that `invoke` of `main.js` gives.

@@ -55,6 +55,8 @@ pub struct Isolate {
     pub runtime: JsRuntime,
     /// `invoke` of `main.js`.
     pub invoke: v8::Global<v8::Function>,
+    /// `prepare` of `running.js`: the next call is the isolate's first.
+    pub prepare: v8::Global<v8::Function>,
     /// The tool's `execute`, when its module was evaluated.
     pub execute: Option<v8::Global<v8::Function>>,
     /// Heap for which the isolate was made, in MiB.
@@ -98,19 +100,22 @@ impl Isolate {
         watch_heap(&mut runtime, &heap_limit, stop);
         let start =
             runtime.execute_script("sandbox:start", "globalThis.__sandbox()").map_err(|error| error.to_string())?;
-        let invoke = {
+        let (invoke, prepare) = {
             deno_core::scope!(scope, &mut runtime);
             // No eval and no Function from text, whatever the validators saw. QuickJS would only put others in their
             // place, which the start script did better.
             #[cfg(not(feature = "quickjs"))]
             scope.get_current_context().set_allow_generation_from_strings(false);
-            let local = v8::Local::new(scope, start);
-            let function: v8::Local<'_, v8::Function> =
-                local.try_into().map_err(|_| "the start script gives no function".to_owned())?;
-            v8::Global::new(scope, function)
+            let pair = v8::Local::new(scope, start).to_object(scope).ok_or("the start script gives nothing")?;
+            let function = |index| {
+                let value = pair.get_index(scope, index);
+                let function = value.and_then(|value| v8::Local::<v8::Function>::try_from(value).ok());
+                function.map(|function| v8::Global::new(scope, function)).ok_or("the start script gives no function")
+            };
+            (function(0)?, function(1)?)
         };
         let stop = stop.clone();
-        Ok(Self { runtime, invoke, execute: None, made_for: memory_mb, heap_limit, account, main, stop })
+        Ok(Self { runtime, invoke, prepare, execute: None, made_for: memory_mb, heap_limit, account, main, stop })
     }
 
     /// Whether a call with this much memory can run here.

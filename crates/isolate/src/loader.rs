@@ -20,6 +20,7 @@ pub struct Main {
     /// The engine was given a cache.
     had_cache: Cell<bool>,
     made: RefCell<Option<Vec<u8>>>,
+    is_rehearsing: Cell<bool>,
 }
 
 pub struct Module {
@@ -34,6 +35,11 @@ impl Main {
     /// What the engine loads next, once.
     pub fn offer(&self, module: Module) {
         *self.module.borrow_mut() = Some(module);
+    }
+
+    /// While no tool is there, the host loads modules of its own.
+    pub fn rehearse(&self, is_rehearsing: bool) {
+        self.is_rehearsing.set(is_rehearsing);
     }
 
     /// What the engine made of the text, when that was wanted.
@@ -54,7 +60,7 @@ impl ModuleLoader for Main {
         _referrer: &str,
         kind: ResolutionKind,
     ) -> Result<ModuleSpecifier, ModuleLoaderError> {
-        if matches!(kind, ResolutionKind::MainModule) {
+        if matches!(kind, ResolutionKind::MainModule) || self.is_rehearsing.get() {
             return ModuleSpecifier::parse(specifier).map_err(|_| refused(specifier));
         }
         Err(refused(specifier))

@@ -1,7 +1,6 @@
 //! The two threads of a process that runs calls: the first owns the isolate and runs them, another reads the socket and can
 //! end what runs.
 
-use std::future::pending;
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -9,12 +8,13 @@ use std::thread;
 use std::time::Duration;
 
 use breadcrumb::ErrorCode;
+use deno_core::error::CoreError;
 use deno_core::v8;
 use sandbox::protocol::{
     Begin, CallDone, CallResult, CallStart, Frame, Hello, Kind, PROTOCOL_VERSION, Protection, decode, encode,
     read_frame,
 };
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
 use crate::WorkerError;
@@ -33,8 +33,8 @@ use crate::template::{self, Birth};
 /// Isolates that one process makes. QuickJS keeps something of each, and after about a hundred makes no more; V8's
 /// processes are renewed for good measure.
 const ISOLATES: u32 = if cfg!(feature = "quickjs") { 30 } else { 10_000 };
-/// After a call the next isolate is made this much later, unless a call waits for it: the processor is first for those
-/// who write, and read, what was answered.
+/// After a call its isolate is put away, and the next one made, this much later, unless a call waits for it: the processor
+/// is first for those who write, and read, what was answered.
 const AFTER_ANSWER: Duration = Duration::from_millis(4);
 /// Bytes of frames that are read at once.
 const READ_AT_ONCE: usize = 16 * 1024;
@@ -63,31 +63,72 @@ pub fn serve(
     let stop = Stop::default();
     let memory_mb = begin.memory_mb;
     let served = aside::runtime().map_err(WorkerError::Threads)?.block_on(async {
-        let isolate = Isolate::new(startup, memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
-        let birth = if has_child { template::fork_for_each_isolate(&memory, &mut protections)? } else { Birth::First };
+        let mut isolate = Isolate::new(startup, memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
+        let rehearsed = |error: CoreError| WorkerError::Engine(error.to_string());
+        let mut birth = Birth::First;
+        if has_child {
+            call::rehearse(&mut isolate, "template").await.map_err(rehearsed)?;
+            birth = template::fork_for_each_isolate(&memory, &mut protections)?;
+            call::rehearse(&mut isolate, "child").await.map_err(rehearsed)?;
+        }
         let memory = jail::close_files(memory, &mut protections);
         let (calls, waiting) = mpsc::channel(2);
         aside::start();
         let meter = Meter::start(&Arc::new(memory)).map_err(WorkerError::Threads)?;
-        read_aside(socket, link.clone(), stop.clone(), calls, has_child)?;
-        Host { link, stop, startup, memory_mb, protections, meter, has_child }.serve(isolate, birth, waiting).await
+        let spent = Arc::new(Notify::new());
+        let reader = Reader { link: link.clone(), stop: stop.clone(), calls, spent: spent.clone() };
+        reader.start(socket, if has_child { template::PARENT_IS_GONE } else { 0 })?;
+        let spent = has_child.then_some(spent);
+        Host { link, stop, startup, memory_mb, protections, meter, spent }.serve(isolate, birth, waiting).await
     });
     exit(&served, 0)
 }
 
-/// The thread that reads the socket. It ends the process when the socket closes: whatever runs is for nobody then. No
-/// waiting, no unwinding of the engine.
-fn read_aside(
-    socket: UnixStream,
+/// The thread that reads the socket.
+struct Reader {
     link: Link,
     stop: Stop,
     calls: mpsc::Sender<Work>,
-    has_child: bool,
-) -> Result<(), WorkerError> {
-    let closed = if has_child { template::PARENT_IS_GONE } else { 0 };
-    let read = move || exit(&read(socket, &link, &stop, &calls), closed);
-    thread::Builder::new().name("reader".into()).spawn(read).map_err(WorkerError::Threads)?;
-    Ok(())
+    spent: Arc<Notify>,
+}
+
+impl Reader {
+    /// When the socket closes, the process ends, with the status `closed`: whatever runs is for nobody then. No waiting, no
+    /// unwinding of the engine.
+    fn start(self, socket: UnixStream, closed: i32) -> Result<(), WorkerError> {
+        let read = move || exit(&self.read(socket), closed);
+        thread::Builder::new().name("reader".into()).spawn(read).map_err(WorkerError::Threads)?;
+        Ok(())
+    }
+
+    fn read(self, socket: UnixStream) -> Result<(), WorkerError> {
+        let mut socket = BufReader::with_capacity(READ_AT_ONCE, socket);
+        let mut cache = None;
+        let (mut had_call, mut is_spent) = (false, false);
+        while let Some(frame) = read_frame(&mut socket)? {
+            match frame.kind {
+                Kind::CodeCache => cache = Some(frame.payload),
+                Kind::Call => {
+                    had_call = true;
+                    let start = decode(&frame.payload)?;
+                    if self.calls.try_send(Work { call: frame.call, start, cache: cache.take() }).is_err() {
+                        return Ok(());
+                    }
+                }
+                Kind::Cancel => self.stop.tell(frame.call),
+                Kind::Spent if is_spent => template::leave(template::SPENT),
+                // Where none came yet, it was for the process before.
+                Kind::Spent => {
+                    is_spent = had_call;
+                    if is_spent {
+                        self.spent.notify_one();
+                    }
+                }
+                _ => self.link.deliver(frame)?,
+            }
+        }
+        Ok(())
+    }
 }
 
 /// A panic below the engine could not unwind through it: the abort would look like memory that ran out.
@@ -110,26 +151,6 @@ fn exit(result: &Result<(), WorkerError>, well: i32) -> ! {
     template::leave(if result.is_ok() { well } else { 1 })
 }
 
-fn read(socket: UnixStream, link: &Link, stop: &Stop, calls: &mpsc::Sender<Work>) -> Result<(), WorkerError> {
-    let mut socket = BufReader::with_capacity(READ_AT_ONCE, socket);
-    let mut cache = None;
-    while let Some(frame) = read_frame(&mut socket)? {
-        match frame.kind {
-            Kind::CodeCache => cache = Some(frame.payload),
-            Kind::Call => {
-                let start = decode(&frame.payload)?;
-                if calls.try_send(Work { call: frame.call, start, cache: cache.take() }).is_err() {
-                    return Ok(());
-                }
-            }
-            Kind::Cancel => stop.tell(frame.call),
-            Kind::Spent => template::leave(template::SPENT),
-            _ => link.deliver(frame)?,
-        }
-    }
-    Ok(())
-}
-
 /// The isolate's thread.
 struct Host {
     link: Link,
@@ -139,8 +160,8 @@ struct Host {
     memory_mb: u64,
     protections: Vec<Protection>,
     meter: Meter,
-    /// The process is this isolate's alone.
-    has_child: bool,
+    /// The process is this isolate's alone, and this tells when it is not wanted any more.
+    spent: Option<Arc<Notify>>,
 }
 
 impl Host {
@@ -186,10 +207,12 @@ impl Host {
                     None
                 }
             };
-            next = if self.has_child && ready.is_none() {
-                // The parent's word ends the process, and the next isolate has another.
-                pending().await
-            } else if ready.is_none() {
+            if let (Some(spent), None) = (&self.spent, &ready) {
+                spent.notified().await;
+                tokio::time::sleep(AFTER_ANSWER).await;
+                template::leave(template::SPENT);
+            }
+            next = if ready.is_none() {
                 let waits = timeout(AFTER_ANSWER, waiting.recv()).await;
                 drop(spent);
                 // While nobody waits for it; if it cannot be made, the next call says so.
@@ -262,7 +285,7 @@ impl Host {
             engine: if cfg!(feature = "quickjs") { "QuickJS" } else { "V8" }.into(),
             engine_version: v8::VERSION_STRING.into(),
             isolates: ISOLATES,
-            has_child: self.has_child,
+            has_child: self.spent.is_some(),
             left_to_process: LEFT_TO_PROCESS.iter().map(|&limit| limit.into()).collect(),
             protections: std::mem::take(&mut self.protections),
         })?;

@@ -182,6 +182,11 @@ impl Worker {
 
     /// Waits until the next isolate's process is there, where each has its own.
     pub async fn next_child(&mut self) -> Result<(), SandboxError> {
+        self.listen();
+        if self.is_between_children {
+            // A call waits for it.
+            let _ = self.sink.send(Frame::new(Kind::Spent, 0, 0, Vec::new())).await;
+        }
         while self.is_between_children {
             // What a call let go of arrives late.
             if self.next_while_starting().await?.kind == Kind::Ready {

@@ -32,12 +32,13 @@ async function invoke(execute, input, context) {
   }
 }
 
-/** Makes the isolate ready for tool code and gives `invoke` to the host. */
+/** Makes the isolate ready for tool code and gives to the host what runs a call, and what makes it as new again after one
+    that was only a rehearsal. */
 function start() {
   refresh();
   lockdown();
   prepare();
-  return invoke;
+  return [invoke, prepare];
 }
 
 // What every call runs through is read now, so that it stands in the snapshot.

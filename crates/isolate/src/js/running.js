@@ -14,6 +14,7 @@ function renew() {
 
 /** The isolate is new: what its module does while it is evaluated belongs to the first call. */
 function prepare() {
+  isFirst = true;
   renew();
 }
 

@@ -59,8 +59,8 @@ pub enum Kind {
     /// What the engine made of a script's text (bytes of its own). Parent: before the call; worker: before any of the
     /// script's code runs, empty where there is none.
     CodeCache = 22,
-    /// Parent: the isolate of the last call is not wanted again, and nothing more comes for it. Its process ends, and the
-    /// next one is born.
+    /// Parent: the isolate of the last call is not wanted again, and nothing more comes for it. Its process ends a moment
+    /// later, or at once when it is said again, and the next one is born. One that had no call yet is not meant.
     Spent = 23,
 }
 
