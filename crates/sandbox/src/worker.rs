@@ -137,6 +137,12 @@ impl Worker {
         self.calls == 0
     }
 
+    /// Whether the process of the last isolate is to end and the next one is not there, as far as the worker has told.
+    pub fn is_between_children(&mut self) -> bool {
+        self.listen();
+        self.is_between_children
+    }
+
     /// Whether a fresh isolate waits here, as far as the worker has told by now.
     pub fn is_ready(&mut self) -> bool {
         self.listen();
@@ -180,13 +186,18 @@ impl Worker {
         }
     }
 
-    /// Waits until the next isolate's process is there, where each has its own.
+    /// Waits until a process is there that had no call yet, where each isolate has its own.
     pub async fn next_child(&mut self) -> Result<(), SandboxError> {
         self.listen();
-        if self.is_between_children {
-            // A call waits for it.
-            let _ = self.sink.send(Frame::new(Kind::Spent, 0, 0, Vec::new())).await;
+        if !self.has_child || self.is_ready {
+            return Ok(());
         }
+        self.is_between_children = true;
+        // The second one says that there is a call; a process that had none yet does not heed them.
+        for _ in 0..2 {
+            let _ = self.sink.feed(Frame::new(Kind::Spent, 0, 0, Vec::new())).await;
+        }
+        let _ = self.sink.flush().await;
         while self.is_between_children {
             // What a call let go of arrives late.
             if self.next_while_starting().await?.kind == Kind::Ready {

@@ -138,6 +138,21 @@ fn subtle_crypto_computes() {
 }
 
 #[test]
+fn what_is_registered_for_the_end_of_an_object_is_called() {
+    let called = value(
+        "let called = false;
+         const registry = new FinalizationRegistry(() => { called = true });
+         (() => registry.register({}, 1))();
+         for (let i = 0; i < 5000 && !called; i++) {
+             new Array(100_000).fill(i);
+             await new Promise((resolve) => setTimeout(resolve, 0));
+         }
+         return called",
+    );
+    assert_eq!(called, true);
+}
+
+#[test]
 fn random_numbers_differ_from_isolate_to_isolate() {
     let numbers: Vec<Value> = (0..3).map(|_| value("return [Math.random(), crypto.randomUUID()]")).collect();
     assert!(numbers[0] != numbers[1] && numbers[1] != numbers[2]);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::ErrorCode;
+use breadcrumb::{ErrorCode, Isolation};
 use sandbox::level::names;
 use sandbox::{Invocation, ProtectionState, Sandbox, SandboxOptions};
 use serde_json::{Value, json};
@@ -141,6 +141,46 @@ fn while_it_waits(look: impl FnOnce(&Sandbox, u32)) {
         };
         let (result, ()) = tokio::join!(waiting(&sandbox, &gate, invocation(&function(WAITS), Value::Null)), look);
         assert_eq!(result.unwrap(), "open");
+        sandbox.close().await;
+    });
+}
+
+/// The worker, and the process in which the call ran.
+async fn ran_in(sandbox: &Sandbox, program: &Program, call: Invocation) -> (u32, u32) {
+    let gate = Arc::new(Gate::default());
+    let look = async {
+        gate.reached.notified().await;
+        let worker = program.worker();
+        gate.open.notify_one();
+        (worker, inner(worker))
+    };
+    let (result, processes) = tokio::join!(waiting(sandbox, &gate, call), look);
+    assert_eq!(result.unwrap(), "open");
+    processes
+}
+
+#[test]
+fn a_process_runs_one_call_or_the_calls_of_one_tool_that_is_kept() {
+    if cfg!(feature = "quickjs") {
+        return;
+    }
+    block_on(async {
+        let program = Program::new();
+        let sandbox = program.start(|_| {}).await;
+        let once = invocation(&function(WAITS), Value::Null);
+        let mut kept = once.clone();
+        kept.isolation = Isolation::Tool;
+        let mut other = invocation(&function(&format!("{WAITS}; /* another */")), Value::Null);
+        other.isolation = Isolation::Tool;
+        let mut found = Vec::new();
+        for call in [&once, &once, &kept, &kept, &other, &once] {
+            found.push(ran_in(&sandbox, &program, call.clone()).await);
+        }
+        let (workers, processes): (Vec<_>, Vec<_>) = found.into_iter().unzip();
+        assert!(workers.iter().all(|worker| *worker == workers[0]), "{workers:?}");
+        assert_eq!(processes[2], processes[3], "the kept isolate is where it was");
+        let different: BTreeSet<_> = processes.iter().collect();
+        assert_eq!(different.len(), 5, "{processes:?}");
         sandbox.close().await;
     });
 }

@@ -209,6 +209,34 @@ mod tests {
     }
 
     #[test]
+    fn the_next_process_is_the_one_child_and_another_than_before() {
+        let (mut child, parent) = shell("sleep 60 & wait");
+        let id = child.id();
+        let children = || fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+        while children().is_empty() {
+            std::thread::yield_now();
+        }
+        let first = parent.next(id).unwrap();
+        assert_eq!(children().trim(), first.pid.to_string());
+        let same = first.next(id).err().expect("it is the one before");
+        assert!(same.to_string().contains("is the one before"), "{same}");
+        first.kill();
+        parent.kill();
+        child.wait().unwrap();
+        let none = first.next(id).err().expect("nobody is there");
+        assert_eq!(none.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn a_process_without_one_child_has_no_next() {
+        let (mut child, process) = shell("read line");
+        let none = process.next(child.id()).err().expect("it has none");
+        assert!(none.to_string().contains("has not one child"), "{none}");
+        process.kill();
+        child.wait().unwrap();
+    }
+
+    #[test]
     fn a_process_of_somebody_else_is_not_taken() {
         let (mut child, process) = shell("read line");
         let other = Process::open(child.id(), 1).err().expect("not the child of 1");

@@ -146,9 +146,10 @@ pub fn rules() -> Result<Rules, String> {
     Ok(rules)
 }
 
-/// What no process needs any more that is sealed.
+/// What no process needs any more that is sealed, threads too.
 pub fn rules_of_the_past() -> Result<Rules, String> {
     let mut rules = always(UNTIL_SEALED);
+    rules.extend(always(&[libc::SYS_clone]));
     when(&mut rules, libc::SYS_prctl, &[Argument::Is(0, libc::PR_SET_PDEATHSIG.unsigned_abs())])?;
     Ok(rules)
 }

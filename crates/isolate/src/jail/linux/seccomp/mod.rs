@@ -7,7 +7,7 @@ mod allowed;
 mod forbidden;
 
 use jail::walls::Outcome;
-use jail::walls::seccomp::{SeccompAction, install, rules};
+use jail::walls::seccomp::{SeccompAction, install};
 use nix::libc;
 
 /// For the process that runs tool code. Threads that start later are under it as well.
@@ -20,8 +20,6 @@ pub fn apply() -> Outcome {
 pub fn seal() -> Outcome {
     let unknown = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
     install(allowed::rules_of_the_past()?, unknown, SeccompAction::Allow)?;
-    let no_more_threads = SeccompAction::Errno(libc::EAGAIN.unsigned_abs());
-    install(rules::always(&[libc::SYS_clone]), no_more_threads, SeccompAction::Allow)?;
     // Last, because it forbids any further filter.
     install(forbidden::rules()?, SeccompAction::KillProcess, SeccompAction::Allow)
 }
