@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::house::House;
 
 /// How often a call at rest is made, so that each finds a system that has come to rest.
-const AT_REST_PER_SECOND: f64 = 20.0;
+pub const AT_REST_PER_SECOND: f64 = 20.0;
 /// Calls that may be under way at rest, should one be slow.
 const AT_REST_IN_FLIGHT: usize = 64;
 

@@ -70,6 +70,15 @@ impl PgBench {
 
     /// Inserts from so many connections at once, each as fast as it gets answers.
     pub async fn insert(&self, clients: u32, time: Duration) -> anyhow::Result<Insert> {
+        self.run(clients, time, None).await
+    }
+
+    /// Inserts from one connection, so many in a second.
+    pub async fn insert_at(&self, per_second: f64, time: Duration) -> anyhow::Result<Insert> {
+        self.run(1, time, Some(per_second)).await
+    }
+
+    async fn run(&self, clients: u32, time: Duration, at: Option<f64>) -> anyhow::Result<Insert> {
         let log = self.place.join(format!("pgbench-{clients}"));
         let seconds = time.as_secs().max(1);
         let output = Command::new(&self.program)
@@ -79,6 +88,7 @@ impl PgBench {
             .args(["--username", postgres::SUPERUSER, "--no-vacuum", "--protocol", "prepared", "--log"])
             .arg(format!("--log-prefix={}", log.display()))
             .args(["--client", &clients.to_string(), "--jobs", &clients.min(2).to_string()])
+            .args(at.map(|at| format!("--rate={at}")))
             .args(["--time", &seconds.to_string(), "--file"])
             .arg(&self.script)
             .arg(DATABASE)
@@ -113,9 +123,13 @@ fn median(place: &Path, beginning: &str) -> anyhow::Result<Duration> {
         if !entry.file_name().to_string_lossy().starts_with(beginning) {
             continue;
         }
-        // client, number, microseconds, …
+        // client, number, microseconds, script, seconds, microseconds; where it kept to a rate also by how many microseconds
+        // it began too late, which are in the first.
         let text = std::fs::read_to_string(entry.path())?;
-        micros.extend(text.lines().filter_map(|line| line.split(' ').nth(2)?.parse::<u64>().ok()));
+        micros.extend(text.lines().filter_map(|line| {
+            let number = |at| line.split(' ').nth(at)?.parse::<u64>().ok();
+            Some(number(2)?.saturating_sub(number(6).unwrap_or_default()))
+        }));
         std::fs::remove_file(entry.path())?;
     }
     micros.sort_unstable();

@@ -26,7 +26,7 @@ pub use calling::{Answers, ToolCalls};
 pub use database::Database;
 pub use memory::{proportional_bytes, tree};
 pub use programs::{program, versions};
-pub use seeding::{Filling, fill};
+pub use seeding::{Filling, QUIET, fill};
 pub use slow_server::SlowServer;
 pub use tools::{Tool, adding};
 

@@ -8,7 +8,7 @@ use load::Target;
 use serde_json::json;
 
 use super::point::{Point, Shape};
-use crate::house::{Answers, Filling, ToolCalls, adding, fill};
+use crate::house::{Answers, Filling, QUIET, ToolCalls, adding, fill};
 use crate::run::Run;
 
 const RECORDS: [u64; 5] = [0, 1_000, 10_000, 100_000, 1_000_000];
@@ -33,11 +33,11 @@ async fn measure(run: &mut Run, mut shape: Shape, fillings: &[(u64, Filling)]) -
     let left_out = if run.is_quick { LEFT_OUT_WHEN_QUICK } else { 0 };
     for &(count, filling) in &fillings[..fillings.len() - left_out] {
         let data = run.folder(&format!("{}-{count}", shape.name));
-        run.house(&data, &[]).await?.stop().await?;
+        run.house(&data, QUIET).await?.stop().await?;
         if count > 0 {
             fill(&data, filling).await?;
         }
-        let house = run.house(&data, &[]).await?;
+        let house = run.house(&data, QUIET).await?;
         let answers = Answers::follow(&house).await?;
         // Offered after all that was there before it: nothing is read any more while it is measured.
         let tool = adding("bench-reuse", Isolation::Tool).add(&house.client()).await?;

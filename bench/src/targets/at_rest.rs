@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::floors::PgBench;
 use crate::house::{Answers, ToolCalls, adding};
 use crate::rounds::{Rounds, median};
-use crate::run::{Run, micros, millis};
+use crate::run::{AT_REST_PER_SECOND, Run, micros, millis};
 
 const SECTION: &str = "latency at rest";
 const TIMES_TWO_INSERTS: f64 = 4.0;
@@ -34,10 +34,11 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         run.at_rest(calls.clone(), run.seconds(3)).await;
     }
     let floor = PgBench::prepare(&house.database(), run.place()).await?;
-    let mut inserts = Vec::new();
+    let (mut inserts, mut rare) = (Vec::new(), Vec::new());
     let (mut fresh, mut reuse) = (Rounds::default(), Rounds::default());
     for _ in 0..run.times(3).max(1) {
         inserts.push(micros(floor.insert(1, run.seconds(4)).await?.median));
+        rare.push(micros(floor.insert_at(AT_REST_PER_SECOND, run.seconds(8)).await?.median));
         for (calls, rounds) in calls.iter().zip([&mut fresh, &mut reuse]) {
             rounds.add(&run.at_rest(calls.clone(), run.seconds(12)).await);
         }
@@ -47,6 +48,11 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     run.push(
         Row::new(SECTION, "floor: two durable inserts in a row (pgbench, 1 client), p50", two_inserts, "ms")
             .note("twice the median of one"),
+    );
+    let two_rare = 2.0 * median(rare) / 1e3;
+    run.push(
+        Row::new(SECTION, "floor: the same two, at rest (pgbench, 1 client, 20 a second), p50", two_rare, "ms")
+            .note("as seldom as the calls: processors and caches have come to rest as well"),
     );
     for (name, rounds, is_judged) in [("RCRT", &fresh, true), ("RCRT, with reuse", &reuse, false)] {
         let (p50, p99) = (millis(rounds.quantile(0.5)), millis(rounds.quantile(0.99)));
@@ -58,6 +64,13 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             tail = tail.target(format!("≤ {TAIL} × p50"), p99 <= TAIL * p50);
         }
         run.push(rounds.told(middle));
+        let mut like = Row::new(SECTION, format!("{name}: p50, against inserts at rest"), p50, "ms")
+            .ratio(two_rare, "two inserts at rest");
+        if is_judged {
+            let target = format!("≤ {TIMES_TWO_INSERTS} × two inserts at rest");
+            like = like.target(target, p50 <= TIMES_TWO_INSERTS * two_rare);
+        }
+        run.push(like);
         run.push(tail);
     }
     let median = fresh.quantile(0.5);

@@ -9,7 +9,7 @@ use breadcrumb::Isolation;
 use load::{Histogram, Row};
 use serde_json::json;
 
-use crate::house::{Answers, Filling, ToolCalls, adding, fill, proportional_bytes, tree};
+use crate::house::{Answers, Filling, QUIET, ToolCalls, adding, fill, proportional_bytes, tree};
 use crate::rounds::{Rounds, median};
 use crate::run::{Run, millis};
 
@@ -18,8 +18,6 @@ const FULL: Filling = Filling { records: 1_000_000, tools: 10_000 };
 const SMOKE: Filling = Filling { records: 20_000, tools: 200 };
 const MOST: f64 = 1.3;
 const IN_FLIGHT: usize = 32;
-/// A million records that came by SQL would be embedded for hours, beside what is measured.
-const QUIET: &[&str] = &["--embeddings", "off"];
 
 /// What is measured of either house.
 #[derive(Default)]

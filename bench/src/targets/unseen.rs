@@ -6,6 +6,7 @@ use breadcrumb::Isolation;
 use load::{Histogram, Row};
 use serde_json::json;
 
+use super::sandboxed::{self, ADD};
 use crate::house::{Answers, adding};
 use crate::run::{Run, millis};
 
@@ -46,6 +47,30 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         }
     };
     run.push(row);
+    in_the_sandbox(run).await
+}
+
+/// What a spawned Deno does, without what a store and its events add: load, compile, a fresh isolate, run.
+async fn in_the_sandbox(run: &mut Run) -> anyhow::Result<()> {
+    let sandbox = sandboxed::start(2).await?;
+    let mut first = Histogram::new();
+    for number in 0..run.times(TOOLS) {
+        let call = sandboxed::invocation(&format!("{ADD}\n// {number}"), Isolation::Call);
+        tokio::time::sleep(PAUSE).await;
+        let begun = Instant::now();
+        sandboxed::run(&sandbox, call).await.map_err(anyhow::Error::msg)?;
+        first.record(begun.elapsed());
+    }
+    sandbox.close().await;
+    let first = millis(first.quantile(0.5));
+    run.push(Row::new(SECTION, "in the sandbox alone: first call of a tool, p50", first, "ms"));
+    if let Some(deno) = run.peer("deno") {
+        let times = millis(deno.median) / first;
+        run.push(
+            Row::new(SECTION, "in the sandbox alone: faster than a deno spawn by", times, "×")
+                .target(format!("≥ {FASTER_THAN_DENO} ×"), times >= FASTER_THAN_DENO),
+        );
+    }
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use crate::engine::Isolate;
 use crate::link::Link;
 use crate::loader::Module;
+use crate::ops::Clock;
 use crate::outcome::{failed, from_engine, from_invoke};
 
 /// A call as it came from the parent.
@@ -114,6 +115,7 @@ pub async fn rehearse(isolate: &mut Isolate, name: &str) -> Result<(), CoreError
     if let Some(execute) = evaluate_module(isolate, module).await? {
         invoke(isolate, execute, r#"{"a":1,"b":2}"#, NO_CONTEXT).await?;
     }
+    isolate.runtime.op_state().borrow_mut().put(Clock::new());
     deno_core::scope!(scope, &mut isolate.runtime);
     let nobody = v8::undefined(scope).into();
     v8::Local::new(scope, &isolate.prepare).call(scope, nobody, &[]);

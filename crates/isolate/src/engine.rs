@@ -21,19 +21,15 @@ const OWN_HEAP: usize = if cfg!(feature = "quickjs") { 48 * MIB } else { 0 };
 const ROOM_TO_END: usize = 32 * MIB;
 
 /// Starts the engine, before any thread of ours. `is_copied` has it work on the thread that calls it alone, since a fork
-/// copies no other, and leave every choice by chance to the copies.
+/// copies no other.
 pub fn start(is_copied: bool) {
     #[cfg(all(target_os = "linux", not(feature = "quickjs")))]
     {
         // It would look for a file.
         v8::V8::set_entropy_source(random);
         if is_copied {
-            let mut seed = [0; 8];
-            random(&mut seed);
-            // Zero would have the isolate draw its own, and begin the sequence that all copies go on with. The upper half of
-            // all numbers is refused.
-            let seed = (u64::from_ne_bytes(seed) >> 1).max(1);
-            v8::V8::set_flags_from_string(&format!("--single-threaded --hash-seed={seed}"));
+            // The same flags in all workers: a code cache is good for those with its own flags alone.
+            v8::V8::set_flags_from_string("--single-threaded");
             return JsRuntime::init_platform(Some(v8::new_single_threaded_default_platform(false).make_shared()));
         }
     }
@@ -55,7 +51,7 @@ pub struct Isolate {
     pub runtime: JsRuntime,
     /// `invoke` of `main.js`.
     pub invoke: v8::Global<v8::Function>,
-    /// `prepare` of `running.js`: the next call is the isolate's first.
+    /// `renew` of `main.js`: the next call is the isolate's first.
     pub prepare: v8::Global<v8::Function>,
     /// The tool's `execute`, when its module was evaluated.
     pub execute: Option<v8::Global<v8::Function>>,
@@ -67,6 +63,7 @@ pub struct Isolate {
     pub account: Arc<Account>,
     /// The tool's one module, on its way to the engine.
     pub main: Rc<Main>,
+    #[cfg(not(feature = "quickjs"))]
     stop: Stop,
 }
 
@@ -114,8 +111,18 @@ impl Isolate {
             };
             (function(0)?, function(1)?)
         };
-        let stop = stop.clone();
-        Ok(Self { runtime, invoke, prepare, execute: None, made_for: memory_mb, heap_limit, account, main, stop })
+        Ok(Self {
+            runtime,
+            invoke,
+            prepare,
+            execute: None,
+            made_for: memory_mb,
+            heap_limit,
+            account,
+            main,
+            #[cfg(not(feature = "quickjs"))]
+            stop: stop.clone(),
+        })
     }
 
     /// Whether a call with this much memory can run here.
@@ -145,6 +152,10 @@ impl Isolate {
             // refused.
             self.runtime.remove_near_heap_limit_callback(limit - limit / 8);
             watch_heap(&mut self.runtime, &self.heap_limit, &self.stop);
+        }
+        #[cfg(not(feature = "quickjs"))]
+        {
+            // It grows to that when it needs to.
             self.made_for = memory_mb;
         }
         self.account.allow(limit);

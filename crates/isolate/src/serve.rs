@@ -1,5 +1,5 @@
-//! The two threads of a process that runs calls: the first owns the isolate and runs them, another reads the socket and can
-//! end what runs.
+//! A process that runs calls: its first thread owns the isolate and runs them, another reads the socket and can end what
+//! runs. Beside them are the meter's and the one for what is done aside.
 
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;
@@ -58,6 +58,12 @@ pub fn serve(
 ) -> Result<(), WorkerError> {
     end_when_it_panics();
     let has_child = template::IS_USED && begin.may_have_child;
+    let closed = if has_child { template::PARENT_IS_GONE } else { 0 };
+    let (mut kept, mut own) = (Some(memory), None);
+    if !has_child {
+        // Before the engine's threads, which it would not hold.
+        own = kept.take().map(|kept| jail::close_files(kept, &mut protections));
+    }
     engine::start(has_child);
     let link = Link::new(socket.try_clone().map_err(|error| WorkerError::Socket(error.into()))?);
     let stop = Stop::default();
@@ -66,22 +72,22 @@ pub fn serve(
         let mut isolate = Isolate::new(startup, memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
         let rehearsed = |error: CoreError| WorkerError::Engine(error.to_string());
         let mut birth = Birth::First;
-        if has_child {
+        if let Some(kept) = kept.take() {
             call::rehearse(&mut isolate, "template").await.map_err(rehearsed)?;
-            birth = template::fork_for_each_isolate(&memory, &mut protections)?;
+            birth = template::fork_for_each_isolate(&kept, &socket, &mut protections)?;
+            own = Some(jail::close_files(kept, &mut protections));
             call::rehearse(&mut isolate, "child").await.map_err(rehearsed)?;
         }
-        let memory = jail::close_files(memory, &mut protections);
         let (calls, waiting) = mpsc::channel(2);
         aside::start();
-        let meter = Meter::start(&Arc::new(memory)).map_err(WorkerError::Threads)?;
+        let meter = Meter::start(&Arc::new(own.unwrap_or_default())).map_err(WorkerError::Threads)?;
         let spent = Arc::new(Notify::new());
         let reader = Reader { link: link.clone(), stop: stop.clone(), calls, spent: spent.clone() };
-        reader.start(socket, if has_child { template::PARENT_IS_GONE } else { 0 })?;
+        reader.start(socket, closed)?;
         let spent = has_child.then_some(spent);
         Host { link, stop, startup, memory_mb, protections, meter, spent }.serve(isolate, birth, waiting).await
     });
-    exit(&served, 0)
+    exit(&served, closed)
 }
 
 /// The thread that reads the socket.
@@ -175,7 +181,7 @@ impl Host {
         jail::seal(&mut self.protections);
         match birth {
             Birth::First => self.hello()?,
-            Birth::Later => self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, Vec::new()))?,
+            Birth::Later => self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, encode(&self.protections)?))?,
         }
         let mut next = waiting.recv().await;
         while let Some(work) = next {

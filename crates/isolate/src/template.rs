@@ -6,6 +6,8 @@
 //! tables, are alike in all children of one worker, which are one tenant's. What must not be alike is made in the child:
 //! random numbers, and everything of a call.
 
+use std::os::unix::net::UnixStream;
+
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{ForkResult, Pid, fork};
 
@@ -30,18 +32,21 @@ pub enum Birth {
     Later,
 }
 
-/// Returns in children alone, one after the other. Works only in a process whose other threads hold nothing: the
-/// engine's one does not, as long as it has no work.
-pub fn fork_for_each_isolate(memory: &Kept, protections: &mut [Protection]) -> Result<Birth, WorkerError> {
+/// Returns in children alone, one after the other. Works only in a process with one thread.
+pub fn fork_for_each_isolate(
+    memory: &Kept,
+    socket: &UnixStream,
+    protections: &mut [Protection],
+) -> Result<Birth, WorkerError> {
     let_children_have_all_memory(memory)?;
     let mut birth = Birth::First;
     loop {
-        // SAFETY: see above; the child goes on with copies of what this thread alone has.
+        // SAFETY: this process has one thread, so the child finds no lock that somebody else held.
         #[allow(unsafe_code)]
         let forked = unsafe { fork() }.map_err(|error| WorkerError::Child(error.into()))?;
         match forked {
             ForkResult::Child => {
-                jail::enter_child(protections);
+                jail::enter_child(socket, protections);
                 return Ok(birth);
             }
             ForkResult::Parent { child } => match end_of(child)? {
@@ -88,7 +93,7 @@ fn let_children_have_all_memory(_memory: &Kept) -> Result<(), WorkerError> {
     Ok(())
 }
 
-/// Ends the process at once; the engine on another thread must not meet static destructors.
+/// Ends the process at once: what another thread does with the engine must not meet static destructors.
 pub fn leave(code: i32) -> ! {
     // SAFETY: ends the process and touches nothing of it.
     #[allow(unsafe_code)]

@@ -20,8 +20,6 @@ const SHORTEST_ROUND: Duration = Duration::from_millis(100);
 const LONGEST_ROUND: Duration = Duration::from_secs(5);
 /// Processor time that a worker without a call may use: it makes the next isolate ready.
 const IDLE_CPU: Duration = Duration::from_secs(2);
-/// How long a worker may take from one isolate's process to the next.
-const NEXT_CHILD: Duration = Duration::from_secs(5);
 /// After a worker could not be started, the next try waits this long.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
@@ -74,7 +72,7 @@ impl Idle {
             );
             return false;
         }
-        if self.since.elapsed() > NEXT_CHILD && self.worker.is_between_children() {
+        if self.worker.is_overdue(self.since) {
             tracing::warn!(process = self.worker.process_id(), "the process of a spent isolate does not end: ended");
             return false;
         }

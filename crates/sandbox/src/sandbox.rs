@@ -7,18 +7,22 @@ use serde_json::json;
 use serde_json::value::to_raw_value;
 use tokio::sync::Mutex;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::console::Console;
 use crate::ending::Ending;
 use crate::limits::Cgroups;
-use crate::pool::{Pool, Wanted};
+use crate::pool::{Lease, Pool, Wanted};
 use crate::protocol::{CallStart, MAX_INPUT_BYTES, encode};
 use crate::snapshot::Snapshot;
 use crate::spawner::Spawner;
 use crate::supervise::{After, Watch, supervise};
 use crate::worker::Death;
 use crate::{CgroupUse, Invocation, Isolation, Outcome, Report, SandboxError, SandboxOptions, Task, World};
+
+/// Workers that a call tries at most: one that has no process for it is its tenant's doing, and no fault of the call.
+const MAX_LEASES: usize = 3;
 
 pub struct Sandbox {
     pool: Arc<Pool>,
@@ -93,35 +97,10 @@ impl Sandbox {
             isolation: invocation.isolation,
             is_best_untouched: may_cache && invocation.task == Task::Check,
         };
-        let leased = tokio::select! {
-            biased;
-            () = cancelled.cancelled() => return Ending::Cancelled,
-            leased = self.pool.lease(&wanted) => leased,
-        };
-        let mut lease = match leased {
+        let mut lease = match self.lease(&wanted, cancelled).await {
             Ok(lease) => lease,
-            Err(error) => return Ending::NoWorker(error),
+            Err(ending) => return ending,
         };
-        if !lease.has_script {
-            let born = tokio::select! {
-                biased;
-                () = cancelled.cancelled() => Err(None),
-                born = lease.worker.next_child() => born.map_err(Some),
-            };
-            match born {
-                Ok(()) => {}
-                // Its next isolate is for another call.
-                Err(None) => {
-                    self.pool.give_back(lease, None);
-                    return Ending::Cancelled;
-                }
-                Err(Some(error)) => {
-                    let died = lease.worker.kill().await;
-                    tracing::warn!(%error, ?died, "a sandbox worker is killed, because it makes no isolate");
-                    return Ending::NoWorker(error);
-                }
-            }
-        }
         let is_counted = lease.has_script || lease.worker.is_ready_for(invocation.limits.memory_mb);
         let wants_cache = may_cache && lease.worker.is_untouched();
         let start = match start_payload(invocation, lease.has_script, is_counted, wants_cache) {
@@ -154,7 +133,7 @@ impl Sandbox {
                 ending
             }
             (ending, After::Fresh) => {
-                if lease.worker.spend().await.is_ok() {
+                if timeout(self.options.grace, lease.worker.spend()).await.is_ok_and(|sent| sent.is_ok()) {
                     self.pool.give_back(lease, None);
                 }
                 ending
@@ -172,6 +151,44 @@ impl Sandbox {
                 );
                 lease.worker.kill().await;
                 ending
+            }
+        }
+    }
+
+    /// A worker with a process for the call.
+    async fn lease(&self, wanted: &Wanted<'_>, cancelled: &CancellationToken) -> Result<Lease, Ending> {
+        let mut tries = 1;
+        loop {
+            let leased = tokio::select! {
+                biased;
+                () = cancelled.cancelled() => return Err(Ending::Cancelled),
+                leased = self.pool.lease(wanted) => leased,
+            };
+            let mut lease = leased.map_err(Ending::NoWorker)?;
+            if lease.has_script {
+                return Ok(lease);
+            }
+            let born = tokio::select! {
+                biased;
+                () = cancelled.cancelled() => None,
+                () = self.pool.closed.cancelled() => None,
+                born = lease.worker.next_child() => Some(born),
+            };
+            match born {
+                Some(Ok(())) => return Ok(lease),
+                // Its next process is for another call.
+                None => {
+                    self.pool.give_back(lease, None);
+                    return Err(Ending::Cancelled);
+                }
+                Some(Err(error)) => {
+                    let died = lease.worker.kill().await;
+                    tracing::warn!(%error, ?died, "a sandbox worker is killed, because it has no process for the next call");
+                    if tries == MAX_LEASES {
+                        return Err(Ending::NoWorker(error));
+                    }
+                    tries += 1;
+                }
             }
         }
     }

@@ -74,6 +74,7 @@ pub async fn supervise(
     let call = worker.next_call(!watch.has_script, watch.limits.memory_mb);
     let stop = CancellationToken::new();
     let (out, queue) = mpsc::channel(OUTBOX);
+    let has_child = worker.has_child;
     let mut ops = Ops::new(watch.world.clone(), call, out);
     let mut heard = Heard::begin();
     let cache = if watch.has_script { None } else { watch.script.cache.get() };
@@ -111,6 +112,9 @@ pub async fn supervise(
                     Some(Err(error)) => break Err(Some(error.to_string())),
                 };
                 // What an earlier call let go of may arrive late.
+                if has_child && frame.kind == Kind::Ready {
+                    break Err(Some("another process took its place during the call".into()));
+                }
                 if frame.call != call {
                     late += 1;
                     if late > MAX_LATE {

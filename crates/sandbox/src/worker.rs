@@ -1,12 +1,12 @@
 //! One worker process: started, greeted, told what to do, killed.
 
-use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::{FutureExt, SinkExt, StreamExt};
+use rustix::io::ioctl_fionread;
 use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
@@ -16,11 +16,16 @@ use tokio_util::codec::{FramedRead, FramedWrite};
 use crate::SandboxError;
 use crate::limits::Bounds;
 use crate::process::Process;
-use crate::protocol::{Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, decode, encode};
+use crate::protocol::{
+    Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, Protection, ProtectionState, decode,
+    encode,
+};
 use crate::spawner::Spawner;
 
 /// How long a process may take to be ready: a loaded machine takes its time.
 const START: Duration = Duration::from_secs(30);
+/// How long a worker may take from one isolate's process to the next.
+const NEXT_CHILD: Duration = Duration::from_secs(5);
 /// How long a process may take to end by itself after its socket closed.
 const OWN_END: Duration = Duration::from_millis(500);
 /// How long to wait for a killed process's end, which the kernel brings about.
@@ -36,8 +41,7 @@ pub struct Worker {
     pub sink: FramedWrite<OwnedWriteHalf, FrameCodec>,
     /// The number of the last call.
     calls: u32,
-    /// Around the process that runs tool code: the child's own child where there is a process namespace, else the
-    /// child.
+    /// Around the process that runs tool code, which the one that was started has below it.
     pub bounds: Bounds,
     /// Fresh isolates that the process is still good for.
     isolates: u32,
@@ -46,7 +50,9 @@ pub struct Worker {
     /// That isolate is made and waits.
     is_ready: bool,
     /// Each fresh isolate has a process of its own.
-    has_child: bool,
+    pub has_child: bool,
+    /// What its first process reported.
+    walls: Vec<Protection>,
     /// The process of the last isolate was told to end; until the next one says that it is there, none is bounded.
     is_between_children: bool,
     /// It broke the protocol between calls, or hung up: no call may meet it.
@@ -76,6 +82,7 @@ impl Worker {
             next_mb: memory_mb,
             is_ready: false,
             has_child: false,
+            walls: Vec::new(),
             is_between_children: false,
             is_broken: false,
         };
@@ -120,6 +127,7 @@ impl Worker {
         }
         self.isolates = hello.isolates;
         self.has_child = hello.has_child;
+        self.walls.clone_from(&hello.protections);
         if self.has_child {
             self.bounds.take_child().map_err(|error| SandboxError::Protocol(error.to_string()))?;
         }
@@ -137,8 +145,13 @@ impl Worker {
         self.calls == 0
     }
 
+    /// Whether the next process was asked for a while ago and is not there.
+    pub fn is_overdue(&mut self, since: Instant) -> bool {
+        since.elapsed() > NEXT_CHILD && self.is_between_children()
+    }
+
     /// Whether the process of the last isolate is to end and the next one is not there, as far as the worker has told.
-    pub fn is_between_children(&mut self) -> bool {
+    fn is_between_children(&mut self) -> bool {
         self.listen();
         self.is_between_children
     }
@@ -156,7 +169,7 @@ impl Worker {
         }
         for _ in 0..FRAMES_AT_ONCE {
             match self.frames.next().now_or_never() {
-                Some(Some(Ok(Frame { kind: Kind::Ready, .. }))) => self.welcome(),
+                Some(Some(Ok(Frame { kind: Kind::Ready, payload, .. }))) => self.welcome(&payload),
                 // What a call let go of arrives late.
                 Some(Some(Ok(_))) => {}
                 Some(Some(Err(_)) | None) => {
@@ -170,24 +183,47 @@ impl Worker {
     }
 
     /// The next isolate is there. Where it has a process of its own, that one is held from now on.
-    fn welcome(&mut self) {
+    fn welcome(&mut self, walls: &[u8]) {
         if !self.has_child {
             self.is_ready = true;
             return;
         }
-        // Who has taken the last process over, and stays, could only say that it is the next.
-        let taken = if self.is_between_children { self.bounds.take_child() } else { Err(ErrorKind::AlreadyExists.into()) };
-        match taken {
+        match self.take_child(walls) {
             Ok(()) => (self.is_ready, self.is_between_children) = (true, false),
-            Err(error) => {
-                tracing::warn!(%error, process = self.process.id(), "a sandbox worker has no new process for its next isolate");
+            Err(reason) => {
+                let process = self.process.id();
+                tracing::warn!(%reason, process, "a sandbox worker has no good process for its next isolate");
                 self.is_broken = true;
             }
         }
     }
 
+    /// Who had the last process in its hands, and whatever it left on the socket, must not speak for the next one.
+    fn take_child(&mut self, walls: &[u8]) -> Result<(), String> {
+        if !self.is_between_children {
+            return Err("nobody asked for one".into());
+        }
+        self.bounds.take_child().map_err(|error| error.to_string())?;
+        // From here on the last one has ended, so that all that it said is here. The new one says nothing before a call.
+        let socket: &UnixStream = self.frames.get_ref().as_ref();
+        let is_silent = self.frames.read_buffer().is_empty() && ioctl_fionread(socket).is_ok_and(|bytes| bytes == 0);
+        if !is_silent {
+            return Err("more was said than that it is there".into());
+        }
+        let walls: Vec<Protection> = decode(walls).map_err(|error| error.to_string())?;
+        let mut stood = self.walls.iter().filter(|wall| wall.state == ProtectionState::Applied);
+        match stood.find(|wall| !walls.contains(wall)) {
+            Some(lost) => Err(format!("the wall {:?} does not stand", lost.name)),
+            None => Ok(()),
+        }
+    }
+
     /// Waits until a process is there that had no call yet, where each isolate has its own.
     pub async fn next_child(&mut self) -> Result<(), SandboxError> {
+        timeout(NEXT_CHILD, self.born()).await.unwrap_or(Err(SandboxError::Slow(NEXT_CHILD.as_secs())))
+    }
+
+    async fn born(&mut self) -> Result<(), SandboxError> {
         self.listen();
         if !self.has_child || self.is_ready {
             return Ok(());
@@ -200,8 +236,9 @@ impl Worker {
         let _ = self.sink.flush().await;
         while self.is_between_children {
             // What a call let go of arrives late.
-            if self.next_while_starting().await?.kind == Kind::Ready {
-                self.welcome();
+            let frame = self.next_while_starting().await?;
+            if frame.kind == Kind::Ready {
+                self.welcome(&frame.payload);
             }
             if self.is_broken {
                 return Err(SandboxError::Protocol("the process of the next isolate is not a new one".into()));
@@ -284,21 +321,26 @@ pub struct Death {
 }
 
 impl Death {
+    /// The signal that ended it, or its child: who outlives its child tells of that as a shell does.
+    fn signal(&self) -> Option<i32> {
+        self.status.signal().or_else(|| self.status.code().map(|code| code - 128).filter(|signal| *signal > 0))
+    }
+
     /// Somebody else killed it.
     pub fn is_killed(&self) -> bool {
-        self.status.signal() == Some(nix::libc::SIGKILL)
+        self.signal() == Some(nix::libc::SIGKILL)
     }
 
     /// The kernel killed it for a system call that its filter forbids.
     pub fn is_forbidden_call(&self) -> bool {
-        self.status.signal() == Some(nix::libc::SIGSYS)
+        self.signal() == Some(nix::libc::SIGSYS)
     }
 
     /// The kernel kills for it; the engine and the allocator abort when memory ends.
     pub fn is_out_of_memory(&self) -> bool {
         use nix::libc::{SIGABRT, SIGILL, SIGTRAP};
         self.is_memory_kill
-            || self.status.signal().is_some_and(|signal| [SIGABRT, SIGTRAP, SIGILL].contains(&signal))
+            || self.signal().is_some_and(|signal| [SIGABRT, SIGTRAP, SIGILL].contains(&signal))
             || self.words.contains("out of memory")
     }
 }

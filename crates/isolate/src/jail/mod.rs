@@ -21,7 +21,7 @@ pub use walls::{Kept, OwnMemory};
 
 use crate::WorkerError;
 
-/// Puts up every wall there is, but for what `close_files` and `seal` do, and tells the parent, on `socket`, which process runs tool code. Where there is a
+/// Puts up every wall there is, but for what `close_files` and `seal` do, and tells the parent, on `socket`, which process runs tool code, or has the children that do. Where there is a
 /// process namespace that is a new process, in which alone this returns; the calling one stays outside as its keeper.
 /// Descriptors from `first_foreign` on are not this process's own.
 pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, Kept), WorkerError> {
@@ -29,8 +29,8 @@ pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protect
 }
 
 /// In a new child, before its threads: it ends with this process, as this one ends with its own parent.
-pub fn enter_child(protections: &mut [Protection]) {
-    tell(protections, names::PARENT_DEATH, walls::enter_child());
+pub fn enter_child(socket: &UnixStream, protections: &mut [Protection]) {
+    tell(protections, names::PARENT_DEATH, walls::enter_child(socket));
 }
 
 /// The last wall before the files, up to which a process can look for itself, and its children for themselves. It holds for

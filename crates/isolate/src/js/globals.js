@@ -226,9 +226,14 @@ const chance = {
 };
 ObjectDefineProperty(Math, "random", { __proto__: null, value: chance.random });
 
+/** The isolate's time begins. */
+function beginTime() {
+  performance.setTimeOrigin();
+}
+
 /** What must be done anew in each isolate that comes from the snapshot. */
 function refresh() {
-  performance.setTimeOrigin();
+  beginTime();
   // Made now: it takes what is stripped here, and cannot stand in a snapshot.
   keepMark(crypto.crypto);
   keepMark(crypto.crypto.subtle);
@@ -244,4 +249,4 @@ function refresh() {
   }
 }
 
-export { refresh };
+export { beginTime, refresh };

@@ -9,9 +9,11 @@ mod share;
 use std::io;
 use std::path::Path;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use breadcrumb::Limits;
+use nix::libc;
 
 pub use jail::cgroup::{Cgroups, Findings, Group};
 pub use meter::{Look, Meter};
@@ -25,6 +27,11 @@ const MIB: u64 = 1024 * 1024;
 /// What a process may grow beyond the memory of its call, in bytes: the engine's own tables, stacks of threads that
 /// start late, buffers of the protocol, and what it gathers over many calls.
 const ROOM: u64 = 128 * MIB;
+
+/// What the kernel says where processes cannot be held at all.
+const CANNOT_HOLD: [i32; 4] = [libc::ENOSYS, libc::EPERM, libc::EACCES, libc::ENOENT];
+/// Until it was seen otherwise.
+static HOLDS: AtomicBool = AtomicBool::new(true);
 
 /// The bounds around one worker process.
 pub struct Bounds {
@@ -64,14 +71,19 @@ impl Bounds {
 
     /// `process` runs tool code; `child` is the one that this program started: the process itself or its parent.
     pub fn take_hold(&mut self, process: u32, child: u32) {
-        self.process = Process::open(process, child).map_err(|error| error.to_string());
+        let opened = Process::open(process, child);
+        if opened.as_ref().is_err_and(|error| CANNOT_HOLD.contains(&error.raw_os_error().unwrap_or_default())) {
+            HOLDS.store(false, Ordering::Relaxed);
+        }
+        self.process = opened.map_err(|error| error.to_string());
         self.named = Some(process);
     }
 
-    /// Whether this kernel tells which children a process has.
+    /// Whether this machine lets processes be held, and tells which children one has. The worker that makes the snapshot is
+    /// the first.
     pub fn sees_children() -> bool {
         static SEES: LazyLock<bool> = LazyLock::new(|| Path::new("/proc/thread-self/children").exists());
-        *SEES
+        *SEES && HOLDS.load(Ordering::Relaxed)
     }
 
     /// From now on the one child of the process that was named runs tool code, and must be another than before.

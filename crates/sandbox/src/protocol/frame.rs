@@ -50,11 +50,12 @@ pub enum Kind {
     SnapshotEnd = 17,
     /// Worker: an isolate had to be made, is there now, and the call begins; its time counts from here.
     Started = 18,
-    /// Worker: the first frame; the process that runs tool code, as the parent sees it (`u32`).
+    /// Worker: the first frame; the process that runs tool code, or whose only child does, as the parent sees it (`u32`).
     Process = 19,
     /// Worker: how far the call is (JSON `ProgressWord`).
     Progress = 20,
-    /// Worker: the isolate for the next call is made. Where each has a process of its own, that process says so.
+    /// Worker: the isolate for the next call is made. Where each has a process of its own, that process says so, and which
+    /// walls it is behind (JSON `[Protection]`); it says nothing more before a call.
     Ready = 21,
     /// What the engine made of a script's text (bytes of its own). Parent: before the call; worker: before any of the
     /// script's code runs, empty where there is none.

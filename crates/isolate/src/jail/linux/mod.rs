@@ -11,6 +11,7 @@ use jail::walls::{
     capabilities, core_dumps, descriptors, empty_root, keeper, landlock, no_new_privileges, ordinary_user,
     parent_death, priority,
 };
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use nix::unistd::Pid;
 use rustix::thread::CapabilitySet;
 use sandbox::level::names;
@@ -82,7 +83,9 @@ pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protect
 }
 
 /// In a process namespace it would end with the first process anyway.
-pub fn enter_child() -> Result<(), String> {
+pub fn enter_child(socket: &UnixStream) -> Result<(), String> {
+    // The child before had the same one, and may have changed how it is read.
+    fcntl(socket, FcntlArg::F_SETFL(OFlag::empty())).map_err(|error| error.to_string())?;
     parent_death::apply()
 }
 

@@ -17,6 +17,7 @@ pub fn processes() -> Option<File> {
 /// A process that is to have children, or its child before it looked for itself.
 pub struct Kept(Option<File>);
 
+#[derive(Default)]
 pub struct OwnMemory(Option<File>);
 
 impl Kept {
