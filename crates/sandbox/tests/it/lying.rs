@@ -5,11 +5,13 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileTypeExt;
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{ErrorCode, Isolation, Limits, ToolFailure};
+use nix::unistd::ForkResult;
 use sandbox::level;
 use sandbox::protocol::{
     Begin, CallDone, CallResult, Frame, Hello, Kind, MAX_CONSOLE_LINES, MAX_OPS_IN_FLIGHT, MAX_OUTPUT_BYTES,
@@ -173,11 +175,11 @@ async fn a_worker_that_names_a_process_of_somebody_else_gets_no_hold_on_it() {
 
 /// The worker's side: greets. `None` when nobody started this as a worker.
 fn greeted(process: u32) -> Option<File> {
-    greeted_behind(process, Vec::new)
+    greeted_behind(process, Vec::new, false)
 }
 
-/// Greets, and tells of `walls`.
-fn greeted_behind(process: u32, walls: impl FnOnce() -> Vec<Protection>) -> Option<File> {
+/// Greets, and tells of `walls`, and whether tool code runs in a child.
+fn greeted_behind(process: u32, walls: impl FnOnce() -> Vec<Protection>, has_child: bool) -> Option<File> {
     let kind = std::fs::metadata(format!("/proc/self/fd/{SOCKET_FD}")).ok()?.file_type();
     if !kind.is_socket() || std::env::vars_os().next().is_some() {
         return None;
@@ -197,7 +199,7 @@ fn greeted_behind(process: u32, walls: impl FnOnce() -> Vec<Protection>) -> Opti
         engine: "none".into(),
         engine_version: "0".into(),
         isolates: 10,
-        has_child: false,
+        has_child,
         left_to_process: Vec::new(),
         protections: walls(),
     };
@@ -362,6 +364,114 @@ fn names_the_first_process() {
     }
 }
 
+/// Two calls of one tenant in workers that play `role`: what either was answered.
+async fn two_calls(role: &str) -> [Value; 2] {
+    let mut options = SandboxOptions::new(WorkerCommand {
+        program: std::env::current_exe().unwrap(),
+        args: ["--exact", "--ignored", &format!("lying::{role}")].map(Into::into).to_vec(),
+    });
+    options.level = Level::Minimal;
+    options.cgroups = CgroupUse::None;
+    options.max_workers = 1;
+    options.spares = 0;
+    options.idle = Duration::from_hours(1);
+    let sandbox = Sandbox::start(options).await.unwrap();
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let outcome = sandbox.run(invocation(), Arc::new(Silent), CancellationToken::new()).await;
+        answers.push(outcome.result.unwrap());
+    }
+    sandbox.close().await;
+    answers.try_into().unwrap()
+}
+
+#[tokio::test]
+async fn no_process_speaks_for_the_one_after_it() {
+    for role in ["says_that_it_is_the_next_process", "leaves_an_answer_for_the_next_call", "loses_a_wall_on_the_way"] {
+        let [first, second] = two_calls(role).await;
+        assert!(first.is_u64() && second.is_u64() && first != second, "{role}: {first}, {second}");
+    }
+}
+
+/// A worker with a child, which answers its first call well. `lie` comes afterwards. It is a fork of this program: a
+/// process's children are listed by the thread that has them, and here that is not the first one.
+fn has_children(lie: impl FnOnce(&mut File, Child)) {
+    let is_worker =
+        std::fs::metadata(format!("/proc/self/fd/{SOCKET_FD}")).is_ok_and(|file| file.file_type().is_socket());
+    if !is_worker {
+        return;
+    }
+    // SAFETY: the fork has this thread alone, and ends without unwinding into what the others left.
+    #[allow(unsafe_code)]
+    if let ForkResult::Parent { child } = unsafe { nix::unistd::fork() }.unwrap() {
+        let _ = nix::sys::wait::waitpid(child, None);
+        return;
+    }
+    let mut child = sleeper();
+    let wall = || vec![Protection { name: "a wall".into(), state: ProtectionState::Applied }];
+    let Some(mut socket) = greeted_behind(std::process::id(), wall, true) else {
+        child.kill().unwrap();
+        std::process::exit(0);
+    };
+    let call = read_frame(&mut socket).unwrap().unwrap();
+    assert_eq!((call.kind, call.call), (Kind::Call, 1));
+    done(&mut socket, CallResult::Ok(RawValue::from_string(std::process::id().to_string()).unwrap()));
+    assert_eq!(read_frame(&mut socket).unwrap().unwrap().kind, Kind::Spent);
+    lie(&mut socket, child);
+    stay(socket);
+    std::process::exit(0);
+}
+
+fn next(child: &mut Child) -> Child {
+    child.kill().unwrap();
+    child.wait().unwrap();
+    sleeper()
+}
+
+fn sleeper() -> Child {
+    // It may outlive the worker, whose last words are waited for.
+    Command::new("/bin/sleep").arg("20").stderr(Stdio::null()).spawn().unwrap()
+}
+
+fn ready(walls: &[Protection]) -> Frame {
+    Frame::new(Kind::Ready, 0, 0, encode(&walls).unwrap())
+}
+
+#[test]
+#[ignore = "a role for the tests above"]
+fn says_that_it_is_the_next_process() {
+    has_children(|socket, _child| {
+        let wall = Protection { name: "a wall".into(), state: ProtectionState::Applied };
+        let _ = write_frame(socket, &ready(&[wall]));
+    });
+}
+
+#[test]
+#[ignore = "a role for the tests above"]
+fn leaves_an_answer_for_the_next_call() {
+    use std::io::Write;
+    has_children(|socket, mut child| {
+        let _next = next(&mut child);
+        let wall = Protection { name: "a wall".into(), state: ProtectionState::Applied };
+        let forged = CallResult::Ok(RawValue::from_string("\"forged\"".into()).unwrap());
+        let forged = Frame::new(Kind::Done, 2, 0, encode(&CallDone::fresh(forged)).unwrap());
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, &ready(&[wall])).unwrap();
+        write_frame(&mut bytes, &forged).unwrap();
+        let _ = socket.write_all(&bytes);
+    });
+}
+
+#[test]
+#[ignore = "a role for the tests above"]
+fn loses_a_wall_on_the_way() {
+    has_children(|socket, mut child| {
+        let _next = next(&mut child);
+        let wall = Protection { name: "a wall".into(), state: ProtectionState::Unavailable("gone".into()) };
+        let _ = write_frame(socket, &ready(&[wall]));
+    });
+}
+
 /// A sandbox whose first worker has every wall, and whose later ones lack those that are named in `lacking`.
 async fn start_where_walls_fall(lacking: &[&str]) -> (Sandbox, std::path::PathBuf) {
     let mark = std::env::temp_dir().join(format!("falling-{}", Uuid::new_v4()));
@@ -428,7 +538,7 @@ fn loses_walls() {
             })
             .collect()
     };
-    let Some(mut socket) = greeted_behind(std::process::id(), walls) else { return };
+    let Some(mut socket) = greeted_behind(std::process::id(), walls, false) else { return };
     let Ok(Some(_)) = read_frame(&mut socket) else { return };
     send(&mut socket, Kind::Started, 1, 0, &[]);
     done(&mut socket, CallResult::Ok(RawValue::from_string("\"it ran\"".into()).unwrap()));
