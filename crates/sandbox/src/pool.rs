@@ -20,6 +20,8 @@ const SHORTEST_ROUND: Duration = Duration::from_millis(100);
 const LONGEST_ROUND: Duration = Duration::from_secs(5);
 /// Processor time that a worker without a call may use: it makes the next isolate ready.
 const IDLE_CPU: Duration = Duration::from_secs(2);
+/// When the process of a worker's next isolate is usually there.
+const NEXT_CHILD: Duration = Duration::from_millis(12);
 /// After a worker could not be started, the next try waits this long.
 const AFTER_FAILURE: Duration = Duration::from_secs(1);
 
@@ -40,6 +42,8 @@ pub struct Pool {
     permits: Arc<Semaphore>,
     state: Mutex<State>,
     spare_taken: Notify,
+    /// A worker came back whose next process is on its way.
+    spent: Notify,
     pub closed: CancellationToken,
 }
 
@@ -121,6 +125,7 @@ impl Pool {
             standing: OnceLock::new(),
             state: Mutex::default(),
             spare_taken: Notify::new(),
+            spent: Notify::new(),
             closed: CancellationToken::new(),
         }
     }
@@ -235,7 +240,11 @@ impl Pool {
         }
         let cpu_time = lease.worker.bounds.cpu_time();
         let idle = Idle { worker: lease.worker, owner: lease.owner, kept, since: Instant::now(), cpu_time };
+        let is_spent = idle.kept.is_none() && idle.worker.has_child;
         self.state().idle.push(idle);
+        if is_spent {
+            self.spent.notify_one();
+        }
     }
 
     /// Keeps spares in stock and ends what was idle for too long, until the pool is closed.
@@ -245,6 +254,7 @@ impl Pool {
             tokio::select! {
                 () = self.closed.cancelled() => return,
                 () = self.spare_taken.notified() => {}
+                () = self.spent.notified() => self.welcome().await,
                 _ = rounds.tick() => self.retire(),
             }
             while self.state().spares.len() < self.options.spares {
@@ -263,6 +273,23 @@ impl Pool {
                     }
                 }
             }
+        }
+    }
+
+    /// Takes hold of the processes that are there since, so that no call has to wait for that.
+    async fn welcome(&self) {
+        tokio::select! {
+            () = self.closed.cancelled() => return,
+            () = tokio::time::sleep(NEXT_CHILD) => {}
+        }
+        let mut state = self.state();
+        let mut is_awaited = false;
+        for idle in state.idle.iter_mut().filter(|idle| idle.kept.is_none()) {
+            is_awaited |= !idle.worker.is_ready();
+        }
+        drop(state);
+        if is_awaited {
+            self.spent.notify_one();
         }
     }
 

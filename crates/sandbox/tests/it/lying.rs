@@ -407,6 +407,7 @@ fn has_children(lie: impl FnOnce(&mut File, Child)) {
         let _ = nix::sys::wait::waitpid(child, None);
         return;
     }
+    nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).unwrap();
     let mut child = sleeper();
     let wall = || vec![Protection { name: "a wall".into(), state: ProtectionState::Applied }];
     let Some(mut socket) = greeted_behind(std::process::id(), wall, true) else {
