@@ -140,9 +140,9 @@ impl Worker {
         self.isolates == 0
     }
 
-    /// Whether no tool's code ever came to the process that takes the next call.
+    /// Whether no tool's code ever came here.
     pub fn is_untouched(&self) -> bool {
-        self.calls == 0 || (self.has_child && self.is_ready)
+        self.calls == 0
     }
 
     /// Whether the next process was asked for a while ago and is not there.
