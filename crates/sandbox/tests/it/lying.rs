@@ -423,10 +423,11 @@ fn has_children(lie: impl FnOnce(&mut File, Child)) {
     std::process::exit(0);
 }
 
-fn next(child: &mut Child) -> Child {
+/// The child ends, and another takes its place.
+fn next(child: &mut Child) {
     child.kill().unwrap();
     child.wait().unwrap();
-    sleeper()
+    *child = sleeper();
 }
 
 fn sleeper() -> Child {
@@ -452,7 +453,7 @@ fn says_that_it_is_the_next_process() {
 fn leaves_an_answer_for_the_next_call() {
     use std::io::Write;
     has_children(|socket, mut child| {
-        let _next = next(&mut child);
+        next(&mut child);
         let wall = Protection { name: "a wall".into(), state: ProtectionState::Applied };
         let forged = CallResult::Ok(RawValue::from_string("\"forged\"".into()).unwrap());
         let forged = Frame::new(Kind::Done, 2, 0, encode(&CallDone::fresh(forged)).unwrap());
@@ -467,7 +468,7 @@ fn leaves_an_answer_for_the_next_call() {
 #[ignore = "a role for the tests above"]
 fn loses_a_wall_on_the_way() {
     has_children(|socket, mut child| {
-        let _next = next(&mut child);
+        next(&mut child);
         let wall = Protection { name: "a wall".into(), state: ProtectionState::Unavailable("gone".into()) };
         let _ = write_frame(socket, &ready(&[wall]));
     });
