@@ -28,7 +28,7 @@ const SECTION: &str = "hosts";
 const IN_FLIGHT: usize = 24;
 const LEAST: f64 = 1.8;
 /// Around 100 ms of one processor: much against what the store has to do for a call.
-const STEPS: u64 = 30_000_000;
+const STEPS: u64 = 6_000_000;
 const WARM_UP: Duration = Duration::from_secs(3);
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
