@@ -161,7 +161,8 @@ async fn ran_in(sandbox: &Sandbox, program: &Program, call: Invocation) -> (u32,
 
 #[test]
 fn a_process_runs_one_call_or_the_calls_of_one_tool_that_is_kept() {
-    if cfg!(feature = "quickjs") {
+    // Where isolates have no processes of their own.
+    if cfg!(feature = "quickjs") || !Path::new("/proc/thread-self/children").exists() {
         return;
     }
     block_on(async {

@@ -387,6 +387,10 @@ async fn two_calls(role: &str) -> [Value; 2] {
 
 #[tokio::test]
 async fn no_process_speaks_for_the_one_after_it() {
+    // A kernel that does not tell which children a process has.
+    if !std::path::Path::new("/proc/thread-self/children").exists() {
+        return;
+    }
     for role in ["says_that_it_is_the_next_process", "leaves_an_answer_for_the_next_call", "loses_a_wall_on_the_way"] {
         let [first, second] = two_calls(role).await;
         assert!(first.is_u64() && second.is_u64() && first != second, "{role}: {first}, {second}");
