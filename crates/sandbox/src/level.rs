@@ -115,3 +115,15 @@ pub fn missing(protections: &[Protection]) -> Vec<(String, String)> {
         })
         .collect()
 }
+
+/// The names of those that stood and do not stand now, with the reason.
+pub(crate) fn lost(first: &[Protection], now: &[Protection]) -> Vec<String> {
+    let stood = first.iter().filter(|wall| wall.state == ProtectionState::Applied);
+    stood
+        .filter_map(|wall| match now.iter().find(|other| other.name == wall.name).map(|other| &other.state) {
+            Some(ProtectionState::Applied) => None,
+            Some(ProtectionState::Unavailable(reason)) => Some(format!("{}: {reason}", wall.name)),
+            None => Some(format!("{}: not reported", wall.name)),
+        })
+        .collect()
+}

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::limits::{self, Cgroups, Findings, Standing};
-use crate::protocol::{Hello, Mode, Protection, ProtectionState};
+use crate::protocol::{Hello, Mode, Protection};
 use crate::snapshot::Snapshot;
 use crate::spawner::Spawner;
 use crate::worker::{REAP, Worker};
@@ -158,7 +158,7 @@ impl Pool {
     /// Tells the operator, once, that the report of the start is true no more.
     fn compare(&self, protections: &[Protection]) {
         let first = self.protections.get_or_init(|| protections.to_vec());
-        let lost = lost(first, protections);
+        let lost = level::lost(first, protections);
         if !lost.is_empty() {
             self.told.call_once(|| {
                 tracing::error!(
@@ -319,16 +319,4 @@ impl Pool {
         let cgroups = self.cgroups.clone();
         let _ = tokio::task::spawn_blocking(move || cgroups.close()).await;
     }
-}
-
-/// The names of those that stood and do not stand now, with the reason.
-fn lost(first: &[Protection], now: &[Protection]) -> Vec<String> {
-    let stood = first.iter().filter(|wall| wall.state == ProtectionState::Applied);
-    stood
-        .filter_map(|wall| match now.iter().find(|other| other.name == wall.name).map(|other| &other.state) {
-            Some(ProtectionState::Applied) => None,
-            Some(ProtectionState::Unavailable(reason)) => Some(format!("{}: {reason}", wall.name)),
-            None => Some(format!("{}: not reported", wall.name)),
-        })
-        .collect()
 }

@@ -111,10 +111,10 @@ pub async fn supervise(
                     Some(Err(FrameError::Io(_))) | None => break Err(None),
                     Some(Err(error)) => break Err(Some(error.to_string())),
                 };
-                // What an earlier call let go of may arrive late.
                 if has_child && frame.kind == Kind::Ready {
                     break Err(Some("another process took its place during the call".into()));
                 }
+                // What an earlier call let go of may arrive late.
                 if frame.call != call {
                     late += 1;
                     if late > MAX_LATE {

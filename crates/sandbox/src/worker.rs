@@ -14,11 +14,11 @@ use tokio::time::timeout;
 use tokio_util::codec::{FramedRead, FramedWrite};
 
 use crate::SandboxError;
+use crate::level;
 use crate::limits::Bounds;
 use crate::process::Process;
 use crate::protocol::{
-    Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, Protection, ProtectionState, decode,
-    encode,
+    Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, Protection, decode, encode,
 };
 use crate::spawner::Spawner;
 
@@ -211,11 +211,8 @@ impl Worker {
             return Err("more was said than that it is there".into());
         }
         let walls: Vec<Protection> = decode(walls).map_err(|error| error.to_string())?;
-        let mut stood = self.walls.iter().filter(|wall| wall.state == ProtectionState::Applied);
-        match stood.find(|wall| !walls.contains(wall)) {
-            Some(lost) => Err(format!("the wall {:?} does not stand", lost.name)),
-            None => Ok(()),
-        }
+        let lost = level::lost(&self.walls, &walls);
+        if lost.is_empty() { Ok(()) } else { Err(format!("walls do not stand any more: {}", lost.join("; "))) }
     }
 
     /// Waits until a process is there that had no call yet, where each isolate has its own.
