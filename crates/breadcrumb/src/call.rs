@@ -111,6 +111,14 @@ pub enum Release {
     Retry { after_ms: u64 },
 }
 
+impl Lease {
+    /// Of a call that a runner took on as its request was written, at this moment: the store and the runner reckon the
+    /// fence alike, so that it need not be told.
+    pub fn from_birth(request: Uuid, at: DateTime<Utc>) -> Self {
+        Self { request, fence: at.timestamp_micros() }
+    }
+}
+
 impl ClaimRequest {
     pub fn lease(&self) -> Duration {
         Duration::from_millis(self.lease_ms)

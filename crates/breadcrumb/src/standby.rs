@@ -3,15 +3,42 @@
 use std::fmt;
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use crate::{Claim, Profiles};
+use crate::{Breadcrumb, Claim, Lease, Profiles};
 
 /// A runner of one tenant, as the store asks it about each new request. It answers from memory and at once.
 pub trait Standby: Send + Sync + 'static {
-    /// Whether it begins a call of this tool, asked for by an agent of these profiles, as soon as its request is written.
-    /// `None` leaves the call to the queue.
-    fn offer(&self, tool: &str, profiles: &Profiles) -> Option<Offer>;
+    /// Whether it takes on a call of this tool, asked for by an agent of these profiles, as its request is written. `None`
+    /// leaves the call to the queue. `birth` gives the call itself, to who takes it on.
+    fn offer(&self, tool: &str, profiles: &Profiles, birth: &dyn Fn() -> Birth) -> Option<Offer>;
+}
+
+/// A call whose request is about to be written. It may still come to nothing.
+#[derive(Debug)]
+pub struct Birth {
+    /// As it will be, but for the moment.
+    pub request: Breadcrumb,
+    pub profiles: Profiles,
+    /// Milliseconds until the request's deadline, counted from its writing.
+    pub time_left_ms: Option<u64>,
+}
+
+impl Birth {
+    /// Now that it is written, at this moment: the claim of the runner that took it on.
+    pub fn claim(mut self, at: DateTime<Utc>) -> Claim {
+        (self.request.created_at, self.request.updated_at) = (at, at);
+        Claim {
+            lease: Lease::from_birth(self.request.id, at),
+            attempt: 1,
+            request: self.request,
+            profiles: self.profiles,
+            time_left_ms: self.time_left_ms,
+            queued_at: at,
+            ready_at: Some(at),
+        }
+    }
 }
 
 /// The runner's word, until it is dropped: a place is kept for the call.
@@ -20,23 +47,24 @@ pub struct Offer {
     pub lease_ms: u64,
     /// The tool's. The call begins its life running, with the first of them.
     pub max_attempts: u32,
-    begin: Box<dyn FnOnce(Claim) + Send + Sync>,
+    begin: Box<dyn FnOnce(DateTime<Utc>) + Send + Sync>,
 }
 
 impl Offer {
-    /// `begin` is called once, without waiting for anything, when the request is written; and not at all when it is not.
+    /// `begin` is called once, without waiting for anything, with the moment at which the request was written; and not at all
+    /// when it is not.
     pub fn new(
         runner_id: Uuid,
         lease_ms: u64,
         max_attempts: u32,
-        begin: impl FnOnce(Claim) + Send + Sync + 'static,
+        begin: Box<dyn FnOnce(DateTime<Utc>) + Send + Sync>,
     ) -> Self {
-        Self { runner_id, lease_ms, max_attempts, begin: Box::new(begin) }
+        Self { runner_id, lease_ms, max_attempts, begin }
     }
 
-    /// The call is written, and running under this claim's lease.
-    pub fn begin(self, claim: Claim) {
-        (self.begin)(claim);
+    /// The call is written, and running under [`Lease::from_birth`].
+    pub fn begin(self, at: DateTime<Utc>) {
+        (self.begin)(at);
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Chain, Progress, Vault};
+use crate::{Chain, GoAhead, Progress, Vault};
 
 /// One attempt to run one tool.
 #[derive(Clone)]
@@ -33,6 +33,8 @@ pub struct ToolCall {
     pub progress: Arc<dyn Progress>,
     /// When the request's `deadline_ms` has passed: requests that the call writes wait no longer.
     pub deadline: Option<tokio::time::Instant>,
+    /// Where it is not given yet, only an executor that [waits for it](Executor::waits_to_go_ahead) has the call.
+    pub go_ahead: GoAhead,
 }
 
 /// How an attempt ended. The output is not yet checked against the tool's output schema.
@@ -97,6 +99,12 @@ pub trait Executor: Send + Sync + 'static {
     /// Whether its calls do little but wait for others, in this process: such calls need no worker, and many of them may
     /// be under way at once.
     fn only_waits(&self, _definition: &ToolDefinition) -> bool {
+        false
+    }
+
+    /// Whether a call of the tool does nothing that anybody could notice before its [`GoAhead`] is given: then it may begin
+    /// while its request is still on its way to the disk.
+    fn waits_to_go_ahead(&self, _definition: &ToolDefinition) -> bool {
         false
     }
 

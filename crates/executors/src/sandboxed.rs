@@ -99,6 +99,11 @@ impl Executor for SandboxExecutor {
         ToolOutput::new(outcome.result, metadata).cleared(call.secrets).await
     }
 
+    /// Code has the sandbox's ops and nothing else, and each of them asks (`CallWorld`).
+    fn waits_to_go_ahead(&self, _definition: &ToolDefinition) -> bool {
+        true
+    }
+
     fn forget(&self, tool_id: Uuid, tool_version: i64) {
         self.scripts().kept.remove(&(tool_id, tool_version));
     }

@@ -18,9 +18,9 @@ use crate::allowance::Allowance;
 use crate::egress::{Ask, Connections, Egress, NetRules};
 use crate::requests::Asker;
 use crate::vault::Redaction;
-use crate::{Progress, ToolCall, Vault, trace};
+use crate::{GoAhead, NeverGiven, Progress, ToolCall, Vault, trace};
 
-/// The world of one call, under its tool's permissions. It reads what who asked for the call may read. What it writes is
+/// The world of one call, under its tool's permissions; it is there from the call's go-ahead on. It reads what who asked for the call may read. What it writes is
 /// attributed to the runner's agent, but for requests and private records, which are of who asked.
 pub struct CallWorld {
     egress: Arc<Egress>,
@@ -35,6 +35,7 @@ pub struct CallWorld {
     asker: Asker,
     progress: Arc<dyn Progress>,
     allowance: Allowance,
+    go_ahead: GoAhead,
 }
 
 impl CallWorld {
@@ -53,6 +54,7 @@ impl CallWorld {
             asker: Asker::of(call),
             progress: call.progress.clone(),
             allowance: Allowance::default(),
+            go_ahead: call.go_ahead.clone(),
         })
     }
 
@@ -168,11 +170,13 @@ impl CallWorld {
 #[async_trait]
 impl sandbox::World for CallWorld {
     async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
+        self.go_ahead().await?;
         let ask = Ask { tool: &self.tool, rules: &self.rules, vault: &self.vault, connections: &self.connections };
         self.egress.fetch(ask, request, body).await
     }
 
     async fn api(&self, call: ApiCall) -> Result<Value, OpError> {
+        self.go_ahead().await?;
         trace::op(method(&call), SpanKind::Internal, Vec::new(), self.perform(call)).await
     }
 
@@ -185,6 +189,11 @@ impl sandbox::World for CallWorld {
 }
 
 impl CallWorld {
+    async fn go_ahead(&self) -> Result<(), OpError> {
+        let never = |NeverGiven| OpError::new("Unavailable", "the request was not written");
+        self.go_ahead.wait().await.map_err(never)
+    }
+
     async fn perform(&self, call: ApiCall) -> Result<Value, OpError> {
         let answer = match call {
             ApiCall::GetBreadcrumb { id } => self.get(&id).await,

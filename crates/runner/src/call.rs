@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
-use breadcrumb::{Breadcrumbs, Claim, ErrorCode, StoreError, ToolFailure, ToolRequest, Violation, Visibility};
-use executors::{Chain, ToolCall, ToolOutput};
+use breadcrumb::{
+    Birth, Breadcrumb, Breadcrumbs, Claim, ErrorCode, Limits, Profiles, StoreError, ToolFailure, ToolRequest,
+    Violation, Visibility,
+};
+use executors::{Chain, GivesGoAhead, GoAhead, ToolCall, ToolOutput};
 use memory::WorkingMemory;
 use memory::large_result::shorten;
 use opentelemetry::context::FutureExt;
@@ -20,7 +23,7 @@ use crate::leases::{Held, Leases};
 use crate::options::RunnerOptions;
 use crate::places::Place;
 use crate::progress::{self, Telling};
-use crate::running::{self, Bounds, Ran, Stopped};
+use crate::running::{self, Bounds, Ran, Run, Stopped};
 use crate::secrets;
 use crate::stages::Stages;
 use crate::telemetry::Invocation;
@@ -48,38 +51,72 @@ pub(crate) enum Progress {
     Begun { max_attempts: u32 },
 }
 
-/// All that a run needs.
-struct Ready {
-    tool: Arc<Tool>,
-    call: ToolCall,
-    telling: Telling,
+/// A call that may be run.
+pub(crate) struct Ready {
+    pub tool: Arc<Tool>,
+    pub call: ToolCall,
+    pub telling: Telling,
+}
+
+/// A call that began to run before its request was written.
+pub(crate) struct Ahead {
+    pub tool: Arc<Tool>,
+    pub limits: Limits,
+    pub telling: Telling,
+    pub run: Run,
+    pub go_ahead: GivesGoAhead,
+}
+
+/// A call on its way to its attempt.
+pub(crate) enum Next {
+    Ready(Ready),
+    Ahead(Ahead),
+}
+
+/// A call that this runner has.
+pub(crate) struct Taken {
+    pub claim: Claim,
+    pub held: Held,
+    /// `None` where it ran ahead, and needs none any more.
+    pub place: Option<Place>,
+    pub stages: Stages,
+    pub progress: Progress,
+    /// What was prepared before the request was written.
+    pub ahead: Option<Result<Next, Refusal>>,
 }
 
 impl Caller {
-    pub async fn run(&self, mut claim: Claim, held: Held, mut place: Place, stages: Stages, progress: Progress) {
+    pub async fn run(&self, taken: Taken) {
+        let Taken { mut claim, held, mut place, stages, progress, ahead } = taken;
         // It may be large, and is wanted once.
-        let input = claim.request.context.remove("input").unwrap_or_else(|| Value::Object(Map::new()));
+        let input = take_input(&mut claim.request);
         let request = ToolRequest::from_breadcrumb(&claim.request).unwrap_or_else(|violations| {
             // The store takes no such request; a runner must not fall over it all the same.
             tracing::error!(%violations, "a request cannot be read");
             unreadable(&claim)
         });
-        let deadline = Deadline::of(&claim, &request);
+        let deadline = Deadline::after(claim.time_left_ms, &request);
         let invocation = Invocation::begin(&claim, &request, &stages);
         tracing::Span::current().record("trace", invocation.trace_id());
         let mut answer = Answer { claim: &claim, held: &held, request: &request, deadline, stages, invocation };
         let began = Instant::now();
-        let ready = tokio::select! {
+        let prepared = async {
+            match ahead {
+                Some(prepared) => prepared,
+                None => self.prepare(&claim, &request, input).await.map(Next::Ready),
+            }
+        };
+        let next = tokio::select! {
             biased;
             () = held.lost.cancelled() => return,
             () = held.cancel.cancelled() => Err(Refusal::failed(cancelled())),
             () = self.stop.cancelled() => return self.answering.give_back(&held).await,
             () = Deadline::passed(deadline.as_ref()) => Err(Refusal::failed(late(deadline, "before the tool ran"))),
-            ready = self.prepare(&claim, &request, input).with_context(answer.invocation.stage("load")) => ready,
+            next = prepared.with_context(answer.invocation.stage("load")) => next,
         };
         answer.stages.loaded(began.elapsed());
-        let ready = match ready {
-            Ok(ready) => ready,
+        let next = match next {
+            Ok(next) => next,
             Err(Refusal::Elsewhere) => {
                 drop(place);
                 return self.answering.give_back(&held).await;
@@ -89,11 +126,13 @@ impl Caller {
                 return self.answering.fail(&answer, tool.as_deref(), failure).await;
             }
         };
-        place.settle();
-        let max_attempts = ready.call.limits.max_attempts;
+        if let Some(place) = &mut place {
+            place.settle();
+        }
+        let max_attempts = next.limits().max_attempts;
         // Where the tool was changed in this moment, the store hears of its attempts.
         if progress == (Progress::Begun { max_attempts }) {
-            return self.attempt(answer, ready, place).await;
+            return self.attempt(answer, next, place).await;
         }
         let began = Instant::now();
         let started = tokio::select! {
@@ -103,7 +142,7 @@ impl Caller {
         };
         answer.stages.started(began.elapsed());
         match started {
-            Ok(()) => self.attempt(answer, ready, place).await,
+            Ok(()) => self.attempt(answer, next, place).await,
             Err(StoreError::LeaseLost { .. }) => tracing::info!("the lease was lost before the start"),
             Err(error) => {
                 tracing::error!(%error, "the call cannot be started");
@@ -116,6 +155,38 @@ impl Caller {
     /// Everything before the start. The failures end the request; the tool, where it is known, is for the metrics.
     async fn prepare(&self, claim: &Claim, request: &ToolRequest, input: Value) -> Result<Ready, Refusal> {
         let tool = self.finding.find(&request.tool, &claim.profiles).await?;
+        self.ready(tool, &claim.request, &claim.profiles, request, input).await
+    }
+
+    /// Prepares a call of this tool before its request is written, and begins it. `None` where that must wait.
+    pub async fn run_ahead(&self, birth: &mut Birth, tool: Arc<Tool>) -> Option<Result<Next, Refusal>> {
+        let input = take_input(&mut birth.request);
+        let Ok(request) = ToolRequest::from_breadcrumb(&birth.request) else {
+            birth.request.context.insert("input".into(), input);
+            return None;
+        };
+        let deadline = Deadline::after(birth.time_left_ms, &request);
+        let ready = match self.ready(tool, &birth.request, &birth.profiles, &request, input).await {
+            Ok(ready) => ready,
+            Err(refusal) => return Some(Err(refusal)),
+        };
+        let Ready { tool, mut call, telling } = ready;
+        bound_by(deadline.as_ref(), &mut call);
+        let (gives, waits) = GoAhead::later();
+        call.go_ahead = waits;
+        let limits = call.limits;
+        let run = Run::begin(tool.clone(), call);
+        Some(Ok(Next::Ahead(Ahead { tool, limits, telling, run, go_ahead: gives })))
+    }
+
+    async fn ready(
+        &self,
+        tool: Arc<Tool>,
+        record: &Breadcrumb,
+        profiles: &Profiles,
+        request: &ToolRequest,
+        input: Value,
+    ) -> Result<Ready, Refusal> {
         let ready = async {
             let (input, violations) = check(&tool, Side::Input, input).await?;
             if !violations.is_empty() {
@@ -130,18 +201,18 @@ impl Caller {
                     self.finding.readiness.look();
                 }
             })?;
-            let chain = Chain::of_request(&claim.request.tags);
+            let chain = Chain::of_request(&record.tags);
             // A tool reads what who asked for it may read, and no more.
-            let own = in_name_of(&self.store, claim.request.created_by).map_err(|error| {
+            let own = in_name_of(&self.store, record.created_by).map_err(|error| {
                 ToolFailure::new(ErrorCode::ExecutionFailed, format!("the request's author is not known: {error}"))
             })?;
-            let visibility = inherited(&claim.request);
-            let seen = (visibility, claim.request.sensitivity);
+            let visibility = inherited(record);
+            let seen = (visibility, record.sensitivity);
             let telling_store = if visibility == Visibility::Private { &own } else { &self.store };
             let (progress, telling) =
                 progress::channel(telling_store.clone(), request, seen, chain.clone(), secrets.clone());
             let call = ToolCall {
-                owner_id: claim.request.owner_id,
+                owner_id: record.owner_id,
                 tool_id: tool.id,
                 tool_version: tool.version,
                 definition: tool.definition.clone(),
@@ -151,9 +222,10 @@ impl Caller {
                 secrets,
                 breadcrumbs: own,
                 chain,
-                profiles: claim.profiles.clone(),
+                profiles: profiles.clone(),
                 progress,
                 deadline: None,
+                go_ahead: GoAhead::given(),
             };
             Ok((call, telling))
         };
@@ -163,16 +235,11 @@ impl Caller {
         }
     }
 
-    async fn attempt(&self, mut answer: Answer<'_>, ready: Ready, place: Place) {
-        let Ready { tool, mut call, telling } = ready;
-        answer.invocation.runs(&tool);
+    async fn attempt(&self, mut answer: Answer<'_>, next: Next, place: Option<Place>) {
         let deadline = answer.deadline;
-        if let Some(deadline) = &deadline {
-            deadline.shorten(&mut call.limits);
-            call.deadline = Some(deadline.at);
-        }
-        let is_shortened = call.limits.timeout_ms < tool.definition.limits.timeout_ms;
-        let began = Instant::now();
+        let Ahead { tool, limits, telling, run, go_ahead } = next.begun(deadline.as_ref());
+        answer.invocation.runs(&tool);
+        let is_shortened = limits.timeout_ms < tool.definition.limits.timeout_ms;
         let bounds = Bounds {
             held: answer.held,
             deadline: deadline.as_ref(),
@@ -180,11 +247,13 @@ impl Caller {
             overtime: self.options.overtime,
             grace: self.options.grace,
         };
-        let Ran { output, stopped } =
-            running::run(&tool, call, telling, bounds).with_context(answer.invocation.stage("run")).await;
+        // From here on the call may do what its tool may do.
+        go_ahead.give();
+        let stage = answer.invocation.stage("run");
+        let Ran { output, took: elapsed, stopped } =
+            running::run(run, limits.timeout(), telling, bounds).with_context(stage).await;
         // What is left needs no worker: the next call has it, while this one's answer is written.
         drop(place);
-        let elapsed = began.elapsed();
         answer.stages.ran(elapsed);
         let output = output.unwrap_or_else(|| {
             ToolOutput::new(
@@ -235,6 +304,39 @@ impl Caller {
         };
         self.answering.finish(&answer, &tool, result, elapsed, metadata).await;
     }
+}
+
+impl Next {
+    fn limits(&self) -> Limits {
+        match self {
+            Self::Ready(ready) => ready.call.limits,
+            Self::Ahead(ahead) => ahead.limits,
+        }
+    }
+
+    /// Begins what has not begun.
+    fn begun(self, deadline: Option<&Deadline>) -> Ahead {
+        match self {
+            Self::Ahead(ahead) => ahead,
+            Self::Ready(Ready { tool, mut call, telling }) => {
+                bound_by(deadline, &mut call);
+                let (gives, waits) = GoAhead::later();
+                call.go_ahead = waits;
+                Ahead { limits: call.limits, run: Run::begin(tool.clone(), call), tool, telling, go_ahead: gives }
+            }
+        }
+    }
+}
+
+fn bound_by(deadline: Option<&Deadline>, call: &mut ToolCall) {
+    if let Some(deadline) = deadline {
+        deadline.shorten(&mut call.limits);
+        call.deadline = Some(deadline.at);
+    }
+}
+
+fn take_input(request: &mut Breadcrumb) -> Value {
+    request.context.remove("input").unwrap_or_else(|| Value::Object(Map::new()))
 }
 
 #[derive(Clone, Copy)]

@@ -4,20 +4,24 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::Claim;
+use breadcrumb::{Birth, Claim, Lease};
+use chrono::{DateTime, Utc};
 use futures::FutureExt;
-use tokio::sync::{Notify, OwnedSemaphorePermit};
+use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument;
 
-use crate::call::{Caller, Progress};
+use crate::call::{Caller, Next, Progress, Taken};
+use crate::finding::Refusal;
 use crate::hints::Hints;
 use crate::leases::Held;
 use crate::places::{Place, Places};
+use crate::running::Run;
 use crate::stages::Stages;
+use crate::tool::Tool;
 
 /// How long a claimed call waits for a place that another took meanwhile, before it is given back.
 const PLACE_SOON: Duration = Duration::from_millis(100);
@@ -54,6 +58,57 @@ impl Calls {
     /// A call that was claimed.
     pub fn claimed(self: &Arc<Self>, claim: Claim, asked: Instant) {
         self.take(claim, None, asked, Progress::Claimed, || {});
+    }
+
+    /// A call whose request is about to be written, and that has its place: begins with it, where its tool lets it, and goes
+    /// on when it hears that the request is written. It hears nothing when that comes to nothing.
+    pub fn ahead(
+        self: &Arc<Self>,
+        mut birth: Birth,
+        tool: Arc<Tool>,
+        place: Place,
+        asked: Instant,
+    ) -> impl FnOnce(DateTime<Utc>) + Send + Sync + 'static {
+        let (say, mut written) = oneshot::channel::<(DateTime<Utc>, Held)>();
+        let (request, calls) = (birth.request.id, self.clone());
+        self.spawn(async move {
+            let max_attempts = tool.definition.limits.max_attempts;
+            let mut place = Some(place);
+            let mut ahead = calls.caller.run_ahead(&mut birth, tool).await;
+            let (at, held) = loop {
+                let run = match &mut ahead {
+                    Some(Ok(Next::Ahead(ahead))) if !ahead.run.has_ended() => Some(&mut ahead.run),
+                    _ => None,
+                };
+                tokio::select! {
+                    biased;
+                    said = &mut written => match said {
+                        Ok(said) => break said,
+                        Err(_) => return calls.never_was(ahead).await,
+                    },
+                    () = calls.caller.drained.cancelled() => return calls.never_was(ahead).await,
+                    // What has ended needs no worker, however long the disk takes.
+                    () = go_on(run) => place = None,
+                }
+            };
+            calls.go(birth.claim(at), held, place, asked, Progress::Begun { max_attempts }, ahead).await;
+        });
+        let calls = self.clone();
+        move |at| {
+            // At once, so that what comes right behind the request finds its call here.
+            calls.hints.claimed(request);
+            let held = calls.caller.leases.keep(Lease::from_birth(request, at), asked);
+            // Where it does not listen any more, the lease ends by itself.
+            let _ = say.send((at, held));
+        }
+    }
+
+    /// Stops a run whose request was not written.
+    async fn never_was(&self, ahead: Option<Result<Next, Refusal>>) {
+        if let Some(Ok(Next::Ahead(mut ahead))) = ahead {
+            drop(ahead.go_ahead);
+            ahead.run.stop(self.caller.options.grace).await;
+        }
     }
 
     /// A call that began its life running, with the promise of a place. `offered`: before it was written. `given_back`:
@@ -101,7 +156,7 @@ impl Calls {
                     if let Some(left) = &mut claim.time_left_ms {
                         *left = left.saturating_sub(taken.elapsed().as_millis() as u64);
                     }
-                    calls.go(claim, held, place, asked, progress).await;
+                    calls.go(claim, held, Some(place), asked, progress, None).await;
                 }
                 None => {
                     calls.places.bar(&tool);
@@ -114,14 +169,22 @@ impl Calls {
         });
     }
 
-    async fn go(&self, claim: Claim, held: Held, place: Place, asked: Instant, progress: Progress) {
+    async fn go(
+        &self,
+        claim: Claim,
+        held: Held,
+        place: Option<Place>,
+        asked: Instant,
+        progress: Progress,
+        ahead: Option<Result<Next, Refusal>>,
+    ) {
         let stages = Stages::claimed(claim.ready_at.unwrap_or(claim.queued_at), asked);
         let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default();
         // So much of its lease may be gone that it is another's by now: the store says.
         let is_late = asked.elapsed() > Duration::from_millis(self.caller.options.lease_ms() / 3);
         let progress = if is_late { Progress::Claimed } else { progress };
         let span = tracing::info_span!("call", request = %claim.lease.request, tool, attempt = claim.attempt, trace = tracing::field::Empty);
-        self.caller.run(claim, held, place, stages, progress).instrument(span).await;
+        self.caller.run(Taken { claim, held, place, stages, progress, ahead }).instrument(span).await;
     }
 
     fn spawn(self: &Arc<Self>, call: impl Future<Output = ()> + Send + 'static) {
@@ -153,5 +216,13 @@ impl Calls {
             () = sleep(drain) => self.caller.drained.cancel(),
         }
         self.tasks.wait().await;
+    }
+}
+
+/// Never returns without a run that goes on.
+async fn go_on(run: Option<&mut Run>) {
+    match run {
+        Some(run) => run.go_on().await,
+        None => std::future::pending().await,
     }
 }

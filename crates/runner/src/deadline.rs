@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use breadcrumb::{Claim, Limits, ToolFailure, ToolRequest};
+use breadcrumb::{Limits, ToolFailure, ToolRequest};
 use tokio::time::{Instant, sleep_until};
 
 #[derive(Debug, Clone, Copy)]
@@ -13,8 +13,8 @@ pub(crate) struct Deadline {
 
 impl Deadline {
     /// To be made as soon as the call is claimed. The time that is left is the store's word: clocks differ.
-    pub fn of(claim: &Claim, request: &ToolRequest) -> Option<Self> {
-        let left = Duration::from_millis(claim.time_left_ms?);
+    pub fn after(time_left_ms: Option<u64>, request: &ToolRequest) -> Option<Self> {
+        let left = Duration::from_millis(time_left_ms?);
         Some(Self { allowed_ms: request.deadline_ms.unwrap_or_default(), at: Instant::now() + left })
     }
 

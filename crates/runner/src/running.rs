@@ -1,6 +1,7 @@
 //! The run itself, until it ends or something ends it.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use breadcrumb::{ErrorCode, ToolFailure};
 use executors::{ToolCall, ToolOutput};
 use futures::FutureExt;
 use serde_json::Map;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::deadline::Deadline;
@@ -26,10 +27,50 @@ pub(crate) enum Stopped {
     Overtime,
 }
 
+/// A run that was begun. It goes on while somebody waits for it, and dies when it is dropped.
+pub(crate) struct Run {
+    work: Pin<Box<dyn Future<Output = ToolOutput> + Send>>,
+    stop: CancellationToken,
+    began: Instant,
+    /// What came of it, and how long it took.
+    ended: Option<(ToolOutput, Duration)>,
+}
+
+impl Run {
+    pub fn begin(tool: Arc<Tool>, call: ToolCall) -> Self {
+        let stop = CancellationToken::new();
+        let told = stop.clone();
+        let work = async move {
+            let run = AssertUnwindSafe(tool.executor.execute(call, told)).catch_unwind();
+            run.await.unwrap_or_else(|_| panicked())
+        };
+        Self { work: Box::pin(work), stop, began: Instant::now(), ended: None }
+    }
+
+    /// Until it has ended; it may be left and come back to.
+    pub async fn go_on(&mut self) {
+        if self.ended.is_none() {
+            let output = (&mut self.work).await;
+            self.ended = Some((output, self.began.elapsed()));
+        }
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    /// Tells it to stop, and gives it this much time to do so.
+    pub async fn stop(&mut self, grace: Duration) {
+        self.stop.cancel();
+        let _ = timeout(grace, self.go_on()).await;
+    }
+}
+
 /// How a run ended.
 pub(crate) struct Ran {
     /// `None`: it did not stop, and was dropped.
     pub output: Option<ToolOutput>,
+    pub took: Duration,
     pub stopped: Option<Stopped>,
 }
 
@@ -43,13 +84,13 @@ pub(crate) struct Bounds<'c> {
     pub grace: Duration,
 }
 
-/// Runs the tool, and stops it for whatever comes first. What it tells of its progress is written meanwhile, and
+/// Goes on with the run, and stops it for whatever comes first. What it tells of its progress is written meanwhile, and
 /// nothing of that is under way any more when this returns.
-pub(crate) async fn run(tool: &Arc<Tool>, call: ToolCall, telling: Telling, bounds: Bounds<'_>) -> Ran {
+pub(crate) async fn run(run: Run, limit: Duration, telling: Telling, bounds: Bounds<'_>) -> Ran {
     let over = CancellationToken::new();
     let told = telling.run(&over);
     let ran = async {
-        let ran = bounded(tool, call, &bounds).await;
+        let ran = bounded(run, limit, &bounds).await;
         over.cancel();
         ran
     };
@@ -57,24 +98,25 @@ pub(crate) async fn run(tool: &Arc<Tool>, call: ToolCall, telling: Telling, boun
     ran
 }
 
-async fn bounded(tool: &Tool, call: ToolCall, bounds: &Bounds<'_>) -> Ran {
-    let token = CancellationToken::new();
-    let limit = call.limits.timeout() + bounds.overtime;
-    let run = AssertUnwindSafe(tool.executor.execute(call, token.clone())).catch_unwind();
-    tokio::pin!(run);
+async fn bounded(mut run: Run, limit: Duration, bounds: &Bounds<'_>) -> Ran {
     let stopped = tokio::select! {
-        output = &mut run => return Ran { output: Some(output.unwrap_or_else(|_| panicked())), stopped: None },
-        () = bounds.held.lost.cancelled() => Stopped::Lost,
-        () = bounds.held.cancel.cancelled() => Stopped::Cancelled,
-        () = Deadline::passed(bounds.deadline) => Stopped::Deadline,
-        () = bounds.drained.cancelled() => Stopped::Drained,
-        () = sleep(limit) => Stopped::Overtime,
+        () = run.go_on() => None,
+        () = bounds.held.lost.cancelled() => Some(Stopped::Lost),
+        () = bounds.held.cancel.cancelled() => Some(Stopped::Cancelled),
+        () = Deadline::passed(bounds.deadline) => Some(Stopped::Deadline),
+        () = bounds.drained.cancelled() => Some(Stopped::Drained),
+        () = sleep(limit + bounds.overtime) => Some(Stopped::Overtime),
     };
-    token.cancel();
-    let output = timeout(bounds.grace, &mut run).await.ok();
-    // What was lost meanwhile is lost, whatever was the reason before.
-    let stopped = if bounds.held.lost.is_cancelled() { Stopped::Lost } else { stopped };
-    Ran { output: output.map(|output| output.unwrap_or_else(|_| panicked())), stopped: Some(stopped) }
+    let stopped = match stopped {
+        None => None,
+        Some(stopped) => {
+            run.stop(bounds.grace).await;
+            // What was lost meanwhile is lost, whatever was the reason before.
+            Some(if bounds.held.lost.is_cancelled() { Stopped::Lost } else { stopped })
+        }
+    };
+    let (output, took) = run.ended.map_or((None, run.began.elapsed()), |(output, took)| (Some(output), took));
+    Ran { output, took, stopped }
 }
 
 fn panicked() -> ToolOutput {

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use breadcrumb::{Offer, Profiles, Standby};
+use breadcrumb::{Birth, Offer, Profiles, Standby};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
@@ -49,7 +49,7 @@ impl Standing {
 pub(crate) struct AtHand(pub Arc<Standing>);
 
 impl Standby for AtHand {
-    fn offer(&self, tool: &str, profiles: &Profiles) -> Option<Offer> {
+    fn offer(&self, tool: &str, profiles: &Profiles, birth: &dyn Fn() -> Birth) -> Option<Offer> {
         let Self(standing) = self;
         let calls = &standing.calls;
         let caller = &calls.caller;
@@ -64,12 +64,23 @@ impl Standby for AtHand {
         }
         let tool = caller.finding.ready_now(tool, profiles)?;
         let promise = standing.promises.clone().try_acquire_owned().ok()?;
-        let (standing, offered) = (standing.clone(), Instant::now());
+        let offered = Instant::now();
         let (options, max_attempts) = (&caller.options, tool.definition.limits.max_attempts);
-        Some(Offer::new(options.runner_id, options.lease_ms(), max_attempts, move |claim| {
+        let (birth, offer) = (birth(), |begin| Offer::new(options.runner_id, options.lease_ms(), max_attempts, begin));
+        if tool.may_run_ahead()
+            && let Some(place) = calls.places.take(tool.name())
+        {
+            let begun = calls.ahead(birth, tool, place, offered);
+            return Some(offer(Box::new(move |at| {
+                begun(at);
+                drop((promise, expected));
+            })));
+        }
+        let standing = standing.clone();
+        Some(offer(Box::new(move |at| {
             let behind = standing.clone();
-            standing.calls.begun(claim, max_attempts, promise, offered, move || behind.learn(Backlog::Any));
+            standing.calls.begun(birth.claim(at), max_attempts, promise, offered, move || behind.learn(Backlog::Any));
             drop(expected);
-        }))
+        })))
     }
 }

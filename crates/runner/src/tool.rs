@@ -45,6 +45,17 @@ impl Deref for Tool {
     }
 }
 
+impl Tool {
+    /// Whether its calls may begin before their requests are written: they do nothing yet that anybody could notice, and
+    /// need nothing whose use is written down, as that of a secret is.
+    pub fn may_run_ahead(&self) -> bool {
+        let (executor, definition) = (&self.executor, &self.definition);
+        executor.waits_to_go_ahead(definition)
+            && executor.required_secrets(definition).is_empty()
+            && executor.optional_secrets(definition).is_empty()
+    }
+}
+
 impl Candidate {
     pub fn name(&self) -> &str {
         &self.definition.name

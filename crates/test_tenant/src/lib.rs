@@ -68,6 +68,7 @@ impl Tenant {
             profiles: breadcrumb::Profiles::default(),
             progress: Arc::new(executors::Unheard),
             deadline: None,
+            go_ahead: executors::GoAhead::given(),
             chain: Chain::default(),
         }
     }

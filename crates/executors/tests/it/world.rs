@@ -3,10 +3,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get as on_get;
-use breadcrumb::{NewBreadcrumb, NewSecret, Profile};
-use executors::{CallWorld, Chain, HeldSecret, Progress, Vault, trace};
+use breadcrumb::{BreadcrumbQuery, NewBreadcrumb, NewSecret, Profile};
+use executors::{CallWorld, Chain, GoAhead, HeldSecret, Progress, ToolCall, Vault, trace};
 use opentelemetry::trace::FutureExt;
-use sandbox::{ApiCall, OpError, World};
+use sandbox::{ApiCall, FetchRequest, OpError, Redirect, World};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -308,4 +308,40 @@ async fn progress_is_told_in_one_line_without_secrets() {
     world.progress(None, "");
     let heard = heard.0.lock().unwrap().clone();
     assert_eq!(heard, [(Some(0.5), "half of [secret KEY] [31m  is done".into()), (None, String::new())]);
+}
+
+/// Nothing of it is even looked up before: who hears nothing can learn nothing.
+#[tokio::test]
+async fn before_its_go_ahead_a_call_reaches_nothing() {
+    let tenant = Tenant::new().await;
+    let network = Arc::new(Network::new().egress());
+    let note = || create(json!({"title": "A note", "schema_name": "note.v1", "context": {}}));
+    let fetch = || FetchRequest {
+        method: "GET".into(),
+        url: "http://nowhere.test/".into(),
+        headers: Vec::new(),
+        redirect: Redirect::Follow,
+    };
+    let world_of = |go_ahead| {
+        let call = ToolCall { go_ahead, ..tenant.call(code(json!({"net": ["nowhere.test"]}), &[]), json!({})) };
+        CallWorld::new(network.clone(), &call).unwrap()
+    };
+
+    let (gives, waits) = GoAhead::later();
+    let world = world_of(waits);
+    let mut writes = world.api(note());
+    let mut fetches = world.fetch(fetch(), None);
+    let both = futures::future::join(&mut writes, &mut fetches);
+    assert!(tokio::time::timeout(Duration::from_millis(50), both).await.is_err(), "they wait");
+    assert!(tenant.breadcrumbs.list(&BreadcrumbQuery::of_schema("note.v1")).await.unwrap().is_empty());
+    gives.give();
+    assert_eq!(writes.await.unwrap()["version"], 1);
+    assert_ne!(fetches.await.err().unwrap().message, "the request was not written");
+
+    let (gives, waits) = GoAhead::later();
+    let world = world_of(waits);
+    drop(gives);
+    assert_eq!(refused(&world, note()).await.message, "the request was not written");
+    assert_eq!(world.fetch(fetch(), None).await.err().unwrap().message, "the request was not written");
+    assert_eq!(tenant.breadcrumbs.list(&BreadcrumbQuery::of_schema("note.v1")).await.unwrap().len(), 1);
 }

@@ -1,6 +1,6 @@
 //! An executor that does what a test tells it to, by the tool's name.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -28,6 +28,8 @@ pub struct Fake {
     pub more_loads: Notify,
     /// By tool: what it waits for.
     pub waits_for: Mutex<HashMap<String, Vec<String>>>,
+    /// Tools whose calls may begin before their requests are written.
+    pub waits_to_go_ahead: Mutex<HashSet<String>>,
 }
 
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -127,6 +129,10 @@ impl Executor for Fake {
 
     fn waits_for(&self, definition: &ToolDefinition) -> Vec<String> {
         self.waits_for.lock().unwrap().get(&definition.name).cloned().unwrap_or_default()
+    }
+
+    fn waits_to_go_ahead(&self, definition: &ToolDefinition) -> bool {
+        self.waits_to_go_ahead.lock().unwrap().contains(&definition.name)
     }
 
     fn optional_secrets(&self, definition: &ToolDefinition) -> Vec<String> {

@@ -4,6 +4,7 @@
 // Tests say values in place and hold little state.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, clippy::unnecessary_wraps, clippy::large_futures)]
 
+mod ahead;
 mod bootstrap;
 mod calls;
 mod cancelling;

@@ -12,7 +12,7 @@ use crate::fake::Fake;
 use crate::place::{Place, Running, code, options};
 
 /// How many of the calls began their life running.
-async fn begun_with_their_requests(place: &Place) -> i64 {
+pub async fn begun_with_their_requests(place: &Place) -> i64 {
     let mut admin = PgConnection::connect(&place.database.admin_url).await.unwrap();
     sqlx::query_scalar("SELECT count(*) FROM calls WHERE fence = (extract(epoch FROM queued_at) * 1000000)::bigint")
         .fetch_one(&mut admin)

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use breadcrumb::{Offer, Profiles, Standby, StandingBy};
+use breadcrumb::{Birth, Offer, Profiles, Standby, StandingBy};
 use uuid::Uuid;
 
 #[derive(Default)]
@@ -18,10 +18,16 @@ impl Standbys {
     }
 
     /// The word of the first runner that takes the call.
-    pub(crate) fn offer(&self, owner_id: Uuid, tool: &str, profiles: &Profiles) -> Option<Offer> {
+    pub(crate) fn offer(
+        &self,
+        owner_id: Uuid,
+        tool: &str,
+        profiles: &Profiles,
+        birth: &dyn Fn() -> Birth,
+    ) -> Option<Offer> {
         // Asked without the lock: who is asked may stop standing by.
         let standbys = self.locked().get(&owner_id)?.clone();
-        standbys.iter().find_map(|standby| standby.offer(tool, profiles))
+        standbys.iter().find_map(|standby| standby.offer(tool, profiles, birth))
     }
 
     pub(crate) fn join(self: &Arc<Self>, owner_id: Uuid, standby: Arc<dyn Standby>) -> StandingBy {

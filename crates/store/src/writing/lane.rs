@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Claim, Event, EventKind, EventNumber, Lease, Sensitivity, StoreError, Visibility};
+use breadcrumb::{Birth, Event, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use serde_json::Map;
@@ -144,29 +144,28 @@ async fn try_once(lent: &mut Lent, owner_id: Uuid, work: &Work, is_doubtful: boo
 
 fn ask_standbys(store: &Inner, owner_id: Uuid, record: &mut Prepared) {
     let has_ended = record.ttl.is_some_and(|end| end <= Utc::now());
-    if let Some(call) = &mut record.call
-        && !has_ended
-    {
-        call.offer = store.standbys.offer(owner_id, &call.tool, &call.profiles);
+    let Some(call) = record.call.as_ref().filter(|_| !has_ended) else { return };
+    let birth = || Birth {
+        request: record.as_written(owner_id, Utc::now()),
+        profiles: call.profiles.clone(),
+        time_left_ms: call.deadline_ms,
+    };
+    let offer = store.standbys.offer(owner_id, &call.tool, &call.profiles, &birth);
+    if let Some(call) = &mut record.call {
+        call.offer = offer;
     }
 }
 
-/// The call is written: the runner that took it on begins.
-fn begin(owner_id: Uuid, record: &mut Prepared, at: Option<DateTime<Utc>>) -> bool {
-    let Some(call) = &mut record.call else { return false };
-    let (Some(offer), Some(at)) = (call.offer.take(), at) else { return false };
-    let (profiles, time_left_ms) = (std::mem::take(&mut call.profiles), call.deadline_ms);
-    offer.begin(Claim {
-        // As `write_batch` makes it.
-        lease: Lease { request: record.id, fence: at.timestamp_micros() },
-        attempt: 1,
-        request: record.as_written(owner_id, at),
-        profiles,
-        time_left_ms,
-        queued_at: at,
-        ready_at: Some(at),
-    });
-    true
+/// The call is written: the runner that took it on is told.
+fn begin(record: &mut Prepared, at: Option<DateTime<Utc>>) -> bool {
+    let offer = record.call.as_mut().and_then(|call| call.offer.take());
+    match (offer, at) {
+        (Some(offer), Some(at)) => {
+            offer.begin(at);
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Perhaps it was written all the same. Then the runner that took its call on is told, once that is known; and before its
@@ -187,7 +186,7 @@ fn look_later(store: &Arc<Inner>, owner_id: Uuid, mut record: Prepared) {
             // One that is not there may still be on its way.
             if let Ok(Some(marks)) = found {
                 let at = marks.at(record.id);
-                begin(owner_id, &mut record, at);
+                begin(&mut record, at);
                 return;
             }
         }
@@ -206,7 +205,7 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<Write>, marks: &Marks) {
             && let Some(mut record) = write.work.into_record()
         {
             has_records = true;
-            let is_begun = begin(owner_id, &mut record, mark.at);
+            let is_begun = begin(&mut record, mark.at);
             queues |= record.call.is_some() && !is_begun;
             if is_followed && let Some((number, at)) = mark.number.zip(mark.at) {
                 events.push(told(owner_id, record, number, at));

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use breadcrumb::{CallState, Claim, Event, Offer, Profiles, Release, Standby, StandingBy, schema_names};
+use breadcrumb::{Birth, CallState, Claim, Event, Offer, Profiles, Release, Standby, StandingBy, schema_names};
 use conformance::harness::{answer_to, claim_of, next, request};
 use conformance::{Agent, Harness};
 use serde_json::json;
@@ -36,18 +36,19 @@ impl Drop for Open {
 }
 
 impl Standby for Taker {
-    fn offer(&self, tool: &str, profiles: &Profiles) -> Option<Offer> {
+    fn offer(&self, tool: &str, profiles: &Profiles, birth: &dyn Fn() -> Birth) -> Option<Offer> {
         self.asked.lock().unwrap().push(profiles.clone());
         let take = |left: usize| left.checked_sub(1);
         if tool != self.tool || self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
             return None;
         }
         self.open.fetch_add(1, Ordering::SeqCst);
-        let (open, begun) = (Open(self.open.clone()), self.begun.clone());
-        Some(Offer::new(self.runner_id, self.lease_ms, MAX_ATTEMPTS, move |claim| {
-            begun.send(claim).unwrap();
+        let (open, begun, birth) = (Open(self.open.clone()), self.begun.clone(), birth());
+        let begin = move |at| {
+            begun.send(birth.claim(at)).unwrap();
             drop(open);
-        }))
+        };
+        Some(Offer::new(self.runner_id, self.lease_ms, MAX_ATTEMPTS, Box::new(begin)))
     }
 }
 

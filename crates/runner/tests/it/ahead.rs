@@ -1,0 +1,208 @@
+//! Calls that begin to compute while their requests are on their way to the disk.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use breadcrumb::{CallState, Created, ErrorCode, NewBreadcrumb, ResponseStatus, StoreError, ToolFailure, ToolRequest};
+use executors::NeverGiven;
+use runner::RunnerOptions;
+use serde_json::json;
+use sqlx::{Connection, PgConnection};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::fake::Fake;
+use crate::place::{Place, code, options};
+use crate::standing_by::begun_with_their_requests;
+
+/// A disk that takes its time: until it is dropped, nothing can be written into the queue.
+struct Slow(PgConnection);
+
+impl Slow {
+    async fn disk(place: &Place) -> Self {
+        let mut connection = PgConnection::connect(&place.database.admin_url).await.unwrap();
+        sqlx::raw_sql("BEGIN; LOCK TABLE calls IN SHARE MODE").execute(&mut connection).await.unwrap();
+        Self(connection)
+    }
+
+    async fn ends(mut self) {
+        sqlx::raw_sql("ROLLBACK").execute(&mut self.0).await.unwrap();
+    }
+}
+
+/// A tool that computes, and then does something to the world: how often is counted.
+fn does_something(fake: &Fake, tool: &str) -> Arc<AtomicUsize> {
+    let done = Arc::new(AtomicUsize::new(0));
+    let counted = done.clone();
+    fake.waits_to_go_ahead.lock().unwrap().insert(tool.to_owned());
+    fake.does(tool, move |call, stop| {
+        let done = counted.clone();
+        async move {
+            tokio::select! {
+                word = call.go_ahead.wait() => match word {
+                    Ok(()) => Ok(json!({"before": done.fetch_add(1, Ordering::SeqCst)})),
+                    Err(NeverGiven) => Err(ToolFailure::new(ErrorCode::ExecutionFailed, "never was")),
+                },
+                () = stop.cancelled() => Err(ToolFailure::new(ErrorCode::Cancelled, "stopped")),
+            }
+        }
+    });
+    done
+}
+
+/// With these tools, and nothing in the queue.
+async fn place(tools: &[&str]) -> Place {
+    let place = Place::new().await;
+    for tool in tools {
+        place.create(code(tool, json!({}))).await;
+    }
+    place
+}
+
+async fn settle(place: &Place, tool: &str) {
+    let before = begun_with_their_requests(place).await;
+    while begun_with_their_requests(place).await == before {
+        place.call(tool, json!({})).await;
+    }
+}
+
+/// Written by a task of its own, since it takes its time.
+fn ask(place: &Place, record: NewBreadcrumb, key: Option<&'static str>) -> JoinHandle<Result<Created, StoreError>> {
+    let person = place.person.clone();
+    tokio::spawn(async move { person.create(record, key).await })
+}
+
+fn request(tool: &str) -> NewBreadcrumb {
+    ToolRequest::record(tool, json!({}), None, Some("workspace:test"))
+}
+
+#[tokio::test]
+async fn a_call_computes_at_once_and_does_nothing_before_its_request_is_written() {
+    let (place, fake) = (place(&["acts"]).await, Fake::new());
+    let done = does_something(&fake, "acts");
+    let runner = place.start(&fake);
+    settle(&place, "acts").await;
+    let (begun, before) = (fake.progress.borrow().begun, done.load(Ordering::SeqCst));
+    let slow = Slow::disk(&place).await;
+    let asked = ask(&place, request("acts"), None);
+    fake.until(|progress| progress.begun == begun + 1).await;
+    let id = *fake.begun.lock().unwrap().last().unwrap();
+    assert!(matches!(place.person.get(id).await, Err(StoreError::NotFound { .. })), "it is not there yet");
+    assert!(!asked.is_finished() && done.load(Ordering::SeqCst) == before);
+    slow.ends().await;
+    assert_eq!(asked.await.unwrap().unwrap().id, id);
+    let response = place.answer(id).await;
+    assert_eq!(response.output, Some(json!({"before": before})));
+    assert_eq!(response.metadata["attempt"], 1);
+    assert_eq!((done.load(Ordering::SeqCst), fake.progress.borrow().begun), (before + 1, begun + 1));
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_whose_request_is_not_written_never_was() {
+    let (place, fake) = (place(&["acts"]).await, Fake::new());
+    let done = does_something(&fake, "acts");
+    let runner = place.start_with(&fake, RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() });
+    settle(&place, "acts").await;
+    let first = ask(&place, request("acts"), Some("once")).await.unwrap().unwrap();
+    assert_eq!(place.answer(first.id).await.status, ResponseStatus::Success);
+    let (begun, before) = (fake.progress.borrow().begun, done.load(Ordering::SeqCst));
+    let again = ask(&place, request("acts"), Some("once")).await.unwrap().unwrap();
+    assert_eq!((again.id, again.replayed), (first.id, true));
+    let has_stopped = |progress: &crate::fake::Progress| progress.begun == begun + 1 && progress.running["acts"] == 0;
+    fake.until(has_stopped).await;
+    assert_eq!(done.load(Ordering::SeqCst), before);
+    // Its place is free again.
+    assert_eq!(place.call("acts", json!({})).await.output, Some(json!({"before": before})));
+    let responses = place.list(breadcrumb::schema_names::TOOL_RESPONSE).await;
+    let of_first = responses.iter().filter(|row| row.tags.contains(&format!("request:{}", first.id))).count();
+    assert_eq!(of_first, 1);
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn what_has_computed_keeps_no_place_however_long_the_disk_takes() {
+    let (place, fake) = (place(&["quick"]).await, Fake::new());
+    fake.waits_to_go_ahead.lock().unwrap().insert("quick".into());
+    let runner = place.start_with(&fake, RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() });
+    settle(&place, "quick").await;
+    let begun = fake.progress.borrow().begun;
+    let slow = Slow::disk(&place).await;
+    let first = ask(&place, request("quick"), None);
+    fake.until(|progress| progress.begun == begun + 1).await;
+    let second = ask(&place, request("quick"), None);
+    fake.until(|progress| progress.begun == begun + 2).await;
+    slow.ends().await;
+    for asked in [first, second] {
+        assert_eq!(place.answer(asked.await.unwrap().unwrap().id).await.status, ResponseStatus::Success);
+    }
+    assert_eq!(fake.progress.borrow().begun, begun + 2, "each ran once");
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_input_is_said_when_the_request_is_written() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let schema = json!({"input_schema": {"type": "object", "properties": {"n": {"type": "number"}}}});
+    place.create(code("counts", schema)).await;
+    fake.waits_to_go_ahead.lock().unwrap().insert("counts".into());
+    let runner = place.start(&fake);
+    settle(&place, "counts").await;
+    let begun = fake.progress.borrow().begun;
+    let response = place.call("counts", json!({"n": "many"})).await;
+    assert_eq!(response.error_code, Some(ErrorCode::InvalidArguments));
+    assert_eq!(fake.progress.borrow().begun, begun);
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_runner_that_stops_gives_back_what_it_computed_ahead() {
+    let (place, fake) = (place(&["acts"]).await, Fake::new());
+    let done = does_something(&fake, "acts");
+    let runner = place.start(&fake);
+    settle(&place, "acts").await;
+    let (begun, before) = (fake.progress.borrow().begun, done.load(Ordering::SeqCst));
+    let slow = Slow::disk(&place).await;
+    let asked = ask(&place, request("acts"), None);
+    fake.until(|progress| progress.begun == begun + 1).await;
+    runner.told_to_stop();
+    slow.ends().await;
+    let id = asked.await.unwrap().unwrap().id;
+    runner.stop().await;
+    let call = place.person.call(id).await.unwrap();
+    assert_eq!((call.state, call.attempt), (CallState::Queued, 0));
+    assert_eq!(done.load(Ordering::SeqCst), before);
+    let next = place.start(&fake);
+    assert_eq!(place.answer(id).await.output, Some(json!({"before": before})));
+    next.stop().await;
+}
+
+/// It may do nothing yet, but it can be told to stop.
+#[tokio::test]
+async fn a_call_that_is_cancelled_as_it_is_written_is_answered_so() {
+    let (place, fake) = (place(&["hangs", "acts"]).await, Fake::new());
+    let done = does_something(&fake, "acts");
+    fake.waits_to_go_ahead.lock().unwrap().insert("hangs".into());
+    let stopped: Arc<Mutex<Vec<Uuid>>> = Arc::default();
+    let seen = stopped.clone();
+    fake.does("hangs", move |call, stop| {
+        let stopped = seen.clone();
+        async move {
+            stop.cancelled().await;
+            stopped.lock().unwrap().push(call.request.id);
+            Err(ToolFailure::new(ErrorCode::Cancelled, "stopped"))
+        }
+    });
+    let runner = place.start(&fake);
+    settle(&place, "acts").await;
+    assert!(done.load(Ordering::SeqCst) > 0);
+    let slow = Slow::disk(&place).await;
+    let asked = ask(&place, request("hangs"), None);
+    fake.until(|progress| progress.running.get("hangs") == Some(&1)).await;
+    slow.ends().await;
+    let id = asked.await.unwrap().unwrap().id;
+    place.person.cancel(id).await.unwrap();
+    assert_eq!(place.answer(id).await.error_code, Some(ErrorCode::Cancelled));
+    assert_eq!(*stopped.lock().unwrap(), [id]);
+    runner.stop().await;
+}
