@@ -45,8 +45,9 @@ impl Birth {
 pub struct Offer {
     pub runner_id: Uuid,
     pub lease_ms: u64,
-    /// The tool's. The call begins its life running, with the first of them.
-    pub max_attempts: u32,
+    /// The tool's, where the call begins its life running, with the first of them. `None`: it begins claimed, and is to be
+    /// started.
+    pub max_attempts: Option<u32>,
     begin: Box<dyn FnOnce(DateTime<Utc>) + Send + Sync>,
 }
 
@@ -56,13 +57,13 @@ impl Offer {
     pub fn new(
         runner_id: Uuid,
         lease_ms: u64,
-        max_attempts: u32,
+        max_attempts: Option<u32>,
         begin: Box<dyn FnOnce(DateTime<Utc>) + Send + Sync>,
     ) -> Self {
         Self { runner_id, lease_ms, max_attempts, begin }
     }
 
-    /// The call is written, and running under [`Lease::from_birth`].
+    /// The call is written, and this runner's under [`Lease::from_birth`].
     pub fn begin(self, at: DateTime<Utc>) {
         (self.begin)(at);
     }

@@ -2,15 +2,26 @@
 //! other: until the word is given it computes, and whatever it would do to the world waits. So a crash, or a write that
 //! is refused, leaves nothing behind of a call that never was.
 
-use tokio::sync::watch;
+use std::sync::Arc;
+
+use tokio::sync::{Notify, watch};
 
 /// A call's end of it.
 #[derive(Debug, Clone)]
-pub struct GoAhead(Option<watch::Receiver<bool>>);
+pub struct GoAhead(Option<Waits>);
+
+#[derive(Debug, Clone)]
+struct Waits {
+    given: watch::Receiver<bool>,
+    wanted: Arc<Notify>,
+}
 
 /// Gives the word. Dropped without it, the call never does anything.
 #[derive(Debug)]
-pub struct GivesGoAhead(watch::Sender<bool>);
+pub struct GivesGoAhead {
+    given: watch::Sender<bool>,
+    wanted: Arc<Notify>,
+}
 
 /// The word never came, and will not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,23 +35,27 @@ impl GoAhead {
 
     /// Still to be given.
     pub fn later() -> (GivesGoAhead, Self) {
-        let (gives, waits) = watch::channel(false);
-        (GivesGoAhead(gives), Self(Some(waits)))
+        let ((gives, given), wanted) = (watch::channel(false), Arc::new(Notify::new()));
+        (GivesGoAhead { given: gives, wanted: wanted.clone() }, Self(Some(Waits { given, wanted })))
     }
 
     /// Returns once it is given.
     pub async fn wait(&self) -> Result<(), NeverGiven> {
-        match &self.0 {
-            None => Ok(()),
-            Some(waits) => waits.clone().wait_for(|is_given| *is_given).await.map(|_| ()).map_err(|_| NeverGiven),
-        }
+        let Some(waits) = &self.0 else { return Ok(()) };
+        waits.wanted.notify_one();
+        waits.given.clone().wait_for(|is_given| *is_given).await.map(|_| ()).map_err(|_| NeverGiven)
     }
 }
 
 impl GivesGoAhead {
+    /// Returns when the call has come to where it would do something.
+    pub async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
     pub fn give(self) {
         // The call may have ended already.
-        self.0.send_replace(true);
+        self.given.send_replace(true);
     }
 }
 
@@ -55,7 +70,9 @@ mod tests {
         assert_eq!(GoAhead::given().wait().now_or_never(), Some(Ok(())));
         let (gives, waits) = GoAhead::later();
         let other = waits.clone();
+        assert_eq!(gives.wanted().now_or_never(), None);
         assert_eq!(waits.wait().now_or_never(), None);
+        assert_eq!(gives.wanted().now_or_never(), Some(()));
         gives.give();
         assert_eq!(waits.wait().now_or_never(), Some(Ok(())));
         assert_eq!(other.wait().now_or_never(), Some(Ok(())), "it stays given when who gave it has gone");

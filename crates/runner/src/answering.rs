@@ -11,6 +11,7 @@ use chrono::Utc;
 use executors::Chain;
 use opentelemetry::context::FutureExt;
 use serde_json::{Map, Value, json};
+use tokio::time::sleep;
 use uuid::Uuid;
 
 use crate::backoff::{doubled, jittered, persist};
@@ -24,6 +25,8 @@ use crate::voice::in_name_of;
 
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
+/// How long the store is heard out about a response whose lease is lost by then.
+const LAST_WORD: Duration = Duration::from_secs(2);
 
 pub(crate) struct Answering {
     pub store: Arc<dyn Breadcrumbs>,
@@ -178,8 +181,12 @@ impl Answering {
         let asker = answer.claim.request.created_by.filter(|_| record.visibility == Visibility::Private);
         let store = in_name_of(&self.store, asker)?;
         tokio::select! {
-            () = answer.held.lost.cancelled() => Err(StoreError::LeaseLost { request: lease.request }),
+            biased;
             done = persist("write a response", || store.complete(lease, record.clone())) => done.map(|_| ()),
+            // The lease also ends with the response itself: the store's own answer is the better word.
+            () = async { answer.held.lost.cancelled().await; sleep(LAST_WORD).await } => {
+                Err(StoreError::LeaseLost { request: lease.request })
+            }
         }
     }
 }

@@ -1,6 +1,7 @@
 //! One call's way: its tool, its input, its secrets, the run, the output, the answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use breadcrumb::{
     Birth, Breadcrumb, Breadcrumbs, Claim, ErrorCode, Limits, Profiles, StoreError, ToolFailure, ToolRequest,
@@ -11,7 +12,7 @@ use memory::WorkingMemory;
 use memory::large_result::shorten;
 use opentelemetry::context::FutureExt;
 use serde_json::{Map, Value, json};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use validate::Schema;
 
@@ -29,6 +30,10 @@ use crate::stages::Stages;
 use crate::telemetry::Invocation;
 use crate::tool::Tool;
 use crate::voice::in_name_of;
+
+/// How long a call computes before it is started: longer than most do, and too short for a call that is killed with its
+/// runner again and again to go unnoticed for long.
+const START_SOON: Duration = Duration::from_millis(5);
 
 pub(crate) struct Caller {
     pub store: Arc<dyn Breadcrumbs>,
@@ -132,6 +137,14 @@ impl Caller {
         let max_attempts = next.limits().max_attempts;
         // Where the tool was changed in this moment, the store hears of its attempts.
         if progress == (Progress::Begun { max_attempts }) {
+            return self.attempt(answer, next, place).await;
+        }
+        let (next, has_computed) = tokio::select! {
+            biased;
+            () = held.lost.cancelled() => return,
+            computed = compute(next, deadline.as_ref()) => computed,
+        };
+        if has_computed && request.max_result_chars.is_none() {
             return self.attempt(answer, next, place).await;
         }
         let began = Instant::now();
@@ -304,6 +317,25 @@ impl Caller {
         };
         self.answering.finish(&answer, &tool, result, elapsed, metadata).await;
     }
+}
+
+/// Lets a call that was not started compute for a moment, where its tool waits with everything else: most have an answer
+/// by then, and need no start, because nothing has happened that must not happen twice. Tells whether this one has.
+async fn compute(next: Next, deadline: Option<&Deadline>) -> (Next, bool) {
+    if let Next::Ready(ready) = &next
+        && !ready.tool.may_run_ahead()
+    {
+        return (next, false);
+    }
+    let mut ahead = next.begun(deadline);
+    tokio::select! {
+        biased;
+        () = ahead.run.go_on() => {}
+        () = ahead.go_ahead.wanted() => {}
+        () = sleep(START_SOON) => {}
+    }
+    let has_computed = ahead.run.has_computed();
+    (Next::Ahead(ahead), has_computed)
 }
 
 impl Next {

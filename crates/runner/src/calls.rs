@@ -7,7 +7,7 @@ use std::time::Duration;
 use breadcrumb::{Birth, Claim, Lease};
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
-use tokio::sync::{Notify, OwnedSemaphorePermit, oneshot};
+use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,10 +21,11 @@ use crate::leases::Held;
 use crate::places::{Place, Places};
 use crate::running::Run;
 use crate::stages::Stages;
+use crate::standing_by::Waiting;
 use crate::tool::Tool;
 
 /// How long a claimed call waits for a place that another took meanwhile, before it is given back.
-const PLACE_SOON: Duration = Duration::from_millis(100);
+pub(crate) const PLACE_SOON: Duration = Duration::from_millis(100);
 
 /// How long the end waits for calls that were promised a place and are not written yet.
 const LAST_PROMISE: Duration = Duration::from_secs(2);
@@ -57,11 +58,22 @@ impl Calls {
 
     /// A call that was claimed.
     pub fn claimed(self: &Arc<Self>, claim: Claim, asked: Instant) {
-        self.take(claim, None, asked, Progress::Claimed, || {});
+        self.take(claim, None, asked, || {});
     }
 
-    /// A call whose request is about to be written, and that has its place: begins with it, where its tool lets it, and goes
-    /// on when it hears that the request is written. It hears nothing when that comes to nothing.
+    /// A call that began its life claimed, and was promised a place. `given_back`: hears when it found none.
+    pub fn promised(
+        self: &Arc<Self>,
+        claim: Claim,
+        waiting: Waiting,
+        offered: Instant,
+        given_back: impl FnOnce() + Send + 'static,
+    ) {
+        self.take(claim, Some(waiting), offered, given_back);
+    }
+
+    /// A call that begins its life running, because it has its place: where its tool lets it, it computes while its request
+    /// is written. It hears of that, or nothing where that comes to nothing.
     pub fn ahead(
         self: &Arc<Self>,
         mut birth: Birth,
@@ -74,7 +86,10 @@ impl Calls {
         self.spawn(async move {
             let max_attempts = tool.definition.limits.max_attempts;
             let mut place = Some(place);
-            let mut ahead = calls.caller.run_ahead(&mut birth, tool).await;
+            let mut ahead = match tool.may_run_ahead() {
+                true => calls.caller.run_ahead(&mut birth, tool).await,
+                false => None,
+            };
             let (at, held) = loop {
                 let run = match &mut ahead {
                     Some(Ok(Next::Ahead(ahead))) if !ahead.run.has_ended() => Some(&mut ahead.run),
@@ -111,25 +126,11 @@ impl Calls {
         }
     }
 
-    /// A call that began its life running, with the promise of a place. `offered`: before it was written. `given_back`:
-    /// hears when it found none.
-    pub fn begun(
-        self: &Arc<Self>,
-        claim: Claim,
-        max_attempts: u32,
-        promise: OwnedSemaphorePermit,
-        offered: Instant,
-        given_back: impl FnOnce() + Send + 'static,
-    ) {
-        self.take(claim, Some(promise), offered, Progress::Begun { max_attempts }, given_back);
-    }
-
     fn take(
         self: &Arc<Self>,
         mut claim: Claim,
-        promise: Option<OwnedSemaphorePermit>,
+        waiting: Option<Waiting>,
         asked: Instant,
-        progress: Progress,
         given_back: impl FnOnce() + Send + 'static,
     ) {
         self.hints.claimed(claim.lease.request);
@@ -150,13 +151,13 @@ impl Calls {
                     () = calls.caller.stop.cancelled() => None,
                 },
             };
-            drop(promise);
+            drop(waiting);
             match place {
                 Some(place) => {
                     if let Some(left) = &mut claim.time_left_ms {
                         *left = left.saturating_sub(taken.elapsed().as_millis() as u64);
                     }
-                    calls.go(claim, held, Some(place), asked, progress, None).await;
+                    calls.go(claim, held, Some(place), asked, Progress::Claimed, None).await;
                 }
                 None => {
                     calls.places.bar(&tool);

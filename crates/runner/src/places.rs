@@ -7,8 +7,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use crate::registry::Registry;
 use crate::room::{Ask, Room};
@@ -40,6 +42,8 @@ struct Inner {
     barred: HashMap<String, Kind>,
     /// How many calls to ask for while one kind is full: more with each call that was of the other.
     trust: u32,
+    /// How long the calls that compute have had their places, of late; zero before the first.
+    held: Duration,
 }
 
 /// One call's place, until it is dropped.
@@ -47,11 +51,15 @@ pub(crate) struct Place {
     places: Arc<Places>,
     kind: Kind,
     tool: String,
+    since: Instant,
 }
+
+/// How much of `held` the newest call is.
+const NEWEST: u32 = 8;
 
 impl Places {
     pub fn new(registry: Arc<Registry>, computing: Room, waiting: Room) -> Arc<Self> {
-        let inner = Inner { computing, waiting, barred: HashMap::new(), trust: 1 };
+        let inner = Inner { computing, waiting, barred: HashMap::new(), trust: 1, held: Duration::ZERO };
         Arc::new(Self { registry, inner: Mutex::new(inner), freed: Notify::new(), for_claimed: Notify::new() })
     }
 
@@ -85,7 +93,15 @@ impl Places {
     pub fn take(self: &Arc<Self>, tool: &str) -> Option<Place> {
         let kind = self.kind(tool);
         let is_taken = self.inner().take(kind, tool);
-        is_taken.then(|| Place { places: self.clone(), kind, tool: tool.to_owned() })
+        is_taken.then(|| Place { places: self.clone(), kind, tool: tool.to_owned(), since: Instant::now() })
+    }
+
+    /// How many calls that compute find a place within this time, beside those that have one, if it goes on as it did of
+    /// late. `None` where there is nothing to tell it by.
+    pub fn soon(&self, time: Duration) -> Option<usize> {
+        let inner = self.inner();
+        let each = inner.held.as_micros();
+        (each > 0).then(|| (time.as_micros() * inner.computing.max_calls() as u128 / each) as usize)
     }
 
     /// The first place that is free for it.
@@ -194,6 +210,12 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut inner = self.places.inner();
         inner.leave(self.kind, &self.tool);
+        if self.kind == Kind::Computing {
+            // Never nothing, which would mean that none was seen.
+            let newest = self.since.elapsed().max(Duration::from_micros(NEWEST.into()));
+            let before = if inner.held.is_zero() { newest } else { inner.held };
+            inner.held = before - before / NEWEST + newest / NEWEST;
+        }
         drop(inner);
         self.places.free();
     }
@@ -222,7 +244,7 @@ mod tests {
             steps in proptest::collection::vec((0_u8..8, any::<bool>()), 1..200),
         ) {
             let (computing, waiting) = (Room::new(max, max), Room::new(max, max));
-            let mut inner = Inner { computing, waiting, barred: HashMap::new(), trust: 1 };
+            let mut inner = Inner { computing, waiting, barred: HashMap::new(), trust: 1, held: Duration::ZERO };
             let mut running: Vec<(Kind, String)> = Vec::new();
             let mut given_back: Vec<(Kind, String)> = Vec::new();
             for (tool, begins) in steps {
@@ -257,7 +279,7 @@ mod tests {
     #[test]
     fn a_list_that_would_have_to_be_cut_is_not_asked_while_a_kind_is_full() {
         let mut inner =
-            Inner { computing: Room::new(1, 1), waiting: Room::new(1, 1), barred: HashMap::new(), trust: 1 };
+            Inner { computing: Room::new(1, 1), waiting: Room::new(1, 1), barred: HashMap::new(), trust: 1, held: Duration::ZERO };
         let left: Vec<String> = (0..MAX_EXCEPT).map(|number| format!("left{number}")).collect();
         assert!(inner.ask(true, left.clone()).is_some_and(|ask| ask.except_tools == left));
         assert!(inner.take(Kind::Computing, "computes"));

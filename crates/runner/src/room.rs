@@ -74,6 +74,10 @@ impl Room {
         }
     }
 
+    pub fn max_calls(&self) -> usize {
+        self.max_calls
+    }
+
     pub fn taken(&self) -> usize {
         self.total
     }

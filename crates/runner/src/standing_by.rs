@@ -3,22 +3,28 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use breadcrumb::{Birth, Offer, Profiles, Standby};
-use tokio::sync::Semaphore;
 use tokio::time::Instant;
 
-use crate::calls::Calls;
+use crate::calls::{Calls, PLACE_SOON};
 
-/// Calls that were promised a place and have none yet, for each place: they wait for the disk, and then a moment for the
-/// place. In a crash they count as running.
-const PROMISED_PER_PLACE: usize = 2;
+/// Calls that were taken on without a place, for each place: so many in any case, and at most so many, where places come
+/// free so fast that each of them has one in time.
+const WAITING_PER_PLACE: (usize, usize) = (2, 16);
+/// What "in time" is; the other half of the time that a call waits is for when it goes on slower.
+const IN_TIME: Duration = PLACE_SOON.checked_div(2).unwrap();
 
 pub(crate) struct Standing {
     calls: Arc<Calls>,
     backlog: Mutex<Backlog>,
-    promises: Arc<Semaphore>,
+    /// How many were taken on without a place, and have none yet.
+    waiting: Arc<()>,
 }
+
+/// A call that was taken on without a place, until it has one.
+pub(crate) struct Waiting(#[expect(dead_code, reason = "it is counted")] Arc<()>);
 
 /// Who waits in the queue, as far as the last claim told.
 #[derive(Debug, Default)]
@@ -32,8 +38,16 @@ pub(crate) enum Backlog {
 
 impl Standing {
     pub fn new(calls: Arc<Calls>) -> Arc<Self> {
-        let promises = Arc::new(Semaphore::new(PROMISED_PER_PLACE * calls.caller.options.max_calls.max(1)));
-        Arc::new(Self { calls, backlog: Mutex::default(), promises })
+        Arc::new(Self { calls, backlog: Mutex::default(), waiting: Arc::default() })
+    }
+
+    /// `None` where too many wait already.
+    fn wait(&self) -> Option<Waiting> {
+        let places = self.calls.caller.options.max_calls.max(1);
+        let (least, most) = WAITING_PER_PLACE;
+        let soon = self.calls.places.soon(IN_TIME).unwrap_or(0).clamp(least * places, most * places);
+        // Itself is not one of them.
+        (Arc::strong_count(&self.waiting) <= soon).then(|| Waiting(self.waiting.clone()))
     }
 
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
@@ -63,24 +77,27 @@ impl Standby for AtHand {
             return None;
         }
         let tool = caller.finding.ready_now(tool, profiles)?;
-        let promise = standing.promises.clone().try_acquire_owned().ok()?;
-        let offered = Instant::now();
-        let (options, max_attempts) = (&caller.options, tool.definition.limits.max_attempts);
-        let (birth, offer) = (birth(), |begin| Offer::new(options.runner_id, options.lease_ms(), max_attempts, begin));
-        if tool.may_run_ahead()
-            && let Some(place) = calls.places.take(tool.name())
-        {
-            let begun = calls.ahead(birth, tool, place, offered);
-            return Some(offer(Box::new(move |at| {
-                begun(at);
-                drop((promise, expected));
-            })));
+        let (options, offered) = (&caller.options, Instant::now());
+        let offer = |max_attempts, begin| Offer::new(options.runner_id, options.lease_ms(), max_attempts, begin);
+        if let Some(place) = calls.places.take(tool.name()) {
+            let max_attempts = tool.definition.limits.max_attempts;
+            let begun = calls.ahead(birth(), tool, place, offered);
+            return Some(offer(
+                Some(max_attempts),
+                Box::new(move |at| {
+                    begun(at);
+                    drop(expected);
+                }),
+            ));
         }
-        let standing = standing.clone();
-        Some(offer(Box::new(move |at| {
-            let behind = standing.clone();
-            standing.calls.begun(birth.claim(at), max_attempts, promise, offered, move || behind.learn(Backlog::Any));
-            drop(expected);
-        })))
+        let (waiting, birth, standing) = (standing.wait()?, birth(), standing.clone());
+        Some(offer(
+            None,
+            Box::new(move |at| {
+                let behind = standing.clone();
+                standing.calls.promised(birth.claim(at), waiting, offered, move || behind.learn(Backlog::Any));
+                drop(expected);
+            }),
+        ))
     }
 }

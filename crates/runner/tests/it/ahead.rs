@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::fake::Fake;
 use crate::place::{Place, code, options};
 use crate::standing_by::begun_with_their_requests;
+use crate::unsteady::Unsteady;
 
 /// A disk that takes its time: until it is dropped, nothing can be written into the queue.
 struct Slow(PgConnection);
@@ -205,4 +206,61 @@ async fn a_call_that_is_cancelled_as_it_is_written_is_answered_so() {
     assert_eq!(place.answer(id).await.error_code, Some(ErrorCode::Cancelled));
     assert_eq!(*stopped.lock().unwrap(), [id]);
     runner.stop().await;
+}
+
+/// From the queue, a call that only computes is claimed and answered; nothing need be known of its beginning.
+#[tokio::test]
+async fn a_call_is_started_when_it_would_do_something_or_takes_its_time() {
+    let (place, fake) = (place(&["computes", "acts", "thinks", "fails", "native"]).await, Fake::new());
+    let done = does_something(&fake, "acts");
+    for tool in ["computes", "thinks", "fails"] {
+        fake.waits_to_go_ahead.lock().unwrap().insert(tool.into());
+    }
+    fake.does("thinks", |_, _| async {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        Ok(json!("thought"))
+    });
+    fake.does("fails", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no")) });
+    let store = Unsteady::new(place.runner.clone());
+    for (tool, starts) in [("computes", 0), ("acts", 1), ("thinks", 1), ("fails", 1), ("native", 1)] {
+        let request = place.ask(tool, json!({})).await;
+        let before = store.starts.load(Ordering::SeqCst);
+        let runner = crate::place::Running::start(store.clone(), &fake, options());
+        let response = place.answer(request).await;
+        runner.stop().await;
+        let call = place.person.call(request).await.unwrap();
+        assert_eq!((call.state, call.attempt), (CallState::Finished, 1), "{tool}");
+        assert_eq!(response.metadata["attempt"], 1, "{tool}");
+        assert_eq!(store.starts.load(Ordering::SeqCst) - before, starts, "{tool}");
+    }
+    assert_eq!(done.load(Ordering::SeqCst), 1);
+}
+
+/// It has not begun, so nobody need be told that it may have been run.
+#[tokio::test]
+async fn what_waits_for_a_place_goes_back_to_the_queue_when_its_runner_is_lost() {
+    let (place, fake) = (place(&["hangs"]).await, Fake::new());
+    let gate = fake.waits("hangs");
+    let one = RunnerOptions {
+        max_calls: 1,
+        max_calls_per_tool: 1,
+        lease: std::time::Duration::from_secs(1),
+        ..options()
+    };
+    let runner = place.start_with(&fake, one);
+    gate.add_permits(1);
+    place.call("hangs", json!({})).await;
+    while begun_with_their_requests(&place).await == 0 {
+        gate.add_permits(1);
+        place.call("hangs", json!({})).await;
+    }
+    let first = place.ask("hangs", json!({})).await;
+    fake.until(|progress| progress.running.get("hangs") == Some(&1)).await;
+    let second = place.ask("hangs", json!({})).await;
+    assert_ne!(place.person.call(second).await.unwrap().state, CallState::Running);
+    runner.kill().await;
+    let next = place.start(&Fake::new());
+    assert_eq!(place.answer(second).await.status, ResponseStatus::Success);
+    assert_eq!(place.answer(first).await.error_code, Some(ErrorCode::ExecutionFailed));
+    next.stop().await;
 }

@@ -18,6 +18,8 @@ pub struct Unsteady {
     pub heartbeats_fail: AtomicBool,
     /// How many of the next answers are lost before they are written.
     pub completes_fail: AtomicU32,
+    /// How many starts were asked for.
+    pub starts: AtomicU32,
     /// The event stream ends with an error after each event.
     pub events_break: AtomicBool,
     /// While it has no permit, histories are not answered.
@@ -44,6 +46,7 @@ impl Unsteady {
             store,
             heartbeats_fail: AtomicBool::default(),
             completes_fail: AtomicU32::default(),
+            starts: AtomicU32::default(),
             events_break: AtomicBool::default(),
             histories: Semaphore::new(1),
             gets: Semaphore::new(1),
@@ -137,6 +140,7 @@ impl Breadcrumbs for Unsteady {
         self.store.claim(claim).await
     }
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
+        self.starts.fetch_add(1, Ordering::SeqCst);
         self.store.start(lease, max_attempts).await
     }
     async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {

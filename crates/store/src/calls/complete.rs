@@ -29,8 +29,9 @@ pub(crate) async fn complete(
 ) -> Done<Uuid> {
     let id = Uuid::now_v7();
     let creator = author.creator_of(&response);
+    let is_attempt = response.context.get("status").is_some_and(|status| status == "success");
     let response = Prepared::new(id, response, Some(creator));
-    match store.write(owner_id, Work::Complete { lease, response }).await? {
+    match store.write(owner_id, Work::Complete { lease, response, is_attempt }).await? {
         Outcome::Written => Ok(id),
         Outcome::Refused => Err(StoreError::LeaseLost { request: lease.request }.into()),
     }

@@ -122,10 +122,10 @@ async fn write(
         .bind(column(records, |record| Some(record.call.as_ref()?.deadline_ms? as f64)))
         .bind(column(records, |record| record.offer().map(|offer| offer.runner_id)))
         .bind(column(records, |record| record.offer().map(|offer| offer.lease_ms as f64)))
-        .bind(column(records, |record| record.offer().map(|offer| offer.max_attempts.clamp(1, 10).cast_signed())))
+        .bind(column(records, |record| Some(record.offer()?.max_attempts?.clamp(1, 10).cast_signed())))
         .bind(column(steps, |step| step.lease.request))
         .bind(column(steps, |step| step.lease.fence))
-        .bind(column(steps, |step| step.max_attempts))
+        .bind(column(steps, |step| step.attempts))
         .bind(column(steps, |step| step.response))
         .fetch_all(connection)
         .await?;

@@ -18,13 +18,16 @@ pub(crate) enum Work {
     Complete {
         lease: Lease,
         response: Prepared,
+        /// Whether it is what the tool gave: then it was an attempt, started or not.
+        is_attempt: bool,
     },
 }
 
 /// A call's part of a write. Without a response it is a start.
 pub(crate) struct Step {
     pub(crate) lease: Lease,
-    pub(crate) max_attempts: Option<i32>,
+    /// Of a start the tool's; of an answer 0 where it is an attempt, and nothing where it is none.
+    pub(crate) attempts: Option<i32>,
     pub(crate) response: Option<Uuid>,
 }
 
@@ -60,10 +63,10 @@ impl Work {
         match self {
             Self::Create(_) => None,
             Self::Start { lease, max_attempts } => {
-                Some(Step { lease: *lease, max_attempts: Some(*max_attempts), response: None })
+                Some(Step { lease: *lease, attempts: Some(*max_attempts), response: None })
             }
-            Self::Complete { lease, response } => {
-                Some(Step { lease: *lease, max_attempts: None, response: Some(response.id) })
+            Self::Complete { lease, response, is_attempt } => {
+                Some(Step { lease: *lease, attempts: is_attempt.then_some(0), response: Some(response.id) })
             }
         }
     }

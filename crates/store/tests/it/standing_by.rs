@@ -21,6 +21,7 @@ struct Taker {
     tool: String,
     lease_ms: u64,
     left: AtomicUsize,
+    max_attempts: Option<u32>,
     /// Offers that were made, and neither begun nor dropped.
     open: Arc<AtomicUsize>,
     asked: Mutex<Vec<Profiles>>,
@@ -48,7 +49,7 @@ impl Standby for Taker {
             begun.send(birth.claim(at)).unwrap();
             drop(open);
         };
-        Some(Offer::new(self.runner_id, self.lease_ms, MAX_ATTEMPTS, Box::new(begin)))
+        Some(Offer::new(self.runner_id, self.lease_ms, self.max_attempts, Box::new(begin)))
     }
 }
 
@@ -59,6 +60,10 @@ struct Standing {
 }
 
 fn stand_by(agent: &Agent, calls: usize, lease_ms: u64) -> Standing {
+    stand_by_with(agent, calls, lease_ms, Some(MAX_ATTEMPTS))
+}
+
+fn stand_by_with(agent: &Agent, calls: usize, lease_ms: u64, max_attempts: Option<u32>) -> Standing {
     let (sender, begun) = mpsc::unbounded_channel();
     let tool = request().context["tool"].as_str().unwrap().to_owned();
     let taker = Arc::new(Taker {
@@ -66,6 +71,7 @@ fn stand_by(agent: &Agent, calls: usize, lease_ms: u64) -> Standing {
         tool,
         lease_ms,
         left: AtomicUsize::new(calls),
+        max_attempts,
         open: Arc::default(),
         asked: Mutex::default(),
         begun: sender,
@@ -239,5 +245,47 @@ async fn calls_whose_connection_is_lost_begin_once() {
     begun.sort_unstable();
     assert_eq!(begun, written);
     assert_eq!(standing.taker.open.load(Ordering::SeqCst), 0);
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_without_a_place_begins_its_life_claimed_and_is_lost_unstarted() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut standing = stand_by_with(&agent, 1, 0, None);
+    let id = agent.create(request(), None).await.unwrap().id;
+    let lost = standing.begun.recv().await.unwrap();
+    // Its lease had ended when it was written, and no attempt is had.
+    let claim = loop {
+        if let Some(claim) = agent.claim(&claim_of(1)).await.unwrap().pop() {
+            break claim;
+        }
+        tokio::task::yield_now().await;
+    };
+    assert_eq!((claim.request.id, claim.attempt), (id, 1));
+    agent.complete(lost.lease, answer_to(&lost, json!(1))).await.unwrap_err();
+    agent.release(claim.lease, Release::Unstarted).await.unwrap();
+    harness.close().await;
+}
+
+/// What the tool gave is an attempt, started or not; what was said for it is none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_without_a_start_counts_where_it_is_the_tools() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut standing = stand_by_with(&agent, 2, 60_000, None);
+    for (succeeds, attempts) in [(true, 1), (false, 0)] {
+        let id = agent.create(request(), None).await.unwrap().id;
+        let claim = standing.begun.recv().await.unwrap();
+        let call = agent.call(id).await.unwrap();
+        assert_eq!((call.state, call.attempt), (CallState::Claimed, 0));
+        let mut answer = answer_to(&claim, json!(1));
+        if !succeeds {
+            answer.context.insert("status".into(), json!("error"));
+        }
+        agent.complete(claim.lease, answer).await.unwrap();
+        let call = agent.call(id).await.unwrap();
+        assert_eq!((call.state, call.attempt), (CallState::Finished, attempts));
+    }
     harness.close().await;
 }
