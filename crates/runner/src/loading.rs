@@ -32,6 +32,10 @@ use crate::wishes::{Depth, Urgency, Wishes};
 const MAX_HISTORY: usize = 20;
 /// How long the catalog waits for tools that nobody has judged before.
 const MOSTLY: Duration = Duration::from_secs(10);
+/// From so many tools in the catalog on, those that are called first are looked up one by one before all are listed:
+/// whoever calls as the runner begins need not wait beside the reading of thousands.
+const MANY: usize = 1000;
+const HEAD_START: Duration = Duration::from_millis(300);
 /// The most records of one name that a call looks at.
 const MAX_RIVALS: u32 = 100;
 
@@ -130,7 +134,9 @@ impl Loading {
 
     /// Reads all tools that are there; those that nobody knows to be good are judged afterwards, beside the calls.
     pub async fn begin(&self) -> Result<(), StoreError> {
-        self.remembered().await?;
+        if self.remembered().await?.names() >= MANY {
+            tokio::time::sleep(HEAD_START).await;
+        }
         self.reconcile().await?;
         self.settle().await;
         self.listed.cancel();

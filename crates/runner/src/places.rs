@@ -278,8 +278,13 @@ mod tests {
 
     #[test]
     fn a_list_that_would_have_to_be_cut_is_not_asked_while_a_kind_is_full() {
-        let mut inner =
-            Inner { computing: Room::new(1, 1), waiting: Room::new(1, 1), barred: HashMap::new(), trust: 1, held: Duration::ZERO };
+        let mut inner = Inner {
+            computing: Room::new(1, 1),
+            waiting: Room::new(1, 1),
+            barred: HashMap::new(),
+            trust: 1,
+            held: Duration::ZERO,
+        };
         let left: Vec<String> = (0..MAX_EXCEPT).map(|number| format!("left{number}")).collect();
         assert!(inner.ask(true, left.clone()).is_some_and(|ask| ask.except_tools == left));
         assert!(inner.take(Kind::Computing, "computes"));

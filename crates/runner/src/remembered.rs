@@ -64,6 +64,11 @@ impl Remembered {
         self.by_record.get(&id).is_some_and(|(good, was)| *good == Some(version) && was == name)
     }
 
+    /// How many names stand there.
+    pub fn names(&self) -> usize {
+        self.by_name.len()
+    }
+
     /// The name under which the record stands in the catalog.
     pub fn name_of(&self, id: Uuid) -> Option<&str> {
         self.by_record.get(&id).map(|(_, name)| name.as_str())

@@ -1,4 +1,5 @@
-//! How long each stage of a call took, as the response's metadata tells it.
+//! How long each stage of a call took, as the response's metadata tells it. A run that began before its request was written
+//! lies beside the stages before it.
 
 use std::time::Duration;
 

@@ -241,12 +241,8 @@ async fn a_call_is_started_when_it_would_do_something_or_takes_its_time() {
 async fn what_waits_for_a_place_goes_back_to_the_queue_when_its_runner_is_lost() {
     let (place, fake) = (place(&["hangs"]).await, Fake::new());
     let gate = fake.waits("hangs");
-    let one = RunnerOptions {
-        max_calls: 1,
-        max_calls_per_tool: 1,
-        lease: std::time::Duration::from_secs(1),
-        ..options()
-    };
+    let one =
+        RunnerOptions { max_calls: 1, max_calls_per_tool: 1, lease: std::time::Duration::from_secs(1), ..options() };
     let runner = place.start_with(&fake, one);
     gate.add_permits(1);
     place.call("hangs", json!({})).await;
