@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use breadcrumb::{ErrorCode, Implementation, Language, ToolCode, ToolDefinition, ToolFailure};
+use breadcrumb::{ErrorCode, Implementation, Isolation, Language, ToolCode, ToolDefinition, ToolFailure};
 use sandbox::{ConsoleLine, Invocation, RequestContext, Sandbox, Script, Task};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
@@ -99,14 +99,20 @@ impl Executor for SandboxExecutor {
         ToolOutput::new(outcome.result, metadata).cleared(call.secrets).await
     }
 
-    /// Code has the sandbox's ops and nothing else, and each of them asks (`CallWorld`).
-    fn waits_to_go_ahead(&self, _definition: &ToolDefinition) -> bool {
-        true
+    /// Code has the sandbox's ops and nothing else, and each of them asks (`CallWorld`). What an isolate keeps for the next
+    /// call could be noticed too.
+    fn waits_to_go_ahead(&self, definition: &ToolDefinition) -> bool {
+        keeps_nothing(definition)
     }
 
     fn forget(&self, tool_id: Uuid, tool_version: i64) {
         self.scripts().kept.remove(&(tool_id, tool_version));
     }
+}
+
+/// Whether nothing of a call is there for the next.
+fn keeps_nothing(definition: &ToolDefinition) -> bool {
+    matches!(&definition.implementation, Implementation::Code(code) if code.isolation == Isolation::Call)
 }
 
 fn read_rules(definition: &ToolDefinition) -> Result<NetRules, ToolFailure> {
@@ -175,5 +181,27 @@ impl Scripts {
             self.kept.remove(&oldest);
         }
         self.kept.insert(version, (script, self.clock));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use breadcrumb::schema_names;
+
+    use super::*;
+
+    #[test]
+    fn an_isolate_that_is_kept_would_remember_a_call_that_never_was() {
+        for (isolation, may) in [(json!(null), true), (json!("call"), true), (json!("tool"), false)] {
+            let mut context = json!({"name": "one", "code": {"language": "javascript", "source": ""}});
+            if !isolation.is_null() {
+                context["isolation"] = isolation.clone();
+            }
+            let context = context.as_object().unwrap();
+            let definition = ToolDefinition::read(schema_names::TOOL_CODE, context, None, None).unwrap();
+            assert_eq!(keeps_nothing(&definition), may, "{isolation}");
+        }
     }
 }

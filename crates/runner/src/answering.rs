@@ -42,6 +42,8 @@ pub(crate) struct Answer<'c> {
     pub deadline: Option<Deadline>,
     pub stages: Stages,
     pub invocation: Invocation,
+    /// The tool's attempts, where the store was not told of the start: then the answer is all that it hears of this one.
+    pub unstarted: Option<u32>,
 }
 
 impl Answering {
@@ -154,24 +156,30 @@ impl Answering {
                 response = failed(answer, failure, &response);
                 let record = self::record(answer, &response);
                 if let Err(error) = self.complete(answer, &record).with_context(writing).await {
-                    tracing::error!(%error, "a response cannot be written; the lease will end");
-                    return;
+                    return self.unwritten(answer, &error).await;
                 }
             }
             Err(StoreError::LeaseLost { .. }) => {
                 tracing::warn!("the lease was lost; the response is not written");
                 return;
             }
-            Err(error) => {
-                tracing::error!(%error, "a response cannot be written; the lease will end");
-                return;
-            }
+            Err(error) => return self.unwritten(answer, &error).await,
         }
         tracing::debug!(status = ?response.status, code = ?response.error_code, took_ms = response.execution_time_ms, "answered");
         if let Some(code) = response.error_code {
             answer.invocation.failed(code);
         }
         telemetry::answered(tool.map(Candidate::name), response.status, elapsed);
+    }
+
+    /// The store answers the call when its lease ends. Where it knows of no attempt yet it would give it out again and again.
+    async fn unwritten(&self, answer: &Answer<'_>, error: &StoreError) {
+        tracing::error!(%error, "a response cannot be written; the lease will end");
+        if let Some(max_attempts) = answer.unstarted
+            && let Err(error) = self.store.start(answer.held.lease, max_attempts).await
+        {
+            tracing::warn!(%error, "the attempt cannot be counted");
+        }
     }
 
     /// Tries as long as the lease is kept.

@@ -4,18 +4,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{
-    Birth, Breadcrumb, Breadcrumbs, Claim, ErrorCode, Limits, Profiles, StoreError, ToolFailure, ToolRequest,
-    Violation, Visibility,
+    Birth, Breadcrumb, Breadcrumbs, Claim, ErrorCode, Profiles, StoreError, ToolFailure, ToolRequest, Violation,
+    Visibility,
 };
-use executors::{Chain, GivesGoAhead, GoAhead, ToolCall, ToolOutput};
+use executors::{Chain, GoAhead, ToolCall, ToolOutput};
 use memory::WorkingMemory;
 use memory::large_result::shorten;
 use opentelemetry::context::FutureExt;
 use serde_json::{Map, Value, json};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use validate::Schema;
 
+use crate::ahead::Prepared;
 use crate::answering::{Answer, Answering, inherited};
 use crate::backoff::persist;
 use crate::deadline::Deadline;
@@ -23,8 +24,8 @@ use crate::finding::{Finding, Refusal};
 use crate::leases::{Held, Leases};
 use crate::options::RunnerOptions;
 use crate::places::Place;
-use crate::progress::{self, Telling};
-use crate::running::{self, Bounds, Ran, Run, Stopped};
+use crate::progress;
+use crate::running::{self, Bounds, Ran, Stopped};
 use crate::secrets;
 use crate::stages::Stages;
 use crate::telemetry::Invocation;
@@ -56,43 +57,28 @@ pub(crate) enum Progress {
     Begun { max_attempts: u32 },
 }
 
-/// A call that may be run.
-pub(crate) struct Ready {
-    pub tool: Arc<Tool>,
-    pub call: ToolCall,
-    pub telling: Telling,
-}
-
-/// A call that began to run before its request was written.
-pub(crate) struct Ahead {
-    pub tool: Arc<Tool>,
-    pub limits: Limits,
-    pub telling: Telling,
-    pub run: Run,
-    pub go_ahead: GivesGoAhead,
-}
-
-/// A call on its way to its attempt.
-pub(crate) enum Next {
-    Ready(Ready),
-    Ahead(Ahead),
-}
-
 /// A call that this runner has.
 pub(crate) struct Taken {
     pub claim: Claim,
     pub held: Held,
     /// `None` where it ran ahead, and needs none any more.
     pub place: Option<Place>,
-    pub stages: Stages,
     pub progress: Progress,
     /// What was prepared before the request was written.
-    pub ahead: Option<Result<Next, Refusal>>,
+    pub ahead: Option<Result<Prepared, Refusal>>,
+}
+
+impl Taken {
+    /// Whether it has computed, or failed, before its request was written.
+    pub fn has_ended(&self) -> bool {
+        self.ahead.as_ref().is_some_and(|ahead| ahead.as_ref().map_or(true, Prepared::has_ended))
+    }
 }
 
 impl Caller {
-    pub async fn run(&self, taken: Taken) {
-        let Taken { mut claim, held, mut place, stages, progress, ahead } = taken;
+    pub async fn run(&self, taken: Taken, stages: Stages) {
+        let Taken { mut claim, held, mut place, progress, ahead } = taken;
+        let ahead = ahead.and_then(|prepared| self.still_right(prepared, &mut claim));
         // It may be large, and is wanted once.
         let input = take_input(&mut claim.request);
         let request = ToolRequest::from_breadcrumb(&claim.request).unwrap_or_else(|violations| {
@@ -103,25 +89,26 @@ impl Caller {
         let deadline = Deadline::after(claim.time_left_ms, &request);
         let invocation = Invocation::begin(&claim, &request, &stages);
         tracing::Span::current().record("trace", invocation.trace_id());
-        let mut answer = Answer { claim: &claim, held: &held, request: &request, deadline, stages, invocation };
+        let mut answer =
+            Answer { claim: &claim, held: &held, request: &request, deadline, stages, invocation, unstarted: None };
         let began = Instant::now();
-        let prepared = async {
+        let preparing = async {
             match ahead {
                 Some(prepared) => prepared,
-                None => self.prepare(&claim, &request, input).await.map(Next::Ready),
+                None => self.prepare(&claim, &request, input).await,
             }
         };
-        let next = tokio::select! {
+        let prepared = tokio::select! {
             biased;
             () = held.lost.cancelled() => return,
             () = held.cancel.cancelled() => Err(Refusal::failed(cancelled())),
             () = self.stop.cancelled() => return self.answering.give_back(&held).await,
             () = Deadline::passed(deadline.as_ref()) => Err(Refusal::failed(late(deadline, "before the tool ran"))),
-            next = prepared.with_context(answer.invocation.stage("load")) => next,
+            prepared = preparing.with_context(answer.invocation.stage("load")) => prepared,
         };
         answer.stages.loaded(began.elapsed());
-        let next = match next {
-            Ok(next) => next,
+        let mut prepared = match prepared {
+            Ok(prepared) => prepared,
             Err(Refusal::Elsewhere) => {
                 drop(place);
                 return self.answering.give_back(&held).await;
@@ -134,28 +121,36 @@ impl Caller {
         if let Some(place) = &mut place {
             place.settle();
         }
-        let max_attempts = next.limits().max_attempts;
+        let max_attempts = prepared.tool.definition.limits.max_attempts;
         // Where the tool was changed in this moment, the store hears of its attempts.
         if progress == (Progress::Begun { max_attempts }) {
-            return self.attempt(answer, next, place).await;
+            return self.attempt(answer, prepared, place).await;
         }
-        let (next, has_computed) = tokio::select! {
+        // Most have an answer in a moment, and need no start: nothing has happened that must not happen twice.
+        prepared.begin_ahead(deadline.as_ref());
+        tokio::select! {
             biased;
             () = held.lost.cancelled() => return,
-            computed = compute(next, deadline.as_ref()) => computed,
-        };
-        if has_computed && request.max_result_chars.is_none() {
-            return self.attempt(answer, next, place).await;
+            _ = timeout(START_SOON, prepared.compute()) => {}
+        }
+        if prepared.has_small_result() && self.options.takes_small_results(&request) {
+            answer.unstarted = Some(max_attempts);
+            return self.attempt(answer, prepared, place).await;
         }
         let began = Instant::now();
-        let started = tokio::select! {
-            biased;
-            () = held.lost.cancelled() => return,
-            started = persist("start a call", || self.store.start(held.lease, max_attempts)) => started,
+        let start = persist("start a call", || self.store.start(held.lease, max_attempts));
+        tokio::pin!(start);
+        let started = loop {
+            tokio::select! {
+                biased;
+                () = held.lost.cancelled() => return,
+                started = &mut start => break started,
+                () = prepared.compute(), if prepared.is_computing() => {}
+            }
         };
         answer.stages.started(began.elapsed());
         match started {
-            Ok(()) => self.attempt(answer, next, place).await,
+            Ok(()) => self.attempt(answer, prepared, place).await,
             Err(StoreError::LeaseLost { .. }) => tracing::info!("the lease was lost before the start"),
             Err(error) => {
                 tracing::error!(%error, "the call cannot be started");
@@ -165,31 +160,38 @@ impl Caller {
         }
     }
 
+    /// What was prepared before the request was written, where the tool is the same still.
+    fn still_right(&self, prepared: Result<Prepared, Refusal>, claim: &mut Claim) -> Option<Result<Prepared, Refusal>> {
+        let Ok(ready) = prepared else { return Some(prepared) };
+        if self.finding.ready_now(ready.tool.name(), &claim.profiles).is_some_and(|now| Arc::ptr_eq(&now, &ready.tool))
+        {
+            return Some(Ok(ready));
+        }
+        claim.request.context.insert("input".into(), ready.into_input());
+        None
+    }
+
     /// Everything before the start. The failures end the request; the tool, where it is known, is for the metrics.
-    async fn prepare(&self, claim: &Claim, request: &ToolRequest, input: Value) -> Result<Ready, Refusal> {
+    async fn prepare(&self, claim: &Claim, request: &ToolRequest, input: Value) -> Result<Prepared, Refusal> {
         let tool = self.finding.find(&request.tool, &claim.profiles).await?;
         self.ready(tool, &claim.request, &claim.profiles, request, input).await
     }
 
     /// Prepares a call of this tool before its request is written, and begins it. `None` where that must wait.
-    pub async fn run_ahead(&self, birth: &mut Birth, tool: Arc<Tool>) -> Option<Result<Next, Refusal>> {
+    pub async fn prepare_ahead(&self, birth: &mut Birth, tool: Arc<Tool>) -> Option<Result<Prepared, Refusal>> {
+        if !tool.may_compute_ahead() {
+            return None;
+        }
         let input = take_input(&mut birth.request);
         let Ok(request) = ToolRequest::from_breadcrumb(&birth.request) else {
             birth.request.context.insert("input".into(), input);
             return None;
         };
-        let deadline = Deadline::after(birth.time_left_ms, &request);
-        let ready = match self.ready(tool, &birth.request, &birth.profiles, &request, input).await {
-            Ok(ready) => ready,
-            Err(refusal) => return Some(Err(refusal)),
-        };
-        let Ready { tool, mut call, telling } = ready;
-        bound_by(deadline.as_ref(), &mut call);
-        let (gives, waits) = GoAhead::later();
-        call.go_ahead = waits;
-        let limits = call.limits;
-        let run = Run::begin(tool.clone(), call);
-        Some(Ok(Next::Ahead(Ahead { tool, limits, telling, run, go_ahead: gives })))
+        let mut prepared = self.ready(tool, &birth.request, &birth.profiles, &request, input).await;
+        if let Ok(prepared) = &mut prepared {
+            prepared.begin_ahead(Deadline::after(birth.time_left_ms, &request).as_ref());
+        }
+        Some(prepared)
     }
 
     async fn ready(
@@ -199,7 +201,7 @@ impl Caller {
         profiles: &Profiles,
         request: &ToolRequest,
         input: Value,
-    ) -> Result<Ready, Refusal> {
+    ) -> Result<Prepared, Refusal> {
         let ready = async {
             let (input, violations) = check(&tool, Side::Input, input).await?;
             if !violations.is_empty() {
@@ -243,15 +245,15 @@ impl Caller {
             Ok((call, telling))
         };
         match ready.await {
-            Ok((call, telling)) => Ok(Ready { tool, call, telling }),
+            Ok((call, telling)) => Ok(Prepared::new(tool, call, telling)),
             Err(failure) => Err(Refusal::Failed { tool: Some(tool.candidate.clone()), failure }),
         }
     }
 
-    async fn attempt(&self, mut answer: Answer<'_>, next: Next, place: Option<Place>) {
+    async fn attempt(&self, mut answer: Answer<'_>, prepared: Prepared, place: Option<Place>) {
         let deadline = answer.deadline;
-        let Ahead { tool, limits, telling, run, go_ahead } = next.begun(deadline.as_ref());
-        answer.invocation.runs(&tool);
+        answer.invocation.runs(&prepared.tool);
+        let (tool, limits, telling, run) = prepared.go_ahead(deadline.as_ref());
         let is_shortened = limits.timeout_ms < tool.definition.limits.timeout_ms;
         let bounds = Bounds {
             held: answer.held,
@@ -260,8 +262,6 @@ impl Caller {
             overtime: self.options.overtime,
             grace: self.options.grace,
         };
-        // From here on the call may do what its tool may do.
-        go_ahead.give();
         let stage = answer.invocation.stage("run");
         let Ran { output, took: elapsed, stopped } =
             running::run(run, limits.timeout(), telling, bounds).with_context(stage).await;
@@ -316,54 +316,6 @@ impl Caller {
             failed => failed,
         };
         self.answering.finish(&answer, &tool, result, elapsed, metadata).await;
-    }
-}
-
-/// Lets a call that was not started compute for a moment, where its tool waits with everything else: most have an answer
-/// by then, and need no start, because nothing has happened that must not happen twice. Tells whether this one has.
-async fn compute(next: Next, deadline: Option<&Deadline>) -> (Next, bool) {
-    if let Next::Ready(ready) = &next
-        && !ready.tool.may_run_ahead()
-    {
-        return (next, false);
-    }
-    let mut ahead = next.begun(deadline);
-    tokio::select! {
-        biased;
-        () = ahead.run.go_on() => {}
-        () = ahead.go_ahead.wanted() => {}
-        () = sleep(START_SOON) => {}
-    }
-    let has_computed = ahead.run.has_computed();
-    (Next::Ahead(ahead), has_computed)
-}
-
-impl Next {
-    fn limits(&self) -> Limits {
-        match self {
-            Self::Ready(ready) => ready.call.limits,
-            Self::Ahead(ahead) => ahead.limits,
-        }
-    }
-
-    /// Begins what has not begun.
-    fn begun(self, deadline: Option<&Deadline>) -> Ahead {
-        match self {
-            Self::Ahead(ahead) => ahead,
-            Self::Ready(Ready { tool, mut call, telling }) => {
-                bound_by(deadline, &mut call);
-                let (gives, waits) = GoAhead::later();
-                call.go_ahead = waits;
-                Ahead { limits: call.limits, run: Run::begin(tool.clone(), call), tool, telling, go_ahead: gives }
-            }
-        }
-    }
-}
-
-fn bound_by(deadline: Option<&Deadline>, call: &mut ToolCall) {
-    if let Some(deadline) = deadline {
-        deadline.shorten(&mut call.limits);
-        call.deadline = Some(deadline.at);
     }
 }
 

@@ -1,25 +1,26 @@
 //! The tasks of the calls that this runner has.
 
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Birth, Claim, Lease};
+use breadcrumb::{Birth, Breadcrumb, Claim, Lease};
 use chrono::{DateTime, Utc};
 use futures::FutureExt;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, Sleep, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument;
 
-use crate::call::{Caller, Next, Progress, Taken};
+use crate::ahead::Prepared;
+use crate::call::{Caller, Progress, Taken};
 use crate::finding::Refusal;
 use crate::hints::Hints;
 use crate::leases::Held;
 use crate::places::{Place, Places};
-use crate::running::Run;
 use crate::stages::Stages;
 use crate::standing_by::Waiting;
 use crate::tool::Tool;
@@ -39,6 +40,8 @@ pub(crate) struct Calls {
     pub tasks: TaskTracker,
     /// Calls that may still come because they were promised a place.
     pub promised: TaskTracker,
+    /// Calls that were taken on without a place, and have none yet.
+    pub waiting: Arc<()>,
     /// A call has come to its end, and its answer too.
     pub ended: Notify,
     /// Nobody owns the calls any more: they end where they are, as in a crash.
@@ -48,7 +51,11 @@ pub(crate) struct Calls {
 impl Calls {
     /// Whether more answers are being written than may be.
     pub fn is_answering_too_many(&self) -> bool {
-        self.tasks.len() >= self.places.taken() + self.max_answering
+        self.tasks.len() >= self.places.taken() + self.waiting() + self.max_answering
+    }
+
+    pub fn waiting(&self) -> usize {
+        Arc::strong_count(&self.waiting) - 1
     }
 
     /// Keeps the end waiting for a call that may come.
@@ -72,9 +79,32 @@ impl Calls {
         self.take(claim, Some(waiting), offered, given_back);
     }
 
+    fn take(
+        self: &Arc<Self>,
+        claim: Claim,
+        waiting: Option<Waiting>,
+        asked: Instant,
+        given_back: impl FnOnce() + Send + 'static,
+    ) {
+        let held = self.keep(claim.lease, asked);
+        let tool = tool_of(&claim.request);
+        let place = self.places.take(&tool);
+        if place.is_none() {
+            // Now, so that no more of them are claimed while this one waits.
+            self.places.bar(&tool);
+        }
+        let calls = self.clone();
+        self.spawn(async move {
+            let taken = Taken { claim, held, place, progress: Progress::Claimed, ahead: None };
+            if !calls.with_place(taken, asked, waiting).await {
+                given_back();
+            }
+        });
+    }
+
     /// A call that begins its life running, because it has its place: where its tool lets it, it computes while its request
-    /// is written. It hears of that, or nothing where that comes to nothing.
-    pub fn ahead(
+    /// is written. Whoever writes it says so, or nothing where that comes to nothing.
+    pub fn begins(
         self: &Arc<Self>,
         mut birth: Birth,
         tool: Arc<Tool>,
@@ -84,108 +114,88 @@ impl Calls {
         let (say, mut written) = oneshot::channel::<(DateTime<Utc>, Held)>();
         let (request, calls) = (birth.request.id, self.clone());
         self.spawn(async move {
-            let max_attempts = tool.definition.limits.max_attempts;
-            let mut place = Some(place);
-            let mut ahead = match tool.may_run_ahead() {
-                true => calls.caller.run_ahead(&mut birth, tool).await,
-                false => None,
-            };
+            let progress = Progress::Begun { max_attempts: tool.definition.limits.max_attempts };
+            let mut ahead = calls.caller.prepare_ahead(&mut birth, tool).await;
+            let (mut place, given_up) = (Some(place), sleep(PLACE_SOON));
+            tokio::pin!(given_up);
             let (at, held) = loop {
-                let run = match &mut ahead {
-                    Some(Ok(Next::Ahead(ahead))) if !ahead.run.has_ended() => Some(&mut ahead.run),
-                    _ => None,
-                };
                 tokio::select! {
                     biased;
                     said = &mut written => match said {
                         Ok(said) => break said,
-                        Err(_) => return calls.never_was(ahead).await,
+                        Err(_) => return,
                     },
-                    () = calls.caller.drained.cancelled() => return calls.never_was(ahead).await,
-                    // What has ended needs no worker, however long the disk takes.
-                    () = go_on(run) => place = None,
+                    () = calls.caller.drained.cancelled() => return,
+                    // Others need the place while this one waits for the disk; and it may never be written.
+                    () = until_given_up(&calls.caller.stop, given_up.as_mut()), if place.is_some() => {
+                        place = None;
+                        if let Some(Ok(prepared)) = &mut ahead
+                            && !prepared.has_ended()
+                        {
+                            prepared.forget_run();
+                        }
+                    }
+                    ended = compute(&mut ahead) => if ended {
+                        // However long the disk takes, it needs no worker any more.
+                        place = None;
+                    }
                 }
             };
-            calls.go(birth.claim(at), held, place, asked, Progress::Begun { max_attempts }, ahead).await;
+            let taken = Taken { claim: birth.claim(at), held, place, progress, ahead };
+            calls.with_place(taken, asked, None).await;
         });
         let calls = self.clone();
         move |at| {
             // At once, so that what comes right behind the request finds its call here.
-            calls.hints.claimed(request);
-            let held = calls.caller.leases.keep(Lease::from_birth(request, at), asked);
-            // Where it does not listen any more, the lease ends by itself.
-            let _ = say.send((at, held));
-        }
-    }
-
-    /// Stops a run whose request was not written.
-    async fn never_was(&self, ahead: Option<Result<Next, Refusal>>) {
-        if let Some(Ok(Next::Ahead(mut ahead))) = ahead {
-            drop(ahead.go_ahead);
-            ahead.run.stop(self.caller.options.grace).await;
-        }
-    }
-
-    fn take(
-        self: &Arc<Self>,
-        mut claim: Claim,
-        waiting: Option<Waiting>,
-        asked: Instant,
-        given_back: impl FnOnce() + Send + 'static,
-    ) {
-        self.hints.claimed(claim.lease.request);
-        let held = self.caller.leases.keep(claim.lease, asked);
-        let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default().to_owned();
-        let place = self.places.take(&tool);
-        if place.is_none() {
-            // Now, so that no more of them are claimed while this one waits.
-            self.places.bar(&tool);
-        }
-        let taken = Instant::now();
-        let calls = self.clone();
-        self.spawn(async move {
-            let place = match place {
-                Some(place) => Some(place),
-                None => tokio::select! {
-                    place = timeout(PLACE_SOON, calls.places.wait(&tool)) => place.ok(),
-                    () = calls.caller.stop.cancelled() => None,
-                },
-            };
-            drop(waiting);
-            match place {
-                Some(place) => {
-                    if let Some(left) = &mut claim.time_left_ms {
-                        *left = left.saturating_sub(taken.elapsed().as_millis() as u64);
-                    }
-                    calls.go(claim, held, Some(place), asked, Progress::Claimed, None).await;
-                }
-                None => {
-                    calls.places.bar(&tool);
-                    calls.caller.answering.give_back(&held).await;
-                    given_back();
-                    // It is in the queue again, and nothing else tells of that.
-                    calls.hints.now();
-                }
+            let held = calls.keep(Lease::from_birth(request, at), asked);
+            if let Err((_, held)) = say.send((at, held))
+                && calls.caller.stop.is_cancelled()
+            {
+                let last = calls.clone();
+                calls.spawn(async move { last.caller.answering.give_back(&held).await });
             }
-        });
+        }
     }
 
-    async fn go(
-        &self,
-        claim: Claim,
-        held: Held,
-        place: Option<Place>,
-        asked: Instant,
-        progress: Progress,
-        ahead: Option<Result<Next, Refusal>>,
-    ) {
+    fn keep(&self, lease: Lease, asked: Instant) -> Held {
+        self.hints.claimed(lease.request);
+        self.caller.leases.keep(lease, asked)
+    }
+
+    /// Goes on with a call that has its place, needs none, or gets one soon. `false`: it found none, and was given back.
+    async fn with_place(&self, mut taken: Taken, asked: Instant, waiting: Option<Waiting>) -> bool {
+        if taken.place.is_none() && !taken.has_ended() {
+            let (tool, since) = (tool_of(&taken.claim.request), Instant::now());
+            taken.place = tokio::select! {
+                place = timeout(PLACE_SOON, self.places.wait(&tool)) => place.ok(),
+                () = self.caller.stop.cancelled() => None,
+            };
+            if taken.place.is_none() {
+                self.places.bar(&tool);
+                self.caller.answering.give_back(&taken.held).await;
+                // It is in the queue again, and nothing else tells of that.
+                self.hints.now();
+                return false;
+            }
+            if let Some(left) = &mut taken.claim.time_left_ms {
+                *left = left.saturating_sub(since.elapsed().as_millis() as u64);
+            }
+        }
+        drop(waiting);
+        self.go(taken, asked).await;
+        true
+    }
+
+    async fn go(&self, mut taken: Taken, asked: Instant) {
+        let claim = &taken.claim;
         let stages = Stages::claimed(claim.ready_at.unwrap_or(claim.queued_at), asked);
         let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default();
-        // So much of its lease may be gone that it is another's by now: the store says.
-        let is_late = asked.elapsed() > Duration::from_millis(self.caller.options.lease_ms() / 3);
-        let progress = if is_late { Progress::Claimed } else { progress };
         let span = tracing::info_span!("call", request = %claim.lease.request, tool, attempt = claim.attempt, trace = tracing::field::Empty);
-        self.caller.run(Taken { claim, held, place, stages, progress, ahead }).instrument(span).await;
+        // So much of its lease may be gone that it is another's by now: the store says.
+        if asked.elapsed() > Duration::from_millis(self.caller.options.lease_ms() / 3) {
+            taken.progress = Progress::Claimed;
+        }
+        self.caller.run(taken, stages).instrument(span).await;
     }
 
     fn spawn(self: &Arc<Self>, call: impl Future<Output = ()> + Send + 'static) {
@@ -220,10 +230,24 @@ impl Calls {
     }
 }
 
-/// Never returns without a run that goes on.
-async fn go_on(run: Option<&mut Run>) {
-    match run {
-        Some(run) => run.go_on().await,
-        None => std::future::pending().await,
+fn tool_of(request: &Breadcrumb) -> String {
+    request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default().to_owned()
+}
+
+async fn until_given_up(stop: &CancellationToken, given_up: Pin<&mut Sleep>) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = given_up => {}
+    }
+}
+
+/// Whether it has ended; never returns where nothing computes.
+async fn compute(ahead: &mut Option<Result<Prepared, Refusal>>) -> bool {
+    match ahead {
+        Some(Ok(prepared)) if prepared.is_computing() => {
+            prepared.compute().await;
+            prepared.has_ended()
+        }
+        _ => std::future::pending().await,
     }
 }

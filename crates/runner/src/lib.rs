@@ -5,6 +5,7 @@
 //! deliberately does not know Postgres, HTTP, the engine, or whether others run beside it: what must happen once across
 //! runners is decided in the store, by leases and idempotency keys.
 
+mod ahead;
 mod answering;
 mod backoff;
 mod bootstrap;

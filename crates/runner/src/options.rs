@@ -3,8 +3,11 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
+use breadcrumb::ToolRequest;
 use executors::egress::PrivateHost;
 use uuid::Uuid;
+
+use crate::ahead::SMALL_RESULT;
 
 #[derive(Debug, Clone)]
 pub struct RunnerOptions {
@@ -80,6 +83,11 @@ impl Default for RunnerOptions {
 }
 
 impl RunnerOptions {
+    /// Whether a small result goes into the response of this request as it is.
+    pub(crate) fn takes_small_results(&self, request: &ToolRequest) -> bool {
+        request.max_result_chars.is_none() && self.large_results.max_result_chars >= SMALL_RESULT
+    }
+
     /// The default `max_calls_per_tool` beside this `max_calls`.
     pub fn share_of_one_tool(max_calls: usize) -> usize {
         (max_calls * 3 / 4).max(1)

@@ -96,9 +96,12 @@ impl Places {
         is_taken.then(|| Place { places: self.clone(), kind, tool: tool.to_owned(), since: Instant::now() })
     }
 
-    /// How many calls that compute find a place within this time, beside those that have one, if it goes on as it did of
-    /// late. `None` where there is nothing to tell it by.
-    pub fn soon(&self, time: Duration) -> Option<usize> {
+    /// How many calls find a place within this time, beside those that have one, if it goes on as it did of late. `None` where
+    /// there is nothing to tell it by, as with calls that wait for others.
+    pub fn soon(&self, tool: &str, time: Duration) -> Option<usize> {
+        if self.kind(tool) == Kind::Waiting {
+            return None;
+        }
         let inner = self.inner();
         let each = inner.held.as_micros();
         (each > 0).then(|| (time.as_micros() * inner.computing.max_calls() as u128 / each) as usize)

@@ -82,7 +82,7 @@ impl Preparing {
         let author = if candidate.is_system { Author::System } else { Author::User };
         let (input, output) = checked(candidate.definition.clone(), author, self.allowed_private.clone()).await?;
         load(&candidate, version.record.owner_id).await?;
-        Ok(Tool { candidate, input, output })
+        Ok(Tool::new(candidate, input, output))
     }
 }
 

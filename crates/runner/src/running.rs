@@ -17,9 +17,6 @@ use crate::leases::Held;
 use crate::progress::Telling;
 use crate::tool::Tool;
 
-/// Up to so many bytes a result is never too long for who asked, unless they said so.
-const SMALL: usize = 4096;
-
 /// Why a run was stopped from outside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stopped {
@@ -62,14 +59,17 @@ impl Run {
         self.ended.is_some()
     }
 
-    /// Whether it has ended well, with a result that goes into its response as it is: it has done nothing yet.
-    pub fn has_computed(&self) -> bool {
-        let ended = self.ended.as_ref().and_then(|(output, _)| output.result.as_ref().ok());
-        ended.is_some_and(|result| is_small(result, &mut SMALL.clone()))
+    /// What it gave, where it ended well.
+    pub fn result(&self) -> Option<&Value> {
+        self.ended.as_ref().and_then(|(output, _)| output.result.as_ref().ok())
+    }
+
+    pub fn failure(&self) -> Option<ErrorCode> {
+        self.ended.as_ref().and_then(|(output, _)| output.result.as_ref().err()).map(|failure| failure.code)
     }
 
     /// Tells it to stop, and gives it this much time to do so.
-    pub async fn stop(&mut self, grace: Duration) {
+    async fn stop(&mut self, grace: Duration) {
         self.stop.cancel();
         let _ = timeout(grace, self.go_on()).await;
     }
@@ -126,22 +126,6 @@ async fn bounded(mut run: Run, limit: Duration, bounds: &Bounds<'_>) -> Ran {
     };
     let (output, took) = run.ended.map_or((None, run.began.elapsed()), |(output, took)| (Some(output), took));
     Ran { output, took, stopped }
-}
-
-/// Whether the value takes no more than is left, about.
-fn is_small(value: &Value, left: &mut usize) -> bool {
-    let takes = match value {
-        Value::String(text) => text.len() + 4,
-        Value::Object(fields) => 4 + fields.keys().map(|key| key.len() + 4).sum::<usize>(),
-        _ => 8,
-    };
-    let Some(rest) = left.checked_sub(takes) else { return false };
-    *left = rest;
-    match value {
-        Value::Array(items) => items.iter().all(|item| is_small(item, left)),
-        Value::Object(fields) => fields.values().all(|field| is_small(field, left)),
-        _ => true,
-    }
 }
 
 fn panicked() -> ToolOutput {

@@ -19,12 +19,12 @@ const IN_TIME: Duration = PLACE_SOON.checked_div(2).unwrap();
 pub(crate) struct Standing {
     calls: Arc<Calls>,
     backlog: Mutex<Backlog>,
-    /// How many were taken on without a place, and have none yet.
-    waiting: Arc<()>,
 }
 
 /// A call that was taken on without a place, until it has one.
-pub(crate) struct Waiting(#[expect(dead_code, reason = "it is counted")] Arc<()>);
+pub(crate) struct Waiting {
+    _counted: Arc<()>,
+}
 
 /// Who waits in the queue, as far as the last claim told.
 #[derive(Debug, Default)]
@@ -38,16 +38,15 @@ pub(crate) enum Backlog {
 
 impl Standing {
     pub fn new(calls: Arc<Calls>) -> Arc<Self> {
-        Arc::new(Self { calls, backlog: Mutex::default(), waiting: Arc::default() })
+        Arc::new(Self { calls, backlog: Mutex::default() })
     }
 
     /// `None` where too many wait already.
-    fn wait(&self) -> Option<Waiting> {
-        let places = self.calls.caller.options.max_calls.max(1);
-        let (least, most) = WAITING_PER_PLACE;
-        let soon = self.calls.places.soon(IN_TIME).unwrap_or(0).clamp(least * places, most * places);
-        // Itself is not one of them.
-        (Arc::strong_count(&self.waiting) <= soon).then(|| Waiting(self.waiting.clone()))
+    fn wait(&self, tool: &str) -> Option<Waiting> {
+        let (calls, (least, most)) = (&self.calls, WAITING_PER_PLACE);
+        let places = calls.caller.options.max_calls.max(1);
+        let soon = calls.places.soon(tool, IN_TIME).unwrap_or(0).clamp(least * places, most * places);
+        (calls.waiting() < soon).then(|| Waiting { _counted: calls.waiting.clone() })
     }
 
     fn backlog(&self) -> MutexGuard<'_, Backlog> {
@@ -81,7 +80,7 @@ impl Standby for AtHand {
         let offer = |max_attempts, begin| Offer::new(options.runner_id, options.lease_ms(), max_attempts, begin);
         if let Some(place) = calls.places.take(tool.name()) {
             let max_attempts = tool.definition.limits.max_attempts;
-            let begun = calls.ahead(birth(), tool, place, offered);
+            let begun = calls.begins(birth(), tool, place, offered);
             return Some(offer(
                 Some(max_attempts),
                 Box::new(move |at| {
@@ -90,7 +89,7 @@ impl Standby for AtHand {
                 }),
             ));
         }
-        let (waiting, birth, standing) = (standing.wait()?, birth(), standing.clone());
+        let (waiting, birth, standing) = (standing.wait(tool.name())?, birth(), standing.clone());
         Some(offer(
             None,
             Box::new(move |at| {

@@ -1,6 +1,7 @@
 //! One version of a tool: as its record says it, checked so that it can be run, or what is wrong with it.
 
 use std::ops::Deref;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use breadcrumb::{Bootstrap, BootstrapMode, Profiles, Registration, ToolDefinition, ToolSource};
@@ -35,6 +36,7 @@ pub(crate) struct Tool {
     pub candidate: Arc<Candidate>,
     pub input: Schema,
     pub output: Schema,
+    acts: AtomicBool,
 }
 
 impl Deref for Tool {
@@ -46,13 +48,23 @@ impl Deref for Tool {
 }
 
 impl Tool {
-    /// Whether its calls may begin before their requests are written: they do nothing yet that anybody could notice, and
-    /// need nothing whose use is written down, as that of a secret is.
-    pub fn may_run_ahead(&self) -> bool {
+    pub fn new(candidate: Arc<Candidate>, input: Schema, output: Schema) -> Self {
+        Self { candidate, input, output, acts: AtomicBool::new(false) }
+    }
+
+    /// Whether its calls may compute before the store knows of it: they do nothing yet that anybody could notice, and need
+    /// nothing whose use is written down, as that of a secret is. A tool that does something each time would be run twice.
+    pub fn may_compute_ahead(&self) -> bool {
         let (executor, definition) = (&self.executor, &self.definition);
-        executor.waits_to_go_ahead(definition)
+        !self.acts.load(Ordering::Relaxed)
+            && executor.waits_to_go_ahead(definition)
             && executor.required_secrets(definition).is_empty()
             && executor.optional_secrets(definition).is_empty()
+    }
+
+    /// A call of it that was ahead would have done something.
+    pub fn was_seen_acting(&self) {
+        self.acts.store(true, Ordering::Relaxed);
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use breadcrumb::{CallState, Created, ErrorCode, NewBreadcrumb, ResponseStatus, StoreError, ToolFailure, ToolRequest};
+use breadcrumb::{
+    CallState, Created, ErrorCode, NewBreadcrumb, ResponseStatus, StoreError, ToolFailure, ToolRequest, ToolResponse,
+};
 use executors::NeverGiven;
 use runner::RunnerOptions;
 use serde_json::json;
@@ -73,50 +76,77 @@ fn ask(place: &Place, record: NewBreadcrumb, key: Option<&'static str>) -> JoinH
     tokio::spawn(async move { person.create(record, key).await })
 }
 
+/// One place, and no looks at the queue that no hint asked for.
+fn patient() -> RunnerOptions {
+    RunnerOptions { max_calls: 1, max_calls_per_tool: 1, poll: Duration::from_mins(1), ..options() }
+}
+
 fn request(tool: &str) -> NewBreadcrumb {
     ToolRequest::record(tool, json!({}), None, Some("workspace:test"))
 }
 
 #[tokio::test]
-async fn a_call_computes_at_once_and_does_nothing_before_its_request_is_written() {
-    let (place, fake) = (place(&["acts"]).await, Fake::new());
-    let done = does_something(&fake, "acts");
-    let runner = place.start(&fake);
-    settle(&place, "acts").await;
-    let (begun, before) = (fake.progress.borrow().begun, done.load(Ordering::SeqCst));
+async fn a_call_computes_while_its_request_is_on_the_way_to_the_disk() {
+    let (place, fake) = (place(&["quick"]).await, Fake::new());
+    fake.waits_to_go_ahead.lock().unwrap().insert("quick".into());
+    let runner = place.start_with(&fake, patient());
+    settle(&place, "quick").await;
+    let begun = fake.progress.borrow().begun;
     let slow = Slow::disk(&place).await;
-    let asked = ask(&place, request("acts"), None);
+    let asked = ask(&place, request("quick"), None);
     fake.until(|progress| progress.begun == begun + 1).await;
     let id = *fake.begun.lock().unwrap().last().unwrap();
     assert!(matches!(place.person.get(id).await, Err(StoreError::NotFound { .. })), "it is not there yet");
-    assert!(!asked.is_finished() && done.load(Ordering::SeqCst) == before);
+    assert!(!asked.is_finished());
     slow.ends().await;
     assert_eq!(asked.await.unwrap().unwrap().id, id);
     let response = place.answer(id).await;
-    assert_eq!(response.output, Some(json!({"before": before})));
-    assert_eq!(response.metadata["attempt"], 1);
-    assert_eq!((done.load(Ordering::SeqCst), fake.progress.borrow().begun), (before + 1, begun + 1));
+    assert_eq!((response.status, &response.metadata["attempt"]), (ResponseStatus::Success, &json!(1)));
+    assert_eq!(fake.progress.borrow().begun, begun + 1, "it ran once");
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn nothing_is_done_before_the_request_is_written() {
+    let (place, fake) = (place(&["acts", "quick"]).await, Fake::new());
+    let done = does_something(&fake, "acts");
+    let runner = place.start_with(&fake, patient());
+    settle(&place, "quick").await;
+    let begun = fake.progress.borrow().begun;
+    let slow = Slow::disk(&place).await;
+    let asked = ask(&place, request("acts"), None);
+    fake.until(|progress| progress.begun == begun + 1 && progress.running["acts"] == 0).await;
+    assert!(!asked.is_finished() && done.load(Ordering::SeqCst) == 0);
+    slow.ends().await;
+    let id = asked.await.unwrap().unwrap().id;
+    assert_eq!(place.answer(id).await.output, Some(json!({"before": 0})));
+    assert_eq!((done.load(Ordering::SeqCst), fake.progress.borrow().begun), (1, begun + 2));
+    // From now on it is known to act, and is not begun in vain.
+    assert_eq!(place.call("acts", json!({})).await.output, Some(json!({"before": 1})));
+    assert_eq!((done.load(Ordering::SeqCst), fake.progress.borrow().begun), (2, begun + 3));
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_call_whose_request_is_not_written_never_was() {
-    let (place, fake) = (place(&["acts"]).await, Fake::new());
+    let (place, fake) = (place(&["acts", "quick"]).await, Fake::new());
     let done = does_something(&fake, "acts");
-    let runner = place.start_with(&fake, RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() });
-    settle(&place, "acts").await;
-    let first = ask(&place, request("acts"), Some("once")).await.unwrap().unwrap();
+    fake.waits_to_go_ahead.lock().unwrap().insert("quick".into());
+    let runner = place.start_with(&fake, patient());
+    settle(&place, "quick").await;
+    let first = ask(&place, request("quick"), Some("once")).await.unwrap().unwrap();
     assert_eq!(place.answer(first.id).await.status, ResponseStatus::Success);
-    let (begun, before) = (fake.progress.borrow().begun, done.load(Ordering::SeqCst));
-    let again = ask(&place, request("acts"), Some("once")).await.unwrap().unwrap();
+    let again = ask(&place, request("quick"), Some("once")).await.unwrap().unwrap();
     assert_eq!((again.id, again.replayed), (first.id, true));
-    let has_stopped = |progress: &crate::fake::Progress| progress.begun == begun + 1 && progress.running["acts"] == 0;
-    fake.until(has_stopped).await;
-    assert_eq!(done.load(Ordering::SeqCst), before);
-    // Its place is free again.
-    assert_eq!(place.call("acts", json!({})).await.output, Some(json!({"before": before})));
+    let begun = fake.progress.borrow().begun;
+    let refused = ask(&place, request("acts"), Some("once")).await.unwrap();
+    assert!(matches!(refused, Err(StoreError::IdempotencyMismatch)), "{refused:?}");
+    fake.until(|progress| progress.begun == begun + 1 && progress.running["acts"] == 0).await;
+    assert_eq!(done.load(Ordering::SeqCst), 0);
+    // Their place is free again, and the one call was answered once.
+    assert_eq!(place.call("acts", json!({})).await.output, Some(json!({"before": 0})));
     let responses = place.list(breadcrumb::schema_names::TOOL_RESPONSE).await;
-    let of_first = responses.iter().filter(|row| row.tags.contains(&format!("request:{}", first.id))).count();
+    let of_first = responses.iter().filter(|row| row.tags.contains(&ToolResponse::tag(&first.id.to_string()))).count();
     assert_eq!(of_first, 1);
     runner.stop().await;
 }
@@ -125,7 +155,7 @@ async fn a_call_whose_request_is_not_written_never_was() {
 async fn what_has_computed_keeps_no_place_however_long_the_disk_takes() {
     let (place, fake) = (place(&["quick"]).await, Fake::new());
     fake.waits_to_go_ahead.lock().unwrap().insert("quick".into());
-    let runner = place.start_with(&fake, RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() });
+    let runner = place.start_with(&fake, patient());
     settle(&place, "quick").await;
     let begun = fake.progress.borrow().begun;
     let slow = Slow::disk(&place).await;
@@ -158,10 +188,10 @@ async fn what_is_wrong_with_the_input_is_said_when_the_request_is_written() {
 
 #[tokio::test]
 async fn a_runner_that_stops_gives_back_what_it_computed_ahead() {
-    let (place, fake) = (place(&["acts"]).await, Fake::new());
+    let (place, fake) = (place(&["acts", "quick"]).await, Fake::new());
     let done = does_something(&fake, "acts");
-    let runner = place.start(&fake);
-    settle(&place, "acts").await;
+    let runner = place.start_with(&fake, patient());
+    settle(&place, "quick").await;
     let (begun, before) = (fake.progress.borrow().begun, done.load(Ordering::SeqCst));
     let slow = Slow::disk(&place).await;
     let asked = ask(&place, request("acts"), None);
@@ -217,7 +247,7 @@ async fn a_call_is_started_when_it_would_do_something_or_takes_its_time() {
         fake.waits_to_go_ahead.lock().unwrap().insert(tool.into());
     }
     fake.does("thinks", |_, _| async {
-        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(50)).await;
         Ok(json!("thought"))
     });
     fake.does("fails", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no")) });
@@ -241,9 +271,7 @@ async fn a_call_is_started_when_it_would_do_something_or_takes_its_time() {
 async fn what_waits_for_a_place_goes_back_to_the_queue_when_its_runner_is_lost() {
     let (place, fake) = (place(&["hangs"]).await, Fake::new());
     let gate = fake.waits("hangs");
-    let one =
-        RunnerOptions { max_calls: 1, max_calls_per_tool: 1, lease: std::time::Duration::from_secs(1), ..options() };
-    let runner = place.start_with(&fake, one);
+    let runner = place.start_with(&fake, RunnerOptions { lease: Duration::from_secs(1), ..patient() });
     gate.add_permits(1);
     place.call("hangs", json!({})).await;
     while begun_with_their_requests(&place).await == 0 {
@@ -253,7 +281,7 @@ async fn what_waits_for_a_place_goes_back_to_the_queue_when_its_runner_is_lost()
     let first = place.ask("hangs", json!({})).await;
     fake.until(|progress| progress.running.get("hangs") == Some(&1)).await;
     let second = place.ask("hangs", json!({})).await;
-    assert_ne!(place.person.call(second).await.unwrap().state, CallState::Running);
+    assert_eq!(place.person.call(second).await.unwrap().state, CallState::Claimed);
     runner.kill().await;
     let next = place.start(&Fake::new());
     assert_eq!(place.answer(second).await.status, ResponseStatus::Success);

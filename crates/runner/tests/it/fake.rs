@@ -87,6 +87,18 @@ impl Fake {
     }
 }
 
+/// A call that runs, until it ends or is dropped.
+struct Running<'f> {
+    progress: &'f watch::Sender<Progress>,
+    name: &'f str,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.progress.send_modify(|progress| *progress.running.get_mut(self.name).unwrap() -= 1);
+    }
+}
+
 #[async_trait]
 impl Executor for Fake {
     async fn load(&self, definition: &ToolDefinition, _: Uuid, _: Uuid, _: i64) -> Result<(), ToolFailure> {
@@ -113,12 +125,12 @@ impl Executor for Fake {
             *most = now.max(*most);
             progress.most_in_all = progress.most_in_all.max(progress.running.values().sum());
         });
+        let _running = Running { progress: &self.progress, name: &name };
         let behaviour = self.behaviours.lock().unwrap().get(&name).cloned();
         let result = match behaviour {
             Some(behaviour) => behaviour(call, cancelled).await,
             None => Ok(json!({"input": call.input, "version": call.tool_version})),
         };
-        self.progress.send_modify(|progress| *progress.running.get_mut(&name).unwrap() -= 1);
         let metadata = Map::from_iter([("from_executor".to_owned(), json!(true))]);
         ToolOutput::new(result, metadata)
     }

@@ -1,0 +1,150 @@
+//! A run that computes before the store knows of it: while its request is on the way to the disk, or before its start is
+//! written. It has no word to do anything yet. One that comes to where it would do something is dropped, and begins anew
+//! when it may: so no run ever waits for the store while its time is counted, and a place is not kept for one that does.
+
+use std::sync::Arc;
+
+use breadcrumb::{ErrorCode, Limits};
+use executors::{GivesGoAhead, GoAhead, ToolCall};
+use serde_json::Value;
+
+use crate::deadline::Deadline;
+use crate::progress::Telling;
+use crate::running::Run;
+use crate::tool::Tool;
+
+/// Up to so many bytes of input are kept for a run that begins anew; calls with more wait for the store.
+const MOST_INPUT: usize = 64 * 1024;
+/// Up to so many bytes a result is never too long for who asked, unless they or the operator said so.
+pub(crate) const SMALL_RESULT: usize = 2048;
+
+/// A call that is ready to be run, or runs.
+pub(crate) struct Prepared {
+    pub tool: Arc<Tool>,
+    pub telling: Telling,
+    call: ToolCall,
+    begun: Option<Begun>,
+}
+
+struct Begun {
+    run: Run,
+    go_ahead: GivesGoAhead,
+}
+
+impl Prepared {
+    /// `call` has no word to go ahead yet, whatever it says.
+    pub fn new(tool: Arc<Tool>, call: ToolCall, telling: Telling) -> Self {
+        Self { tool, telling, call, begun: None }
+    }
+
+    /// Begins it, where it may compute without the word to go ahead. `deadline`: the request's, or one a little before it.
+    pub fn begin_ahead(&mut self, deadline: Option<&Deadline>) {
+        if self.begun.is_none() && self.tool.may_compute_ahead() && takes_at_most(MOST_INPUT, &self.call.input) {
+            let mut call = self.call.clone();
+            call.deadline = deadline.map(|deadline| deadline.at);
+            self.begun = Some(begin(&self.tool, call));
+        }
+    }
+
+    /// Goes on with what was begun, until it has ended. Returns where there is nothing (more) to wait for. It may be dropped
+    /// and asked again.
+    pub async fn compute(&mut self) {
+        let Some(begun) = &mut self.begun else { return };
+        let wants_more = tokio::select! {
+            biased;
+            () = begun.run.go_on() => false,
+            () = begun.go_ahead.wanted() => true,
+        };
+        if wants_more {
+            self.tool.was_seen_acting();
+        }
+        // What ran out of time may have been slow by no fault of its own, and the request's time begins with its writing.
+        if wants_more || begun.run.failure() == Some(ErrorCode::Timeout) {
+            self.begun = None;
+        }
+    }
+
+    /// Whether it is under way, and has not ended.
+    pub fn is_computing(&self) -> bool {
+        self.begun.as_ref().is_some_and(|begun| !begun.run.has_ended())
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.begun.as_ref().is_some_and(|begun| begun.run.has_ended())
+    }
+
+    /// Whether it has ended well, with a result that goes into its response as it is: then nothing has happened, and nothing
+    /// will but the response.
+    pub fn has_small_result(&self) -> bool {
+        let result = self.begun.as_ref().and_then(|begun| begun.run.result());
+        result.is_some_and(|result| takes_at_most(SMALL_RESULT, result))
+    }
+
+    /// It begins anew when it may; what it was given comes back where somebody else is to run it.
+    pub fn forget_run(&mut self) {
+        self.begun = None;
+    }
+
+    pub fn into_input(self) -> Value {
+        self.call.input
+    }
+
+    /// From here on the call may do what its tool may do. `deadline`: the request's.
+    pub fn go_ahead(self, deadline: Option<&Deadline>) -> (Arc<Tool>, Limits, Telling, Run) {
+        let Self { tool, telling, mut call, begun } = self;
+        if let Some(deadline) = deadline {
+            deadline.shorten(&mut call.limits);
+            call.deadline = Some(deadline.at);
+        }
+        let limits = call.limits;
+        let Begun { run, go_ahead } = begun.unwrap_or_else(|| begin(&tool, call));
+        go_ahead.give();
+        (tool, limits, telling, run)
+    }
+}
+
+fn begin(tool: &Arc<Tool>, mut call: ToolCall) -> Begun {
+    let (go_ahead, waits) = GoAhead::later();
+    call.go_ahead = waits;
+    Begun { run: Run::begin(tool.clone(), call), go_ahead }
+}
+
+/// Whether the value takes so many bytes, about.
+fn takes_at_most(bytes: usize, value: &Value) -> bool {
+    fn fits(value: &Value, left: &mut usize) -> bool {
+        let takes = match value {
+            Value::String(text) => text.len() + 4,
+            Value::Object(fields) => 4 + fields.keys().map(|key| key.len() + 4).sum::<usize>(),
+            _ => 8,
+        };
+        let Some(rest) = left.checked_sub(takes) else { return false };
+        *left = rest;
+        match value {
+            Value::Array(items) => items.iter().all(|item| fits(item, left)),
+            Value::Object(fields) => fields.values().all(|field| fits(field, left)),
+            _ => true,
+        }
+    }
+    let mut left = bytes;
+    fits(value, &mut left)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_a_value_takes_is_known_about() {
+        for (value, most) in [
+            (json!(null), 8),
+            (json!("x".repeat(100)), 104),
+            (json!({"key": "x".repeat(100)}), 4 + 7 + 104),
+            (json!([[[1, 2], 3]]), 6 * 8),
+        ] {
+            assert!(takes_at_most(most, &value), "{value}");
+            assert!(!takes_at_most(most - 1, &value), "{value}");
+        }
+    }
+}
