@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use breadcrumb::{ErrorCode, Limits};
 use executors::{GivesGoAhead, GoAhead, ToolCall};
+use futures::FutureExt;
 use serde_json::Value;
 
 use crate::deadline::Deadline;
@@ -52,15 +53,16 @@ impl Prepared {
         let Some(begun) = &mut self.begun else { return };
         let wants_more = tokio::select! {
             biased;
-            () = begun.run.go_on() => false,
+            // First: it may have ended without waiting for what it wants to do.
             () = begun.go_ahead.wanted() => true,
+            () = begun.run.go_on() => begun.go_ahead.wanted().now_or_never().is_some(),
         };
         if wants_more {
             self.tool.was_seen_acting();
         }
         // What ran out of time may have been slow by no fault of its own, and the request's time begins with its writing.
         if wants_more || begun.run.failure() == Some(ErrorCode::Timeout) {
-            self.begun = None;
+            self.forget_run();
         }
     }
 
@@ -73,16 +75,20 @@ impl Prepared {
         self.begun.as_ref().is_some_and(|begun| begun.run.has_ended())
     }
 
-    /// Whether it has ended well, with a result that goes into its response as it is: then nothing has happened, and nothing
+    /// Whether it has ended well, with a result that is valid and goes into its response as it is: then nothing has happened, and nothing
     /// will but the response.
     pub fn has_small_result(&self) -> bool {
         let result = self.begun.as_ref().and_then(|begun| begun.run.result());
-        result.is_some_and(|result| takes_at_most(SMALL_RESULT, result))
+        let schema = &self.tool.output;
+        result.is_some_and(|result| {
+            takes_at_most(SMALL_RESULT, result) && schema.is_quick(result) && schema.check(result).is_empty()
+        })
     }
 
-    /// It begins anew when it may; what it was given comes back where somebody else is to run it.
+    /// It begins anew when it may; what it told of its progress is past.
     pub fn forget_run(&mut self) {
         self.begun = None;
+        self.telling.forget();
     }
 
     pub fn into_input(self) -> Value {

@@ -78,7 +78,6 @@ impl Taken {
 impl Caller {
     pub async fn run(&self, taken: Taken, stages: Stages) {
         let Taken { mut claim, held, mut place, progress, ahead } = taken;
-        let ahead = ahead.and_then(|prepared| self.still_right(prepared, &mut claim));
         // It may be large, and is wanted once.
         let input = take_input(&mut claim.request);
         let request = ToolRequest::from_breadcrumb(&claim.request).unwrap_or_else(|violations| {
@@ -160,15 +159,15 @@ impl Caller {
         }
     }
 
-    /// What was prepared before the request was written, where the tool is the same still.
-    fn still_right(&self, prepared: Result<Prepared, Refusal>, claim: &mut Claim) -> Option<Result<Prepared, Refusal>> {
-        let Ok(ready) = prepared else { return Some(prepared) };
-        if self.finding.ready_now(ready.tool.name(), &claim.profiles).is_some_and(|now| Arc::ptr_eq(&now, &ready.tool))
-        {
-            return Some(Ok(ready));
+    /// What was prepared before the request was written is for the tool as it was then.
+    pub fn forget_if_changed(&self, taken: &mut Taken) {
+        let Taken { claim, ahead, .. } = taken;
+        let is_same = |tool: &Arc<Tool>| {
+            self.finding.ready_now(tool.name(), &claim.profiles).is_some_and(|now| Arc::ptr_eq(&now, tool))
+        };
+        if let Some(Ok(prepared)) = ahead.take_if(|ahead| ahead.as_ref().is_ok_and(|ready| !is_same(&ready.tool))) {
+            claim.request.context.insert("input".into(), prepared.into_input());
         }
-        claim.request.context.insert("input".into(), ready.into_input());
-        None
     }
 
     /// Everything before the start. The failures end the request; the tool, where it is known, is for the metrics.

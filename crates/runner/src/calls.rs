@@ -40,6 +40,8 @@ pub(crate) struct Calls {
     pub tasks: TaskTracker,
     /// Calls that may still come because they were promised a place.
     pub promised: TaskTracker,
+    /// Nobody waits any more for requests that are not written.
+    pub unwritten: CancellationToken,
     /// Calls that were taken on without a place, and have none yet.
     pub waiting: Arc<()>,
     /// A call has come to its end, and its answer too.
@@ -96,9 +98,7 @@ impl Calls {
         let calls = self.clone();
         self.spawn(async move {
             let taken = Taken { claim, held, place, progress: Progress::Claimed, ahead: None };
-            if !calls.with_place(taken, asked, waiting).await {
-                given_back();
-            }
+            calls.with_place(taken, asked, waiting, given_back).await;
         });
     }
 
@@ -110,13 +110,15 @@ impl Calls {
         tool: Arc<Tool>,
         place: Place,
         asked: Instant,
+        given_back: impl FnOnce() + Send + 'static,
     ) -> impl FnOnce(DateTime<Utc>) + Send + Sync + 'static {
         let (say, mut written) = oneshot::channel::<(DateTime<Utc>, Held)>();
         let (request, calls) = (birth.request.id, self.clone());
         self.spawn(async move {
             let progress = Progress::Begun { max_attempts: tool.definition.limits.max_attempts };
             let mut ahead = calls.caller.prepare_ahead(&mut birth, tool).await;
-            let (mut place, given_up) = (Some(place), sleep(PLACE_SOON));
+            let is_refused = matches!(ahead, Some(Err(_)));
+            let (mut place, given_up) = (Some(place).filter(|_| !is_refused), sleep(PLACE_SOON));
             tokio::pin!(given_up);
             let (at, held) = loop {
                 tokio::select! {
@@ -125,7 +127,7 @@ impl Calls {
                         Ok(said) => break said,
                         Err(_) => return,
                     },
-                    () = calls.caller.drained.cancelled() => return,
+                    () = calls.unwritten.cancelled() => return,
                     // Others need the place while this one waits for the disk; and it may never be written.
                     () = until_given_up(&calls.caller.stop, given_up.as_mut()), if place.is_some() => {
                         place = None;
@@ -142,7 +144,7 @@ impl Calls {
                 }
             };
             let taken = Taken { claim: birth.claim(at), held, place, progress, ahead };
-            calls.with_place(taken, asked, None).await;
+            calls.with_place(taken, asked, None, given_back).await;
         });
         let calls = self.clone();
         move |at| {
@@ -162,8 +164,15 @@ impl Calls {
         self.caller.leases.keep(lease, asked)
     }
 
-    /// Goes on with a call that has its place, needs none, or gets one soon. `false`: it found none, and was given back.
-    async fn with_place(&self, mut taken: Taken, asked: Instant, waiting: Option<Waiting>) -> bool {
+    /// Goes on with a call that has its place, needs none, or gets one soon. `given_back`: hears when it found none.
+    async fn with_place(
+        &self,
+        mut taken: Taken,
+        asked: Instant,
+        waiting: Option<Waiting>,
+        given_back: impl FnOnce() + Send,
+    ) {
+        self.caller.forget_if_changed(&mut taken);
         if taken.place.is_none() && !taken.has_ended() {
             let (tool, since) = (tool_of(&taken.claim.request), Instant::now());
             taken.place = tokio::select! {
@@ -173,9 +182,10 @@ impl Calls {
             if taken.place.is_none() {
                 self.places.bar(&tool);
                 self.caller.answering.give_back(&taken.held).await;
+                given_back();
                 // It is in the queue again, and nothing else tells of that.
                 self.hints.now();
-                return false;
+                return;
             }
             if let Some(left) = &mut taken.claim.time_left_ms {
                 *left = left.saturating_sub(since.elapsed().as_millis() as u64);
@@ -183,7 +193,6 @@ impl Calls {
         }
         drop(waiting);
         self.go(taken, asked).await;
-        true
     }
 
     async fn go(&self, mut taken: Taken, asked: Instant) {
@@ -218,6 +227,7 @@ impl Calls {
         self.promised.close();
         // What is not written by then is written running, and its lease ends.
         let _ = timeout(LAST_PROMISE, self.promised.wait()).await;
+        self.unwritten.cancel();
         self.tasks.close();
         if !self.tasks.is_empty() {
             tracing::info!(calls = self.tasks.len(), "waiting for running calls");

@@ -63,6 +63,10 @@ impl Leases {
         let (cancel, lost) = (CancellationToken::new(), CancellationToken::new());
         let entry = Entry { cancel: cancel.clone(), lost: lost.clone(), until: asked + self.length() };
         self.book().insert(lease, entry);
+        if asked.elapsed() > self.length() / 3 {
+            // The next beat may be too late for it.
+            self.at_once.notify_one();
+        }
         Held { lease, cancel, lost, leases: self.clone() }
     }
 

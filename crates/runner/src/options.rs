@@ -85,7 +85,8 @@ impl Default for RunnerOptions {
 impl RunnerOptions {
     /// Whether a small result goes into the response of this request as it is.
     pub(crate) fn takes_small_results(&self, request: &ToolRequest) -> bool {
-        request.max_result_chars.is_none() && self.large_results.max_result_chars >= SMALL_RESULT
+        // A character may take six in JSON.
+        request.max_result_chars.is_none() && self.large_results.max_result_chars >= 6 * SMALL_RESULT
     }
 
     /// The default `max_calls_per_tool` beside this `max_calls`.

@@ -76,6 +76,11 @@ pub(crate) fn channel(
 }
 
 impl Telling {
+    /// What was said until now is not told.
+    pub fn forget(&mut self) {
+        self.words.mark_unchanged();
+    }
+
     /// Writes until the call is over; then nothing more is under way.
     pub async fn run(mut self, over: &CancellationToken) {
         loop {

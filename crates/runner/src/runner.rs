@@ -187,6 +187,7 @@ impl Parts {
             max_answering: ANSWERING_PER_PLACE * self.options.max_calls.max(1),
             tasks: TaskTracker::new(),
             promised: TaskTracker::new(),
+            unwritten: CancellationToken::new(),
             waiting: Arc::default(),
             ended: Notify::new(),
             dropped: CancellationToken::new(),

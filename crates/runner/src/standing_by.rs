@@ -79,8 +79,9 @@ impl Standby for AtHand {
         let (options, offered) = (&caller.options, Instant::now());
         let offer = |max_attempts, begin| Offer::new(options.runner_id, options.lease_ms(), max_attempts, begin);
         if let Some(place) = calls.places.take(tool.name()) {
-            let max_attempts = tool.definition.limits.max_attempts;
-            let begun = calls.begins(birth(), tool, place, offered);
+            let (max_attempts, behind) = (tool.definition.limits.max_attempts, standing.clone());
+            let behind = move || behind.learn(Backlog::Any);
+            let begun = calls.begins(birth(), tool, place, offered, behind);
             return Some(offer(
                 Some(max_attempts),
                 Box::new(move |at| {
