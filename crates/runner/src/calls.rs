@@ -204,7 +204,7 @@ impl Calls {
         if asked.elapsed() > Duration::from_millis(self.caller.options.lease_ms() / 3) {
             taken.progress = Progress::Claimed;
         }
-        self.caller.run(taken, stages).instrument(span).await;
+        Box::pin(self.caller.run(taken, stages).instrument(span)).await;
     }
 
     fn spawn(self: &Arc<Self>, call: impl Future<Output = ()> + Send + 'static) {

@@ -217,7 +217,7 @@ impl Drop for Place {
             // Never nothing, which would mean that none was seen.
             let newest = self.since.elapsed().max(Duration::from_micros(NEWEST.into()));
             let before = if inner.held.is_zero() { newest } else { inner.held };
-            inner.held = before - before / NEWEST + newest / NEWEST;
+            inner.held = (before * (NEWEST - 1) + newest) / NEWEST;
         }
         drop(inner);
         self.places.free();
