@@ -26,7 +26,7 @@ use crate::standing_by::Waiting;
 use crate::tool::Tool;
 
 /// How long a claimed call waits for a place that another took meanwhile, before it is given back.
-pub(crate) const PLACE_SOON: Duration = Duration::from_millis(100);
+const PLACE_SOON: Duration = Duration::from_millis(100);
 
 /// How long the end waits for calls that were promised a place and are not written yet.
 const LAST_PROMISE: Duration = Duration::from_secs(2);

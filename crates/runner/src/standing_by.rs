@@ -8,13 +8,13 @@ use std::time::Duration;
 use breadcrumb::{Birth, Offer, Profiles, Standby};
 use tokio::time::Instant;
 
-use crate::calls::{Calls, PLACE_SOON};
+use crate::calls::Calls;
 
 /// Calls that were taken on without a place, for each place: so many in any case, and at most so many, where places come
 /// free so fast that each of them has one in time.
 const WAITING_PER_PLACE: (usize, usize) = (2, 16);
-/// What "in time" is; the other half of the time that a call waits is for when it goes on slower.
-const IN_TIME: Duration = PLACE_SOON.checked_div(2).unwrap();
+/// What "in time" is: half of `PLACE_SOON`, since it may go on slower.
+const IN_TIME: Duration = Duration::from_millis(50);
 
 pub(crate) struct Standing {
     calls: Arc<Calls>,
