@@ -75,8 +75,8 @@ impl Prepared {
         self.begun.as_ref().is_some_and(|begun| begun.run.has_ended())
     }
 
-    /// Whether it has ended well, with a result that is valid and goes into its response as it is: then nothing has happened, and nothing
-    /// will but the response.
+    /// Whether it has ended well, with a result that is valid and goes into its response as it is: then nothing has
+    /// happened, and nothing will but the response.
     pub fn has_small_result(&self) -> bool {
         let result = self.begun.as_ref().and_then(|begun| begun.run.result());
         let schema = &self.tool.output;

@@ -16,8 +16,8 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::fake::Fake;
-use crate::place::{Place, code, options};
-use crate::standing_by::begun_with_their_requests;
+use crate::place::{Place, Running, code, options};
+use crate::standing_by::{begun_with_their_requests, settle_behind};
 use crate::unsteady::Unsteady;
 
 /// A disk that takes its time: until it is dropped, nothing can be written into the queue.
@@ -86,17 +86,33 @@ fn patient() -> RunnerOptions {
     RunnerOptions { max_calls: 1, max_calls_per_tool: 1, poll: Duration::from_mins(1), ..options() }
 }
 
+/// One tool that only computes, and a runner that takes its calls as they are written.
+struct Quick {
+    place: Place,
+    fake: Arc<Fake>,
+    runner: Running,
+    /// Calls that have begun until now.
+    begun: usize,
+}
+
+impl Quick {
+    async fn settled() -> Self {
+        let (place, fake) = (place(&["quick"]).await, Fake::new());
+        fake.waits_to_go_ahead.lock().unwrap().insert("quick".into());
+        let runner = place.start_with(&fake, patient());
+        settle(&place, "quick").await;
+        let begun = fake.progress.borrow().begun;
+        Self { place, fake, runner, begun }
+    }
+}
+
 fn request(tool: &str) -> NewBreadcrumb {
     ToolRequest::record(tool, json!({}), None, Some("workspace:test"))
 }
 
 #[tokio::test]
 async fn a_call_computes_while_its_request_is_on_the_way_to_the_disk() {
-    let (place, fake) = (place(&["quick"]).await, Fake::new());
-    fake.waits_to_go_ahead.lock().unwrap().insert("quick".into());
-    let runner = place.start_with(&fake, patient());
-    settle(&place, "quick").await;
-    let begun = fake.progress.borrow().begun;
+    let Quick { place, fake, runner, begun } = Quick::settled().await;
     let slow = Slow::disk(&place).await;
     let asked = ask(&place, request("quick"), None);
     fake.until(|progress| progress.begun == begun + 1).await;
@@ -186,11 +202,7 @@ async fn a_call_whose_request_is_not_written_never_was() {
 
 #[tokio::test]
 async fn what_has_computed_keeps_no_place_however_long_the_disk_takes() {
-    let (place, fake) = (place(&["quick"]).await, Fake::new());
-    fake.waits_to_go_ahead.lock().unwrap().insert("quick".into());
-    let runner = place.start_with(&fake, patient());
-    settle(&place, "quick").await;
-    let begun = fake.progress.borrow().begun;
+    let Quick { place, fake, runner, begun } = Quick::settled().await;
     let slow = Slow::disk(&place).await;
     let first = ask(&place, request("quick"), None);
     fake.until(|progress| progress.begun == begun + 1 && progress.running["quick"] == 0).await;
@@ -281,22 +293,28 @@ async fn a_call_is_started_when_it_would_do_something_or_takes_its_time() {
     for tool in ["computes", "thinks", "fails"] {
         fake.waits_to_go_ahead.lock().unwrap().insert(tool.into());
     }
-    fake.does("thinks", |_, _| async {
-        tokio::time::sleep(Duration::from_millis(50)).await;
-        Ok(json!("thought"))
-    });
     fake.does("fails", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no")) });
     let store = Unsteady::new(place.runner.clone());
+    let heard = store.starts.subscribe();
+    // Until it is started.
+    fake.does("thinks", move |_, _| {
+        let mut heard = heard.clone();
+        async move {
+            let before = *heard.borrow();
+            heard.wait_for(|starts| *starts > before).await.unwrap();
+            Ok(json!("thought"))
+        }
+    });
     for (tool, starts) in [("computes", 0), ("acts", 1), ("thinks", 1), ("fails", 1), ("native", 1)] {
         let request = place.ask(tool, json!({})).await;
-        let before = store.starts.load(Ordering::SeqCst);
-        let runner = crate::place::Running::start(store.clone(), &fake, options());
+        let before = *store.starts.borrow();
+        let runner = Running::start(store.clone(), &fake, options());
         let response = place.answer(request).await;
         runner.stop().await;
         let call = place.person.call(request).await.unwrap();
         assert_eq!((call.state, call.attempt), (CallState::Finished, 1), "{tool}");
         assert_eq!(response.metadata["attempt"], 1, "{tool}");
-        assert_eq!(store.starts.load(Ordering::SeqCst) - before, starts, "{tool}");
+        assert_eq!(*store.starts.borrow() - before, starts, "{tool}");
     }
     assert_eq!(done.load(Ordering::SeqCst), 1);
 }
@@ -307,12 +325,7 @@ async fn what_waits_for_a_place_goes_back_to_the_queue_when_its_runner_is_lost()
     let (place, fake) = (place(&["hangs"]).await, Fake::new());
     let gate = fake.waits("hangs");
     let runner = place.start_with(&fake, RunnerOptions { lease: Duration::from_secs(1), ..patient() });
-    gate.add_permits(1);
-    place.call("hangs", json!({})).await;
-    while begun_with_their_requests(&place).await == 0 {
-        gate.add_permits(1);
-        place.call("hangs", json!({})).await;
-    }
+    settle_behind(&place, &gate, "hangs").await;
     let first = place.ask("hangs", json!({})).await;
     fake.until(|progress| progress.running.get("hangs") == Some(&1)).await;
     let second = place.ask("hangs", json!({})).await;

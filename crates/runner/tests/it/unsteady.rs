@@ -19,7 +19,7 @@ pub struct Unsteady {
     /// How many of the next answers are lost before they are written.
     pub completes_fail: AtomicU32,
     /// How many starts were asked for.
-    pub starts: AtomicU32,
+    pub starts: watch::Sender<u32>,
     /// The event stream ends with an error after each event.
     pub events_break: AtomicBool,
     /// While it has no permit, histories are not answered.
@@ -46,7 +46,7 @@ impl Unsteady {
             store,
             heartbeats_fail: AtomicBool::default(),
             completes_fail: AtomicU32::default(),
-            starts: AtomicU32::default(),
+            starts: watch::Sender::default(),
             events_break: AtomicBool::default(),
             histories: Semaphore::new(1),
             gets: Semaphore::new(1),
@@ -140,7 +140,7 @@ impl Breadcrumbs for Unsteady {
         self.store.claim(claim).await
     }
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
-        self.starts.fetch_add(1, Ordering::SeqCst);
+        self.starts.send_modify(|starts| *starts += 1);
         self.store.start(lease, max_attempts).await
     }
     async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {

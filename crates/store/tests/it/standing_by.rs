@@ -80,6 +80,16 @@ fn stand_by_with(agent: &Agent, calls: usize, lease_ms: u64, max_attempts: Optio
     Standing { taker, begun, standing }
 }
 
+/// The call whose lease has ended, once the store has put it back.
+async fn rescued(agent: &Agent) -> Claim {
+    loop {
+        if let Some(claim) = agent.claim(&claim_of(1)).await.unwrap().pop() {
+            return claim;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_call_that_is_taken_on_begins_its_life_running() {
     let harness = StoreHarness::start().await;
@@ -189,12 +199,7 @@ async fn a_runner_that_is_lost_with_it_has_had_its_attempt() {
     let id = agent.create(request(), None).await.unwrap().id;
     let claim = standing.begun.recv().await.unwrap();
     // Rescued by the store: an attempt is left.
-    let second = loop {
-        if let Some(claim) = agent.claim(&claim_of(1)).await.unwrap().pop() {
-            break claim;
-        }
-        tokio::task::yield_now().await;
-    };
+    let second = rescued(&agent).await;
     assert_eq!((second.request.id, second.attempt), (id, 2));
     assert!(second.lease.fence > claim.lease.fence);
     agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap_err();
@@ -256,12 +261,7 @@ async fn a_call_without_a_place_begins_its_life_claimed_and_is_lost_unstarted() 
     let id = agent.create(request(), None).await.unwrap().id;
     let lost = standing.begun.recv().await.unwrap();
     // Its lease had ended when it was written, and no attempt is had.
-    let claim = loop {
-        if let Some(claim) = agent.claim(&claim_of(1)).await.unwrap().pop() {
-            break claim;
-        }
-        tokio::task::yield_now().await;
-    };
+    let claim = rescued(&agent).await;
     assert_eq!((claim.request.id, claim.attempt), (id, 1));
     agent.complete(lost.lease, answer_to(&lost, json!(1))).await.unwrap_err();
     agent.release(claim.lease, Release::Unstarted).await.unwrap();
