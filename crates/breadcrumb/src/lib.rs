@@ -63,7 +63,7 @@ pub use secret::{
 };
 pub use secret_lack::SecretLack;
 pub use selector::{ContextMatch, ContextPath, MAX_SELECTORS, MatchOp, Selector, SelectorSubscription};
-pub use standby::{Birth, Offer, Standby, StandingBy};
+pub use standby::{Beginning, Birth, EarlyAnswer, Offer, Standby, StandingBy};
 pub use store::{Breadcrumbs, ChangeCheck, StoreError};
 pub use tool_definition::{
     Bootstrap, BootstrapMode, Example, Implementation, Isolation, Language, NativeImplementation, ToolCode,

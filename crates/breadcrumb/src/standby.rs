@@ -1,18 +1,30 @@
 //! A runner that stands by in the process that writes requests takes calls as they are written, past the queue.
 
 use std::fmt;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use crate::{Breadcrumb, Claim, Lease, Profiles};
+use crate::{Breadcrumb, Claim, Lease, NewBreadcrumb, Profiles};
 
 /// A runner of one tenant, as the store asks it about each new request. It answers from memory and at once.
 pub trait Standby: Send + Sync + 'static {
     /// Whether it takes on a call of this tool, asked for by an agent of these profiles, as its request is written. `None`
     /// leaves the call to the queue. `birth` gives the call itself, to who takes it on.
     fn offer(&self, tool: &str, profiles: &Profiles, birth: &dyn Fn() -> Birth) -> Option<Offer>;
+
+    /// The same, before the request waits for its turn to be written: it is kept back until the answer is there, or it is
+    /// known that it does not come soon. The two are written together then, whole or not at all.
+    fn offer_early(
+        &self,
+        _tool: &str,
+        _profiles: &Profiles,
+        _birth: &dyn Fn() -> Birth,
+    ) -> Option<(Offer, EarlyAnswer)> {
+        None
+    }
 }
 
 /// A call whose request is about to be written. It may still come to nothing.
@@ -41,6 +53,19 @@ impl Birth {
     }
 }
 
+/// How a call began its life, as its request was written at this moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Beginning {
+    /// This runner's, under [`Lease::from_birth`].
+    Taken(DateTime<Utc>),
+    /// Finished, with the answer that came early.
+    Answered(DateTime<Utc>),
+}
+
+/// The answer to a call whose request is not written yet; `None`, and soon in any case, where it takes its time. It is a
+/// response that was checked.
+pub type EarlyAnswer = Pin<Box<dyn Future<Output = Option<NewBreadcrumb>> + Send>>;
+
 /// The runner's word, until it is dropped: a place is kept for the call.
 pub struct Offer {
     pub runner_id: Uuid,
@@ -48,24 +73,23 @@ pub struct Offer {
     /// The tool's, where the call begins its life running, with the first of them. `None`: it begins claimed, and is to be
     /// started.
     pub max_attempts: Option<u32>,
-    begin: Box<dyn FnOnce(DateTime<Utc>) + Send + Sync>,
+    begin: Box<dyn FnOnce(Beginning) + Send + Sync>,
 }
 
 impl Offer {
-    /// `begin` is called once, without waiting for anything, with the moment at which the request was written; and not at all
-    /// when it is not.
+    /// `begin` is called once, without waiting for anything, when the request is written; and not at all when it is not.
     pub fn new(
         runner_id: Uuid,
         lease_ms: u64,
         max_attempts: Option<u32>,
-        begin: Box<dyn FnOnce(DateTime<Utc>) + Send + Sync>,
+        begin: Box<dyn FnOnce(Beginning) + Send + Sync>,
     ) -> Self {
         Self { runner_id, lease_ms, max_attempts, begin }
     }
 
-    /// The call is written, and this runner's under [`Lease::from_birth`].
-    pub fn begin(self, at: DateTime<Utc>) {
-        (self.begin)(at);
+    /// The request is written.
+    pub fn begin(self, beginning: Beginning) {
+        (self.begin)(beginning);
     }
 }
 

@@ -102,9 +102,14 @@ pub trait Executor: Send + Sync + 'static {
         false
     }
 
-    /// Whether a call of the tool does nothing that anybody could notice before its [`GoAhead`] is given: then it may begin
-    /// while its request is still on its way to the disk.
+    /// Whether a call of the tool does nothing that anybody could notice before its [`GoAhead`] is given, but for what
+    /// [it keeps](Executor::keeps): then it may begin while its request is still on its way to the disk.
     fn waits_to_go_ahead(&self, _definition: &ToolDefinition) -> bool {
+        false
+    }
+
+    /// Whether the next calls of the tool may find in memory what a call left there.
+    fn keeps(&self, _definition: &ToolDefinition) -> bool {
         false
     }
 

@@ -99,10 +99,13 @@ impl Executor for SandboxExecutor {
         ToolOutput::new(outcome.result, metadata).cleared(call.secrets).await
     }
 
-    /// Code has the sandbox's ops and nothing else, and each of them asks (`CallWorld`). What an isolate keeps for the next
-    /// call could be noticed too.
+    /// Code has the sandbox's ops and nothing else, and each of them asks (`CallWorld`).
     fn waits_to_go_ahead(&self, definition: &ToolDefinition) -> bool {
-        keeps_nothing(definition)
+        matches!(definition.implementation, Implementation::Code(_))
+    }
+
+    fn keeps(&self, definition: &ToolDefinition) -> bool {
+        keeps(definition)
     }
 
     fn forget(&self, tool_id: Uuid, tool_version: i64) {
@@ -110,9 +113,8 @@ impl Executor for SandboxExecutor {
     }
 }
 
-/// Whether nothing of a call is there for the next.
-fn keeps_nothing(definition: &ToolDefinition) -> bool {
-    matches!(&definition.implementation, Implementation::Code(code) if code.isolation == Isolation::Call)
+fn keeps(definition: &ToolDefinition) -> bool {
+    matches!(&definition.implementation, Implementation::Code(code) if code.isolation != Isolation::Call)
 }
 
 fn read_rules(definition: &ToolDefinition) -> Result<NetRules, ToolFailure> {
@@ -193,15 +195,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_isolate_that_is_kept_would_remember_a_call_that_never_was() {
-        for (isolation, may) in [(json!(null), true), (json!("call"), true), (json!("tool"), false)] {
+    fn an_isolate_that_is_kept_remembers_its_calls() {
+        for (isolation, does) in [(json!(null), false), (json!("call"), false), (json!("tool"), true)] {
             let mut context = json!({"name": "one", "code": {"language": "javascript", "source": ""}});
             if !isolation.is_null() {
                 context["isolation"] = isolation.clone();
             }
             let context = context.as_object().unwrap();
             let definition = ToolDefinition::read(schema_names::TOOL_CODE, context, None, None).unwrap();
-            assert_eq!(keeps_nothing(&definition), may, "{isolation}");
+            assert_eq!(keeps(&definition), does, "{isolation}");
         }
     }
 }

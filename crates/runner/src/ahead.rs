@@ -3,9 +3,10 @@
 //! when it may: so no run ever waits for the store while its time is counted, and a place is not kept for one that does.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use breadcrumb::{ErrorCode, Limits};
-use executors::{GivesGoAhead, GoAhead, ToolCall};
+use breadcrumb::{ErrorCode, Limits, ToolRequest};
+use executors::{GivesGoAhead, GoAhead, ToolCall, ToolOutput};
 use futures::FutureExt;
 use serde_json::Value;
 
@@ -83,6 +84,15 @@ impl Prepared {
         result.is_some_and(|result| {
             takes_at_most(SMALL_RESULT, result) && schema.is_quick(result) && schema.check(result).is_empty()
         })
+    }
+
+    pub fn request(&self) -> &ToolRequest {
+        &self.call.request
+    }
+
+    /// What came of it, and how long it took.
+    pub fn ended(&self) -> Option<(&ToolOutput, Duration)> {
+        self.begun.as_ref().and_then(|begun| begun.run.ended())
     }
 
     /// It begins anew when it may; what it told of its progress is past.

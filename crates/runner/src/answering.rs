@@ -7,7 +7,7 @@ use breadcrumb::{
     Breadcrumb, Breadcrumbs, Claim, ErrorCode, MAX_RECORD_BYTES, NewBreadcrumb, Release, Sensitivity, StoreError,
     ToolFailure, ToolRequest, ToolResponse, Visibility,
 };
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use executors::Chain;
 use opentelemetry::context::FutureExt;
 use serde_json::{Map, Value, json};
@@ -34,14 +34,24 @@ pub(crate) struct Answering {
     pub hints: Arc<Hints>,
 }
 
-/// What is answered.
-pub(crate) struct Answer<'c> {
-    pub claim: &'c Claim,
-    pub held: &'c Held,
+/// One attempt at a call, as far as its answer tells of it.
+pub(crate) struct Attempt<'c> {
+    /// From 1.
+    pub number: u32,
+    /// The request as it is written.
+    pub record: &'c Breadcrumb,
     pub request: &'c ToolRequest,
-    pub deadline: Option<Deadline>,
+    pub queued_at: DateTime<Utc>,
     pub stages: Stages,
     pub invocation: Invocation,
+}
+
+/// What is answered.
+pub(crate) struct Answer<'c> {
+    pub attempt: Attempt<'c>,
+    pub claim: &'c Claim,
+    pub held: &'c Held,
+    pub deadline: Option<Deadline>,
     /// The tool's attempts, where the store was not told of the start: then the answer is all that it hears of this one.
     pub unstarted: Option<u32>,
 }
@@ -49,7 +59,7 @@ pub(crate) struct Answer<'c> {
 impl Answering {
     /// A call that failed before it ran.
     pub async fn fail(&self, answer: &Answer<'_>, tool: Option<&Candidate>, failure: ToolFailure) {
-        let metadata = self.metadata(answer, tool, Map::new());
+        let metadata = self.metadata(&answer.attempt, tool, Map::new());
         self.write(answer, tool, Err(failure), Duration::ZERO, metadata).await;
     }
 
@@ -65,15 +75,29 @@ impl Answering {
         if let Err(failure) = &result
             && failure.is_retryable
             && failure.code != ErrorCode::Cancelled
-            && answer.claim.attempt < tool.definition.limits.max_attempts
+            && answer.attempt.number < tool.definition.limits.max_attempts
             && let Some(pause) = pause_before_retry(answer)
             && self.retry(answer, failure, pause).await
         {
-            answer.invocation.failed(failure.code);
+            answer.attempt.invocation.failed(failure.code);
             return;
         }
-        let metadata = self.metadata(answer, Some(tool), metadata);
+        let metadata = self.metadata(&answer.attempt, Some(tool), metadata);
         self.write(answer, Some(tool), result, elapsed, metadata).await;
+    }
+
+    /// The response of an attempt that ended well before its request was written; `None` where the store would not take it.
+    pub fn early(
+        &self,
+        attempt: &Attempt<'_>,
+        tool: &Tool,
+        result: Value,
+        elapsed: Duration,
+        metadata: Map<String, Value>,
+    ) -> Option<NewBreadcrumb> {
+        let metadata = self.metadata(attempt, Some(tool), metadata);
+        let response = ToolResponse::new(attempt.request, Ok(result), elapsed.as_millis() as u64, metadata, Utc::now());
+        Some(record(attempt, &response)).filter(|record| unstorable(record).is_none())
     }
 
     /// Gives back a call that was not started.
@@ -111,23 +135,23 @@ impl Answering {
 
     fn metadata(
         &self,
-        answer: &Answer<'_>,
+        attempt: &Attempt<'_>,
         tool: Option<&Candidate>,
         from_executor: Map<String, Value>,
     ) -> Map<String, Value> {
         let mut metadata = from_executor;
-        metadata.insert("attempt".into(), answer.claim.attempt.into());
+        metadata.insert("attempt".into(), attempt.number.into());
         // What the answer's readers know it by: the request's own id may be another request's too.
-        metadata.insert("request".into(), answer.request.id.to_string().into());
+        metadata.insert("request".into(), attempt.request.id.to_string().into());
         metadata.insert("runner_id".into(), self.runner_id.to_string().into());
         if let Some(tool) = tool {
             metadata.insert("tool_id".into(), tool.id.to_string().into());
             metadata.insert("tool_version".into(), tool.version.into());
         }
-        let waited = (Utc::now() - answer.claim.queued_at).num_milliseconds().max(0);
+        let waited = (Utc::now() - attempt.queued_at).num_milliseconds().max(0);
         metadata.insert("since_queued_ms".into(), waited.into());
-        metadata.insert("stages".into(), answer.stages.metadata());
-        if let Some(trace) = answer.invocation.trace_id() {
+        metadata.insert("stages".into(), attempt.stages.metadata());
+        if let Some(trace) = attempt.invocation.trace_id() {
             metadata.insert("trace_id".into(), trace.into());
         }
         metadata
@@ -141,20 +165,21 @@ impl Answering {
         elapsed: Duration,
         metadata: Map<String, Value>,
     ) {
-        let mut response = ToolResponse::new(answer.request, result, elapsed.as_millis() as u64, metadata, Utc::now());
-        let mut record = record(answer, &response);
+        let mut response =
+            ToolResponse::new(answer.attempt.request, result, elapsed.as_millis() as u64, metadata, Utc::now());
+        let mut record = record(&answer.attempt, &response);
         if let Some(failure) = unstorable(&record) {
-            response = failed(answer, failure, &response);
-            record = self::record(answer, &response);
+            response = failed(&answer.attempt, failure, &response);
+            record = self::record(&answer.attempt, &response);
         }
-        let writing = answer.invocation.stage("write");
+        let writing = answer.attempt.invocation.stage("write");
         match self.complete(answer, &record).with_context(writing.clone()).await {
             Ok(()) => {}
             Err(error @ (StoreError::Invalid(_) | StoreError::TooLarge { .. })) => {
                 tracing::error!(%error, "the store refused a response that looked good here");
                 let failure = ToolFailure::new(ErrorCode::InvalidOutput, "the output cannot be stored");
-                response = failed(answer, failure, &response);
-                let record = self::record(answer, &response);
+                response = failed(&answer.attempt, failure, &response);
+                let record = self::record(&answer.attempt, &response);
                 if let Err(error) = self.complete(answer, &record).with_context(writing).await {
                     return self.unwritten(answer, &error).await;
                 }
@@ -167,7 +192,7 @@ impl Answering {
         }
         tracing::debug!(status = ?response.status, code = ?response.error_code, took_ms = response.execution_time_ms, "answered");
         if let Some(code) = response.error_code {
-            answer.invocation.failed(code);
+            answer.attempt.invocation.failed(code);
         }
         telemetry::answered(tool.map(Candidate::name), response.status, elapsed);
     }
@@ -201,18 +226,18 @@ impl Answering {
 
 /// `None` where the request's deadline passes first: then the failure is the answer, not that the time was over.
 fn pause_before_retry(answer: &Answer<'_>) -> Option<Duration> {
-    let pause = jittered(doubled(FIRST_RETRY, answer.claim.attempt.saturating_sub(1), LONGEST_RETRY));
+    let pause = jittered(doubled(FIRST_RETRY, answer.attempt.number.saturating_sub(1), LONGEST_RETRY));
     answer.deadline.is_none_or(|deadline| deadline.outlasts(pause)).then_some(pause)
 }
 
-fn record(answer: &Answer<'_>, response: &ToolResponse) -> NewBreadcrumb {
-    let mut record = response.record(answer.request);
-    let request = &answer.claim.request;
+fn record(attempt: &Attempt<'_>, response: &ToolResponse) -> NewBreadcrumb {
+    let mut record = response.record(attempt.request);
+    let request = attempt.record;
     record.visibility = inherited(request);
     if request.sensitivity == Sensitivity::Secret {
         record.sensitivity = Sensitivity::Secret;
     }
-    let chain = Chain::of_request(&answer.claim.request.tags);
+    let chain = Chain::of_request(&request.tags);
     if !chain.is_empty() {
         chain.mark(&mut record.tags, 1);
     }
@@ -238,7 +263,7 @@ fn unstorable(record: &NewBreadcrumb) -> Option<ToolFailure> {
 }
 
 /// The same response with a failure in place of its result; what executors added may be what is wrong.
-fn failed(answer: &Answer<'_>, failure: ToolFailure, before: &ToolResponse) -> ToolResponse {
+fn failed(attempt: &Attempt<'_>, failure: ToolFailure, before: &ToolResponse) -> ToolResponse {
     let ours = ["attempt", "request", "runner_id", "tool_id", "tool_version", "since_queued_ms", "stages", "trace_id"];
     let metadata: Map<String, Value> = before
         .metadata
@@ -246,5 +271,5 @@ fn failed(answer: &Answer<'_>, failure: ToolFailure, before: &ToolResponse) -> T
         .filter(|(key, _)| ours.contains(&key.as_str()))
         .map(|(k, v)| (k.clone(), v.clone()))
         .collect();
-    ToolResponse::new(answer.request, Err(failure), before.execution_time_ms, metadata, Utc::now())
+    ToolResponse::new(attempt.request, Err(failure), before.execution_time_ms, metadata, Utc::now())
 }

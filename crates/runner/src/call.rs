@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{
-    Birth, Breadcrumb, Breadcrumbs, Claim, ErrorCode, Profiles, StoreError, ToolFailure, ToolRequest, Violation,
-    Visibility,
+    Birth, Breadcrumb, Breadcrumbs, Claim, ErrorCode, NewBreadcrumb, Profiles, ResponseStatus, StoreError, ToolFailure,
+    ToolRequest, Violation, Visibility,
 };
 use executors::{Chain, GoAhead, ToolCall, ToolOutput};
 use memory::WorkingMemory;
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use validate::Schema;
 
 use crate::ahead::Prepared;
-use crate::answering::{Answer, Answering, inherited};
+use crate::answering::{Answer, Answering, Attempt, inherited};
 use crate::backoff::persist;
 use crate::deadline::Deadline;
 use crate::finding::{Finding, Refusal};
@@ -28,7 +28,7 @@ use crate::progress;
 use crate::running::{self, Bounds, Ran, Stopped};
 use crate::secrets;
 use crate::stages::Stages;
-use crate::telemetry::Invocation;
+use crate::telemetry::{self, Invocation};
 use crate::tool::Tool;
 use crate::voice::in_name_of;
 
@@ -68,6 +68,22 @@ pub(crate) struct Taken {
     pub ahead: Option<Result<Prepared, Refusal>>,
 }
 
+/// The answer of a call that has computed before its request was written.
+pub(crate) struct Early {
+    pub response: NewBreadcrumb,
+    tool: Arc<Tool>,
+    took: Duration,
+    invocation: Invocation,
+}
+
+impl Early {
+    /// It was written, as its request was.
+    pub fn was_written(self) {
+        telemetry::answered(Some(self.tool.name()), ResponseStatus::Success, self.took);
+        drop(self.invocation);
+    }
+}
+
 impl Taken {
     /// Whether it has computed, or failed, before its request was written.
     pub fn has_ended(&self) -> bool {
@@ -86,10 +102,11 @@ impl Caller {
             unreadable(&claim)
         });
         let deadline = Deadline::after(claim.time_left_ms, &request);
-        let invocation = Invocation::begin(&claim, &request, &stages);
+        let invocation = Invocation::begin(claim.request.owner_id, claim.attempt, &request, &stages);
         tracing::Span::current().record("trace", invocation.trace_id());
-        let mut answer =
-            Answer { claim: &claim, held: &held, request: &request, deadline, stages, invocation, unstarted: None };
+        let (number, record, queued_at) = (claim.attempt, &claim.request, claim.queued_at);
+        let attempt = Attempt { number, record, request: &request, queued_at, stages, invocation };
+        let mut answer = Answer { attempt, claim: &claim, held: &held, deadline, unstarted: None };
         let began = Instant::now();
         let preparing = async {
             match ahead {
@@ -103,9 +120,9 @@ impl Caller {
             () = held.cancel.cancelled() => Err(Refusal::failed(cancelled())),
             () = self.stop.cancelled() => return self.answering.give_back(&held).await,
             () = Deadline::passed(deadline.as_ref()) => Err(Refusal::failed(late(deadline, "before the tool ran"))),
-            prepared = preparing.with_context(answer.invocation.stage("load")) => prepared,
+            prepared = preparing.with_context(answer.attempt.invocation.stage("load")) => prepared,
         };
-        answer.stages.loaded(began.elapsed());
+        answer.attempt.stages.loaded(began.elapsed());
         let mut prepared = match prepared {
             Ok(prepared) => prepared,
             Err(Refusal::Elsewhere) => {
@@ -147,7 +164,7 @@ impl Caller {
                 () = prepared.compute(), if prepared.is_computing() => {}
             }
         };
-        answer.stages.started(began.elapsed());
+        answer.attempt.stages.started(began.elapsed());
         match started {
             Ok(()) => self.attempt(answer, prepared, place).await,
             Err(StoreError::LeaseLost { .. }) => tracing::info!("the lease was lost before the start"),
@@ -162,10 +179,8 @@ impl Caller {
     /// What was prepared before the request was written is for the tool as it was then.
     pub fn forget_if_changed(&self, taken: &mut Taken) {
         let Taken { claim, ahead, .. } = taken;
-        let is_same = |tool: &Arc<Tool>| {
-            self.finding.ready_now(tool.name(), &claim.profiles).is_some_and(|now| Arc::ptr_eq(&now, tool))
-        };
-        if let Some(Ok(prepared)) = ahead.take_if(|ahead| ahead.as_ref().is_ok_and(|ready| !is_same(&ready.tool))) {
+        let has_changed = |ready: &Prepared| !self.is_as_it_was(&ready.tool, &claim.profiles);
+        if let Some(Ok(prepared)) = ahead.take_if(|ahead| ahead.as_ref().is_ok_and(has_changed)) {
             claim.request.context.insert("input".into(), prepared.into_input());
         }
     }
@@ -191,6 +206,32 @@ impl Caller {
             prepared.begin_ahead(Deadline::after(birth.time_left_ms, &request).as_ref());
         }
         Some(prepared)
+    }
+
+    /// The answer of what has computed before its request was written, where nothing but that answer is left of it. `took`:
+    /// to prepare it.
+    pub fn early_answer(&self, birth: &Birth, prepared: &Prepared, took: Duration) -> Option<Early> {
+        let (tool, request) = (&prepared.tool, prepared.request());
+        let is_whole = prepared.has_small_result() && prepared.telling.is_silent();
+        if !is_whole || !self.options.takes_small_results(request) || !self.is_as_it_was(tool, &birth.profiles) {
+            return None;
+        }
+        let (output, ran) = prepared.ended()?;
+        let mut stages = Stages::ahead();
+        stages.loaded(took);
+        let invocation = Invocation::begin(birth.request.owner_id, 1, request, &stages);
+        invocation.runs(tool);
+        invocation.ran(ran);
+        stages.ran(ran);
+        let (record, queued_at) = (&birth.request, birth.request.created_at);
+        let attempt = Attempt { number: 1, record, request, queued_at, stages, invocation };
+        let result = output.result.as_ref().ok()?.clone();
+        let response = self.answering.early(&attempt, tool, result, ran, output.metadata.clone())?;
+        Some(Early { response, tool: tool.clone(), took: ran, invocation: attempt.invocation })
+    }
+
+    fn is_as_it_was(&self, tool: &Arc<Tool>, profiles: &Profiles) -> bool {
+        self.finding.ready_now(tool.name(), profiles).is_some_and(|now| Arc::ptr_eq(&now, tool))
     }
 
     async fn ready(
@@ -251,7 +292,7 @@ impl Caller {
 
     async fn attempt(&self, mut answer: Answer<'_>, prepared: Prepared, place: Option<Place>) {
         let deadline = answer.deadline;
-        answer.invocation.runs(&prepared.tool);
+        answer.attempt.invocation.runs(&prepared.tool);
         let (tool, limits, telling, run) = prepared.go_ahead(deadline.as_ref());
         let is_shortened = limits.timeout_ms < tool.definition.limits.timeout_ms;
         let bounds = Bounds {
@@ -261,12 +302,12 @@ impl Caller {
             overtime: self.options.overtime,
             grace: self.options.grace,
         };
-        let stage = answer.invocation.stage("run");
+        let stage = answer.attempt.invocation.stage("run");
         let Ran { output, took: elapsed, stopped } =
             running::run(run, limits.timeout(), telling, bounds).with_context(stage).await;
         // What is left needs no worker: the next call has it, while this one's answer is written.
         drop(place);
-        answer.stages.ran(elapsed);
+        answer.attempt.stages.ran(elapsed);
         let output = output.unwrap_or_else(|| {
             ToolOutput::new(
                 Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool did not stop in time")),
@@ -282,7 +323,7 @@ impl Caller {
             }
             Some(Stopped::Cancelled) => Err(cancelled()),
             Some(Stopped::Deadline) => Err(late(deadline, "while the tool ran")),
-            Some(Stopped::Drained) => result.map_err(|_| drained(answer.claim.attempt)),
+            Some(Stopped::Drained) => result.map_err(|_| drained(answer.attempt.number)),
             Some(Stopped::Overtime) => {
                 let message = format!("the tool ran longer than {} ms", tool.definition.limits.timeout_ms);
                 Err(ToolFailure::new(ErrorCode::Timeout, message))
@@ -306,7 +347,7 @@ impl Caller {
                     () = answer.held.lost.cancelled() => return,
                     () = answer.held.cancel.cancelled() => Err(cancelled()),
                     () = Deadline::passed(deadline.as_ref()) => Err(late(deadline, "while the result was written")),
-                    handed_over = shorten(output, settings, answer.request, &memory) => {
+                    handed_over = shorten(output, settings, answer.attempt.request, &memory) => {
                         metadata.extend(handed_over.metadata);
                         Ok(handed_over.output)
                     }

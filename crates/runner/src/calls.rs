@@ -1,32 +1,28 @@
 //! The tasks of the calls that this runner has.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Birth, Breadcrumb, Claim, Lease};
-use chrono::{DateTime, Utc};
+use breadcrumb::{Beginning, Breadcrumb, Claim, Lease};
 use futures::FutureExt;
 use tokio::sync::{Notify, oneshot};
-use tokio::time::{Instant, Sleep, sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument;
 
-use crate::ahead::Prepared;
 use crate::call::{Caller, Progress, Taken};
-use crate::finding::Refusal;
 use crate::hints::Hints;
 use crate::leases::Held;
-use crate::places::{Place, Places};
+use crate::places::Places;
 use crate::stages::Stages;
 use crate::standing_by::Waiting;
-use crate::tool::Tool;
+use crate::unwritten::{Unwritten, Written};
 
 /// How long a claimed call waits for a place that another took meanwhile, before it is given back.
-const PLACE_SOON: Duration = Duration::from_millis(100);
+pub(crate) const PLACE_SOON: Duration = Duration::from_millis(100);
 
 /// How long the end waits for calls that were promised a place and are not written yet.
 const LAST_PROMISE: Duration = Duration::from_secs(2);
@@ -102,55 +98,29 @@ impl Calls {
         });
     }
 
-    /// A call that begins its life running, because it has its place: where its tool lets it, it computes while its request
-    /// is written. Whoever writes it says so, or nothing where that comes to nothing.
+    /// A call whose request is about to be written. Whoever writes it says so, or nothing where that comes to nothing.
     pub fn begins(
         self: &Arc<Self>,
-        mut birth: Birth,
-        tool: Arc<Tool>,
-        place: Place,
-        asked: Instant,
+        unwritten: Unwritten,
         given_back: impl FnOnce() + Send + 'static,
-    ) -> impl FnOnce(DateTime<Utc>) + Send + Sync + 'static {
-        let (say, mut written) = oneshot::channel::<(DateTime<Utc>, Held)>();
-        let (request, calls) = (birth.request.id, self.clone());
+    ) -> impl FnOnce(Beginning) + Send + Sync + 'static {
+        let (say, written) = oneshot::channel();
+        let (request, asked, calls) = (unwritten.birth.request.id, unwritten.asked, self.clone());
         self.spawn(async move {
-            let progress = Progress::Begun { max_attempts: tool.definition.limits.max_attempts };
-            let mut ahead = calls.caller.prepare_ahead(&mut birth, tool).await;
-            let is_refused = matches!(ahead, Some(Err(_)));
-            let (mut place, given_up) = (Some(place).filter(|_| !is_refused), sleep(PLACE_SOON));
-            tokio::pin!(given_up);
-            let (at, held) = loop {
-                tokio::select! {
-                    biased;
-                    said = &mut written => match said {
-                        Ok(said) => break said,
-                        Err(_) => return,
-                    },
-                    () = calls.unwritten.cancelled() => return,
-                    // Others need the place while this one waits for the disk; and it may never be written.
-                    () = until_given_up(&calls.caller.stop, given_up.as_mut()), if place.is_some() => {
-                        place = None;
-                        if let Some(Ok(prepared)) = &mut ahead
-                            && !prepared.has_ended()
-                        {
-                            prepared.forget_run();
-                        }
-                    }
-                    ended = compute(&mut ahead) => if ended {
-                        // However long the disk takes, it needs no worker any more.
-                        place = None;
-                    }
-                }
-            };
-            let taken = Taken { claim: birth.claim(at), held, place, progress, ahead };
-            calls.with_place(taken, asked, None, given_back).await;
+            if let Some((taken, waiting)) = unwritten.until_written(&calls, written).await {
+                calls.with_place(taken, asked, waiting, given_back).await;
+            }
         });
         let calls = self.clone();
-        move |at| {
+        move |beginning| {
+            let Beginning::Taken(at) = beginning else {
+                calls.hints.claimed(request);
+                let _ = say.send(Written::Answered);
+                return;
+            };
             // At once, so that what comes right behind the request finds its call here.
             let held = calls.keep(Lease::from_birth(request, at), asked);
-            if let Err((_, held)) = say.send((at, held))
+            if let Err(Written::Taken(_, held)) = say.send(Written::Taken(at, held))
                 && calls.caller.stop.is_cancelled()
             {
                 let last = calls.clone();
@@ -242,22 +212,4 @@ impl Calls {
 
 fn tool_of(request: &Breadcrumb) -> String {
     request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default().to_owned()
-}
-
-async fn until_given_up(stop: &CancellationToken, given_up: Pin<&mut Sleep>) {
-    tokio::select! {
-        () = stop.cancelled() => {}
-        () = given_up => {}
-    }
-}
-
-/// Whether it has ended; never returns where nothing computes.
-async fn compute(ahead: &mut Option<Result<Prepared, Refusal>>) -> bool {
-    match ahead {
-        Some(Ok(prepared)) if prepared.is_computing() => {
-            prepared.compute().await;
-            prepared.has_ended()
-        }
-        _ => std::future::pending().await,
-    }
 }

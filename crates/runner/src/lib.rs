@@ -43,6 +43,7 @@ mod subscriptions;
 mod telemetry;
 mod tool;
 mod tool_errors;
+mod unwritten;
 mod voice;
 mod wishes;
 

@@ -76,6 +76,12 @@ pub(crate) fn channel(
 }
 
 impl Telling {
+    /// Whether nothing was said that is still to be told.
+    pub fn is_silent(&self) -> bool {
+        // Nor will anything be, where nobody can say anything any more.
+        !self.words.has_changed().unwrap_or(false)
+    }
+
     /// What was said until now is not told.
     pub fn forget(&mut self) {
         self.words.mark_unchanged();

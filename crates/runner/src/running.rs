@@ -29,6 +29,7 @@ pub(crate) enum Stopped {
 
 /// A run that was begun. It goes on while somebody waits for it, and dies when it is dropped.
 pub(crate) struct Run {
+    tool: Arc<Tool>,
     work: Pin<Box<dyn Future<Output = ToolOutput> + Send>>,
     stop: CancellationToken,
     began: Instant,
@@ -39,19 +40,21 @@ pub(crate) struct Run {
 impl Run {
     pub fn begin(tool: Arc<Tool>, call: ToolCall) -> Self {
         let stop = CancellationToken::new();
-        let told = stop.clone();
+        let (told, runs) = (stop.clone(), tool.clone());
         let work = async move {
-            let run = AssertUnwindSafe(tool.executor.execute(call, told)).catch_unwind();
+            let run = AssertUnwindSafe(runs.executor.execute(call, told)).catch_unwind();
             run.await.unwrap_or_else(|_| panicked())
         };
-        Self { work: Box::pin(work), stop, began: Instant::now(), ended: None }
+        Self { tool, work: Box::pin(work), stop, began: Instant::now(), ended: None }
     }
 
     /// Until it has ended; it may be left and come back to.
     pub async fn go_on(&mut self) {
         if self.ended.is_none() {
             let output = (&mut self.work).await;
-            self.ended = Some((output, self.began.elapsed()));
+            let took = self.began.elapsed();
+            self.tool.ran(took);
+            self.ended = Some((output, took));
         }
     }
 
@@ -62,6 +65,11 @@ impl Run {
     /// What it gave, where it ended well.
     pub fn result(&self) -> Option<&Value> {
         self.ended.as_ref().and_then(|(output, _)| output.result.as_ref().ok())
+    }
+
+    /// What came of it, and how long it took.
+    pub fn ended(&self) -> Option<(&ToolOutput, Duration)> {
+        self.ended.as_ref().map(|(output, took)| (output, *took))
     }
 
     pub fn failure(&self) -> Option<ErrorCode> {

@@ -29,13 +29,13 @@ impl Stages {
         let since_queued = (Utc::now() - ready_at).to_std().unwrap_or_default();
         // A call may have been written while the claim was under way already.
         let claim = claim.min(since_queued);
-        Self {
-            queue: since_queued.saturating_sub(claim),
-            claim,
-            load: Duration::ZERO,
-            run: Duration::ZERO,
-            ended: None,
-        }
+        Self { queue: since_queued.saturating_sub(claim), claim, ..Self::ahead() }
+    }
+
+    /// Of a call whose request is not written yet: it has waited for nothing.
+    pub fn ahead() -> Self {
+        let none = Duration::ZERO;
+        Self { queue: none, claim: none, load: none, run: none, ended: None }
     }
 
     /// How long the call waited, and then how long the claim took.

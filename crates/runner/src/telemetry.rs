@@ -3,11 +3,12 @@
 use std::sync::{LazyLock, Once};
 use std::time::{Duration, SystemTime};
 
-use breadcrumb::{Claim, ErrorCode, ResponseStatus, ToolRequest};
+use breadcrumb::{ErrorCode, ResponseStatus, ToolRequest};
 use executors::trace;
 use opentelemetry::metrics::{Counter, Histogram};
 use opentelemetry::trace::{SpanBuilder, SpanKind, TraceContextExt};
 use opentelemetry::{Context, KeyValue, global};
+use uuid::Uuid;
 
 use crate::stages::Stages;
 use crate::tool::Tool;
@@ -38,7 +39,7 @@ pub(crate) struct Invocation {
 
 impl Invocation {
     /// Counted from when the call began to wait.
-    pub fn begin(claim: &Claim, request: &ToolRequest, stages: &Stages) -> Self {
+    pub fn begin(owner_id: Uuid, attempt: u32, request: &ToolRequest, stages: &Stages) -> Self {
         let (queue, waiting) = stages.before();
         let claimed = SystemTime::now();
         let asked = claimed.checked_sub(waiting).unwrap_or(claimed);
@@ -49,8 +50,8 @@ impl Invocation {
             KeyValue::new("gen_ai.tool.call.id", request.request_id.clone()),
             KeyValue::new("gen_ai.tool.type", "function"),
             KeyValue::new("rcrt.request", request.id.to_string()),
-            KeyValue::new("rcrt.owner", claim.request.owner_id.to_string()),
-            KeyValue::new("rcrt.attempt", i64::from(claim.attempt)),
+            KeyValue::new("rcrt.owner", owner_id.to_string()),
+            KeyValue::new("rcrt.attempt", i64::from(attempt)),
         ];
         attributes.extend(request.session.clone().map(|session| KeyValue::new("gen_ai.conversation.id", session)));
         attributes.extend(request.agent_id.map(|agent| KeyValue::new("gen_ai.agent.id", agent.to_string())));
@@ -69,6 +70,14 @@ impl Invocation {
     /// A stage that begins now and ends with its context. What is done in the context is a part of it.
     pub fn stage(&self, name: &'static str) -> Context {
         trace::begin(&self.context, SpanBuilder::from_name(name))
+    }
+
+    /// The tool has run, for so long until now.
+    pub fn ran(&self, took: Duration) {
+        let ended = SystemTime::now();
+        let began = ended.checked_sub(took).unwrap_or(ended);
+        let run = trace::begin(&self.context, SpanBuilder::from_name("run").with_start_time(began));
+        run.span().end_with_timestamp(ended);
     }
 
     pub fn runs(&self, tool: &Tool) {

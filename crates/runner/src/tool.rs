@@ -1,8 +1,9 @@
 //! One version of a tool: as its record says it, checked so that it can be run, or what is wrong with it.
 
 use std::ops::Deref;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use breadcrumb::{Bootstrap, BootstrapMode, Profiles, Registration, ToolDefinition, ToolSource};
 use chrono::{DateTime, Utc};
@@ -37,7 +38,12 @@ pub(crate) struct Tool {
     pub input: Schema,
     pub output: Schema,
     acts: AtomicBool,
+    /// How long its runs have taken of late, in microseconds; 0 before the first.
+    took: AtomicU32,
 }
+
+/// How much of `took` the newest run is.
+const NEWEST: u32 = 8;
 
 impl Deref for Tool {
     type Target = Candidate;
@@ -49,7 +55,7 @@ impl Deref for Tool {
 
 impl Tool {
     pub fn new(candidate: Arc<Candidate>, input: Schema, output: Schema) -> Self {
-        Self { candidate, input, output, acts: AtomicBool::new(false) }
+        Self { candidate, input, output, acts: AtomicBool::new(false), took: AtomicU32::new(0) }
     }
 
     /// Whether its calls may compute before the store knows of it: they do nothing yet that anybody could notice, and need
@@ -60,6 +66,26 @@ impl Tool {
             && executor.waits_to_go_ahead(definition)
             && executor.required_secrets(definition).is_empty()
             && executor.optional_secrets(definition).is_empty()
+    }
+
+    /// Whether its calls have ended within this time of late; so will the first, as far as anybody knows.
+    pub fn is_quicker_than(&self, time: Duration) -> bool {
+        u128::from(self.took.load(Ordering::Relaxed)) < time.as_micros()
+    }
+
+    /// A call of it has computed that never was: nothing is to remember it.
+    pub fn computed_in_vain(&self) {
+        if self.executor.keeps(&self.definition) {
+            self.executor.forget(self.id, self.version);
+        }
+    }
+
+    /// A run of it has ended.
+    pub fn ran(&self, took: Duration) {
+        let newest = u32::try_from(took.as_micros()).unwrap_or(u32::MAX).max(1);
+        let before = Some(self.took.load(Ordering::Relaxed)).filter(|before| *before > 0).unwrap_or(newest);
+        // Where two end at once, one of them may not count.
+        self.took.store(before - before / NEWEST + newest / NEWEST, Ordering::Relaxed);
     }
 
     /// A call of it that was ahead would have done something.

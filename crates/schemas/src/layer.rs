@@ -13,7 +13,9 @@ use uuid::Uuid;
 
 use crate::hints::Hints;
 use crate::known::Definitions;
+use crate::standing_by::AsDefined;
 
+#[derive(Clone)]
 pub(crate) struct Layer {
     pub(crate) inner: Arc<dyn Breadcrumbs>,
     pub(crate) identity: Identity,
@@ -135,7 +137,7 @@ impl Breadcrumbs for Layer {
     }
 
     fn stand_by(&self, standby: Arc<dyn Standby>) -> StandingBy {
-        self.inner.stand_by(standby)
+        self.inner.stand_by(Arc::new(AsDefined { standby, layer: self.clone() }))
     }
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {

@@ -9,6 +9,7 @@ mod definition;
 pub mod hints;
 mod known;
 mod layer;
+mod standing_by;
 mod tenancy;
 mod writing;
 

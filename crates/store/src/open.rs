@@ -106,7 +106,7 @@ impl Store {
         inner.tasks.spawn(events::announce(inner.clone(), app.clone()));
         inner.tasks.spawn(events::listen(inner.clone(), app));
         if let Some(meaning) = &inner.meaning {
-            let follower = Arc::new(EmbeddingFollower(meaning.clone()));
+            let follower = Arc::new(EmbeddingFollower::new(meaning.clone()));
             inner.tasks.spawn(following::run(inner.clone(), follower));
             inner.tasks.spawn(meaning::run(inner.clone(), meaning.clone(), admin));
         }

@@ -253,7 +253,7 @@ impl Breadcrumbs for TenantStore {
     }
 
     fn stand_by(&self, standby: Arc<dyn Standby>) -> StandingBy {
-        self.store.standbys.join(self.owner_id, standby)
+        self.store.standbys.join(self.owner_id, self.author, standby)
     }
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {

@@ -10,6 +10,7 @@ use uuid::Uuid;
 use crate::failure::Done;
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
+use crate::writing::Prepared;
 
 /// What a new request writes into the queue: enough to answer it when its record is gone.
 pub(crate) struct Queued {
@@ -21,6 +22,8 @@ pub(crate) struct Queued {
     pub(crate) deadline_ms: Option<u64>,
     /// The runner that takes it on, when it is not to wait.
     pub(crate) offer: Option<Offer>,
+    /// That runner's answer, where it came before the request was written.
+    pub(crate) answer: Option<Box<Prepared>>,
 }
 
 impl Queued {
@@ -39,6 +42,7 @@ impl Queued {
             profiles,
             deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
             offer: None,
+            answer: None,
         })
     }
 }

@@ -3,35 +3,38 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use breadcrumb::{Birth, Offer, Profiles, Standby, StandingBy};
+use breadcrumb::{Standby, StandingBy};
 use uuid::Uuid;
+
+use crate::author::Author;
+
+/// One of them, and whose it is.
+#[derive(Clone)]
+struct Runner {
+    standby: Arc<dyn Standby>,
+    author: Author,
+}
 
 #[derive(Default)]
 pub(crate) struct Standbys {
-    tenants: Mutex<HashMap<Uuid, Vec<Arc<dyn Standby>>>>,
+    tenants: Mutex<HashMap<Uuid, Vec<Runner>>>,
 }
 
 impl Standbys {
-    fn locked(&self) -> MutexGuard<'_, HashMap<Uuid, Vec<Arc<dyn Standby>>>> {
+    fn locked(&self) -> MutexGuard<'_, HashMap<Uuid, Vec<Runner>>> {
         // Nothing here panics while it holds the lock.
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The word of the first runner that takes the call.
-    pub(crate) fn offer(
-        &self,
-        owner_id: Uuid,
-        tool: &str,
-        profiles: &Profiles,
-        birth: &dyn Fn() -> Birth,
-    ) -> Option<Offer> {
+    /// The first offer of a runner, and whose that runner is.
+    pub(crate) fn first<T>(&self, owner_id: Uuid, offer: impl Fn(&dyn Standby) -> Option<T>) -> Option<(T, Author)> {
         // Asked without the lock: who is asked may stop standing by.
-        let standbys = self.locked().get(&owner_id)?.clone();
-        standbys.iter().find_map(|standby| standby.offer(tool, profiles, birth))
+        let runners = self.locked().get(&owner_id)?.clone();
+        runners.iter().find_map(|runner| Some((offer(&*runner.standby)?, runner.author)))
     }
 
-    pub(crate) fn join(self: &Arc<Self>, owner_id: Uuid, standby: Arc<dyn Standby>) -> StandingBy {
-        self.locked().entry(owner_id).or_default().push(standby.clone());
+    pub(crate) fn join(self: &Arc<Self>, owner_id: Uuid, author: Author, standby: Arc<dyn Standby>) -> StandingBy {
+        self.locked().entry(owner_id).or_default().push(Runner { standby: standby.clone(), author });
         let standbys = Arc::downgrade(self);
         StandingBy::new(move || {
             if let Some(standbys) = standbys.upgrade() {
@@ -43,7 +46,7 @@ impl Standbys {
     fn leave(&self, owner_id: Uuid, standby: &Arc<dyn Standby>) {
         let mut tenants = self.locked();
         if let Some(standbys) = tenants.get_mut(&owner_id) {
-            standbys.retain(|other| !Arc::ptr_eq(other, standby));
+            standbys.retain(|other| !Arc::ptr_eq(&other.standby, standby));
             if standbys.is_empty() {
                 tenants.remove(&owner_id);
             }

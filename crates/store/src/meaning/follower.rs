@@ -1,6 +1,7 @@
 //! From events to the queue.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,7 +13,17 @@ use crate::following::{Followed, Follower, Missed};
 use crate::transaction::TenantTransaction;
 
 /// Queues every record that was written, and forgets the vectors of those that are gone or may have none any more.
-pub(crate) struct EmbeddingFollower(pub(crate) Arc<Meaning>);
+pub(crate) struct EmbeddingFollower {
+    meaning: Arc<Meaning>,
+    /// Since the last step that was told of, perhaps in one that was undone.
+    has_queued: AtomicBool,
+}
+
+impl EmbeddingFollower {
+    pub(crate) fn new(meaning: Arc<Meaning>) -> Self {
+        Self { meaning, has_queued: AtomicBool::new(false) }
+    }
+}
 
 #[async_trait]
 impl Follower for EmbeddingFollower {
@@ -25,7 +36,8 @@ impl Follower for EmbeddingFollower {
     }
 
     fn gather(&self) -> Duration {
-        Duration::from_millis(50)
+        // Nobody waits for it: what is written in between costs one step instead of many.
+        Duration::from_millis(200)
     }
 
     async fn take(&self, tx: &mut TenantTransaction, events: &[Followed]) -> Done<()> {
@@ -47,6 +59,7 @@ impl Follower for EmbeddingFollower {
         }
         if !wanted.is_empty() {
             queue(tx, &wanted).await?;
+            self.has_queued.store(true, Ordering::Release);
         }
         Ok(())
     }
@@ -60,11 +73,14 @@ impl Follower for EmbeddingFollower {
         )
         .execute(tx.connection())
         .await?;
+        self.has_queued.store(true, Ordering::Release);
         Ok(())
     }
 
     fn stepped(&self, _: Uuid) {
-        self.0.wake.notify_one();
+        if self.has_queued.swap(false, Ordering::AcqRel) {
+            self.meaning.wake.notify_one();
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! The one statement that writes records and steps of calls.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 
 use breadcrumb::{Profile, TtlType};
 use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::prepared::{Prepared, array_text};
+use super::prepared::{Key, Prepared, array_text};
 use super::write::{Step, Work};
 use crate::failure::Done;
 use crate::from_row::from_row;
@@ -41,13 +42,46 @@ impl Marks {
         self.written.get(&work.mark()).copied()
     }
 
+    /// Of this record, where it is there.
+    pub(super) fn of_record(&self, record: Uuid) -> Option<Mark> {
+        self.written.get(&record).copied()
+    }
+
     /// When this record was created, where it is there.
     pub(super) fn at(&self, record: Uuid) -> Option<DateTime<Utc>> {
-        self.written.get(&record)?.at
+        self.of_record(record)?.at
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.written.is_empty()
+    }
+}
+
+/// A record among those of a statement.
+struct Given<'r> {
+    prepared: &'r Prepared,
+    /// The request that it answers, where that is written here too.
+    answered: Option<&'r Prepared>,
+}
+
+impl Deref for Given<'_> {
+    type Target = Prepared;
+
+    fn deref(&self) -> &Prepared {
+        self.prepared
+    }
+}
+
+impl<'r> Given<'r> {
+    /// The record, and behind it what answers it.
+    fn of(record: &'r Prepared) -> impl Iterator<Item = Self> {
+        let answer = record.answer().map(|answer| Self { prepared: answer, answered: Some(record) });
+        std::iter::once(Self { prepared: record, answered: None }).chain(answer)
+    }
+
+    /// By which it is known that it was written before: an answer by that of its request.
+    fn key(&self) -> Option<&'r Key> {
+        self.answered.unwrap_or(self.prepared).key.as_ref()
     }
 }
 
@@ -62,7 +96,7 @@ from_row! {
 
 const STATEMENT: &str = "SELECT written, number, at, before FROM write_batch($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, \
                          $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, \
-                         $30, $31, $32, $33, $34)";
+                         $30, $31, $32, $33, $34, $35, $36)";
 
 /// In a transaction of its own, unless the connection is in one.
 pub(super) async fn run<'w>(
@@ -70,7 +104,7 @@ pub(super) async fn run<'w>(
     owner_id: Uuid,
     works: impl Iterator<Item = &'w Work> + Clone,
 ) -> Result<Marks, sqlx::Error> {
-    let records: Vec<&Prepared> = works.clone().filter_map(Work::record).collect();
+    let records: Vec<Given<'_>> = works.clone().filter_map(Work::record).flat_map(Given::of).collect();
     let steps: Vec<Step> = works.filter_map(Work::step).collect();
     write(connection, owner_id, 0, &records, &steps).await
 }
@@ -78,7 +112,7 @@ pub(super) async fn run<'w>(
 /// Writes one record, which was checked before, as a part of a larger transaction.
 pub(crate) async fn insert(tx: &mut TenantTransaction, record: &Prepared) -> Done<()> {
     let (owner_id, place) = (tx.owner_id, tx.next_event());
-    write(tx.connection(), owner_id, place, &[record], &[]).await?;
+    write(tx.connection(), owner_id, place, &[Given { prepared: record, answered: None }], &[]).await?;
     Ok(())
 }
 
@@ -87,7 +121,7 @@ async fn write(
     connection: &mut PgConnection,
     owner_id: Uuid,
     first: i32,
-    records: &[&Prepared],
+    records: &[Given<'_>],
     steps: &[Step],
 ) -> Result<Marks, sqlx::Error> {
     let rows: Vec<Row> = sqlx::query_as(STATEMENT)
@@ -111,8 +145,8 @@ async fn write(
         .bind(column(records, |record| record.agent))
         .bind(column(records, |record| record.label_words.as_str()))
         .bind(column(records, |record| record.context_words.as_str()))
-        .bind(column(records, |record| record.key.as_ref().map(|key| key.key.as_str())))
-        .bind(column(records, |record| record.key.as_ref().map(|key| key.fingerprint.as_str())))
+        .bind(column(records, |record| record.key().map(|key| key.key.as_str())))
+        .bind(column(records, |record| record.key().map(|key| key.fingerprint.as_str())))
         .bind(column(records, |record| record.call.as_ref().map(|call| call.tool.as_str())))
         .bind(column(records, |record| record.call.as_ref().map(|call| call.request_id.as_str())))
         .bind(column(records, |record| record.call.as_ref().and_then(|call| call.workspace.as_deref())))
@@ -127,6 +161,8 @@ async fn write(
         .bind(column(steps, |step| step.lease.fence))
         .bind(column(steps, |step| step.attempts))
         .bind(column(steps, |step| step.response))
+        .bind(column(records, |record| record.answer().map(|answer| answer.id)))
+        .bind(column(records, |record| record.answered.map(|request| request.id)))
         .fetch_all(connection)
         .await?;
     let mut marks = Marks::default();

@@ -4,8 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Birth, Event, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
-use chrono::{DateTime, Utc};
+use breadcrumb::{Event, EventKind, EventNumber, Sensitivity, StoreError, Visibility};
 use futures::FutureExt;
 use serde_json::Map;
 use tokio::time::{Instant, sleep};
@@ -14,6 +13,7 @@ use uuid::Uuid;
 use super::batch::{self, Marks};
 use super::prepared::Prepared;
 use super::queue::SLOW;
+use super::taking;
 use super::write::{Outcome, Work, Write};
 use crate::events::Written;
 use crate::failure::{Done, Failure, code};
@@ -60,7 +60,7 @@ async fn carry(store: &Arc<Inner>, owner_id: Uuid, mut batch: Vec<Write>) {
     // Now and not when it began to wait, so that no runner keeps a place for what the disk is slow with.
     for write in &mut batch {
         if let Work::Create(record) = &mut write.work {
-            ask_standbys(store, owner_id, record);
+            taking::offer(store, owner_id, record);
         }
     }
     let mut lent = match store.lend().await {
@@ -73,7 +73,7 @@ async fn carry(store: &Arc<Inner>, owner_id: Uuid, mut batch: Vec<Write>) {
         Ok(marks) => return settle(store, owner_id, batch, &marks),
         Err(error) => {
             let failure = Failure::from(error);
-            if batch.len() == 1 && !failure.is_unreachable() && !failure.is_collision() {
+            if batch.len() == 1 && !failure.is_unreachable() && !failure.is_collision() && !batch[0].work.has_answer() {
                 return fail(batch, failure);
             }
             failure.is_unreachable()
@@ -85,8 +85,15 @@ async fn carry(store: &Arc<Inner>, owner_id: Uuid, mut batch: Vec<Write>) {
 /// `is_doubtful`: the connection was lost, and nobody knows whether they were written.
 async fn one_by_one(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<Write>, is_doubtful: bool) {
     let mut rest = batch.into_iter();
-    while let Some(write) = rest.next() {
-        match alone(store, owner_id, &write.work, is_doubtful).await {
+    while let Some(mut write) = rest.next() {
+        let mut written = alone(store, owner_id, &write.work, is_doubtful).await;
+        // A request is not refused for what is wrong with its answer.
+        if written.as_ref().is_err_and(|failure| !failure.is_unreachable() && !failure.ran_out_of_time())
+            && write.work.forget_answer()
+        {
+            written = alone(store, owner_id, &write.work, is_doubtful).await;
+        }
+        match written {
             Ok(marks) => settle(store, owner_id, vec![write], &marks),
             // Without a database, or behind a lock, the others need not wait as long again.
             Err(failure) if failure.is_unreachable() || failure.ran_out_of_time() => {
@@ -142,32 +149,6 @@ async fn try_once(lent: &mut Lent, owner_id: Uuid, work: &Work, is_doubtful: boo
     result
 }
 
-fn ask_standbys(store: &Inner, owner_id: Uuid, record: &mut Prepared) {
-    let has_ended = record.ttl.is_some_and(|end| end <= Utc::now());
-    let Some(call) = record.call.as_ref().filter(|_| !has_ended) else { return };
-    let birth = || Birth {
-        request: record.as_written(owner_id, Utc::now()),
-        profiles: call.profiles.clone(),
-        time_left_ms: call.deadline_ms,
-    };
-    let offer = store.standbys.offer(owner_id, &call.tool, &call.profiles, &birth);
-    if let Some(call) = &mut record.call {
-        call.offer = offer;
-    }
-}
-
-/// The call is written: the runner that took it on is told.
-fn begin(record: &mut Prepared, at: Option<DateTime<Utc>>) -> bool {
-    let offer = record.call.as_mut().and_then(|call| call.offer.take());
-    match (offer, at) {
-        (Some(offer), Some(at)) => {
-            offer.begin(at);
-            true
-        }
-        _ => false,
-    }
-}
-
 /// Perhaps it was written all the same. Then the runner that took its call on is told, once that is known; and before its
 /// lease has ended, when another has the call.
 fn look_later(store: &Arc<Inner>, owner_id: Uuid, mut record: Prepared) {
@@ -186,7 +167,7 @@ fn look_later(store: &Arc<Inner>, owner_id: Uuid, mut record: Prepared) {
             // One that is not there may still be on its way.
             if let Ok(Some(marks)) = found {
                 let at = marks.at(record.id);
-                begin(&mut record, at);
+                taking::begin(&mut record, at);
                 return;
             }
         }
@@ -205,10 +186,13 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<Write>, marks: &Marks) {
             && let Some(mut record) = write.work.into_record()
         {
             has_records = true;
-            let is_begun = begin(&mut record, mark.at);
+            let is_begun = taking::begin(&mut record, mark.at);
             queues |= record.call.is_some() && !is_begun;
-            if is_followed && let Some((number, at)) = mark.number.zip(mark.at) {
-                events.push(told(owner_id, record, number, at));
+            let answer = record.call.as_mut().and_then(|call| call.answer.take());
+            if is_followed {
+                let of_answer = answer.and_then(|answer| told(owner_id, *answer, marks));
+                events.extend(told(owner_id, record, marks));
+                events.extend(of_answer);
             }
         }
     }
@@ -227,7 +211,9 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<Write>, marks: &Marks) {
     }
 }
 
-fn told(owner_id: Uuid, record: Prepared, number: i64, at: DateTime<Utc>) -> Written {
+/// `None` where not all is known of it that subscribers are told.
+fn told(owner_id: Uuid, record: Prepared, marks: &Marks) -> Option<Written> {
+    let (number, at) = marks.of_record(record.id).and_then(|mark| mark.number.zip(mark.at))?;
     let (size_bytes, created_by) = (record.size_bytes, record.agent);
     let redacted = record.record.sensitivity == Sensitivity::Secret;
     let event = Event {
@@ -243,7 +229,7 @@ fn told(owner_id: Uuid, record: Prepared, number: i64, at: DateTime<Utc>) -> Wri
         redacted,
         private: record.record.visibility == Visibility::Private,
     };
-    Written { event, size_bytes, created_by }
+    Some(Written { event, size_bytes, created_by })
 }
 
 fn fail(writes: impl IntoIterator<Item = Write>, failure: Failure) {

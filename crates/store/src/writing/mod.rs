@@ -11,6 +11,7 @@ mod batch;
 mod lane;
 mod prepared;
 mod queue;
+mod taking;
 mod write;
 
 pub(crate) use self::batch::insert;

@@ -59,6 +59,11 @@ impl Prepared {
         self.call.as_ref()?.offer.as_ref()
     }
 
+    /// What answers it as it is written.
+    pub(super) fn answer(&self) -> Option<&Prepared> {
+        self.call.as_ref()?.answer.as_deref()
+    }
+
     /// The record as it was written at this moment.
     pub(super) fn as_written(&self, owner_id: Uuid, at: DateTime<Utc>) -> Breadcrumb {
         let record = self.record.clone();
@@ -92,7 +97,8 @@ impl Prepared {
 
     /// How much of a batch it takes, about.
     pub(super) fn bytes(&self) -> usize {
-        self.context.len() + self.context_words.len() + 1024
+        let own = self.context.len() + self.context_words.len() + 1024;
+        own + self.answer().map_or(0, Self::bytes)
     }
 }
 

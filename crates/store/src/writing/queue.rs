@@ -9,6 +9,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::lane;
+use super::taking::KeptBack;
 use super::write::{Outcome, Work, Write};
 use crate::failure::Done;
 use crate::store::Inner;
@@ -149,7 +150,7 @@ impl Tenant {
         let mut batch: Vec<Write> = Vec::new();
         let (mut keys, mut calls, mut bytes) = (HashSet::new(), HashSet::new(), 0);
         while let Some(write) = self.waiting.front() {
-            if write.reply.is_closed() {
+            if write.reply.is_closed() && !write.work.is_begun() {
                 self.pop();
                 continue;
             }
@@ -170,16 +171,35 @@ impl Tenant {
 }
 
 impl Inner {
+    fn put(self: &Arc<Self>, owner_id: Uuid, write: Write) -> Result<(), StoreError> {
+        if self.writes.put(owner_id, write, self.most_lanes())? {
+            lane::start(self);
+        }
+        Ok(())
+    }
+
     pub(super) fn most_lanes(&self) -> usize {
         (self.pool.options().get_max_connections() as usize / 4).max(1)
     }
 
     /// Writes it, on disk, alone or together with others of its tenant. Once begun it happens even when nobody waits any
-    /// more.
+    /// more; so it does when a runner has begun with the call that it asks for.
     pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, work: Work) -> Done<Outcome> {
         let (reply, outcome) = oneshot::channel();
-        if self.writes.put(owner_id, Write { work, reply }, self.most_lanes())? {
-            lane::start(self);
+        let kept_back = match work {
+            Work::Create(request) => KeptBack::of(self, owner_id, request).map_err(Work::Create),
+            other => Err(other),
+        };
+        match kept_back {
+            Err(work) => self.put(owner_id, Write { work, reply })?,
+            Ok(request) => {
+                let store = self.clone();
+                self.tasks.spawn(async move {
+                    let work = Work::Create(request.answered().await);
+                    // Where it finds no room, its maker hears that it was given up.
+                    let _ = store.put(owner_id, Write { work, reply });
+                });
+            }
         }
         outcome.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store gave the write up".into()).into()))
     }

@@ -59,6 +59,24 @@ impl Work {
         }
     }
 
+    /// Whether a runner has begun with its call.
+    pub(super) fn is_begun(&self) -> bool {
+        matches!(self, Self::Create(record) if record.offer().is_some())
+    }
+
+    /// Whether it is a request that is answered as it is written.
+    pub(super) fn has_answer(&self) -> bool {
+        matches!(self, Self::Create(record) if record.answer().is_some())
+    }
+
+    /// Whether there was an answer that it would have been written with; now it goes without.
+    pub(super) fn forget_answer(&mut self) -> bool {
+        match self {
+            Self::Create(Prepared { call: Some(call), .. }) => call.answer.take().is_some(),
+            _ => false,
+        }
+    }
+
     pub(super) fn step(&self) -> Option<Step> {
         match self {
             Self::Create(_) => None,

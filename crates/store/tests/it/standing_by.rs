@@ -3,7 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use breadcrumb::{Birth, CallState, Claim, Event, Offer, Profiles, Release, Standby, StandingBy, schema_names};
+use breadcrumb::{
+    Beginning, Birth, CallState, Claim, EarlyAnswer, Event, NewBreadcrumb, Offer, Profiles, Release, Standby,
+    StandingBy, StoreError, Visibility, schema_names,
+};
 use conformance::harness::{answer_to, claim_of, next, request};
 use conformance::{Agent, Harness};
 use serde_json::json;
@@ -26,7 +29,13 @@ struct Taker {
     open: Arc<AtomicUsize>,
     asked: Mutex<Vec<Profiles>>,
     begun: mpsc::UnboundedSender<Claim>,
+    /// What it answers before requests are written, where it does.
+    early: Mutex<Option<Answers>>,
+    answered: Mutex<Vec<Uuid>>,
 }
+
+/// The response to a request that is not written yet, or none.
+type Answers = Arc<dyn Fn(&Birth) -> Option<NewBreadcrumb> + Send + Sync>;
 
 struct Open(Arc<AtomicUsize>);
 
@@ -36,20 +45,38 @@ impl Drop for Open {
     }
 }
 
-impl Standby for Taker {
-    fn offer(&self, tool: &str, profiles: &Profiles, birth: &dyn Fn() -> Birth) -> Option<Offer> {
-        self.asked.lock().unwrap().push(profiles.clone());
+impl Taker {
+    fn take(self: &Arc<Self>, tool: &str, birth: Birth) -> Option<Offer> {
         let take = |left: usize| left.checked_sub(1);
         if tool != self.tool || self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, take).is_err() {
             return None;
         }
         self.open.fetch_add(1, Ordering::SeqCst);
-        let (open, begun, birth) = (Open(self.open.clone()), self.begun.clone(), birth());
-        let begin = move |at| {
-            begun.send(birth.claim(at)).unwrap();
+        let (open, taker) = (Open(self.open.clone()), self.clone());
+        let begin = move |beginning| {
+            match beginning {
+                Beginning::Taken(at) => taker.begun.send(birth.claim(at)).unwrap(),
+                Beginning::Answered(_) => taker.answered.lock().unwrap().push(birth.request.id),
+            }
             drop(open);
         };
         Some(Offer::new(self.runner_id, self.lease_ms, self.max_attempts, Box::new(begin)))
+    }
+}
+
+/// The store's end of it.
+struct Asked(Arc<Taker>);
+
+impl Standby for Asked {
+    fn offer(&self, tool: &str, profiles: &Profiles, birth: &dyn Fn() -> Birth) -> Option<Offer> {
+        self.0.asked.lock().unwrap().push(profiles.clone());
+        self.0.take(tool, birth())
+    }
+
+    fn offer_early(&self, tool: &str, _: &Profiles, birth: &dyn Fn() -> Birth) -> Option<(Offer, EarlyAnswer)> {
+        let answers = self.0.early.lock().unwrap().clone()?;
+        let (answer, offer) = (answers(&birth()), self.0.take(tool, birth())?);
+        Some((offer, Box::pin(std::future::ready(answer))))
     }
 }
 
@@ -75,8 +102,10 @@ fn stand_by_with(agent: &Agent, calls: usize, lease_ms: u64, max_attempts: Optio
         open: Arc::default(),
         asked: Mutex::default(),
         begun: sender,
+        early: Mutex::default(),
+        answered: Mutex::default(),
     });
-    let standing = agent.store.stand_by(taker.clone());
+    let standing = agent.store.stand_by(Arc::new(Asked(taker.clone())));
     Standing { taker, begun, standing }
 }
 
@@ -287,5 +316,126 @@ async fn an_answer_without_a_start_counts_where_it_is_the_tools() {
         let call = agent.call(id).await.unwrap();
         assert_eq!((call.state, call.attempt), (CallState::Finished, attempts));
     }
+    harness.close().await;
+}
+
+/// A taker that answers with this before requests are written.
+fn answering(agent: &Agent, answers: impl Fn(&Birth) -> Option<NewBreadcrumb> + Send + Sync + 'static) -> Standing {
+    let standing = stand_by(agent, 99, 60_000);
+    *standing.taker.early.lock().unwrap() = Some(Arc::new(answers));
+    standing
+}
+
+fn yes(birth: &Birth) -> Option<NewBreadcrumb> {
+    let claim = Birth { request: birth.request.clone(), profiles: birth.profiles.clone(), time_left_ms: None };
+    let mut answer = answer_to(&claim.claim(chrono::Utc::now()), json!("early"));
+    answer.visibility = birth.request.visibility;
+    Some(answer)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_call_that_is_answered_early_begins_its_life_finished() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut events = agent.events(None).await.unwrap();
+    let mut standing = answering(&agent, yes);
+    let mut wanted = Vec::new();
+    // Many at once, some of them with keys, share their statements.
+    for n in 0..20 {
+        let (store, key) = (agent.store.clone(), format!("key {n}"));
+        wanted.push(tokio::spawn(
+            async move { store.create(request(), (n % 2 == 0).then_some(&*key)).await.unwrap().id },
+        ));
+    }
+    let mut requests = Vec::new();
+    for one in wanted {
+        requests.push(one.await.unwrap());
+    }
+    let mut heard = Vec::new();
+    for _ in 0..40 {
+        heard.push(next(&mut events).await.breadcrumb_id);
+    }
+    for id in &requests {
+        let call = agent.call(*id).await.unwrap();
+        assert_eq!((call.state, call.attempt, call.max_attempts), (CallState::Finished, 1, MAX_ATTEMPTS));
+        let (asked, answer) = (agent.get(*id).await.unwrap(), agent.get(call.response.unwrap()).await.unwrap());
+        assert_eq!((&answer.context["output"], answer.created_at), (&json!("early"), asked.created_at));
+        assert_eq!(answer.created_by, Some(agent.identity.agent_id));
+        let place = |id| heard.iter().position(|heard| *heard == id).unwrap();
+        assert_eq!(place(answer.id), place(asked.id) + 1, "the answer comes right after its request");
+    }
+    assert_eq!(standing.taker.answered.lock().unwrap().len(), 20);
+    assert_eq!(standing.taker.open.load(Ordering::SeqCst), 0);
+    assert!(standing.begun.try_recv().is_err() && agent.claim(&claim_of(5)).await.unwrap().is_empty());
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_goes_nowhere_without_its_request() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let standing = answering(&agent, yes);
+    let first = agent.create(request(), Some("key")).await.unwrap();
+    let again = agent.create(request(), Some("key")).await.unwrap();
+    assert_eq!((again.id, again.replayed), (first.id, true));
+    let mut other = request();
+    other.title = "Another".into();
+    assert!(matches!(agent.create(other, Some("key")).await, Err(StoreError::IdempotencyMismatch)));
+    let count = |schema: &'static str| {
+        let agent = agent.clone();
+        async move {
+            let selector = breadcrumb::Selector { schema_name: Some(schema.into()), ..Default::default() };
+            let query = breadcrumb::BreadcrumbQuery { selector, ..Default::default() };
+            agent.list(&query).await.unwrap().len()
+        }
+    };
+    assert_eq!((count(schema_names::TOOL_REQUEST).await, count(schema_names::TOOL_RESPONSE).await), (1, 1));
+    assert_eq!(*standing.taker.answered.lock().unwrap(), [first.id]);
+    assert_eq!(standing.taker.open.load(Ordering::SeqCst), 0, "no place is kept");
+    harness.close().await;
+}
+
+/// A request is not refused for what is wrong with its answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_cannot_be_written_leaves_the_call_to_its_runner() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut admin = harness.admin().await;
+    sqlx::raw_sql(
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+         $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '23514'; END $$;
+         CREATE TRIGGER refuse BEFORE INSERT ON breadcrumbs FOR EACH ROW
+         WHEN (NEW.title = 'unwritable') EXECUTE FUNCTION refuse()",
+    )
+    .execute(&mut admin)
+    .await
+    .unwrap();
+    let unwritable = |birth: &Birth| yes(birth).map(|answer| NewBreadcrumb { title: "unwritable".into(), ..answer });
+    let no_response = |birth: &Birth| yes(birth).map(|answer| NewBreadcrumb { schema_name: None, ..answer });
+    for answers in [Arc::new(unwritable) as Answers, Arc::new(no_response), Arc::new(|_: &Birth| None)] {
+        let mut standing = answering(&agent, move |birth| answers(birth));
+        let id = agent.create(request(), None).await.unwrap().id;
+        let claim = standing.begun.recv().await.unwrap();
+        assert_eq!((claim.request.id, agent.call(id).await.unwrap().state), (id, CallState::Running));
+        agent.complete(claim.lease, answer_to(&claim, json!(1))).await.unwrap();
+        assert!(standing.taker.answered.lock().unwrap().is_empty());
+    }
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_early_answer_to_what_is_private_is_of_who_asked() {
+    let harness = StoreHarness::start().await;
+    let tenant = harness.tenant().await;
+    let (runner, asker) = (
+        harness.agent(tenant).await,
+        harness.agent_with(tenant, &[breadcrumb::Role::Emitter, breadcrumb::Role::Subscriber]).await,
+    );
+    let _standing = answering(&runner, yes);
+    let wanted = NewBreadcrumb { visibility: Visibility::Private, ..request() };
+    let id = asker.create(wanted, None).await.unwrap().id;
+    let response = asker.call(id).await.unwrap().response.unwrap();
+    let answer = asker.get(response).await.unwrap();
+    assert_eq!((answer.created_by, answer.visibility), (Some(asker.identity.agent_id), Visibility::Private));
     harness.close().await;
 }
