@@ -336,3 +336,99 @@ async fn what_waits_for_a_place_goes_back_to_the_queue_when_its_runner_is_lost()
     assert_eq!(place.answer(first).await.error_code, Some(ErrorCode::ExecutionFailed));
     next.stop().await;
 }
+
+/// How many of the calls were answered in the statement that wrote them.
+async fn answered_as_they_were_written(place: &Place) -> i64 {
+    let mut admin = PgConnection::connect(&place.database.admin_url).await.unwrap();
+    sqlx::query_scalar("SELECT count(*) FROM calls WHERE finished_at = queued_at").fetch_one(&mut admin).await.unwrap()
+}
+
+#[tokio::test]
+async fn what_has_an_answer_at_once_is_answered_as_it_is_written() {
+    let Quick { place, fake, runner, begun } = Quick::settled().await;
+    let before = answered_as_they_were_written(&place).await;
+    for n in 1..=5 {
+        let response = place.call("quick", json!({"n": n})).await;
+        assert_eq!(response.output, Some(json!({"input": {"n": n}, "version": 1})));
+        let metadata = &response.metadata;
+        assert_eq!((&metadata["attempt"], &metadata["from_executor"]), (&json!(1), &json!(true)));
+        assert_eq!((&metadata["stages"]["queue_ms"], &metadata["stages"]["claim_ms"]), (&json!(0.0), &json!(0.0)));
+    }
+    assert_eq!(answered_as_they_were_written(&place).await, before + 5);
+    assert_eq!(fake.progress.borrow().begun, begun + 5);
+    runner.stop().await;
+}
+
+/// Calls that find no place wait for one, and are answered so too; none is run twice.
+#[tokio::test]
+async fn calls_that_wait_for_a_place_are_answered_once() {
+    const CALLS: usize = 50;
+    let Quick { place, fake, runner, begun } = Quick::settled().await;
+    let asked: Vec<_> = (0..CALLS).map(|_| ask(&place, request("quick"), None)).collect();
+    let mut requests = Vec::new();
+    for one in asked {
+        requests.push(one.await.unwrap().unwrap().id);
+    }
+    for request in &requests {
+        assert_eq!(place.answer(*request).await.status, ResponseStatus::Success);
+    }
+    assert_eq!(fake.progress.borrow().begun, begun + CALLS);
+    assert_eq!(fake.progress.borrow().most["quick"], 1, "the cap held");
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_request_is_not_kept_back_for_what_takes_its_time() {
+    let (place, fake) = (place(&["thinks", "quick"]).await, Fake::new());
+    fake.waits_to_go_ahead.lock().unwrap().extend(["thinks".to_owned(), "quick".into()]);
+    let gate = fake.waits("thinks");
+    let runner = place.start_with(&fake, patient());
+    settle(&place, "quick").await;
+    let before = answered_as_they_were_written(&place).await;
+    let id = ask(&place, request("thinks"), None).await.unwrap().unwrap().id;
+    assert_eq!(place.person.get(id).await.unwrap().id, id, "it is there while it computes");
+    fake.until(|progress| progress.running.get("thinks") == Some(&1)).await;
+    gate.add_permits(1);
+    assert_eq!(place.answer(id).await.output, Some(json!("done")));
+    assert_eq!(answered_as_they_were_written(&place).await, before);
+    runner.stop().await;
+}
+
+/// What a call has told of itself is written before its answer.
+#[tokio::test]
+async fn what_tells_of_its_progress_is_answered_behind_it() {
+    let (place, fake) = (place(&["tells", "quick"]).await, Fake::new());
+    fake.waits_to_go_ahead.lock().unwrap().extend(["tells".to_owned(), "quick".into()]);
+    fake.does("tells", |call, _| async move {
+        call.progress.report(Some(0.5), "half");
+        Ok(json!("told"))
+    });
+    let runner = place.start_with(&fake, patient());
+    settle(&place, "quick").await;
+    let before = answered_as_they_were_written(&place).await;
+    assert_eq!(place.call("tells", json!({})).await.output, Some(json!("told")));
+    assert_eq!(answered_as_they_were_written(&place).await, before);
+    runner.stop().await;
+}
+
+/// What an isolate keeps must not tell of a call that never was.
+#[tokio::test]
+async fn what_computed_for_nothing_is_forgotten() {
+    let (place, fake) = (place(&["quick"]).await, Fake::new());
+    let keeper = place.create(code("keeps", json!({}))).await;
+    fake.waits_to_go_ahead.lock().unwrap().extend(["keeps".to_owned(), "quick".into()]);
+    fake.keeps.lock().unwrap().insert("keeps".into());
+    let runner = place.start_with(&fake, patient());
+    settle(&place, "quick").await;
+    let first = ask(&place, request("keeps"), Some("once")).await.unwrap().unwrap();
+    assert_eq!(place.answer(first.id).await.status, ResponseStatus::Success);
+    assert_eq!(fake.forgotten.borrow().get(&keeper), None);
+    let mut forgotten = fake.forgotten.subscribe();
+    // As soon as the place of the one before is free, it computes.
+    while !forgotten.has_changed().unwrap() {
+        let again = ask(&place, request("keeps"), Some("once")).await.unwrap().unwrap();
+        assert_eq!((again.id, again.replayed), (first.id, true));
+    }
+    assert!(forgotten.borrow_and_update().contains_key(&keeper));
+    runner.stop().await;
+}

@@ -30,6 +30,10 @@ pub struct Fake {
     pub waits_for: Mutex<HashMap<String, Vec<String>>>,
     /// Tools whose calls may begin before their requests are written.
     pub waits_to_go_ahead: Mutex<HashSet<String>>,
+    /// Tools that keep something in memory from one call to the next.
+    pub keeps: Mutex<HashSet<String>>,
+    /// By the tool's record: how often what was prepared for it was forgotten.
+    pub forgotten: watch::Sender<HashMap<Uuid, usize>>,
 }
 
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -152,5 +156,11 @@ impl Executor for Fake {
         optional.into_iter().filter(|name| !definition.required_secrets.contains(name)).collect()
     }
 
-    fn forget(&self, _: Uuid, _: i64) {}
+    fn keeps(&self, definition: &ToolDefinition) -> bool {
+        self.keeps.lock().unwrap().contains(&definition.name)
+    }
+
+    fn forget(&self, tool_id: Uuid, _: i64) {
+        self.forgotten.send_modify(|forgotten| *forgotten.entry(tool_id).or_default() += 1);
+    }
 }

@@ -11,7 +11,7 @@ use conformance::harness::{answer_to, claim_of, next, request};
 use conformance::{Agent, Harness};
 use serde_json::json;
 use sqlx::Connection;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use uuid::Uuid;
 
 use crate::harness::StoreHarness;
@@ -31,6 +31,8 @@ struct Taker {
     begun: mpsc::UnboundedSender<Claim>,
     /// What it answers before requests are written, where it does.
     early: Mutex<Option<Answers>>,
+    /// Until then it keeps them back.
+    go: watch::Sender<bool>,
     answered: Mutex<Vec<Uuid>>,
 }
 
@@ -76,7 +78,14 @@ impl Standby for Asked {
     fn offer_early(&self, tool: &str, _: &Profiles, birth: &dyn Fn() -> Birth) -> Option<(Offer, EarlyAnswer)> {
         let answers = self.0.early.lock().unwrap().clone()?;
         let (answer, offer) = (answers(&birth()), self.0.take(tool, birth())?);
-        Some((offer, Box::pin(std::future::ready(answer))))
+        let go = self.0.go.subscribe();
+        Some((
+            offer,
+            Box::pin(async move {
+                let _ = { go }.wait_for(|goes| *goes).await;
+                answer
+            }),
+        ))
     }
 }
 
@@ -103,6 +112,7 @@ fn stand_by_with(agent: &Agent, calls: usize, lease_ms: u64, max_attempts: Optio
         asked: Mutex::default(),
         begun: sender,
         early: Mutex::default(),
+        go: watch::Sender::new(true),
         answered: Mutex::default(),
     });
     let standing = agent.store.stand_by(Arc::new(Asked(taker.clone())));
@@ -437,5 +447,26 @@ async fn an_early_answer_to_what_is_private_is_of_who_asked() {
     let response = asker.call(id).await.unwrap().response.unwrap();
     let answer = asker.get(response).await.unwrap();
     assert_eq!((answer.created_by, answer.visibility), (Some(asker.identity.agent_id), Visibility::Private));
+    harness.close().await;
+}
+
+/// The runner has begun with it, and what an agent sets going is written down.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_that_is_kept_back_is_written_whoever_waits() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let mut events = agent.events(None).await.unwrap();
+    let standing = answering(&agent, yes);
+    standing.taker.go.send_replace(false);
+    let store = agent.store.clone();
+    let gone = tokio::spawn(async move { store.create(request(), None).await });
+    while standing.taker.open.load(Ordering::SeqCst) == 0 {
+        tokio::task::yield_now().await;
+    }
+    gone.abort();
+    assert!(gone.await.unwrap_err().is_cancelled());
+    standing.taker.go.send_replace(true);
+    let (asked, answer) = (next(&mut events).await, next(&mut events).await);
+    assert_eq!(agent.call(asked.breadcrumb_id).await.unwrap().response, Some(answer.breadcrumb_id));
     harness.close().await;
 }
