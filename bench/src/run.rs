@@ -9,7 +9,7 @@ use load::{Measured, Pace, Plan, Report, Row, Target, drive};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::house::House;
+use crate::house::{House, come_to_rest};
 
 /// How often a call at rest is made, so that each finds a system that has come to rest.
 pub const AT_REST_PER_SECOND: f64 = 20.0;
@@ -73,6 +73,15 @@ impl Run {
         let house = House::start(data, arguments).await?;
         if let Some(version) = house.hello["postgres"].as_str() {
             self.report.versions.insert("Postgres".into(), version.into());
+        }
+        Ok(house)
+    }
+
+    /// A house that has nothing more to do of its own.
+    pub async fn rested_house(&mut self, data: &Path, arguments: &[&str]) -> anyhow::Result<House> {
+        let house = self.house(data, arguments).await?;
+        if !self.is_quick {
+            come_to_rest(house.process_id()).await?;
         }
         Ok(house)
     }

@@ -13,7 +13,7 @@ use crate::run::{Run, millis};
 const CALLERS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let house = run.house(&run.folder("in-flight"), &[]).await?;
+    let house = run.rested_house(&run.folder("in-flight"), &[]).await?;
     let answers = Answers::follow(&house).await?;
     let tool = adding("bench-reuse", Isolation::Tool).add(&house.client()).await?;
     let calls = Arc::new(ToolCalls { answers, tool, input: |number| json!({"a": number, "b": 2}) });

@@ -16,7 +16,7 @@ const SIZES: [usize; 6] = [1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000];
 const IN_FLIGHT: usize = 8;
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let house = run.house(&run.folder("request-size"), &[]).await?;
+    let house = run.rested_house(&run.folder("request-size"), &[]).await?;
     let answers = Answers::follow(&house).await?;
     let source = "export async function execute(input: { text: string }): Promise<{ length: number }> {\n  \
                   return { length: input.text.length };\n}\n";

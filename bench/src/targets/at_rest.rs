@@ -2,6 +2,7 @@
 //! and against durable peers.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use breadcrumb::Isolation;
 use load::Row;
@@ -18,7 +19,7 @@ const TIMES_TWO_INSERTS: f64 = 4.0;
 const TAIL: f64 = 5.0;
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let house = run.house(&run.folder("at-rest"), &[]).await?;
+    let house = run.rested_house(&run.folder("at-rest"), &[]).await?;
     let client = house.client();
     let answers = Answers::follow(&house).await?;
     let mut calls = Vec::new();
@@ -36,11 +37,15 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let floor = PgBench::prepare(&house.database(), run.place()).await?;
     let (mut inserts, mut rare) = (Vec::new(), Vec::new());
     let (mut fresh, mut reuse) = (Rounds::default(), Rounds::default());
+    let mut in_a_row = [Rounds::default(), Rounds::default()];
     for _ in 0..run.times(3).max(1) {
         inserts.push(micros(floor.insert(1, run.seconds(4)).await?.median));
         rare.push(micros(floor.insert_at(AT_REST_PER_SECOND, run.seconds(8)).await?.median));
         for (calls, rounds) in calls.iter().zip([&mut fresh, &mut reuse]) {
             rounds.add(&run.at_rest(calls.clone(), run.seconds(12)).await);
+        }
+        for (calls, rounds) in calls.iter().zip(&mut in_a_row) {
+            rounds.add(&run.closed(calls.clone(), 1, Duration::from_secs(1), run.seconds(4)).await);
         }
     }
     house.stop().await?;
@@ -72,6 +77,13 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         }
         run.push(like);
         run.push(tail);
+    }
+    for (name, rounds) in ["RCRT", "RCRT, with reuse"].into_iter().zip(&in_a_row) {
+        run.push(
+            Row::new(SECTION, format!("{name}, one call after the other: p50"), millis(rounds.quantile(0.5)), "ms")
+                .ratio(two_inserts, "two inserts")
+                .note("as the floor's inserts are made: each when the one before has come back"),
+        );
     }
     let median = fresh.quantile(0.5);
     let mut bars = Bars::new("Latency at rest, p50", "ms")

@@ -29,7 +29,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
 
 /// Through the public door, in turns.
 async fn at_rest(run: &mut Run) -> anyhow::Result<()> {
-    let house = run.house(&run.folder("fresh"), &[]).await?;
+    let house = run.rested_house(&run.folder("fresh"), &[]).await?;
     let client = house.client();
     let answers = Answers::follow(&house).await?;
     let mut tools = Vec::new();

@@ -20,7 +20,7 @@ const SHARE: f64 = 0.3;
 const TIMES_A_PEER: f64 = 2.0;
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let house = run.house(&run.folder("throughput"), &[]).await?;
+    let house = run.rested_house(&run.folder("throughput"), &[]).await?;
     let client = house.client();
     let answers = Answers::follow(&house).await?;
     let mut calls = Vec::new();

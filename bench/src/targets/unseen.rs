@@ -18,7 +18,7 @@ const FASTER_THAN_DENO: f64 = 8.0;
 const PAUSE: Duration = Duration::from_millis(60);
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let house = run.house(&run.folder("unseen"), &[]).await?;
+    let house = run.rested_house(&run.folder("unseen"), &[]).await?;
     let client = house.client();
     let answers = Answers::follow(&house).await?;
     let warm_tool = adding("bench-reuse", Isolation::Tool).add(&client).await?;

@@ -26,7 +26,7 @@ const TOOL: &str = "bench-slow";
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let slow = SlowServer::start().await?;
     let allowed = format!("{TOOL}={}", slow.host());
-    let house = run.house(&run.folder("waiting"), &["--allow-private-host", &allowed]).await?;
+    let house = run.rested_house(&run.folder("waiting"), &["--allow-private-host", &allowed]).await?;
     let client = house.client();
     let answers = Answers::follow(&house).await?;
     let other = adding("bench-fresh", Isolation::Call).add(&client).await?;

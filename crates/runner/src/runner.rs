@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use breadcrumb::{Breadcrumbs, StoreError};
 use executors::Executors;
+use futures::future::BoxFuture;
 use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -64,8 +65,13 @@ impl Runner {
         Self { store, executors: executors.into(), options }
     }
 
-    /// Runs until told to stop, then lets calls end as the options say. Waits for a store that cannot be reached.
-    pub async fn run(self, shutdown: CancellationToken) -> Result<(), RunnerError> {
+    /// Runs until told to stop, then lets calls end as the options say. Waits for a store that cannot be reached. Boxed, so that
+    /// all of it is compiled here and not once more, as the last of all, in the program.
+    pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), RunnerError>> {
+        Box::pin(self.until(shutdown))
+    }
+
+    async fn until(self, shutdown: CancellationToken) -> Result<(), RunnerError> {
         // Ends what must outlive the calls: heartbeats, and the events that tell of cancellation.
         let end = CancellationToken::new();
         // Ends what makes new work; also when a part of the runner fails.

@@ -56,6 +56,7 @@ use axum::{
     middleware::{from_fn, from_fn_with_state},
 };
 use breadcrumb::Tenancy;
+use futures::future::BoxFuture;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -195,8 +196,13 @@ impl Server {
         self.state.draining.clone()
     }
 
-    /// Serves until `shutdown`; then event streams end at once, and requests under way get `drain_time` to finish.
-    pub async fn run(self, shutdown: CancellationToken) {
+    /// Serves until `shutdown`; then event streams end at once, and requests under way get `drain_time` to finish. Boxed, so that
+    /// all of it is compiled here and not once more, as the last of all, in the program.
+    pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, ()> {
+        Box::pin(self.until(shutdown))
+    }
+
+    async fn until(self, shutdown: CancellationToken) {
         let streams = self.state.shutdown.clone();
         // Also when this future is dropped instead of finished.
         let _ends_streams = streams.clone().drop_guard();

@@ -1,0 +1,61 @@
+//! When a house has come to rest. On a new store the tools and guides that come with it are embedded for some seconds, beside
+//! whatever would be measured meanwhile.
+
+use std::fs;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use rustix::param::clock_ticks_per_second;
+use tokio::time::{Instant, sleep};
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks in a row that find it at rest.
+const LOOKS: u32 = 2;
+/// What it may take of a processor then.
+const AT_REST: f64 = 0.05;
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// Returns when the process has let the processors be for a while.
+pub async fn come_to_rest(process: u32) -> anyhow::Result<()> {
+    let (begun, mut rested) = (Instant::now(), 0);
+    let mut before = (begun, processor_time(process)?);
+    while rested < LOOKS {
+        if begun.elapsed() > PATIENCE {
+            bail!("the system does not come to rest within {} s", PATIENCE.as_secs());
+        }
+        sleep(LOOK_EVERY).await;
+        let now = (Instant::now(), processor_time(process)?);
+        let took = now.1.saturating_sub(before.1).as_secs_f64() / (now.0 - before.0).as_secs_f64();
+        rested = if took < AT_REST { rested + 1 } else { 0 };
+        before = now;
+    }
+    Ok(())
+}
+
+/// What the process has taken of the processors since it began.
+fn processor_time(process: u32) -> anyhow::Result<Duration> {
+    let path = format!("/proc/{process}/stat");
+    let stat = fs::read_to_string(&path).with_context(|| path.clone())?;
+    // The program's name stands in brackets and may hold anything. Behind it are the fields from the third on: `utime` is the
+    // 14th, `stime` the 15th (proc_pid_stat(5)).
+    let fields: Vec<&str> = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
+    let ticks: u64 = fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_that_only_waits_is_at_rest_and_one_that_works_is_not() {
+        let mut waits = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        come_to_rest(waits.id()).await.unwrap();
+        waits.kill().unwrap();
+        waits.wait().unwrap();
+        let own = std::process::id();
+        let before = processor_time(own).unwrap();
+        while processor_time(own).unwrap() < before + Duration::from_millis(50) {}
+        assert!(processor_time(own).unwrap() >= before + Duration::from_millis(50));
+    }
+}
