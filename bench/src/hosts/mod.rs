@@ -27,7 +27,9 @@ const SECTION: &str = "hosts";
 /// More than two runners take at once, so that neither ever waits for work.
 const IN_FLIGHT: usize = 24;
 const LEAST: f64 = 1.8;
-/// Around 100 ms of one processor: much against what the store has to do for a call.
+/// What a call takes of one processor: much against what the store has to do for it.
+const WORK: Duration = Duration::from_millis(100);
+/// About that; how many make up `WORK` on this machine is measured.
 const STEPS: u64 = 6_000_000;
 const WARM_UP: Duration = Duration::from_secs(3);
 
@@ -47,7 +49,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
 async fn measure(run: &mut Run, place: &Path, hosts: &[Host; 2], server: &Server) -> anyhow::Result<()> {
     let mut working = Runner::start(place, &hosts[0], server).await?;
     let tool = computing().add(&server.client()?).await?;
-    let steps = if run.is_quick { STEPS / 20 } else { STEPS };
+    let steps = if run.is_quick { STEPS / 20 } else { steps(run, server, &tool).await? };
     let target = Arc::new(Invoking { client: server.client()?, tool, input: json!({"steps": steps}) });
 
     // One, two, the other one, two, the first one: what the machine does meanwhile hits one and two alike.
@@ -74,6 +76,14 @@ async fn measure(run: &mut Run, place: &Path, hosts: &[Host; 2], server: &Server
     costs(run, server, &working).await?;
     working.stop().await;
     Ok(())
+}
+
+/// How many take as long as the work of a call is to take.
+async fn steps(run: &Run, server: &Server, tool: &str) -> anyhow::Result<u64> {
+    let input = json!({"steps": STEPS});
+    let target = Arc::new(Invoking { client: server.client()?, tool: tool.to_owned(), input });
+    let rate = rate(&run.closed(target, IN_FLIGHT, WARM_UP, run.seconds(5)).await)?;
+    Ok((STEPS as f64 * rate * WORK.as_secs_f64()) as u64)
 }
 
 /// What a call of a tool that does next to nothing costs, apart from the tool: by that the store's part grows with each
