@@ -1,5 +1,5 @@
-//! When a house has come to rest. On a new store the tools and guides that come with it are embedded for some seconds, beside
-//! whatever would be measured meanwhile.
+//! When a house has come to rest. On a new store the tools and guides that come with it are embedded for some seconds, and
+//! thousands of new tools are judged, beside whatever would be measured meanwhile.
 
 use std::fs;
 use std::time::Duration;
@@ -13,7 +13,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const LOOKS: u32 = 2;
 /// What it may take of a processor then.
 const AT_REST: f64 = 0.05;
-const PATIENCE: Duration = Duration::from_mins(2);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Returns when the process has let the processors be for a while.
 pub async fn come_to_rest(process: u32) -> anyhow::Result<()> {

@@ -9,7 +9,7 @@ use breadcrumb::Isolation;
 use load::{Histogram, Row};
 use serde_json::json;
 
-use crate::house::{Answers, Filling, QUIET, ToolCalls, adding, fill, proportional_bytes, tree};
+use crate::house::{Answers, Filling, QUIET, ToolCalls, adding, come_to_rest, fill, proportional_bytes, tree};
 use crate::rounds::{Rounds, median};
 use crate::run::{Run, millis};
 
@@ -56,6 +56,10 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         let input = |number| json!({"a": number, "b": 2});
         calls.push(Arc::new(ToolCalls { answers, tool, input }));
         houses.push(house);
+    }
+    for house in &houses {
+        // New tools are judged beside the calls, once.
+        come_to_rest(house.process_id()).await?;
     }
     for calls in &calls {
         run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(4)).await;

@@ -53,14 +53,18 @@ impl Standing {
 
     /// `None` where too many wait already.
     fn wait(&self, tool: &str) -> Option<Waiting> {
-        let (least, most) = WAITING_PER_PLACE;
-        let places = self.calls.caller.options.max_calls.max(1);
-        self.wait_behind(self.soon(tool, IN_TIME).clamp(least * places, most * places))
+        let (least, most) = self.waiting_at_most();
+        self.wait_behind(self.soon(tool, IN_TIME).clamp(least, most))
     }
 
     /// `None` where it is not likely to have its place within this time.
     fn wait_within(&self, tool: &str, time: Duration) -> Option<Waiting> {
-        self.wait_behind(self.soon(tool, time))
+        self.wait_behind(self.soon(tool, time).min(self.waiting_at_most().1))
+    }
+
+    fn waiting_at_most(&self) -> (usize, usize) {
+        let places = self.calls.caller.options.max_calls.max(1);
+        (WAITING_PER_PLACE.0 * places, WAITING_PER_PLACE.1 * places)
     }
 
     fn soon(&self, tool: &str, time: Duration) -> usize {
