@@ -50,7 +50,7 @@ impl Unwritten {
             Some(_) => Progress::Begun { max_attempts: tool.definition.limits.max_attempts },
             None => Progress::Claimed,
         };
-        let (mut ahead, mut early) = (None, None);
+        let (mut ahead, mut early): (_, Option<Early>) = (None, None);
         let (mut is_to_begin, mut prepared) = (true, asked.elapsed());
         let given_up = sleep(PLACE_SOON);
         tokio::pin!(given_up);
@@ -73,7 +73,9 @@ impl Unwritten {
                 said = &mut written => match said {
                     Ok(Written::Taken(at, held)) => break (at, held),
                     Ok(Written::Answered) => {
-                        early.map(Early::was_written);
+                        if let Some(early) = early {
+                            early.was_written();
+                        }
                         return None;
                     }
                     Err(_) => {

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use super::lane;
-use super::taking::KeptBack;
+use super::taking::Awaited;
 use super::write::{Outcome, Work, Write};
 use crate::failure::Done;
 use crate::store::Inner;
@@ -184,18 +184,20 @@ impl Inner {
 
     /// Writes it, on disk, alone or together with others of its tenant. Once begun it happens even when nobody waits any
     /// more; so it does when a runner has begun with the call that it asks for.
-    pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, work: Work) -> Done<Outcome> {
+    pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, mut work: Work) -> Done<Outcome> {
         let (reply, outcome) = oneshot::channel();
-        let kept_back = match work {
-            Work::Create(request) => KeptBack::of(self, owner_id, request).map_err(Work::Create),
-            other => Err(other),
+        let awaited = match &mut work {
+            Work::Create(request) => Awaited::of(self, owner_id, request),
+            _ => None,
         };
-        match kept_back {
-            Err(work) => self.put(owner_id, Write { work, reply })?,
-            Ok(request) => {
+        match awaited {
+            None => self.put(owner_id, Write { work, reply })?,
+            Some(awaited) => {
                 let store = self.clone();
                 self.tasks.spawn(async move {
-                    let work = Work::Create(request.answered().await);
+                    if let Work::Create(request) = &mut work {
+                        awaited.put_into(request).await;
+                    }
                     // Where it finds no room, its maker hears that it was given up.
                     let _ = store.put(owner_id, Write { work, reply });
                 });

@@ -9,26 +9,25 @@ use crate::author::Author;
 use crate::calls::complete;
 use crate::store::Inner;
 
-/// A request that is kept back for a moment, because a runner may have its answer by then.
-pub(super) struct KeptBack {
-    request: Prepared,
+/// What a request is kept back for, for a moment: a runner may have its answer by then.
+pub(super) struct Awaited {
     answer: EarlyAnswer,
     author: Author,
 }
 
-impl KeptBack {
-    /// The request itself, where no runner takes it on early.
-    pub(super) fn of(store: &Inner, owner_id: Uuid, mut request: Prepared) -> Result<Self, Prepared> {
+impl Awaited {
+    /// `None` where no runner takes the call on early.
+    pub(super) fn of(store: &Inner, owner_id: Uuid, request: &mut Prepared) -> Option<Self> {
         let early =
-            ask(store, owner_id, &request, |runner, tool, profiles, birth| runner.offer_early(tool, profiles, birth));
-        let Some((((offer, answer), author), call)) = early.zip(request.call.as_mut()) else { return Err(request) };
-        call.offer = Some(offer);
-        Ok(Self { request, answer, author })
+            ask(store, owner_id, request, |runner, tool, profiles, birth| runner.offer_early(tool, profiles, birth));
+        let ((offer, answer), author) = early?;
+        request.call.as_mut()?.offer = Some(offer);
+        Some(Self { answer, author })
     }
 
-    /// The request, with its answer where it came.
-    pub(super) async fn answered(self) -> Prepared {
-        let Self { mut request, answer, author } = self;
+    /// Gives the request its answer, where it comes.
+    pub(super) async fn put_into(self, request: &mut Prepared) {
+        let Self { answer, author } = self;
         if let Some(response) = answer.await.filter(|response| complete::check(response).is_ok())
             && let Some(call) = &mut request.call
         {
@@ -37,7 +36,6 @@ impl KeptBack {
             let creator = asker.map_or(author, |asker| author.acting_for(asker)).creator_of(&response);
             call.answer = Some(Box::new(Prepared::new(Uuid::now_v7(), response, Some(creator))));
         }
-        request
     }
 }
 

@@ -336,11 +336,11 @@ fn answering(agent: &Agent, answers: impl Fn(&Birth) -> Option<NewBreadcrumb> + 
     standing
 }
 
-fn yes(birth: &Birth) -> Option<NewBreadcrumb> {
+fn yes(birth: &Birth) -> NewBreadcrumb {
     let claim = Birth { request: birth.request.clone(), profiles: birth.profiles.clone(), time_left_ms: None };
     let mut answer = answer_to(&claim.claim(chrono::Utc::now()), json!("early"));
     answer.visibility = birth.request.visibility;
-    Some(answer)
+    answer
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -348,7 +348,7 @@ async fn a_call_that_is_answered_early_begins_its_life_finished() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let mut events = agent.events(None).await.unwrap();
-    let mut standing = answering(&agent, yes);
+    let mut standing = answering(&agent, |birth| Some(yes(birth)));
     let mut wanted = Vec::new();
     // Many at once, some of them with keys, share their statements.
     for n in 0..20 {
@@ -384,7 +384,7 @@ async fn a_call_that_is_answered_early_begins_its_life_finished() {
 async fn an_answer_goes_nowhere_without_its_request() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
-    let standing = answering(&agent, yes);
+    let standing = answering(&agent, |birth| Some(yes(birth)));
     let first = agent.create(request(), Some("key")).await.unwrap();
     let again = agent.create(request(), Some("key")).await.unwrap();
     assert_eq!((again.id, again.replayed), (first.id, true));
@@ -420,8 +420,8 @@ async fn an_answer_that_cannot_be_written_leaves_the_call_to_its_runner() {
     .execute(&mut admin)
     .await
     .unwrap();
-    let unwritable = |birth: &Birth| yes(birth).map(|answer| NewBreadcrumb { title: "unwritable".into(), ..answer });
-    let no_response = |birth: &Birth| yes(birth).map(|answer| NewBreadcrumb { schema_name: None, ..answer });
+    let unwritable = |birth: &Birth| Some(NewBreadcrumb { title: "unwritable".into(), ..yes(birth) });
+    let no_response = |birth: &Birth| Some(NewBreadcrumb { schema_name: None, ..yes(birth) });
     for answers in [Arc::new(unwritable) as Answers, Arc::new(no_response), Arc::new(|_: &Birth| None)] {
         let mut standing = answering(&agent, move |birth| answers(birth));
         let id = agent.create(request(), None).await.unwrap().id;
@@ -441,7 +441,7 @@ async fn an_early_answer_to_what_is_private_is_of_who_asked() {
         harness.agent(tenant).await,
         harness.agent_with(tenant, &[breadcrumb::Role::Emitter, breadcrumb::Role::Subscriber]).await,
     );
-    let _standing = answering(&runner, yes);
+    let _standing = answering(&runner, |birth| Some(yes(birth)));
     let wanted = NewBreadcrumb { visibility: Visibility::Private, ..request() };
     let id = asker.create(wanted, None).await.unwrap().id;
     let response = asker.call(id).await.unwrap().response.unwrap();
@@ -456,7 +456,7 @@ async fn a_request_that_is_kept_back_is_written_whoever_waits() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let mut events = agent.events(None).await.unwrap();
-    let standing = answering(&agent, yes);
+    let standing = answering(&agent, |birth| Some(yes(birth)));
     standing.taker.go.send_replace(false);
     let store = agent.store.clone();
     let gone = tokio::spawn(async move { store.create(request(), None).await });
