@@ -80,10 +80,16 @@ impl Run {
     /// A house that has nothing more to do of its own.
     pub async fn rested_house(&mut self, data: &Path, arguments: &[&str]) -> anyhow::Result<House> {
         let house = self.house(data, arguments).await?;
-        if !self.is_quick {
-            come_to_rest(house.process_id()).await?;
-        }
+        self.rest(&house).await?;
         Ok(house)
+    }
+
+    /// Waits until the house has nothing more to do of its own.
+    pub async fn rest(&self, house: &House) -> anyhow::Result<()> {
+        if self.is_quick {
+            return Ok(());
+        }
+        come_to_rest(house.process_id()).await
     }
 
     pub fn push(&mut self, row: Row) {

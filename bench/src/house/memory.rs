@@ -13,10 +13,8 @@ pub fn tree(root: u32) -> anyhow::Result<Vec<u32>> {
         let name = entry?.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         // One that has just ended is not there any more.
-        let Ok(stat) = fs::read_to_string(format!("/proc/{id}/stat")) else { continue };
-        // The program's name stands in brackets and may hold anything.
-        let after_name = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
-        if let Some(parent) = after_name.split(' ').nth(1).and_then(|parent| parent.parse().ok()) {
+        let Ok(stat) = stat(id) else { continue };
+        if let Some(parent) = stat.split(' ').nth(1).and_then(|parent| parent.parse().ok()) {
             children.entry(parent).or_default().push(id);
         }
     }
@@ -26,6 +24,13 @@ pub fn tree(root: u32) -> anyhow::Result<Vec<u32>> {
         next.extend(children.remove(&id).unwrap_or_default());
     }
     Ok(found)
+}
+
+/// What the kernel tells of a process, from the third field on (proc_pid_stat(5)): the program's name before it stands in
+/// brackets and may hold anything.
+pub(super) fn stat(id: u32) -> std::io::Result<String> {
+    let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
+    Ok(stat.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest.to_owned()))
 }
 
 /// Proportional memory of these processes in bytes; those that have ended count nothing.

@@ -1,12 +1,13 @@
 //! When a house has come to rest. On a new store the tools and guides that come with it are embedded for some seconds, and
 //! thousands of new tools are judged, beside whatever would be measured meanwhile.
 
-use std::fs;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 use rustix::param::clock_ticks_per_second;
 use tokio::time::{Instant, sleep};
+
+use super::memory::stat;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks in a row that find it at rest.
@@ -34,12 +35,9 @@ pub async fn come_to_rest(process: u32) -> anyhow::Result<()> {
 
 /// What the process has taken of the processors since it began.
 fn processor_time(process: u32) -> anyhow::Result<Duration> {
-    let path = format!("/proc/{process}/stat");
-    let stat = fs::read_to_string(&path).with_context(|| path.clone())?;
-    // The program's name stands in brackets and may hold anything. Behind it are the fields from the third on: `utime` is the
-    // 14th, `stime` the 15th (proc_pid_stat(5)).
-    let fields: Vec<&str> = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').collect();
-    let ticks: u64 = fields.iter().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    let stat = stat(process).with_context(|| format!("process {process}"))?;
+    // `utime` is the 14th field, `stime` the 15th.
+    let ticks: u64 = stat.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     Ok(Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64))
 }
 
@@ -49,13 +47,19 @@ mod tests {
 
     #[tokio::test]
     async fn a_process_that_only_waits_is_at_rest_and_one_that_works_is_not() {
-        let mut waits = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        come_to_rest(waits.id()).await.unwrap();
-        waits.kill().unwrap();
-        waits.wait().unwrap();
-        let own = std::process::id();
-        let before = processor_time(own).unwrap();
-        while processor_time(own).unwrap() < before + Duration::from_millis(50) {}
-        assert!(processor_time(own).unwrap() >= before + Duration::from_millis(50));
+        let run =
+            |program: &str, argument: &[&str]| std::process::Command::new(program).args(argument).spawn().unwrap();
+        let (mut waits, mut works) = (run("sleep", &["60"]), run("sh", &["-c", "while :; do :; done"]));
+        // For as long as the one needs to be found at rest, the other is not.
+        let is_at_rest = tokio::select! {
+            biased;
+            rested = come_to_rest(works.id()) => rested.is_ok(),
+            rested = come_to_rest(waits.id()) => { rested.unwrap(); false }
+        };
+        for child in [&mut waits, &mut works] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(!is_at_rest);
     }
 }

@@ -8,7 +8,7 @@ use load::Target;
 use serde_json::json;
 
 use super::point::{Point, Shape};
-use crate::house::{Answers, Filling, QUIET, ToolCalls, adding, come_to_rest, fill};
+use crate::house::{Answers, Filling, QUIET, ToolCalls, adding, fill};
 use crate::run::Run;
 
 const RECORDS: [u64; 5] = [0, 1_000, 10_000, 100_000, 1_000_000];
@@ -41,9 +41,7 @@ async fn measure(run: &mut Run, mut shape: Shape, fillings: &[(u64, Filling)]) -
         let answers = Answers::follow(&house).await?;
         // Offered after all that was there before it: nothing is read any more while it is measured, nor judged.
         let tool = adding("bench-reuse", Isolation::Tool).add(&house.client()).await?;
-        if !run.is_quick {
-            come_to_rest(house.process_id()).await?;
-        }
+        run.rest(&house).await?;
         let calls = Arc::new(ToolCalls { answers, tool, input: |number| json!({"a": number, "b": 2}) });
         run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(4)).await;
         let target: Arc<dyn Target> = calls;

@@ -9,7 +9,7 @@ use breadcrumb::Isolation;
 use load::{Histogram, Row};
 use serde_json::json;
 
-use crate::house::{Answers, Filling, QUIET, ToolCalls, adding, come_to_rest, fill, proportional_bytes, tree};
+use crate::house::{Answers, Filling, QUIET, ToolCalls, adding, fill, proportional_bytes, tree};
 use crate::rounds::{Rounds, median};
 use crate::run::{Run, millis};
 
@@ -59,7 +59,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     }
     for house in &houses {
         // New tools are judged beside the calls, once.
-        come_to_rest(house.process_id()).await?;
+        run.rest(house).await?;
     }
     for calls in &calls {
         run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(4)).await;

@@ -1,9 +1,9 @@
 //! A request's way through the queue: call, claim, lease.
 //!
 //! States: `queued` → `claimed` → `running` → `finished`; what only computes is finished without having been `running`, or as
-//! its request is written. A claim is a lease with a fencing number, judged by the database's clock. A lease that ends while `claimed` goes back to
-//! `queued`; one that ends while `running` is queued again only while attempts are left, else the store itself answers the
-//! request.
+//! its request is written. A claim is a lease with a fencing number, judged by the database's clock. A lease that ends while
+//! `claimed` goes back to `queued`; one that ends while `running` is queued again only while attempts are left, else the
+//! store itself answers the request.
 
 use std::time::Duration;
 

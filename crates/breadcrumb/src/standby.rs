@@ -53,13 +53,13 @@ impl Birth {
     }
 }
 
-/// How a call began its life, as its request was written at this moment.
+/// How a call began its life, as its request was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beginning {
-    /// This runner's, under [`Lease::from_birth`].
+    /// This runner's, under [`Lease::from_birth`] of this moment.
     Taken(DateTime<Utc>),
     /// Finished, with the answer that came early.
-    Answered(DateTime<Utc>),
+    Answered,
 }
 
 /// The answer to a call whose request is not written yet; `None`, and soon in any case, where it takes its time. It is a

@@ -39,7 +39,7 @@ impl Marks {
     }
 
     pub(super) fn of(&self, work: &Work) -> Option<Mark> {
-        self.written.get(&work.mark()).copied()
+        self.of_record(work.mark())
     }
 
     /// Of this record, where it is there.

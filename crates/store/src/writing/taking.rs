@@ -69,6 +69,6 @@ fn ask<T>(
 pub(super) fn begin(request: &mut Prepared, at: Option<DateTime<Utc>>) -> bool {
     let Some(call) = &mut request.call else { return false };
     let Some((offer, at)) = call.offer.take().zip(at) else { return false };
-    offer.begin(if call.answer.is_some() { Beginning::Answered(at) } else { Beginning::Taken(at) });
+    offer.begin(if call.answer.is_some() { Beginning::Answered } else { Beginning::Taken(at) });
     true
 }

@@ -58,7 +58,7 @@ impl Taker {
         let begin = move |beginning| {
             match beginning {
                 Beginning::Taken(at) => taker.begun.send(birth.claim(at)).unwrap(),
-                Beginning::Answered(_) => taker.answered.lock().unwrap().push(birth.request.id),
+                Beginning::Answered => taker.answered.lock().unwrap().push(birth.request.id),
             }
             drop(open);
         };
