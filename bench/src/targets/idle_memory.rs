@@ -28,12 +28,13 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     // A spare could be started at any moment, and has run no tool.
     let options = SandboxOptions { spares: 0, idle: IDLE, ..sandboxed::options(isolates + 1)? };
     let sandbox = Sandbox::start(options).await?;
-    // The first one brings what all share: the program and the snapshot.
-    let (first, processes_each) = keep(&sandbox, 0..=0).await?;
-    let (all, processes) = keep(&sandbox, 1..=isolates).await?;
+    // The first one brings what all share: the program, the snapshot and the process that all are copied from.
+    let (first, before) = keep(&sandbox, 0..=0).await?;
+    let (all, after) = keep(&sandbox, 1..=isolates).await?;
     sandbox.close().await;
-    if processes_each == 0 || processes != processes_each * (isolates + 1) {
-        bail!("{processes} worker processes for {} isolates, and {processes_each} for the first", isolates + 1);
+    let processes_each = after.saturating_sub(before) / isolates;
+    if processes_each == 0 || after != before + processes_each * isolates {
+        bail!("{before} worker processes for the first isolate, and {after} with {isolates} more");
     }
     let each = (all - first) / isolates as f64 / MB;
     let with_shared = all / (isolates + 1) as f64 / MB;

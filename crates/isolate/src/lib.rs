@@ -20,7 +20,10 @@ mod snapshot;
 mod stop;
 #[cfg(not(feature = "quickjs"))]
 mod tasks;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod template;
+#[cfg(target_os = "linux")]
+mod zygote;
 
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -50,14 +53,16 @@ pub enum WorkerError {
     Keeper(std::io::Error),
     #[error("threads: {0}")]
     Threads(std::io::Error),
-    #[error("a process for an isolate: {0}")]
+    #[error("a process for a worker or an isolate: {0}")]
     Child(std::io::Error),
+    #[error("this engine, or this system, cannot have workers that are copies")]
+    NoZygote,
 }
 
 /// The whole life of a worker. Call it before any thread and any asynchronous runtime exists, in a process that was
 /// started by exec with its socket on `fd`.
 pub fn worker_main(fd: i32) -> ExitCode {
-    match come_in(fd).and_then(Inside::work) {
+    match begin(fd) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             #[allow(clippy::print_stderr)]
@@ -85,16 +90,35 @@ struct Inside {
 
 /// Hears from the parent what this process is for and locks it up. As [`worker_main`], but for the work.
 pub fn enter(fd: i32) -> Result<Jailed, WorkerError> {
-    let Inside { mut jailed, memory, .. } = come_in(fd)?;
+    let (socket, begin) = hear(fd)?;
+    let Inside { mut jailed, memory, .. } = come_in(socket, begin)?;
     let _ = jail::close_files(memory, &mut jailed.protections);
     Ok(jailed)
 }
 
-fn come_in(fd: i32) -> Result<Inside, WorkerError> {
+fn begin(fd: i32) -> Result<(), WorkerError> {
+    let (socket, begin) = hear(fd)?;
+    match begin.mode {
+        #[cfg(target_os = "linux")]
+        Mode::Zygote if cfg!(not(feature = "quickjs")) => {
+            let startup = startup(&begin)?;
+            zygote::serve(socket, startup, &begin)
+        }
+        _ => come_in(socket, begin)?.work(),
+    }
+}
+
+fn hear(fd: i32) -> Result<(UnixStream, Begin), WorkerError> {
     // SAFETY: the parent hands over this descriptor by exec, and nothing else in this process knows its number.
     #[allow(unsafe_code)]
     let mut socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    let first = read_frame(&mut socket)?.ok_or(WorkerError::NoBegin)?;
+    let begin = hear_begin(&mut socket)?;
+    Ok((socket, begin))
+}
+
+/// The parent's first frame.
+fn hear_begin(socket: &mut UnixStream) -> Result<Begin, WorkerError> {
+    let first = read_frame(socket)?.ok_or(WorkerError::NoBegin)?;
     if first.kind != Kind::Begin {
         return Err(WorkerError::NoBegin);
     }
@@ -102,8 +126,17 @@ fn come_in(fd: i32) -> Result<Inside, WorkerError> {
     if begin.protocol != PROTOCOL_VERSION {
         return Err(WorkerError::Protocol(begin.protocol));
     }
-    let startup = if begin.has_snapshot { Some(map_snapshot()?) } else { None };
-    let (protections, memory) = jail::enter(&mut socket, fd + 1)?;
+    Ok(begin)
+}
+
+fn startup(begin: &Begin) -> Result<Option<&'static [u8]>, WorkerError> {
+    if begin.has_snapshot { map_snapshot().map(Some) } else { Ok(None) }
+}
+
+fn come_in(mut socket: UnixStream, begin: Begin) -> Result<Inside, WorkerError> {
+    let startup = startup(&begin)?;
+    let first_foreign = socket.as_raw_fd() + 1;
+    let (protections, memory) = jail::enter(&mut socket, first_foreign)?;
     Ok(Inside { jailed: Jailed { socket, begin, protections }, startup, memory })
 }
 
@@ -117,13 +150,14 @@ impl Inside {
     fn work(self) -> Result<(), WorkerError> {
         #[cfg(feature = "quickjs")]
         keep_no_bytecode();
-        let Jailed { socket, begin, mut protections } = self.jailed;
-        match begin.mode {
+        let Self { mut jailed, startup, memory } = self;
+        match jailed.begin.mode {
             Mode::Snapshot => {
-                let _ = jail::close_files(self.memory, &mut protections);
-                snapshot::make_and_send(socket)
+                let _ = jail::close_files(memory, &mut jailed.protections);
+                snapshot::make_and_send(jailed.socket)
             }
-            Mode::Serve => serve::serve(socket, self.startup, &begin, protections, self.memory),
+            Mode::Serve => serve::serve(jailed, startup, memory),
+            Mode::Zygote => Err(WorkerError::NoZygote),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! its own reads the socket, so that the parent's word arrives while tool code loops.
 
 use std::collections::HashMap;
+use std::io;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,11 +19,13 @@ pub type BodyPiece = Result<Bytes, OpError>;
 /// Pieces that can be under way in a full window, even of one byte each, and the error at the end.
 const PIECES: usize = BODY_WINDOW_BYTES + 1;
 
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub struct Link(Arc<Shared>);
 
+#[derive(Default)]
 struct Shared {
-    writer: Mutex<UnixStream>,
+    /// `None` until this process is a worker.
+    writer: Mutex<Option<UnixStream>>,
     ops: Mutex<Ops>,
     /// The call that runs now; 0 between calls. Frames of another call are late and dropped.
     call: AtomicU32,
@@ -70,8 +73,10 @@ fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Link {
-    pub fn new(writer: UnixStream) -> Self {
-        Self(Arc::new(Shared { writer: Mutex::new(writer), ops: Mutex::new(Ops::default()), call: AtomicU32::new(0) }))
+    /// From here on frames go out on this socket.
+    pub fn speak_on(&self, socket: &UnixStream) -> io::Result<()> {
+        *held(&self.0.writer) = Some(socket.try_clone()?);
+        Ok(())
     }
 
     pub fn call(&self) -> u32 {
@@ -95,7 +100,9 @@ impl Link {
     }
 
     pub fn send_frame(&self, frame: &Frame) -> Result<(), FrameError> {
-        write_frame(&mut *held(&self.0.writer), frame)
+        let mut writer = held(&self.0.writer);
+        let writer = writer.as_mut().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
+        write_frame(writer, frame)
     }
 
     /// A new op that waits for one answer. Refused when too many wait already.

@@ -8,20 +8,18 @@ use std::thread;
 use std::time::Duration;
 
 use breadcrumb::ErrorCode;
-use deno_core::error::CoreError;
 use deno_core::v8;
 use sandbox::protocol::{
-    Begin, CallDone, CallResult, CallStart, Frame, Hello, Kind, PROTOCOL_VERSION, Protection, decode, encode,
+    CallDone, CallResult, CallStart, Frame, FrameError, Hello, Kind, PROTOCOL_VERSION, Protection, decode, encode,
     read_frame,
 };
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use crate::WorkerError;
 use crate::aside;
 use crate::call::{self, Work};
 use crate::engine::{self, Isolate};
-use crate::jail::{self, Kept};
+use crate::jail::{self, Kept, OwnMemory};
 use crate::link::Link;
 use crate::memory::Meter;
 use crate::outcome::failed;
@@ -29,6 +27,7 @@ use crate::stop::{Reason, Stop};
 #[cfg(not(feature = "quickjs"))]
 use crate::tasks::Tasks;
 use crate::template::{self, Birth};
+use crate::{Jailed, WorkerError};
 
 /// Isolates that one process makes. QuickJS keeps something of each, and after about a hundred makes no more; V8's
 /// processes are renewed for good measure.
@@ -48,46 +47,50 @@ const LEFT_TO_PROCESS: &[&str] = if cfg!(feature = "quickjs") {
     &["timeout_ms and cpu_ms, within long built-in functions"]
 };
 
-/// Serves calls until the socket closes. Where each isolate has a process of its own, this process only makes them.
-pub fn serve(
-    socket: UnixStream,
-    startup: Option<&'static [u8]>,
-    begin: &Begin,
-    mut protections: Vec<Protection>,
-    memory: Kept,
-) -> Result<(), WorkerError> {
+/// Serves calls until the socket closes, in a process that makes its isolates itself, one after the other.
+pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: Kept) -> Result<(), WorkerError> {
     end_when_it_panics();
-    let has_child = template::IS_USED && begin.may_have_child;
-    let closed = if has_child { template::PARENT_IS_GONE } else { 0 };
-    let (mut kept, mut own) = (Some(memory), None);
-    if !has_child {
-        // Before the engine's threads, which it would not hold.
-        own = kept.take().map(|kept| jail::close_files(kept, &mut protections));
-    }
-    engine::start(has_child);
-    let link = Link::new(socket.try_clone().map_err(|error| WorkerError::Socket(error.into()))?);
-    let stop = Stop::default();
-    let memory_mb = begin.memory_mb;
+    let Jailed { socket, begin, mut protections } = jailed;
+    // Before the engine's threads, which it would not hold.
+    let own = jail::close_files(memory, &mut protections);
+    engine::start(false);
+    let (link, stop, memory_mb) = (Link::default(), Stop::default(), begin.memory_mb);
     let served = aside::runtime().map_err(WorkerError::Threads)?.block_on(async {
-        let mut isolate = Isolate::new(startup, memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
-        let rehearsed = |error: CoreError| WorkerError::Engine(error.to_string());
-        let mut birth = Birth::First;
-        if let Some(kept) = kept.take() {
-            call::rehearse(&mut isolate, "template").await.map_err(rehearsed)?;
-            birth = template::fork_for_each_isolate(&kept, &socket, &mut protections)?;
-            own = Some(jail::close_files(kept, &mut protections));
-            call::rehearse(&mut isolate, "child").await.map_err(rehearsed)?;
-        }
+        let isolate = Isolate::new(startup, memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
+        Serving { socket, link, stop, startup, memory_mb, protections, own, birth: None }.serve(isolate).await
+    });
+    exit(&served, 0)
+}
+
+/// A process behind its walls, up to the last, that has an isolate.
+pub struct Serving {
+    pub socket: UnixStream,
+    pub link: Link,
+    pub stop: Stop,
+    pub startup: Option<&'static [u8]>,
+    /// Heap for which the isolate was made, in MiB.
+    pub memory_mb: u64,
+    pub protections: Vec<Protection>,
+    pub own: OwnMemory,
+    /// Which isolate of its worker it has, where each has a process of its own.
+    pub birth: Option<Birth>,
+}
+
+impl Serving {
+    /// Starts the threads beside the isolate's and serves calls.
+    pub async fn serve(self, isolate: Isolate) -> Result<(), WorkerError> {
+        let Self { socket, link, stop, startup, memory_mb, protections, own, birth } = self;
+        link.speak_on(&socket).map_err(FrameError::Io)?;
         let (calls, waiting) = mpsc::channel(2);
         aside::start();
-        let meter = Meter::start(&Arc::new(own.unwrap_or_default())).map_err(WorkerError::Threads)?;
+        let meter = Meter::start(&Arc::new(own)).map_err(WorkerError::Threads)?;
         let spent = Arc::new(Notify::new());
+        let closed = if birth.is_some() { template::PARENT_IS_GONE } else { 0 };
         let reader = Reader { link: link.clone(), stop: stop.clone(), calls, spent: spent.clone() };
         reader.start(socket, closed)?;
-        let spent = has_child.then_some(spent);
+        let spent = birth.is_some().then_some(spent);
         Host { link, stop, startup, memory_mb, protections, meter, spent }.serve(isolate, birth, waiting).await
-    });
-    exit(&served, closed)
+    }
 }
 
 /// The thread that reads the socket.
@@ -138,7 +141,7 @@ impl Reader {
 }
 
 /// A panic below the engine could not unwind through it: the abort would look like memory that ran out.
-fn end_when_it_panics() {
+pub fn end_when_it_panics() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
@@ -147,7 +150,7 @@ fn end_when_it_panics() {
 }
 
 /// `well` is the exit status of an end without an error.
-fn exit(result: &Result<(), WorkerError>, well: i32) -> ! {
+pub fn exit(result: &Result<(), WorkerError>, well: i32) -> ! {
     if let Err(error) = result {
         #[allow(clippy::print_stderr)]
         {
@@ -174,14 +177,14 @@ impl Host {
     async fn serve(
         mut self,
         isolate: Isolate,
-        birth: Birth,
+        birth: Option<Birth>,
         mut waiting: mpsc::Receiver<Work>,
     ) -> Result<(), WorkerError> {
         let mut ready = Some(isolate);
         jail::seal(&mut self.protections);
         match birth {
-            Birth::First => self.hello()?,
-            Birth::Later => self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, encode(&self.protections)?))?,
+            None | Some(Birth::First) => self.hello()?,
+            Some(Birth::Later) => self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, encode(&self.protections)?))?,
         }
         let mut next = waiting.recv().await;
         while let Some(work) = next {

@@ -1,10 +1,6 @@
-//! A process for each fresh isolate. The worker makes one isolate, runs nothing in it, and forks: a child has the isolate
-//! as it was made, for the price of the pages that it writes to. The worker itself waits for the child's end, and then
-//! forks the next. It reads nothing from the socket and never meets a tool's code.
-//!
-//! A child's memory is its parent's as it stood, so that the order of things in it, and the seed of the engine's hash
-//! tables, are alike in all children of one worker, which are one tenant's. What must not be alike is made in the child:
-//! random numbers, and everything of a call.
+//! A process for each fresh isolate. The worker has the zygote's isolate, runs nothing in it, and forks: a child has the
+//! isolate as it was made, for the price of the pages that it writes to. The worker itself waits for the child's end, and
+//! then forks the next. It reads nothing from the socket and never meets a tool's code.
 
 use std::os::unix::net::UnixStream;
 
@@ -14,10 +10,8 @@ use nix::unistd::{ForkResult, Pid, fork};
 use sandbox::protocol::Protection;
 
 use crate::WorkerError;
-use crate::jail::{self, Kept};
+use crate::jail;
 
-/// Whether isolates are made so here.
-pub const IS_USED: bool = cfg!(all(target_os = "linux", not(feature = "quickjs")));
 /// Exit status of a child whose isolate is spent.
 pub const SPENT: i32 = 0;
 /// Exit status of a child whose parent's parent hung up.
@@ -33,12 +27,7 @@ pub enum Birth {
 }
 
 /// Returns in children alone, one after the other. Works only in a process with one thread.
-pub fn fork_for_each_isolate(
-    memory: &Kept,
-    socket: &UnixStream,
-    protections: &mut [Protection],
-) -> Result<Birth, WorkerError> {
-    let_children_have_all_memory(memory)?;
+pub fn fork_for_each_isolate(socket: &UnixStream, protections: &mut [Protection]) -> Result<Birth, WorkerError> {
     let mut birth = Birth::First;
     loop {
         // SAFETY: this process has one thread, so the child finds no lock that somebody else held.
@@ -68,29 +57,6 @@ fn end_of(child: Pid) -> Result<i32, WorkerError> {
             Err(error) => return Err(WorkerError::Child(error.into())),
         }
     }
-}
-
-/// The engine keeps its memory from children, since most of them run another program at once.
-#[cfg(target_os = "linux")]
-fn let_children_have_all_memory(memory: &Kept) -> Result<(), WorkerError> {
-    use nix::libc;
-    for line in memory.maps().map_err(WorkerError::Child)?.lines() {
-        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
-        let Some((Ok(start), Ok(end))) =
-            range.map(|(start, end)| (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16)))
-        else {
-            continue;
-        };
-        // SAFETY: changes nothing of the memory in this process. The kernel refuses it for what is its own.
-        #[allow(unsafe_code)]
-        let _ = unsafe { libc::madvise(start as *mut libc::c_void, end.saturating_sub(start), libc::MADV_DOFORK) };
-    }
-    Ok(())
-}
-
-#[cfg(not(target_os = "linux"))]
-fn let_children_have_all_memory(_memory: &Kept) -> Result<(), WorkerError> {
-    Ok(())
 }
 
 /// Ends the process at once: what another thread does with the engine must not meet static destructors.

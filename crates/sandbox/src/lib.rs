@@ -1,4 +1,4 @@
-//! TypeScript → a result, inside a locked-down worker process: the parent's side. Starts workers by exec, speaks the
+//! TypeScript → a result, inside a locked-down worker process: the parent's side. Starts workers, speaks the
 //! protocol with them over one inherited socket, keeps the limits, and kills for a breach.
 //!
 //! It knows no store, no HTTP and no engine: what a tool may do to the world is an op that a [`World`] performs, and
@@ -27,6 +27,7 @@ mod stack;
 mod supervise;
 mod worker;
 mod world;
+mod zygote;
 
 pub use breadcrumb::Isolation;
 pub use code_cache::CodeCache;

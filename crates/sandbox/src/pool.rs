@@ -314,6 +314,7 @@ impl Pool {
 
     /// Waits for the ends of all processes, those of calls that are being ended too, and clears up.
     pub async fn ended(&self) {
+        self.spawner.close().await;
         self.spawner.ends.close();
         let _ = tokio::time::timeout(REAP, self.spawner.ends.wait()).await;
         let cgroups = self.cgroups.clone();

@@ -3,62 +3,106 @@
 use std::process::ExitStatus;
 
 use tokio::io;
-use tokio::process::{Child, ChildStderr};
+use tokio::net::unix::pipe::Receiver;
+use tokio::process::Child;
 use tokio::runtime::Handle;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::zygote::CopiedProcess;
+
+/// A child of this program, which is killed when it is dropped.
+pub enum Started {
+    /// By exec.
+    Program(Child),
+    /// As a copy of the zygote.
+    Copy(CopiedProcess),
+}
+
+impl Started {
+    /// `None` when its end was seen.
+    fn id(&self) -> Option<u32> {
+        match self {
+            Self::Program(child) => child.id(),
+            Self::Copy(copy) => copy.id(),
+        }
+    }
+
+    fn try_wait(&mut self) -> io::Result<Option<ExitStatus>> {
+        match self {
+            Self::Program(child) => child.try_wait(),
+            Self::Copy(copy) => copy.try_wait(),
+        }
+    }
+
+    fn start_kill(&mut self) {
+        match self {
+            Self::Program(child) => drop(child.start_kill()),
+            Self::Copy(copy) => copy.kill(),
+        }
+    }
+
+    async fn wait(&mut self) -> io::Result<ExitStatus> {
+        match self {
+            Self::Program(child) => child.wait().await,
+            Self::Copy(copy) => copy.wait().await,
+        }
+    }
+}
+
 pub struct Process {
     /// Until it is dropped.
-    child: Option<Child>,
+    started: Option<Started>,
+    /// Its standard error, until somebody takes it.
+    stderr: Option<Receiver>,
     ends: TaskTracker,
     /// Counts until the end was seen.
     _running: TaskTrackerToken,
 }
 
 impl Process {
-    /// Takes over a child that is killed on drop. It is counted in `ends` until it has ended.
-    pub fn new(child: Child, ends: TaskTracker) -> Self {
+    /// It is counted in `ends` until it has ended.
+    pub fn new(started: Started, stderr: Option<Receiver>, ends: TaskTracker) -> Self {
         let running = ends.token();
-        Self { child: Some(child), ends, _running: running }
+        Self { started: Some(started), stderr, ends, _running: running }
     }
 
     /// `None` when its end was seen.
     pub fn id(&self) -> Option<u32> {
-        self.child.as_ref()?.id()
+        self.started.as_ref()?.id()
     }
 
     pub fn is_alive(&mut self) -> bool {
-        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+        self.started.as_mut().is_some_and(|started| matches!(started.try_wait(), Ok(None)))
     }
 
     pub fn start_kill(&mut self) {
-        if let Some(child) = &mut self.child {
-            let _ = child.start_kill();
+        if let Some(started) = &mut self.started {
+            started.start_kill();
         }
     }
 
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
-        match &mut self.child {
-            Some(child) => child.wait().await,
+        match &mut self.started {
+            Some(started) => started.wait().await,
             None => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
-    pub fn take_stderr(&mut self) -> Option<ChildStderr> {
-        self.child.as_mut()?.stderr.take()
+    pub fn take_stderr(&mut self) -> Option<Receiver> {
+        self.stderr.take()
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        let Some(mut child) = self.child.take().filter(|child| child.id().is_some()) else { return };
+        let Some(mut started) = self.started.take().filter(|started| started.id().is_some()) else { return };
         // Without a runtime the child is killed all the same, and nobody is left to wait.
         let Ok(runtime) = Handle::try_current() else { return };
-        let _ = child.start_kill();
+        started.start_kill();
         self.ends.spawn_on(
             async move {
-                let _ = child.wait().await;
+                let _ = started.wait().await;
             },
             &runtime,
         );

@@ -1,37 +1,47 @@
-//! Starts worker processes, all from one thread that lives as long as the sandbox: the kernel kills a worker when the
-//! thread that started it ends, and an asynchronous runtime's threads come and go.
+//! Makes worker processes, as copies of the zygote where it can and by exec else, all from one thread that lives as long as
+//! the sandbox: the kernel kills a worker when the thread that started it, or its zygote, ends, and an asynchronous
+//! runtime's threads come and go.
 
 use std::os::fd::OwnedFd;
-use std::process::Stdio;
+use std::os::unix::net::UnixStream;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
 use command_fds::{CommandFdExt, FdMapping};
-use tokio::process::{Child, Command};
+use tokio::net::unix::pipe;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::limits::{Cgroups, Group};
-use crate::process::Process;
+use crate::limits::{Bounds, Cgroups, Group};
+use crate::process::{Process, Started};
 use crate::protocol::{SNAPSHOT_FD, SOCKET_FD};
+use crate::zygote::Zygote;
 use crate::{SandboxError, WorkerCommand};
 
 /// Starts that stand in line; who comes later waits for a place, and leaves it to others when its call is cancelled.
 const LINE: usize = 64;
+/// Zygotes that are asked for one worker at most.
+const MAX_ZYGOTES: u32 = 2;
 
-struct Order {
+enum Order {
+    Worker(Wanted),
+    /// No worker is wanted any more, and those that are left may end as they are told.
+    Close,
+}
+
+struct Wanted {
     socket: OwnedFd,
     snapshot: Option<OwnedFd>,
-    started: oneshot::Sender<std::io::Result<(Process, Group)>>,
+    started: oneshot::Sender<Result<(Process, Group), SandboxError>>,
     /// Whoever waits for all processes waits for those that are still to be started.
     _counted: TaskTrackerToken,
 }
 
 pub struct Spawner {
-    command: WorkerCommand,
     orders: Option<Sender<Order>>,
     thread: Option<JoinHandle<()>>,
     /// Every process until it has ended.
@@ -43,29 +53,36 @@ impl Spawner {
     pub fn start(command: WorkerCommand, cgroups: Arc<Cgroups>) -> Result<Self, SandboxError> {
         let (orders, line) = channel(LINE);
         let runtime = Handle::current();
-        let program = command.clone();
+        let program = command.program.clone();
         let ends = TaskTracker::new();
-        let of_thread = ends.clone();
+        let maker = Maker { command, cgroups, ends: ends.clone(), zygote: None, copying: Copying::Untried };
         let thread = Builder::new()
             .name("sandbox-spawner".into())
             .spawn(move || {
                 let _entered = runtime.enter();
-                serve(&program, &cgroups, line, &of_thread);
+                maker.serve(line);
             })
-            .map_err(|source| SandboxError::Start { program: command.program.clone(), source })?;
-        Ok(Self { command, orders: Some(orders), thread: Some(thread), ends })
+            .map_err(|source| SandboxError::Start { program, source })?;
+        Ok(Self { orders: Some(orders), thread: Some(thread), ends })
     }
 
     /// Starts one process with `socket` as its only tie, and the snapshot to read if there is one. It stands in its
     /// control groups, and so does whatever it starts.
     pub async fn spawn(&self, socket: OwnedFd, snapshot: Option<OwnedFd>) -> Result<(Process, Group), SandboxError> {
         let (started, wait) = oneshot::channel();
-        let order = Order { socket, snapshot, started, _counted: self.ends.token() };
+        let wanted = Wanted { socket, snapshot, started, _counted: self.ends.token() };
+        self.order(Order::Worker(wanted)).await?;
+        wait.await.map_err(|_| SandboxError::Closed)?
+    }
+
+    /// Ends what stands ready for further workers.
+    pub async fn close(&self) {
+        let _ = self.order(Order::Close).await;
+    }
+
+    async fn order(&self, order: Order) -> Result<(), SandboxError> {
         let orders = self.orders.as_ref().ok_or(SandboxError::Closed)?;
-        orders.send(order).await.map_err(|_| SandboxError::Closed)?;
-        wait.await
-            .map_err(|_| SandboxError::Closed)?
-            .map_err(|source| SandboxError::Start { program: self.command.program.clone(), source })
+        orders.send(order).await.map_err(|_| SandboxError::Closed)
     }
 }
 
@@ -79,33 +96,116 @@ impl Drop for Spawner {
     }
 }
 
-fn serve(command: &WorkerCommand, cgroups: &Cgroups, mut line: Receiver<Order>, ends: &TaskTracker) {
-    while let Some(order) = line.blocking_recv() {
-        let started = spawn(command, order.socket, order.snapshot).and_then(|child| {
-            let process = Process::new(child, ends.clone());
-            let id = process.id().ok_or_else(|| std::io::Error::other("it ended at once"))?;
-            let group = cgroups.admit(id)?;
-            Ok((process, group))
-        });
-        // Where nobody waits any more, the process is dropped, and so killed.
-        let _ = order.started.send(started);
-    }
+/// What makes processes, on the thread.
+struct Maker {
+    command: WorkerCommand,
+    cgroups: Arc<Cgroups>,
+    ends: TaskTracker,
+    zygote: Option<Zygote>,
+    copying: Copying,
 }
 
-fn spawn(command: &WorkerCommand, socket: OwnedFd, snapshot: Option<OwnedFd>) -> std::io::Result<Child> {
-    let mut mappings = vec![FdMapping { parent_fd: socket, child_fd: SOCKET_FD }];
-    mappings.extend(snapshot.map(|snapshot| FdMapping { parent_fd: snapshot, child_fd: SNAPSHOT_FD }));
-    let mut process = Command::new(&command.program);
-    process
-        .args(&command.args)
-        .env_clear()
-        .current_dir("/")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        // Its last words, when it dies.
-        .stderr(Stdio::piped())
-        .kill_on_drop(true)
-        .fd_mappings(mappings)
-        .map_err(std::io::Error::other)?;
-    process.spawn()
+/// Whether workers can be made as copies of the zygote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copying {
+    Untried,
+    Works,
+    /// The kernel refuses it, or the engine.
+    Fails,
+}
+
+impl Maker {
+    fn serve(mut self, mut line: Receiver<Order>) {
+        while let Some(order) = line.blocking_recv() {
+            match order {
+                Order::Worker(wanted) => {
+                    let started = self.make(wanted.socket, wanted.snapshot);
+                    // Where nobody waits any more, the process is dropped, and so killed.
+                    let _ = wanted.started.send(started);
+                }
+                Order::Close => self.zygote = None,
+            }
+        }
+    }
+
+    fn make(&mut self, socket: OwnedFd, snapshot: Option<OwnedFd>) -> Result<(Process, Group), SandboxError> {
+        let copy = match &snapshot {
+            Some(snapshot) if Bounds::sees_children() && self.copying != Copying::Fails => self.copy(&socket, snapshot)?,
+            _ => None,
+        };
+        let process = match copy {
+            Some(copy) => copy,
+            None => self.start(socket, snapshot).map_err(|source| self.failed(source))?,
+        };
+        let id = process.id().ok_or_else(|| self.failed(std::io::Error::other("it ended at once")))?;
+        let group = self.cgroups.admit(id).map_err(|source| self.failed(source))?;
+        Ok((process, group))
+    }
+
+    fn failed(&self, source: std::io::Error) -> SandboxError {
+        SandboxError::Start { program: self.command.program.clone(), source }
+    }
+
+    /// A worker that is a copy of the zygote, which is started where there is none. `None` where there are no copies.
+    fn copy(&mut self, socket: &OwnedFd, snapshot: &OwnedFd) -> Result<Option<Process>, SandboxError> {
+        self.zygote.take_if(|zygote| zygote.is_worn_out());
+        // One that has been killed is no reason to fail.
+        let mut tries = 1;
+        loop {
+            let mut zygote = match self.zygote.take() {
+                Some(zygote) => zygote,
+                None => self.zygote(snapshot).map_err(|source| self.failed(source))?,
+            };
+            match zygote.copy(socket) {
+                Ok((copy, stderr)) => {
+                    self.zygote = Some(zygote);
+                    self.copying = Copying::Works;
+                    return Ok(Some(Process::new(Started::Copy(copy), Some(stderr), self.ends.clone())));
+                }
+                Err(error) => {
+                    let words = zygote.last_words();
+                    tracing::warn!(%error, words, "the zygote makes no worker");
+                    if self.copying == Copying::Untried {
+                        tracing::warn!("each sandbox worker is started anew from here on, and takes more memory");
+                        self.copying = Copying::Fails;
+                        return Ok(None);
+                    }
+                    if tries == MAX_ZYGOTES {
+                        return Err(SandboxError::Died(words));
+                    }
+                    tries += 1;
+                }
+            }
+        }
+    }
+
+    fn zygote(&self, snapshot: &OwnedFd) -> std::io::Result<Zygote> {
+        let (ours, theirs) = UnixStream::pair()?;
+        let command = self.program(theirs.into(), Some(snapshot.try_clone()?))?;
+        Zygote::start(command, ours, self.ends.token())
+    }
+
+    fn start(&self, socket: OwnedFd, snapshot: Option<OwnedFd>) -> std::io::Result<Process> {
+        let command = self.program(socket, snapshot)?;
+        let mut child = tokio::process::Command::from(command).kill_on_drop(true).spawn()?;
+        let stderr = child.stderr.take().map(|stderr| pipe::Receiver::from_owned_fd(stderr.into_owned_fd()?));
+        Ok(Process::new(Started::Program(child), stderr.transpose()?, self.ends.clone()))
+    }
+
+    fn program(&self, socket: OwnedFd, snapshot: Option<OwnedFd>) -> std::io::Result<Command> {
+        let mut mappings = vec![FdMapping { parent_fd: socket, child_fd: SOCKET_FD }];
+        mappings.extend(snapshot.map(|snapshot| FdMapping { parent_fd: snapshot, child_fd: SNAPSHOT_FD }));
+        let mut command = Command::new(&self.command.program);
+        command
+            .args(&self.command.args)
+            .env_clear()
+            .current_dir("/")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            // Its last words, when it dies.
+            .stderr(Stdio::piped())
+            .fd_mappings(mappings)
+            .map_err(std::io::Error::other)?;
+        Ok(command)
+    }
 }

@@ -18,12 +18,12 @@ use crate::level;
 use crate::limits::Bounds;
 use crate::process::Process;
 use crate::protocol::{
-    Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, Protection, decode, encode,
+    Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, Protection, decode,
 };
 use crate::spawner::Spawner;
 
 /// How long a process may take to be ready: a loaded machine takes its time.
-const START: Duration = Duration::from_secs(30);
+pub const START: Duration = Duration::from_secs(30);
 /// How long a worker may take from one isolate's process to the next.
 const NEXT_CHILD: Duration = Duration::from_secs(5);
 /// How long a process may take to end by itself after its socket closed.
@@ -33,7 +33,7 @@ pub const REAP: Duration = Duration::from_secs(5);
 /// Frames that are read between calls without looking up.
 const FRAMES_AT_ONCE: usize = 64;
 /// Bytes of a dead worker's standard error that are looked at.
-const LAST_WORDS: u64 = 2000;
+pub const LAST_WORDS: u64 = 2000;
 
 pub struct Worker {
     process: Process,
@@ -86,10 +86,8 @@ impl Worker {
             is_between_children: false,
             is_broken: false,
         };
-        let may_have_child = Bounds::sees_children();
-        let begin = Begin { protocol: PROTOCOL_VERSION, mode, has_snapshot, memory_mb, may_have_child };
-        let begin = encode(&begin).map_err(|error| SandboxError::Protocol(error.to_string()))?;
-        let sent = worker.sink.send(Frame::new(Kind::Begin, 0, 0, begin)).await;
+        let begin = Begin::frame(mode, has_snapshot, memory_mb);
+        let sent = worker.sink.send(begin.map_err(|error| SandboxError::Protocol(error.to_string()))?).await;
         if sent.is_err() {
             return Err(SandboxError::Died(worker.last_words().await));
         }
@@ -304,8 +302,13 @@ impl Worker {
         let Some(stderr) = self.process.take_stderr() else { return String::new() };
         let mut words = Vec::new();
         let _ = timeout(REAP, stderr.take(LAST_WORDS).read_to_end(&mut words)).await;
-        String::from_utf8_lossy(&words).split_whitespace().collect::<Vec<_>>().join(" ")
+        on_one_line(&words)
     }
+}
+
+/// Last words as they are told.
+pub fn on_one_line(words: &[u8]) -> String {
+    String::from_utf8_lossy(words).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// How a process ended.

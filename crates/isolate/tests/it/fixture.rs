@@ -31,6 +31,9 @@ pub fn shared() -> &'static Sandbox {
 /// Names a copy of the worker's program, for a part of a test that runs as somebody who cannot reach the build's own.
 pub const COPIED_WORKER: &str = "RCRT_TEST_WORKER";
 
+/// What the process is called that workers are copies of.
+pub const ZYGOTE: &str = "sandbox-zygote";
+
 pub fn worker() -> WorkerCommand {
     let copied = std::env::var_os(COPIED_WORKER).map(PathBuf::from);
     let program = copied.unwrap_or_else(|| PathBuf::from(env!("CARGO_BIN_EXE_sandbox-worker")));

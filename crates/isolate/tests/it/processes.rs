@@ -15,7 +15,7 @@ use tokio::io::unix::AsyncFd;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::fixture::{Gate, NoWorld, block_on, function, invocation, run_in, start, worker};
+use crate::fixture::{Gate, NoWorld, ZYGOTE, block_on, function, invocation, run_in, start, worker};
 
 /// The worker program under a name of its own, by which its processes are known among those of other tests.
 struct Program(PathBuf);
@@ -44,14 +44,29 @@ impl Program {
 
     /// Its processes whose parent is this process.
     fn workers(&self) -> BTreeSet<u32> {
-        let me = std::process::id();
         // What a process is called by: all that its own user sees of one that is not dumpable.
         let own = &self.0.file_name().unwrap().to_str().unwrap()[..15];
+        self.children(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == own))
+    }
+
+    /// The process that its workers are copies of, where there is one.
+    fn zygote(&self) -> Option<u32> {
+        let own = self.0.as_os_str().as_encoded_bytes();
+        let mut zygotes = self.children(|pid| {
+            std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(own))
+                && std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == ZYGOTE)
+        });
+        let zygote = zygotes.pop_first();
+        assert!(zygotes.is_empty(), "{zygotes:?} beside {zygote:?}");
+        zygote
+    }
+
+    fn children(&self, is_wanted: impl Fn(u32) -> bool) -> BTreeSet<u32> {
+        let me = std::process::id();
         std::fs::read_dir("/proc")
             .unwrap()
             .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter(|pid| parent_of(*pid) == Some(me))
-            .filter(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == own))
+            .filter(|pid| parent_of(*pid) == Some(me) && is_wanted(*pid))
             .collect()
     }
 
@@ -437,10 +452,89 @@ fn closing_ends_every_worker_and_refuses_new_calls() {
         let sandbox = program.start(|options| options.spares = 2).await;
         run_in(&sandbox, invocation(&function("return 1"), Value::Null)).await.result.unwrap();
         assert!(!program.workers().is_empty());
+        assert_eq!(program.zygote().is_some(), HAS_ZYGOTE);
         sandbox.close().await;
-        assert_eq!(program.workers(), BTreeSet::new());
+        assert_eq!((program.workers(), program.zygote()), (BTreeSet::new(), None));
         let outcome = run_in(&sandbox, invocation(&function("return 1"), Value::Null)).await;
         assert!(outcome.result.unwrap_err().is_retryable);
+    });
+}
+
+/// Whether workers are copies of one process here.
+const HAS_ZYGOTE: bool = cfg!(all(target_os = "linux", not(feature = "quickjs")));
+
+fn of_tenant(number: u128, body: &str) -> Invocation {
+    Invocation { owner_id: Uuid::from_u128(number), ..invocation(&function(body), Value::Null) }
+}
+
+#[test]
+fn a_zygote_that_was_killed_is_replaced_and_its_workers_go_on() {
+    if !HAS_ZYGOTE {
+        return;
+    }
+    block_on(async {
+        let program = Program::new();
+        let sandbox = program.start(|options| options.max_workers = 2).await;
+        let first = program.zygote().unwrap();
+        let once = of_tenant(1, "return 1");
+        run_in(&sandbox, once.clone()).await.result.unwrap();
+        let worker = program.worker();
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(first as i32), nix::sys::signal::Signal::SIGKILL).unwrap();
+        assert_eq!(run_in(&sandbox, once).await.result.unwrap(), 1);
+        assert_eq!(program.worker(), worker);
+        assert_eq!(run_in(&sandbox, of_tenant(2, "return 2")).await.result.unwrap(), 2);
+        assert!(program.workers().contains(&worker));
+        let second = program.zygote().unwrap();
+        assert_ne!(first, second);
+        sandbox.close().await;
+    });
+}
+
+#[test]
+fn the_zygote_holds_nothing_of_the_runners_and_leads_a_session_of_its_own() {
+    if !HAS_ZYGOTE {
+        return;
+    }
+    while_it_waits(|_, worker| {
+        let zygote = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+            (name.trim() == ZYGOTE && parent_of(pid) == parent_of(worker)).then_some(pid)
+        });
+        for zygote in zygote {
+            assert_eq!(status(zygote)["Threads"], "1");
+            assert!(std::fs::read(format!("/proc/{zygote}/environ")).unwrap().is_empty());
+            let session = nix::unistd::getsid(Some(nix::unistd::Pid::from_raw(zygote as i32))).unwrap();
+            assert_eq!(session.as_raw() as u32, zygote);
+            let open: BTreeSet<_> = std::fs::read_dir(format!("/proc/{zygote}/fd"))
+                .unwrap()
+                .map(|entry| std::fs::read_link(entry.unwrap().path()).unwrap().to_str().unwrap().to_owned())
+                .map(|link| link.split(':').next().unwrap().to_owned())
+                .collect();
+            assert_eq!(open, BTreeSet::from(["/dev/null", "pipe", "socket"].map(str::to_owned)));
+        }
+    });
+}
+
+#[test]
+fn workers_that_are_copies_draw_numbers_of_their_own() {
+    block_on(async {
+        let program = Program::new();
+        let sandbox = program.start(|options| options.max_workers = 3).await;
+        let draw = "const bytes = crypto.getRandomValues(new Uint8Array(8)); const key = await crypto.subtle.generateKey(
+            { name: 'AES-GCM', length: 128 }, true, ['encrypt']);
+            const raw = new Uint8Array(await crypto.subtle.exportKey('raw', key));
+            return [Math.random(), crypto.randomUUID(), bytes.join(), raw.join()]";
+        let mut seen = BTreeSet::new();
+        for tenant in 1..=3 {
+            for _ in 0..2 {
+                let drawn = run_in(&sandbox, of_tenant(tenant, draw)).await.result.unwrap();
+                for one in drawn.as_array().unwrap() {
+                    assert!(seen.insert(one.to_string()), "{one} twice");
+                }
+            }
+        }
+        sandbox.close().await;
     });
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::{Frame, Kind, PROTOCOL_VERSION};
 use crate::{FetchRequest, OpError, Task};
 
 /// What a worker process is started for.
@@ -17,6 +18,9 @@ pub enum Mode {
     Serve,
     /// Make the start-up snapshot, send it and end.
     Snapshot,
+    /// Make one isolate, and a worker from it for each order, until the socket closes. The order is no frame, since a
+    /// socket comes with it; the answer is the frame `Process`, with the process that was made.
+    Zygote,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,9 +31,14 @@ pub struct Begin {
     pub has_snapshot: bool,
     /// Heap for which the first isolate is made, in MiB.
     pub memory_mb: u64,
-    /// The parent can find the children of the worker's process, and so bound a process for each isolate.
-    #[serde(default)]
-    pub may_have_child: bool,
+}
+
+impl Begin {
+    /// The first frame of whoever starts the process.
+    pub fn frame(mode: Mode, has_snapshot: bool, memory_mb: u64) -> serde_json::Result<Frame> {
+        let begin = Self { protocol: PROTOCOL_VERSION, mode, has_snapshot, memory_mb };
+        Ok(Frame::new(Kind::Begin, 0, 0, encode(&begin)?))
+    }
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]

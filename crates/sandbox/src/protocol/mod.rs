@@ -5,15 +5,19 @@ use std::time::Duration;
 
 mod frame;
 mod messages;
+#[cfg(target_os = "linux")]
+mod order;
 
 pub use frame::{Frame, FrameCodec, FrameError, HEADER_BYTES, Kind, MAX_PAYLOAD_BYTES, read_frame, write_frame};
 pub use messages::{
     ApiReply, Begin, BodyEnd, CallDone, CallResult, CallStart, Failed, FetchHead, FetchReply, FetchStart, Hello, Mode,
     ProgressWord, Protection, ProtectionState, decode, encode,
 };
+#[cfg(target_os = "linux")]
+pub use order::Order;
 
 /// Both sides must be of one build; the number catches a worker program of another version.
-pub const PROTOCOL_VERSION: u32 = 6;
+pub const PROTOCOL_VERSION: u32 = 7;
 /// The file descriptor on which a worker finds its socket.
 pub const SOCKET_FD: i32 = 3;
 /// The file descriptor on which a worker finds the start-up snapshot, when there is one.

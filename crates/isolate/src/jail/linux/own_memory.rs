@@ -3,7 +3,7 @@
 //! left.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use nix::fcntl::{OFlag, openat};
@@ -23,13 +23,6 @@ pub struct OwnMemory(Option<File>);
 impl Kept {
     pub fn new(processes: Option<File>) -> Self {
         Self(processes)
-    }
-
-    /// What is mapped where, a line each.
-    pub fn maps(&self) -> io::Result<String> {
-        let mut text = String::new();
-        self.open("self/maps")?.read_to_string(&mut text)?;
-        Ok(text)
     }
 
     /// Of the calling process. Nothing else is open afterwards.

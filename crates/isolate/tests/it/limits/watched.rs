@@ -11,7 +11,7 @@ use sandbox::{CgroupUse, Invocation, ProtectionState, Sandbox, SandboxOptions, l
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{Gate, start, worker};
+use crate::fixture::{Gate, ZYGOTE, start, worker};
 
 pub struct Watched {
     pub sandbox: Sandbox,
@@ -49,6 +49,7 @@ impl Watched {
         let is_mine = |pid: &u32| {
             fs::read(format!("/proc/{pid}/cmdline"))
                 .is_ok_and(|line| line.split(|byte| *byte == 0).any(|word| word == self.mark.as_bytes()))
+                && fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() != ZYGOTE)
         };
         let all = fs::read_dir("/proc").unwrap().flatten();
         let mut found: Vec<u32> =

@@ -1,0 +1,114 @@
+//! The zygote: it starts the engine, makes one isolate, and is copied for each worker, which goes behind its walls as a
+//! process that was started by exec does. It stands outside of every jail, hears from the runner alone, and never meets a
+//! tool's code or anything that a tenant wrote.
+//!
+//! A worker's memory is the zygote's as it stood, so that the order of things in it, and the seed of the engine's hash
+//! tables, are alike in all workers of one zygote. What must not be alike is made in the child that runs a call: random
+//! numbers, and everything of the call.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+
+use deno_core::error::CoreError;
+use jail::walls::parent_death;
+use nix::libc;
+use nix::unistd::{Pid, dup2, dup2_stderr};
+use sandbox::protocol::{Begin, Frame, Order, SOCKET_FD, write_frame};
+
+use crate::engine::{self, Isolate};
+use crate::link::Link;
+use crate::serve::{self, Serving};
+use crate::stop::Stop;
+use crate::{WorkerError, aside, call, hear_begin, template};
+
+/// What it is called among the machine's processes.
+const NAME: &std::ffi::CStr = c"sandbox-zygote";
+
+/// Serves orders until the socket closes; in its copies, calls.
+pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) -> Result<(), WorkerError> {
+    serve::end_when_it_panics();
+    // What a terminal tells everybody that it started is not meant for workers.
+    let _ = nix::unistd::setsid();
+    // The socket's end tells as well.
+    let _ = parent_death::apply();
+    know_no_time_zone();
+    engine::start(true);
+    let (link, stop) = (Link::default(), Stop::default());
+    let served = aside::runtime().map_err(WorkerError::Threads)?.block_on(async {
+        let mut isolate = Isolate::new(startup, begin.memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
+        let rehearsed = |error: CoreError| WorkerError::Engine(error.to_string());
+        call::rehearse(&mut isolate, "zygote").await.map_err(rehearsed)?;
+        let Some(mut socket) = fork_for_each_worker(runner.into())? else { return Ok(()) };
+        let begin = hear_begin(&mut socket)?;
+        let (mut protections, memory) = crate::jail::enter(&mut socket, SOCKET_FD + 1)?;
+        let birth = template::fork_for_each_isolate(&socket, &mut protections)?;
+        let own = crate::jail::close_files(memory, &mut protections);
+        call::rehearse(&mut isolate, "child").await.map_err(rehearsed)?;
+        let memory_mb = begin.memory_mb;
+        Serving { socket, link, stop, startup, memory_mb, protections, own, birth: Some(birth) }.serve(isolate).await
+    });
+    serve::exit(&served, template::PARENT_IS_GONE)
+}
+
+/// Outside of the jail the engine would find the machine's own, which is none of a tool's business.
+fn know_no_time_zone() {
+    // SAFETY: this process has one thread.
+    #[allow(unsafe_code)]
+    unsafe {
+        std::env::set_var("TZ", "UTC");
+    }
+}
+
+/// Returns in each worker, with its socket, and in the zygote itself, without one, when the runner hung up. Works only in a
+/// process with one thread.
+fn fork_for_each_worker(runner: OwnedFd) -> Result<Option<UnixStream>, WorkerError> {
+    let own_name = nix::sys::prctl::get_name().map_err(|error| WorkerError::Child(error.into()))?;
+    let _ = nix::sys::prctl::set_name(NAME);
+    let_children_have_all_memory().map_err(WorkerError::Child)?;
+    let mut runner = UnixStream::from(runner);
+    while let Some(Order { socket, stderr }) = Order::receive(&runner).map_err(WorkerError::Child)? {
+        let Some(worker) = fork_beside().map_err(WorkerError::Child)? else {
+            let become_worker = || {
+                nix::sys::prctl::set_name(&own_name)?;
+                dup2_stderr(&stderr)?;
+                let mut place = OwnedFd::from(runner);
+                dup2(&socket, &mut place)?;
+                Ok(UnixStream::from(place))
+            };
+            return become_worker().map(Some).map_err(|error: nix::Error| WorkerError::Child(error.into()));
+        };
+        write_frame(&mut runner, &Frame::process(worker.as_raw().unsigned_abs()))?;
+    }
+    Ok(None)
+}
+
+/// Forks a process that is a child of this one's parent, which thus can wait for it, and whose end ends it. `None` in the
+/// new process.
+fn fork_beside() -> io::Result<Option<Pid>> {
+    // SAFETY: this process has one thread, so the new one finds no lock that somebody else held, and goes on with a copy of
+    // the same stack. It waits for nothing that the C library would have noted of it.
+    #[allow(unsafe_code)]
+    let forked = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_PARENT | libc::SIGCHLD, 0, 0, 0, 0) };
+    match i32::try_from(forked) {
+        Ok(0) => Ok(None),
+        Ok(process) if process > 0 => Ok(Some(Pid::from_raw(process))),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// The engine keeps its memory from children, since most of them run another program at once.
+fn let_children_have_all_memory() -> io::Result<()> {
+    for line in std::fs::read_to_string("/proc/self/maps")?.lines() {
+        let range = line.split_once(' ').and_then(|(range, _)| range.split_once('-'));
+        let Some((Ok(start), Ok(end))) =
+            range.map(|(start, end)| (usize::from_str_radix(start, 16), usize::from_str_radix(end, 16)))
+        else {
+            continue;
+        };
+        // SAFETY: changes nothing of the memory in this process. The kernel refuses it for what is its own.
+        #[allow(unsafe_code)]
+        let _ = unsafe { libc::madvise(start as *mut libc::c_void, end.saturating_sub(start), libc::MADV_DOFORK) };
+    }
+    Ok(())
+}
