@@ -15,7 +15,7 @@ mod targets;
 
 use std::path::PathBuf;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use clap::{Parser, Subcommand};
 use load::{Report, Row};
 use tokio_util::sync::CancellationToken;
@@ -25,8 +25,8 @@ use crate::sections::Section;
 
 /// Measure RCRT against its floors and its peers
 ///
-/// Writes RESULTS.md, and for each section a JSON file and pictures into `results/`. A section that could not be measured stands in
-/// the page with the reason.
+/// Writes RESULTS.md, and for each section a JSON file and pictures into `results/`. A section that could not be measured keeps what
+/// was measured of it before, stands in the page with the reason if there is nothing, and has the run end with an error.
 #[derive(Debug, Parser)]
 #[command(name = "bench")]
 struct Options {
@@ -61,39 +61,57 @@ async fn main() -> anyhow::Result<()> {
     }
     let own = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let out = options.out.unwrap_or_else(|| if options.quick { own.join("../target/bench") } else { own });
-    let sections = if options.only.is_empty() { Section::usual() } else { options.only };
+    let command = command(&options.only, options.quick);
+    let mut sections = if options.only.is_empty() { Section::usual() } else { options.only };
+    sections.sort_unstable();
+    sections.dedup();
+    page::prepare(&out).with_context(|| format!("--out: {} cannot be written", out.display()))?;
+    // Before this run has written anything.
+    let versions = house::versions();
     let stop = CancellationToken::new();
     tokio::spawn(end_on_interrupt(stop.clone()));
     let mut run = Run::new(options.quick, stop, Report::new("", ""))?;
+    let mut failed = Vec::new();
     for section in sections {
-        if run.stop.is_cancelled() {
-            break;
-        }
         progress(&format!("{section} …"));
-        run.report = Report::new(section.to_string(), command(section, options.quick));
-        run.report.versions = house::versions();
+        run.report = Report::new(section.to_string(), command.clone());
+        run.report.versions.clone_from(&versions);
         run.pictures.clear();
-        if let Err(error) = section.measure(&mut run).await {
-            run.push(Row::missing(section.to_string(), format!("the section {section}"), format!("{error:#}")));
-        }
+        let measured = section.measure(&mut run).await;
         if run.stop.is_cancelled() {
             break;
         }
+        let is_kept = match measured {
+            Ok(()) => true,
+            Err(error) => {
+                failed.push(section.to_string());
+                run.pictures.clear();
+                run.push(Row::missing(section.to_string(), format!("the section {section}"), format!("{error:#}")));
+                !page::has(&out, section)
+            }
+        };
         progress(&run.report.table().to_string());
-        page::keep(&out, section, &run).with_context(|| format!("{} cannot be written", out.display()))?;
+        if is_kept {
+            page::keep(&out, section, &run).with_context(|| format!("{} cannot be written", out.display()))?;
+        }
     }
     let page = page::write(&out).with_context(|| format!("{} cannot be written", out.display()))?;
     progress(&format!("{}", page.display()));
+    if run.stop.is_cancelled() {
+        bail!("stopped before all of it was measured");
+    }
+    if !failed.is_empty() {
+        bail!("could not be measured: {}", failed.join(", "));
+    }
     Ok(())
 }
 
-/// The command that repeats a section's numbers.
-fn command(section: Section, is_quick: bool) -> String {
-    let quick = if is_quick { "--quick " } else { "" };
-    if section.is_usual() && !is_quick {
-        return "make bench".into();
-    }
-    format!("make bench ARGS=\"{quick}--only {section}\"")
+/// The command that repeats the run.
+fn command(only: &[Section], is_quick: bool) -> String {
+    let only: Vec<String> = only.iter().map(Section::to_string).collect();
+    let only = (!only.is_empty()).then(|| format!("--only {}", only.join(",")));
+    let arguments: Vec<String> = is_quick.then(|| "--quick".to_owned()).into_iter().chain(only).collect();
+    if arguments.is_empty() { "make bench".into() } else { format!("make bench ARGS=\"{}\"", arguments.join(" ")) }
 }
 
 async fn end_on_interrupt(stop: CancellationToken) {

@@ -12,8 +12,21 @@ use load::{Report, Row, Table};
 use crate::run::Run;
 use crate::sections::Section;
 
-const HEAD: &str = "# Results\n\nWritten by `make bench`, which measures RCRT, what it stands on and its peers in one run; do not edit. \
-                    A ratio is to something of the same run. What people have to say about the numbers stands in `notes/`, and below.\n";
+const HEAD: &str = "# Results\n\nWritten by `make bench`, which measures RCRT, what it stands on and its peers; do not edit. \
+                    A ratio is to something that the same run measured in turns with it. What people have to say about the numbers stands in `notes/`, and below.\n";
+
+/// Has the folders for results, and finds that they can be written to.
+pub fn prepare(out: &Path) -> anyhow::Result<()> {
+    let folder = out.join("results");
+    fs::create_dir_all(&folder)?;
+    tempfile::tempfile_in(&folder)?;
+    Ok(())
+}
+
+/// Whether there is something that was measured before.
+pub fn has(out: &Path, section: Section) -> bool {
+    out.join("results").join(format!("{section}.json")).is_file()
+}
 
 /// Keeps a section's report and the pictures that go with it.
 pub fn keep(out: &Path, section: Section, run: &Run) -> anyhow::Result<()> {
@@ -38,6 +51,7 @@ pub fn write(out: &Path) -> anyhow::Result<PathBuf> {
         }
     }
     let mut page = HEAD.to_owned();
+    page.push_str(&runs(&reports));
     page.push_str(&demands(&reports));
     for (section, report) in &reports {
         page.push_str(&details(section, report, &pictures(out, section)?));
@@ -47,6 +61,28 @@ pub fn write(out: &Path) -> anyhow::Result<PathBuf> {
     let path = out.join("RESULTS.md");
     fs::write(&path, page)?;
     Ok(path)
+}
+
+/// By which run each section was taken.
+fn runs(reports: &[(String, Report)]) -> String {
+    let run = |report: &Report| {
+        let commit = report.versions.get("commit").map_or("an unknown commit", String::as_str);
+        format!("`{}` of {commit}, on {}", report.command, report.machine)
+    };
+    let mut runs: Vec<(String, Vec<&str>)> = Vec::new();
+    for (section, report) in reports {
+        let by = run(report);
+        match runs.iter_mut().find(|(known, _)| *known == by) {
+            Some((_, sections)) => sections.push(section),
+            None => runs.push((by, vec![section])),
+        }
+    }
+    let mut text = String::new();
+    for (by, sections) in runs {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "\n- {by}: {}.", sections.join(", "));
+    }
+    if text.is_empty() { text } else { format!("{text}\n") }
 }
 
 /// Every row that has a target.
@@ -147,6 +183,7 @@ mod tests {
         let demands = page.split("## latency").next().unwrap();
         assert!(demands.contains("| RCRT: p50 | 5.00 ms | 2.50 × two inserts | ≤ 2 × | **no** |"), "{page}");
         assert!(!demands.contains("RCRT: p99"), "{page}");
+        assert!(demands.contains("- `make bench` of an unknown commit, on "), "{page}");
         assert!(page.contains("missing") && page.contains("its package cannot be had"), "{page}");
         assert!(page.contains("(results/latency.svg)") && page.contains("(results/latency-tail.svg)"), "{page}");
         assert!(!page.contains("latencyless"), "{page}");

@@ -25,28 +25,14 @@ pub struct Run {
     pub report: Report,
     /// The section's pictures: a file's name, which begins with the section's, and the SVG text.
     pub pictures: Vec<(String, String)>,
-    /// What the peers did, where they were measured in this run.
-    pub peers: Vec<PeerMeasured>,
     /// Fresh folders are made in it, and it is removed in the end.
     place: TempDir,
-}
-
-/// A peer at the same trivial call.
-#[derive(Debug, Clone)]
-pub struct PeerMeasured {
-    pub name: String,
-    /// Requests and results survive a crash, as RCRT's do.
-    pub is_durable: bool,
-    /// With 32 calls in flight.
-    pub per_second: f64,
-    /// Of a call at rest.
-    pub median: Duration,
 }
 
 impl Run {
     pub fn new(is_quick: bool, stop: CancellationToken, report: Report) -> anyhow::Result<Self> {
         let place = tempfile::Builder::new().prefix("rcrt-bench-").tempdir_in(on_disk()?)?;
-        Ok(Self { is_quick, stop, report, pictures: Vec::new(), peers: Vec::new(), place })
+        Ok(Self { is_quick, stop, report, pictures: Vec::new(), place })
     }
 
     /// A path in this run's folder at which nothing is yet.
@@ -94,10 +80,6 @@ impl Run {
 
     pub fn push(&mut self, row: Row) {
         self.report.push(row);
-    }
-
-    pub fn peer(&self, name: &str) -> Option<&PeerMeasured> {
-        self.peers.iter().find(|peer| peer.name == name)
     }
 
     /// As many callers as that, each as fast as it gets answers.

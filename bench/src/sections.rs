@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use crate::run::Run;
 use crate::{floors, hosts, peers, shape, targets};
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Section {
     Floors,
     Peers,
@@ -27,7 +27,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// Those of a run that names none, in an order in which each finds what it compares itself to.
+    /// Those of a run that names none.
     pub fn usual() -> Vec<Self> {
         Self::value_variants().iter().copied().filter(|section| section.is_usual()).collect()
     }

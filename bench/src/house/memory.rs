@@ -13,7 +13,7 @@ pub fn tree(root: u32) -> anyhow::Result<Vec<u32>> {
         let name = entry?.file_name();
         let Some(id) = name.to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
         // One that has just ended is not there any more.
-        let Ok(stat) = stat(id) else { continue };
+        let Ok((_, stat)) = stat(id) else { continue };
         if let Some(parent) = stat.split(' ').nth(1).and_then(|parent| parent.parse().ok()) {
             children.entry(parent).or_default().push(id);
         }
@@ -26,11 +26,13 @@ pub fn tree(root: u32) -> anyhow::Result<Vec<u32>> {
     Ok(found)
 }
 
-/// What the kernel tells of a process, from the third field on (proc_pid_stat(5)): the program's name before it stands in
-/// brackets and may hold anything.
-pub(super) fn stat(id: u32) -> std::io::Result<String> {
+/// What the kernel tells of a process: its program's name, which may hold anything, and the fields from the third on
+/// (proc_pid_stat(5)).
+pub(super) fn stat(id: u32) -> std::io::Result<(String, String)> {
     let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
-    Ok(stat.rsplit_once(") ").map_or_else(String::new, |(_, rest)| rest.to_owned()))
+    let (before, rest) = stat.rsplit_once(") ").unwrap_or_default();
+    let name = before.split_once(" (").map_or("", |(_, name)| name);
+    Ok((name.to_owned(), rest.to_owned()))
 }
 
 /// Proportional memory of these processes in bytes; those that have ended count nothing.

@@ -8,6 +8,7 @@ mod programs;
 mod rest;
 mod seeding;
 mod slow_server;
+mod spending;
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ pub use programs::{program, versions};
 pub use rest::come_to_rest;
 pub use seeding::{Filling, QUIET, fill};
 pub use slow_server::SlowServer;
+pub use spending::Spending;
 pub use tools::{Tool, adding};
 
 /// A first start may download Postgres.

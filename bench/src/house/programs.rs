@@ -20,7 +20,7 @@ pub fn program(name: &str) -> anyhow::Result<PathBuf> {
     bail!("{name} is not built; `make bench` builds all that it needs (cargo build --bins)")
 }
 
-/// What is measured: the program's version, and the commit where this is a checkout.
+/// What is measured: the program's version, and the commit where this is a checkout; `-dirty` where files differ from it.
 pub fn versions() -> BTreeMap<String, String> {
     let said = |command: &mut Command| -> Option<String> {
         let output = command.output().ok().filter(|output| output.status.success())?;
@@ -29,7 +29,7 @@ pub fn versions() -> BTreeMap<String, String> {
     let version = program("rcrt").ok().and_then(|program| said(Command::new(program).arg("--version")));
     let version = version.as_deref().map(|text| text.strip_prefix("rcrt ").unwrap_or(text).to_owned());
     let commit =
-        said(Command::new("git").args(["rev-parse", "--short", "HEAD"]).current_dir(env!("CARGO_MANIFEST_DIR")));
+        said(Command::new("git").args(["describe", "--always", "--dirty"]).current_dir(env!("CARGO_MANIFEST_DIR")));
     let named = [("rcrt", version), ("commit", commit)];
     named.into_iter().filter_map(|(name, version)| Some((name.to_owned(), version?))).collect()
 }

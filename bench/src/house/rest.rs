@@ -4,10 +4,10 @@
 use std::time::Duration;
 
 use anyhow::{Context, bail};
-use rustix::param::clock_ticks_per_second;
 use tokio::time::{Instant, sleep};
 
 use super::memory::stat;
+use super::spending::times;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks in a row that find it at rest.
@@ -35,10 +35,8 @@ pub async fn come_to_rest(process: u32) -> anyhow::Result<()> {
 
 /// What the process has taken of the processors since it began.
 fn processor_time(process: u32) -> anyhow::Result<Duration> {
-    let stat = stat(process).with_context(|| format!("process {process}"))?;
-    // `utime` is the 14th field, `stime` the 15th.
-    let ticks: u64 = stat.split(' ').skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    Ok(Duration::from_secs_f64(ticks as f64 / clock_ticks_per_second() as f64))
+    let (_, stat) = stat(process).with_context(|| format!("process {process}"))?;
+    Ok(times(&stat)[0])
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -82,6 +82,7 @@ macro_rules! written {
                     encode(sha256(context::text::bytea), 'hex'), length(context::text), now(), now(), $4, $4,
                     setweight(to_tsvector('english', title), 'A')
                         || setweight(to_tsvector('english', array_to_string(tags, ' ')), 'B')
+                        || setweight(to_tsvector('english', context), 'C')
                 FROM row),
             tag AS (
                 INSERT INTO breadcrumb_tags (owner_id, tag, breadcrumb_id) SELECT $3, unnest(tags), id FROM row), ",

@@ -40,6 +40,18 @@ impl Tool {
         Self::of(name, schema_names::TOOL_CODE, context)
     }
 
+    /// TypeScript that gets this address by `fetch` and gives the answer's status.
+    pub fn fetching(name: &str, url: &str, host: &str, timeout_ms: u64) -> Self {
+        let source = format!(
+            "export async function execute(): Promise<{{ status: number }}> {{\n  \
+             const answer = await fetch(\"{url}\");\n  await answer.text();\n  return {{ status: answer.status }};\n}}\n"
+        );
+        let mut tool = Self::code(name, &source, Isolation::Call, &json!({}), &json!({}));
+        tool.record.context.insert("permissions".into(), json!({"net": [host]}));
+        tool.record.context.insert("limits".into(), json!({"timeout_ms": timeout_ms}));
+        tool
+    }
+
     /// One HTTP GET of this address.
     pub fn get(name: &str, url: &str, host: &str, timeout_ms: u64) -> Self {
         let context = json!({
@@ -71,15 +83,21 @@ impl Tool {
         Self { name: name.into(), record }
     }
 
+    /// Writes the tool's record. Gives its name.
+    pub async fn write(self, client: &Client) -> anyhow::Result<String> {
+        client.create(self.record, None).await?;
+        Ok(self.name)
+    }
+
     /// Writes the tool's record and waits until a runner offers it.
     pub async fn add(self, client: &Client) -> anyhow::Result<String> {
-        client.create(self.record, None).await?;
+        let name = self.write(client).await?;
         for _ in 0..OFFERED {
-            if client.tool(&self.name).await.is_ok() {
-                return Ok(self.name);
+            if client.tool(&name).await.is_ok() {
+                return Ok(name);
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
-        bail!("no runner offers the tool {}; `rcrt doctor` says why", self.name)
+        bail!("no runner offers the tool {name}; `rcrt doctor` says why")
     }
 }

@@ -1,68 +1,160 @@
-//! Every peer under the loads that RCRT gets: 32 calls in flight, and one call at a time at rest.
+//! RCRT and every peer in turns, under the same loads: 32 calls in flight, and one call at a time at rest.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use load::{Measured, Row};
+use breadcrumb::Isolation;
+use load::plot::Bars;
+use load::{Row, Target};
+use serde_json::json;
 
 use super::{Missing, Peer, Which, start};
-use crate::run::{PeerMeasured, Run, millis};
+use crate::house::{Answers, House, ToolCalls, adding};
+use crate::rounds::Rounds;
+use crate::run::{Run, millis};
 
-const SECTION: &str = "peers";
+const SECTION: &str = "RCRT and its peers";
 const IN_FLIGHT: usize = 32;
+const ROUNDS: usize = 3;
 /// So that what compiles while it runs has done so.
 const WARM_UP: Duration = Duration::from_secs(2);
+const TIMES_A_PEER: f64 = 2.0;
+const RCRT: &str = "RCRT";
+const RCRT_WITH_REUSE: &str = "RCRT, with reuse";
 
-pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    for which in Which::ALL {
-        if run.stop.is_cancelled() {
-            break;
-        }
-        let place = run.folder(which.folder());
-        match start(which, &place).await {
-            Ok(peer) => measure(run, which, peer).await,
-            Err(Missing { name, why }) => run.push(Row::missing(SECTION, name, why)),
-        }
-        // Gigabytes, of some.
-        let _ = std::fs::remove_dir_all(place);
-    }
-    Ok(())
+/// What one of them did in all rounds.
+#[derive(Default)]
+struct Done {
+    loaded: Rounds,
+    at_rest: Rounds,
+    /// Requests and results survive a crash, as RCRT's do.
+    is_durable: bool,
+    settings: &'static str,
 }
 
-async fn measure(run: &mut Run, which: Which, peer: Peer) {
-    let loaded = run.closed(peer.target(), IN_FLIGHT, WARM_UP, run.seconds(6)).await;
-    let at_rest = if which == Which::Deno {
-        // A start takes a good part of a processor for longer than calls at rest are apart.
-        run.closed(peer.target(), 1, Duration::ZERO, run.seconds(5)).await
-    } else {
-        run.at_rest(peer.target(), run.seconds(5)).await
-    };
-    let Peer { name, ref version, is_durable, settings, .. } = peer;
-    run.report.versions.insert(name.into(), version.clone());
-    let promise = if is_durable { "durable" } else { "not durable" };
-    run.push(told(
-        Row::new(SECTION, format!("{name}: 32 in flight"), loaded.per_second(), "calls/s"),
-        &loaded,
-        &format!("{promise}; {settings}"),
-    ));
-    for (share, quantile) in [("p50", 0.5), ("p99", 0.99)] {
-        let value = millis(at_rest.quantile(quantile));
-        run.push(told(Row::new(SECTION, format!("{name}: latency at rest, {share}"), value, "ms"), &at_rest, ""));
-    }
-    // One that loses or spoils calls has shown nothing that RCRT could be held to.
-    if loaded.failed() + at_rest.failed() == 0 {
-        run.peers.push(PeerMeasured {
-            name: name.into(),
-            is_durable,
-            per_second: loaded.per_second(),
-            median: at_rest.quantile(0.5),
+impl Done {
+    async fn measure(&mut self, run: &Run, target: &Arc<dyn Target>, at_rest: AtRest) {
+        self.loaded.add(&run.closed(target.clone(), IN_FLIGHT, WARM_UP, run.seconds(6)).await);
+        self.at_rest.add(&match at_rest {
+            AtRest::Seldom => run.at_rest(target.clone(), run.seconds(8)).await,
+            AtRest::OneAfterTheOther => run.closed(target.clone(), 1, Duration::ZERO, run.seconds(5)).await,
         });
     }
+
+    /// One that loses or spoils calls has shown nothing that RCRT could be held to.
+    fn is_sound(&self) -> bool {
+        self.loaded.failed + self.at_rest.failed == 0
+    }
+
+    fn median_ms(&self) -> f64 {
+        millis(self.at_rest.quantile(0.5))
+    }
+}
+
+/// How calls come that each find a system at rest.
+#[derive(Clone, Copy)]
+enum AtRest {
+    Seldom,
+    /// For what takes a good part of a processor for longer than seldom calls are apart.
+    OneAfterTheOther,
+}
+
+type AllDone = BTreeMap<&'static str, Done>;
+
+pub async fn run(run: &mut Run) -> anyhow::Result<()> {
+    let (mut done, mut missing): (AllDone, BTreeMap<&str, String>) = Default::default();
+    for round in 0..run.times(ROUNDS).max(1) {
+        ours(run, round, &mut done).await?;
+        for which in Which::ALL {
+            if run.stop.is_cancelled() {
+                return Ok(());
+            }
+            let place = run.folder(&format!("{}{round}", which.folder()));
+            match start(which, &place).await {
+                Ok(peer) => theirs(run, which, peer, &mut done).await,
+                Err(Missing { name, why }) => drop(missing.insert(name, why)),
+            }
+            // Gigabytes, of some.
+            let _ = std::fs::remove_dir_all(place);
+        }
+    }
+    for (name, why) in missing {
+        done.remove(name);
+        run.push(Row::missing(SECTION, name, why));
+    }
+    tell(run, &done)
+}
+
+/// RCRT on a store of its own, as each peer has one.
+async fn ours(run: &mut Run, round: usize, done: &mut AllDone) -> anyhow::Result<()> {
+    let house: House = run.rested_house(&run.folder(&format!("rcrt{round}")), &[]).await?;
+    let client = house.client();
+    let answers = Answers::follow(&house).await?;
+    let input = |number| json!({"a": number, "b": 2});
+    for (name, isolation) in [(RCRT, Isolation::Call), (RCRT_WITH_REUSE, Isolation::Tool)] {
+        let tool = adding(&format!("bench-{isolation:?}").to_lowercase(), isolation).add(&client).await?;
+        let target: Arc<dyn Target> = Arc::new(ToolCalls { answers: answers.clone(), tool, input });
+        let of_this = done.entry(name).or_default();
+        of_this.is_durable = true;
+        of_this.measure(run, &target, AtRest::Seldom).await;
+    }
+    house.stop().await
+}
+
+async fn theirs(run: &mut Run, which: Which, peer: Peer, done: &mut AllDone) {
+    run.report.versions.insert(peer.name.into(), peer.version.clone());
+    let of_this = done.entry(peer.name).or_default();
+    (of_this.is_durable, of_this.settings) = (peer.is_durable, peer.settings);
+    let at_rest = if which == Which::Deno { AtRest::OneAfterTheOther } else { AtRest::Seldom };
+    of_this.measure(run, &peer.target(), at_rest).await;
     peer.stop().await;
 }
 
-/// The row with its note, and with what went wrong.
-fn told(row: Row, measured: &Measured, note: &str) -> Row {
-    let failed = measured.failures.iter().next().map(|(why, _)| format!("{} calls failed: {why}", measured.failed()));
-    let parts: Vec<_> = failed.as_deref().into_iter().chain([note]).filter(|part| !part.is_empty()).collect();
-    if parts.is_empty() { row } else { row.note(parts.join("; ")) }
+fn tell(run: &mut Run, done: &AllDone) -> anyhow::Result<()> {
+    let mut rates = Bars::new("Calls per second, 32 in flight", "calls/s");
+    let mut medians = Bars::new("Latency at rest, p50", "ms");
+    for (name, done) in done {
+        let promise = if done.is_durable { "durable" } else { "not durable" };
+        let note = [promise, done.settings].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+        let rate = Row::new(SECTION, format!("{name}: 32 in flight"), done.loaded.per_second(), "calls/s").note(note);
+        run.push(done.loaded.told(rate));
+        for (share, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+            let value = millis(done.at_rest.quantile(quantile));
+            let row = Row::new(SECTION, format!("{name}: latency at rest, {share}"), value, "ms");
+            run.push(done.at_rest.told(row));
+        }
+        rates = rates.bar(format!("{name} ({promise})"), done.loaded.per_second());
+        medians = medians.bar(format!("{name} ({promise})"), done.median_ms());
+    }
+    run.pictures.push(("peers-rate".into(), rates.svg()?));
+    run.pictures.push(("peers-latency".into(), medians.svg()?));
+    judge(run, done);
+    Ok(())
+}
+
+fn judge(run: &mut Run, done: &AllDone) {
+    let is_ours = |name: &str| [RCRT, RCRT_WITH_REUSE].contains(&name);
+    let durable: Vec<_> =
+        done.iter().filter(|(name, done)| !is_ours(name) && done.is_durable && done.is_sound()).collect();
+    let (Some(fresh), Some(reuse)) = (done.get(RCRT), done.get(RCRT_WITH_REUSE)) else { return };
+    let rate = |done: &Done| done.loaded.per_second();
+    let Some((best, of_best)) = durable.iter().max_by(|(_, a), (_, b)| rate(a).total_cmp(&rate(b))) else {
+        run.push(Row::missing(SECTION, "against durable peers", "none was measured"));
+        return;
+    };
+    run.push(
+        Row::new(SECTION, "warm tool with reuse, against the best durable peer", rate(reuse), "calls/s")
+            .ratio(rate(of_best), **best)
+            .target(format!("≥ {TIMES_A_PEER} ×"), rate(reuse) >= TIMES_A_PEER * rate(of_best)),
+    );
+    let row = Row::new(SECTION, "a fresh isolate for each call, against the same", rate(fresh), "calls/s");
+    run.push(row.ratio(rate(of_best), **best));
+    for (name, peer) in &durable {
+        let (ours, theirs) = (fresh.median_ms(), peer.median_ms());
+        let row = Row::new(SECTION, format!("p50 at rest, against {name}"), ours, "ms").ratio(theirs, **name);
+        run.push(row.target("below it", ours < theirs));
+        let row = Row::new(SECTION, format!("p50 at rest with reuse, against {name}"), reuse.median_ms(), "ms");
+        run.push(row.ratio(theirs, **name));
+    }
 }

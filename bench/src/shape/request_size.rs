@@ -1,4 +1,5 @@
-//! Larger and larger requests. Each is stored, told in an event and handed to the tool, which says how long it was.
+//! Larger and larger requests. Each is stored, told in an event and handed to the tool, which says how long it was; or gives it
+//! back, so that its response is stored and told as well.
 
 use std::sync::Arc;
 
@@ -20,17 +21,45 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let answers = Answers::follow(&house).await?;
     let source = "export async function execute(input: { text: string }): Promise<{ length: number }> {\n  \
                   return { length: input.text.length };\n}\n";
-    let text = json!({"text": {"type": "string", "description": "A text."}});
-    let tool = Tool::code("bench-length", source, Isolation::Tool, &text, &json!({"text": "abc"}));
+    let tool = Tool::code("bench-length", source, Isolation::Tool, &text_property(), &json!({"text": "abc"}));
     let tool = tool.add(&house.client()).await?;
-    let mut shape = Shape { name: "request", along: "bytes in a request", latency_of: "at rest", points: Vec::new() };
-    for size in SIZES {
-        let text = "payload ".repeat(size / 8);
-        let target: Arc<dyn Target> = Arc::new(Sending { answers: answers.clone(), tool: tool.clone(), text });
-        shape.points.push(Point::of(run, size as f64, &target, IN_FLIGHT).await);
+    let source = "export async function execute(input: { text: string }): Promise<{ length: number; text: string }> {\n  \
+                  return { length: input.text.length, text: input.text };\n}\n";
+    let echo = Tool::code("bench-echo", source, Isolation::Tool, &text_property(), &json!({"text": "abc"}));
+    let echo = echo.add(&house.client()).await?;
+    for (name, along, tool) in [("request", "bytes in a request", tool), ("both", "bytes in request and response", echo)] {
+        let mut shape = Shape { name, along, latency_of: "at rest", points: Vec::new() };
+        for size in SIZES {
+            let text = prose(size);
+            let target: Arc<dyn Target> = Arc::new(Sending { answers: answers.clone(), tool: tool.clone(), text });
+            shape.points.push(Point::of(run, size as f64, &target, IN_FLIGHT).await);
+        }
+        shape.put(run)?;
     }
-    house.stop().await?;
-    shape.put(run)
+    house.stop().await
+}
+
+fn text_property() -> Value {
+    json!({"text": {"type": "string", "description": "A text."}})
+}
+
+/// A text of so many bytes whose words differ as those of a language do: a few are everywhere and most are rare. The same each
+/// time.
+fn prose(size: usize) -> String {
+    let mut random = fastrand::Rng::with_seed(7);
+    let mut text = String::with_capacity(size + 16);
+    while text.len() < size {
+        // The nth word comes with a probability that goes as 1/n.
+        let rank = 20_000_f64.powf(random.f64()) as u64;
+        let mut word = rank.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        for _ in 0..2 + rank.ilog2() / 2 {
+            text.push(char::from(b'a' + (word % 26) as u8));
+            word /= 26;
+        }
+        text.push(' ');
+    }
+    text.truncate(size);
+    text
 }
 
 /// Sends the same text again and again, and looks whether the tool got all of it.
@@ -48,5 +77,22 @@ impl Target for Sending {
             Some(length) if length == self.text.len() as u64 => Ok(()),
             _ => Err(context.get("error").map_or_else(|| "the tool got another text".into(), Value::to_string)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::prose;
+
+    #[test]
+    fn prose_has_its_size_and_many_words_of_which_some_are_frequent() {
+        let text = prose(64_000);
+        assert_eq!(text.len(), 64_000);
+        assert_eq!(text, prose(64_000));
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let different: HashSet<_> = words.iter().collect();
+        assert!(different.len() > 1_000 && different.len() * 2 < words.len(), "{} of {}", different.len(), words.len());
     }
 }

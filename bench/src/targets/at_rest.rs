@@ -1,12 +1,10 @@
-//! Latency at rest, from sending the request to receiving the response's event: against two durable inserts in a row,
-//! and against durable peers.
+//! Latency at rest, from sending the request to receiving the response's event, against two durable inserts in a row.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::Isolation;
 use load::Row;
-use load::plot::Bars;
 use serde_json::json;
 
 use crate::floors::PgBench;
@@ -69,13 +67,8 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             tail = tail.target(format!("≤ {TAIL} × p50"), p99 <= TAIL * p50);
         }
         run.push(rounds.told(middle));
-        let mut like = Row::new(SECTION, format!("{name}: p50, against inserts at rest"), p50, "ms")
-            .ratio(two_rare, "two inserts at rest");
-        if is_judged {
-            let target = format!("≤ {TIMES_TWO_INSERTS} × two inserts at rest");
-            like = like.target(target, p50 <= TIMES_TWO_INSERTS * two_rare);
-        }
-        run.push(like);
+        let like = Row::new(SECTION, format!("{name}: p50, against inserts at rest"), p50, "ms");
+        run.push(like.ratio(two_rare, "two inserts at rest"));
         run.push(tail);
     }
     for (name, rounds) in ["RCRT", "RCRT, with reuse"].into_iter().zip(&in_a_row) {
@@ -83,27 +76,6 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             Row::new(SECTION, format!("{name}, one call after the other: p50"), millis(rounds.quantile(0.5)), "ms")
                 .ratio(two_inserts, "two inserts")
                 .note("as the floor's inserts are made: each when the one before has come back"),
-        );
-    }
-    let median = fresh.quantile(0.5);
-    let mut bars = Bars::new("Latency at rest, p50", "ms")
-        .bar("two durable inserts", two_inserts)
-        .bar("RCRT", millis(median))
-        .bar("RCRT, with reuse", millis(reuse.quantile(0.5)));
-    for peer in &run.peers {
-        let kind = if peer.is_durable { "durable" } else { "not durable" };
-        bars = bars.bar(format!("{} ({kind})", peer.name), millis(peer.median));
-    }
-    run.pictures.push(("latency".into(), bars.svg()?));
-    let durable: Vec<_> = run.peers.iter().filter(|peer| peer.is_durable).cloned().collect();
-    if durable.is_empty() {
-        run.push(Row::missing(SECTION, "against durable peers", "no durable peer was measured in this run"));
-    }
-    for peer in durable {
-        run.push(
-            Row::new(SECTION, format!("RCRT: p50 against {}", peer.name), millis(median), "ms")
-                .ratio(millis(peer.median), peer.name.clone())
-                .target("below it", median < peer.median),
         );
     }
     Ok(())

@@ -18,13 +18,15 @@ const FULL: Filling = Filling { records: 1_000_000, tools: 10_000 };
 const SMOKE: Filling = Filling { records: 20_000, tools: 200 };
 const MOST: f64 = 1.3;
 const IN_FLIGHT: usize = 32;
+const KINDS: [&str; 2] = ["a fresh isolate each", "with reuse"];
 
 /// What is measured of either house.
 #[derive(Default)]
 struct Found {
     starts: Vec<f64>,
-    at_rest: Rounds,
-    loaded: Rounds,
+    /// With a fresh isolate, which is the default, and with reuse.
+    at_rest: [Rounds; 2],
+    loaded: [Rounds; 2],
     unseen: Histogram,
     memory_mb: f64,
 }
@@ -40,8 +42,8 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let filled = begun.elapsed();
 
     let (mut of_empty, mut of_full) = (Found::default(), Found::default());
-    for (data, found) in [(&empty, &mut of_empty), (&full, &mut of_full)] {
-        for _ in 0..run.times(3) {
+    for _ in 0..run.times(3) {
+        for (data, found) in [(&empty, &mut of_empty), (&full, &mut of_full)] {
             let house = run.house(data, QUIET).await?;
             found.starts.push(house.took.as_secs_f64());
             house.stop().await?;
@@ -52,27 +54,33 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         let house = run.house(data, QUIET).await?;
         let answers = Answers::follow(&house).await?;
         // It comes after all tools that are in the store: when it is offered, the others were looked at.
-        let tool = adding("bench-reuse", Isolation::Tool).add(&house.client()).await?;
         let input = |number| json!({"a": number, "b": 2});
-        calls.push(Arc::new(ToolCalls { answers, tool, input }));
+        let mut both = Vec::new();
+        for (name, isolation) in [("bench-fresh", Isolation::Call), ("bench-reuse", Isolation::Tool)] {
+            let tool = adding(name, isolation).add(&house.client()).await?;
+            both.push(Arc::new(ToolCalls { answers: answers.clone(), tool, input }));
+        }
+        calls.push(both);
         houses.push(house);
     }
     for house in &houses {
         // New tools are judged beside the calls, once.
         run.rest(house).await?;
     }
-    for calls in &calls {
+    for calls in calls.iter().flatten() {
         run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(4)).await;
     }
     for round in 0..run.times(3).max(1) {
         for ((house, calls), found) in houses.iter().zip(&calls).zip([&mut of_empty, &mut of_full]) {
-            found.at_rest.add(&run.at_rest(calls.clone(), run.seconds(10)).await);
-            found.loaded.add(&run.closed(calls.clone(), IN_FLIGHT, Duration::from_secs(1), run.seconds(8)).await);
+            for ((calls, at_rest), loaded) in calls.iter().zip(&mut found.at_rest).zip(&mut found.loaded) {
+                at_rest.add(&run.at_rest(calls.clone(), run.seconds(10)).await);
+                loaded.add(&run.closed(calls.clone(), IN_FLIGHT, Duration::from_secs(1), run.seconds(8)).await);
+            }
             for number in 0..run.times(10) {
                 let name = format!("bench-unseen-{round}-{number}");
                 let tool = adding(&name, Isolation::Call).add(&house.client()).await?;
                 let begun = Instant::now();
-                calls.answers.call(&tool, json!({"a": 1, "b": 2})).await.map_err(anyhow::Error::msg)?;
+                calls[0].answers.call(&tool, json!({"a": 1, "b": 2})).await.map_err(anyhow::Error::msg)?;
                 found.unseen.record(begun.elapsed());
             }
         }
@@ -93,17 +101,15 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         run.push(row);
     };
     let (empty, full) = (of_empty, of_full);
-    compare(
-        "calls per second, warm tool with reuse, 32 in flight",
-        "calls/s",
-        empty.loaded.per_second(),
-        full.loaded.per_second(),
-        true,
-        true,
-    );
-    for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
-        let (of_empty, of_full) = (millis(empty.at_rest.quantile(quantile)), millis(full.at_rest.quantile(quantile)));
-        compare(&format!("latency at rest, {name}"), "ms", of_empty, of_full, true, false);
+    for (name, (of_empty, of_full)) in KINDS.iter().zip(empty.loaded.iter().zip(&full.loaded)) {
+        let (of_empty, of_full) = (of_empty.per_second(), of_full.per_second());
+        compare(&format!("calls per second, 32 in flight, {name}"), "calls/s", of_empty, of_full, true, true);
+    }
+    for (kind, (of_empty, of_full)) in KINDS.iter().zip(empty.at_rest.iter().zip(&full.at_rest)) {
+        for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
+            let (of_empty, of_full) = (millis(of_empty.quantile(quantile)), millis(of_full.quantile(quantile)));
+            compare(&format!("latency at rest, {kind}, {name}"), "ms", of_empty, of_full, true, false);
+        }
     }
     let first_calls = (millis(empty.unseen.quantile(0.5)), millis(full.unseen.quantile(0.5)));
     compare("first call of a tool, p50", "ms", first_calls.0, first_calls.1, true, false);
@@ -111,7 +117,10 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     compare("memory, Postgres included", "MB", empty.memory_mb, full.memory_mb, false, false);
     run.push(
         Row::new(SECTION, "filling the store", filled.as_secs_f64(), "s")
-            .note(format!("{} records, {} tools, by SQL; no part of any target", filling.records, filling.tools)),
+            .note(format!(
+                "{} records, {} tools, by SQL; no part of any target. Both houses run with --embeddings off",
+                filling.records, filling.tools
+            )),
     );
     Ok(())
 }

@@ -1,15 +1,14 @@
-//! Durable calls per second, 32 in flight: against what the disk takes of single inserts, and against durable peers.
+//! Durable calls per second, 32 in flight, against what the disk takes of single inserts; and what a call takes of the processors.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::Isolation;
 use load::Row;
-use load::plot::Bars;
 use serde_json::json;
 
 use crate::floors::PgBench;
-use crate::house::{Answers, ToolCalls, adding};
+use crate::house::{Answers, House, Spending, ToolCalls, adding};
 use crate::rounds::{Rounds, median};
 use crate::run::{Run, millis};
 
@@ -17,7 +16,28 @@ const SECTION: &str = "durable calls per second";
 const IN_FLIGHT: usize = 32;
 /// A call writes durably twice, request and response; 0.6 of that bound.
 const SHARE: f64 = 0.3;
-const TIMES_A_PEER: f64 = 2.0;
+
+/// Processor time of the house and of this program, which is its client.
+#[derive(Default)]
+struct Spent {
+    house: Spending,
+    client: Duration,
+}
+
+impl Spent {
+    fn now(house: &House) -> anyhow::Result<Self> {
+        Ok(Self { house: Spending::of(house.process_id())?, client: Spending::own() })
+    }
+
+    fn since(&self, before: &Self) -> Self {
+        Self { house: self.house.since(&before.house), client: self.client.saturating_sub(before.client) }
+    }
+
+    fn add(&mut self, more: &Self) {
+        self.house.add(&more.house);
+        self.client += more.client;
+    }
+}
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let house = run.rested_house(&run.folder("throughput"), &[]).await?;
@@ -35,10 +55,16 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let floor = PgBench::prepare(&house.database(), run.place()).await?;
     let mut inserts = Vec::new();
     let (mut reuse, mut fresh) = (Rounds::default(), Rounds::default());
+    let mut spent = [("with reuse", Spent::default(), 0), ("fresh", Spent::default(), 0)];
     for _ in 0..run.times(3).max(1) {
         inserts.push(floor.insert(IN_FLIGHT as u32, run.seconds(6)).await?.per_second);
-        for (calls, rounds) in calls.iter().zip([&mut reuse, &mut fresh]) {
-            rounds.add(&run.closed(calls.clone(), IN_FLIGHT, Duration::from_secs(1), run.seconds(8)).await);
+        for ((calls, rounds), (_, spent, counted)) in calls.iter().zip([&mut reuse, &mut fresh]).zip(&mut spent) {
+            run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, Duration::from_secs(1)).await;
+            let before = Spent::now(&house)?;
+            let measured = run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(8)).await;
+            spent.add(&Spent::now(&house)?.since(&before));
+            *counted += measured.answered();
+            rounds.add(&measured);
         }
     }
     let inserts = median(inserts);
@@ -59,21 +85,19 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             run.push(Row::new(SECTION, format!("RCRT, {name}: latency {share} at 32 in flight"), value, "ms"));
         }
     }
-    let mut bars = Bars::new("Calls per second, 32 in flight", "calls/s")
-        .bar("RCRT, with reuse", reuse.per_second())
-        .bar("RCRT, a fresh isolate each", fresh.per_second());
-    for peer in &run.peers {
-        let kind = if peer.is_durable { "durable" } else { "not durable" };
-        bars = bars.bar(format!("{} ({kind})", peer.name), peer.per_second);
+    for (name, spent, calls) in spent {
+        let each = |time: Duration| format!("{:.2} ms", millis(time) / calls.max(1) as f64);
+        let Spending { server, postgres, workers } = spent.house;
+        let all = millis(server + postgres + workers + spent.client) / calls.max(1) as f64;
+        run.push(
+            Row::new(SECTION, format!("RCRT, {name}: processor time of a call"), all, "ms").note(format!(
+                "server and runner {}, Postgres {}, sandbox workers {}, the client {}",
+                each(server),
+                each(postgres),
+                each(workers),
+                each(spent.client)
+            )),
+        );
     }
-    run.pictures.push(("throughput".into(), bars.svg()?));
-    let best = run.peers.iter().filter(|peer| peer.is_durable).max_by(|a, b| a.per_second.total_cmp(&b.per_second));
-    let row = match best {
-        None => Row::missing(SECTION, "against the best durable peer", "no durable peer was measured in this run"),
-        Some(best) => Row::new(SECTION, "against the best durable peer", reuse.per_second(), "calls/s")
-            .ratio(best.per_second, best.name.clone())
-            .target(format!("≥ {TIMES_A_PEER} ×"), reuse.per_second() >= TIMES_A_PEER * best.per_second),
-    };
-    run.push(row);
     Ok(())
 }

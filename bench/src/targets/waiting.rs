@@ -23,14 +23,62 @@ const PATIENCE: Duration = Duration::from_secs(40);
 const TIMEOUT_MS: u64 = 300_000;
 const TOOL: &str = "bench-slow";
 
+/// Which kind of tool waits.
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    /// One that only says what to ask for: the runner asks, and no isolate is held.
+    Http,
+    /// Code that awaits `fetch`, in an isolate of its own. By default as many run as may compute on the machine; here so many
+    /// that all have a place.
+    Code,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http tools",
+            Self::Code => "code that awaits fetch",
+        }
+    }
+
+    fn settings(self) -> &'static [&'static str] {
+        match self {
+            Self::Http => &[],
+            Self::Code => &["--max-calls", "1100", "--max-calls-per-tool", "1000"],
+        }
+    }
+
+    fn note(self) -> &'static str {
+        match self {
+            Self::Http => "",
+            Self::Code => "; with --max-calls 1100 --max-calls-per-tool 1000, each in an isolate with a process of its own",
+        }
+    }
+
+    fn tool(self, slow: &SlowServer) -> Tool {
+        match self {
+            Self::Http => Tool::get(TOOL, &slow.url(), &slow.host(), TIMEOUT_MS),
+            Self::Code => Tool::fetching(TOOL, &slow.url(), &slow.host(), TIMEOUT_MS),
+        }
+    }
+}
+
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
+    for kind in [Kind::Http, Kind::Code] {
+        measure(run, kind).await?;
+    }
+    Ok(())
+}
+
+async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
     let slow = SlowServer::start().await?;
     let allowed = format!("{TOOL}={}", slow.host());
-    let house = run.rested_house(&run.folder("waiting"), &["--allow-private-host", &allowed]).await?;
+    let settings: Vec<&str> = ["--allow-private-host", &allowed].into_iter().chain(kind.settings().iter().copied()).collect();
+    let house = run.rested_house(&run.folder(&format!("waiting-{kind:?}")), &settings).await?;
     let client = house.client();
     let answers = Answers::follow(&house).await?;
     let other = adding("bench-fresh", Isolation::Call).add(&client).await?;
-    let slow_tool = Tool::get(TOOL, &slow.url(), &slow.host(), TIMEOUT_MS).add(&client).await?;
+    let slow_tool = kind.tool(&slow).add(&client).await?;
     let other =
         Arc::new(ToolCalls { answers: answers.clone(), tool: other, input: |number| json!({"a": number, "b": 2}) });
     run.at_rest(other.clone(), run.seconds(3)).await;
@@ -61,25 +109,28 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     idle.add(&run.at_rest(other, run.seconds(15)).await);
     house.stop().await?;
 
+    let kind_name = kind.name();
     run.push(
-        Row::new(SECTION, "calls that reached the slow server at once", held as f64, "calls")
+        Row::new(SECTION, format!("{kind_name}: calls that reached the slow server at once"), held as f64, "calls")
             .target(format!("all {calls}"), held == calls && failed == 0)
             .note(format!(
                 "{} ms until the last was there; {still_held} still there after the measurement beside \
-                           them; {failed} were not answered well when it let go",
-                took.as_millis()
+                           them; {failed} were not answered well when it let go{}",
+                took.as_millis(),
+                kind.note()
             )),
     );
-    run.push(Row::new(SECTION, "memory of the house before, Postgres included", memory_before, "MB"));
+    run.push(Row::new(SECTION, format!("{kind_name}: memory of the house before"), memory_before, "MB"));
     run.push(
-        Row::new(SECTION, "memory of the house meanwhile, Postgres included", memory, "MB")
+        Row::new(SECTION, format!("{kind_name}: memory of the house meanwhile"), memory, "MB")
             .target(format!("< {MOST_MB} MB"), memory < MOST_MB)
-            .note("proportional memory (PSS) of all its processes"),
+            .note("proportional memory (PSS) of all its processes, Postgres included"),
     );
     for (name, quantile) in [("p50", 0.5), ("p99", 0.99)] {
         let (alone, with) = (millis(idle.quantile(quantile)), millis(beside.quantile(quantile)));
-        run.push(Row::new(SECTION, format!("other calls, alone: {name}"), alone, "ms"));
-        let mut row = Row::new(SECTION, format!("other calls, beside them: {name}"), with, "ms").ratio(alone, "alone");
+        run.push(Row::new(SECTION, format!("{kind_name}: other calls, alone: {name}"), alone, "ms"));
+        let row = Row::new(SECTION, format!("{kind_name}: other calls, beside them: {name}"), with, "ms");
+        let mut row = row.ratio(alone, "alone");
         if quantile > 0.9 {
             row = row.target(format!("≤ {TAIL} × alone"), with <= TAIL * alone);
         }
