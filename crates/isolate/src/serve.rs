@@ -55,9 +55,10 @@ pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: Kept) -> Re
     let own = jail::close_files(memory, &mut protections);
     engine::start(false);
     let (link, stop, memory_mb) = (Link::default(), Stop::default(), begin.memory_mb);
-    let served = aside::runtime().map_err(WorkerError::Threads)?.block_on(async {
+    let meter = Meter::default();
+    let served = aside::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
         let isolate = Isolate::new(startup, memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
-        Serving { socket, link, stop, startup, memory_mb, protections, own, birth: None }.serve(isolate).await
+        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, birth: None }.serve(isolate).await
     });
     exit(&served, 0)
 }
@@ -67,6 +68,7 @@ pub struct Serving {
     pub socket: UnixStream,
     pub link: Link,
     pub stop: Stop,
+    pub meter: Meter,
     pub startup: Option<&'static [u8]>,
     /// Heap for which the isolate was made, in MiB.
     pub memory_mb: u64,
@@ -79,11 +81,11 @@ pub struct Serving {
 impl Serving {
     /// Starts the threads beside the isolate's and serves calls.
     pub async fn serve(self, isolate: Isolate) -> Result<(), WorkerError> {
-        let Self { socket, link, stop, startup, memory_mb, protections, own, birth } = self;
+        let Self { socket, link, stop, meter, startup, memory_mb, protections, own, birth } = self;
         link.speak_on(&socket).map_err(FrameError::Io)?;
         let (calls, waiting) = mpsc::channel(2);
         aside::start();
-        let meter = Meter::start(&Arc::new(own)).map_err(WorkerError::Threads)?;
+        meter.start(own).map_err(WorkerError::Threads)?;
         let spent = Arc::new(Notify::new());
         let closed = if birth.is_some() { template::PARENT_IS_GONE } else { 0 };
         let reader = Reader { link: link.clone(), stop: stop.clone(), calls, spent: spent.clone() };

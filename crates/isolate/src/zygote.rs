@@ -18,6 +18,7 @@ use sandbox::protocol::{Begin, Frame, Order, SOCKET_FD, write_frame};
 
 use crate::engine::{self, Isolate};
 use crate::link::Link;
+use crate::memory::Meter;
 use crate::serve::{self, Serving};
 use crate::stop::Stop;
 use crate::{WorkerError, aside, call, hear_begin, template};
@@ -35,7 +36,8 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
     know_no_time_zone();
     engine::start(true);
     let (link, stop) = (Link::default(), Stop::default());
-    let served = aside::runtime().map_err(WorkerError::Threads)?.block_on(async {
+    let meter = Meter::default();
+    let served = aside::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
         let mut isolate = Isolate::new(startup, begin.memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
         let rehearsed = |error: CoreError| WorkerError::Engine(error.to_string());
         call::rehearse(&mut isolate, "zygote").await.map_err(rehearsed)?;
@@ -46,7 +48,8 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
         let own = crate::jail::close_files(memory, &mut protections);
         call::rehearse(&mut isolate, "child").await.map_err(rehearsed)?;
         let memory_mb = begin.memory_mb;
-        Serving { socket, link, stop, startup, memory_mb, protections, own, birth: Some(birth) }.serve(isolate).await
+        let birth = Some(birth);
+        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, birth }.serve(isolate).await
     });
     serve::exit(&served, template::PARENT_IS_GONE)
 }
