@@ -14,7 +14,8 @@ test: preflight ## Run every test; nothing has to be started beforehand
 	@build/test $(ARGS)
 
 bench: preflight ## Measure RCRT against its floors and its peers; ARGS="--quick" for a minute, ARGS="--only latency,waiting"
-	@settings=$$(build/engine) && eval "$$settings" && floor=$$([ "$$RCRT_ENGINE" = v8 ] && echo --bin engine_floor); \
+	@settings=$$(build/engine) && eval "$$settings" && \
+		{ [ "$$RCRT_ENGINE" = v8 ] && floor="--bin engine_floor" || floor=; } && \
 		cargo build --locked --bin rcrt --bin bench $$floor $$ENGINE_FLAGS && \
 		exec cargo run --quiet --locked --bin bench $$ENGINE_FLAGS -- $(ARGS)
 

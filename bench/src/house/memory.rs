@@ -54,6 +54,16 @@ pub fn proportional_bytes(processes: &[u32]) -> anyhow::Result<u64> {
     Ok(sum)
 }
 
+/// What the kernel keeps to find the pages of these processes, in bytes: no part of the above.
+pub fn page_table_bytes(processes: &[u32]) -> u64 {
+    let of = |id: &u32| -> Option<u64> {
+        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmPTE:"))?;
+        line.trim().trim_end_matches("kB").trim().parse().ok()
+    };
+    processes.iter().filter_map(of).sum::<u64>() * 1024
+}
+
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::process::{Command, Stdio};
@@ -66,7 +76,7 @@ mod tests {
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let found = tree(own).unwrap();
         assert!(found.contains(&own) && found.contains(&child.id()), "{found:?}");
-        assert!(proportional_bytes(&[own]).unwrap() > 0);
+        assert!(proportional_bytes(&[own]).unwrap() > 0 && page_table_bytes(&[own]) > 0);
         child.kill().unwrap();
         child.wait().unwrap();
         assert_eq!(proportional_bytes(&[child.id()]).unwrap(), 0, "one that has ended counts nothing");

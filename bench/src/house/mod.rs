@@ -26,7 +26,7 @@ use url::Url;
 
 pub use calling::{Answers, ToolCalls};
 pub use database::Database;
-pub use memory::{proportional_bytes, tree};
+pub use memory::{page_table_bytes, proportional_bytes, tree};
 pub use programs::{program, versions};
 pub use rest::come_to_rest;
 pub use seeding::{Filling, QUIET, fill};

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::sandboxed::{self, ADD};
 use crate::floors;
-use crate::house::{proportional_bytes, tree};
+use crate::house::{page_table_bytes, proportional_bytes, tree};
 use crate::run::Run;
 
 const SECTION: &str = "memory of an idle isolate";
@@ -29,8 +29,8 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let options = SandboxOptions { spares: 0, idle: IDLE, ..sandboxed::options(isolates + 1)? };
     let sandbox = Sandbox::start(options).await?;
     // The first one brings what all share: the program, the snapshot and the process that all are copied from.
-    let (first, before) = keep(&sandbox, 0..=0).await?;
-    let (all, after) = keep(&sandbox, 1..=isolates).await?;
+    let (first, first_tables, before) = keep(&sandbox, 0..=0).await?;
+    let (all, all_tables, after) = keep(&sandbox, 1..=isolates).await?;
     sandbox.close().await;
     let processes_each = after.saturating_sub(before) / isolates;
     if processes_each == 0 || after != before + processes_each * isolates {
@@ -49,6 +49,11 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         row = row.ratio(bare.bytes_each / MB, "a bare isolate");
     }
     run.push(row);
+    let tables = (all_tables - first_tables) / isolates as f64 / MB;
+    run.push(
+        Row::new(SECTION, "the same with the page tables of their processes", each + tables, "MB")
+            .note("which the kernel keeps for each process apart, and which are no part of proportional memory"),
+    );
     let name = "floor: each of as many isolates in one bare process";
     run.push(match bare {
         Ok(bare) => Row::new(SECTION, name, bare.bytes_each / MB, "MB"),
@@ -58,8 +63,9 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
 }
 
 /// Has the sandbox keep an isolate for each number, one after the other: calls that wait for each other would wait for
-/// ever when one of them gets no worker. Gives what all workers hold at rest, in bytes, and how many processes they are.
-async fn keep(sandbox: &Sandbox, numbers: RangeInclusive<usize>) -> anyhow::Result<(f64, usize)> {
+/// ever when one of them gets no worker. Gives what all workers hold at rest and what their page tables take, in bytes, and how
+/// many processes they are.
+async fn keep(sandbox: &Sandbox, numbers: RangeInclusive<usize>) -> anyhow::Result<(f64, f64, usize)> {
     for number in numbers {
         // A tenant and a tool of its own for each, so that none gets the worker of another.
         let mut call = sandboxed::invocation(&format!("{ADD}\n// {number}"), Isolation::Tool);
@@ -68,7 +74,7 @@ async fn keep(sandbox: &Sandbox, numbers: RangeInclusive<usize>) -> anyhow::Resu
     }
     tokio::time::sleep(REST).await;
     let workers: Vec<u32> = tree(std::process::id())?.into_iter().filter(|id| is_worker(*id)).collect();
-    Ok((proportional_bytes(&workers)? as f64, workers.len()))
+    Ok((proportional_bytes(&workers)? as f64, page_table_bytes(&workers) as f64, workers.len()))
 }
 
 fn is_worker(process: u32) -> bool {
