@@ -1,5 +1,7 @@
 //! A call in the sandbox, frame in to frame out: with an isolate that was kept, with a fresh one that stood ready, and
-//! with a script that is long enough for a code cache. This program is its own worker.
+//! with a script that is long enough for a code cache; a worker for a tenant that has none; what the frames themselves cost, and a
+//! script that is made of TypeScript. This program is its own worker.
+#![allow(clippy::expect_used)] // What fails here ends the bench, as it should.
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -8,15 +10,18 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use breadcrumb::{Isolation, Limits};
-use criterion::{Criterion, criterion_group};
-use sandbox::protocol::SOCKET_FD;
+use bytes::BytesMut;
+use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
+use sandbox::protocol::{Frame, FrameCodec, Kind, SOCKET_FD};
 use sandbox::{
     ApiCall, BodyStream, FetchRequest, FetchResponse, Invocation, OpError, RequestContext, Sandbox, SandboxOptions,
     Script, Task, WorkerCommand, World,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
+use tokio_util::codec::{Decoder, Encoder};
 use tokio_util::sync::CancellationToken;
+use typescript::Dialect;
 use uuid::Uuid;
 
 /// The word by which this program becomes a worker.
@@ -86,7 +91,7 @@ async fn at_rest(sandbox: &Sandbox, what: &Invocation, calls: u64) -> Duration {
 }
 
 fn calls(criterion: &mut Criterion) {
-    let (Ok(runtime), Ok(program)) = (Runtime::new(), std::env::current_exe()) else { return };
+    let (runtime, program) = (Runtime::new().expect("a runtime"), std::env::current_exe().expect("its own path"));
     let worker = WorkerCommand { program, args: vec![WORKER.into()] };
     let started = runtime.block_on(Sandbox::start(SandboxOptions::new(worker)));
     let sandbox = match started {
@@ -108,11 +113,51 @@ fn calls(criterion: &mut Criterion) {
             });
         }
     }
+    // Each for another tenant, past the spares.
+    let mut tenants = 2_u128..;
+    group.bench_function("a worker for another tenant", |bencher| {
+        bencher.to_async(&runtime).iter(|| {
+            let owner_id = Uuid::from_u128(tenants.next().expect("no end"));
+            let invocation = Invocation { owner_id, ..invocation(ADD.into(), Isolation::Call) };
+            let sandbox = &sandbox;
+            async move { call(sandbox, &invocation).await }
+        });
+    });
     group.finish();
     runtime.block_on(sandbox.close());
 }
 
-criterion_group!(benches, calls);
+fn frames(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("a frame");
+    for (name, bytes) in [("100 B", 100), ("100 KB", 100_000)] {
+        let frame = Frame::new(Kind::Call, 1, 0, vec![b' '; bytes]);
+        group.throughput(Throughput::Bytes(bytes as u64));
+        group.bench_function(BenchmarkId::new("written and read", name), |bencher| {
+            bencher.iter(|| {
+                let mut buffer = BytesMut::new();
+                FrameCodec.encode(frame.clone(), &mut buffer).expect("it fits");
+                let read = FrameCodec.decode(&mut buffer).expect("a frame").expect("all of it");
+                assert_eq!(read.payload.len(), bytes);
+            });
+        });
+    }
+    group.finish();
+}
+
+fn scripts(criterion: &mut Criterion) {
+    let tool = "export async function execute(input: { a: number; b: number }): Promise<{ sum: number }> {\n  \
+                return { sum: input.a + input.b };\n}\n";
+    let mut group = criterion.benchmark_group("TypeScript to a script");
+    for (name, source) in [("a short tool", tool.to_owned()), ("a bundle of 200 kB", bundle(200_000))] {
+        group.throughput(Throughput::Bytes(source.len() as u64));
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| typescript::compile(&source, "tool.ts", Dialect::TypeScript).expect("it compiles"));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, calls, frames, scripts);
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(WORKER) {

@@ -1,6 +1,8 @@
 //! What the door itself costs for a request: HTTP, token, JSON, the record's checks, the answer; with a store that takes
 //! no time.
 
+#![allow(clippy::expect_used)] // What fails here ends the bench, as it should.
+
 mod support;
 
 use std::sync::Arc;
@@ -105,20 +107,23 @@ async fn begin(stop: &CancellationToken) -> anyhow::Result<(String, String)> {
 
 fn requests(criterion: &mut Criterion) {
     let stop = CancellationToken::new();
-    let Ok(runtime) = Runtime::new() else { return };
-    let Ok((base, token)) = runtime.block_on(begin(&stop)) else { return };
+    let runtime = Runtime::new().expect("a runtime");
+    let (base, token) = runtime.block_on(begin(&stop)).expect("a server");
     let http = reqwest::Client::new();
     let mut group = criterion.benchmark_group("the door");
     group.bench_function("a request that asks for nothing", |bencher| {
-        bencher.to_async(&runtime).iter(|| async { http.get(format!("{base}/health")).send().await.is_ok() });
+        bencher.to_async(&runtime).iter(|| async {
+            let answer = http.get(format!("{base}/health")).send().await.expect("an answer");
+            assert_eq!(answer.status(), 200);
+        });
     });
     for (name, bytes) in [("100 B", 100), ("1 KB", 1_000), ("1 MB", 1_000_000)] {
-        let body = serde_json::to_vec(&ToolRequest::record("echo", input(bytes), None, None)).unwrap_or_default();
+        let body = serde_json::to_vec(&ToolRequest::record("echo", input(bytes), None, None)).expect("JSON");
         group.bench_function(BenchmarkId::new("write a tool request", name), |bencher| {
             bencher.to_async(&runtime).iter(|| async {
                 let sending = http.post(format!("{base}/breadcrumbs")).bearer_auth(&token);
                 let sent = sending.header("content-type", "application/json").body(body.clone()).send().await;
-                sent.is_ok_and(|answer| answer.status() == 201)
+                assert_eq!(sent.expect("an answer").status(), 201);
             });
         });
     }

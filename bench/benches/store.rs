@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{
-    Breadcrumbs, Claim, ClaimRequest, EventNumber, Identity, NewBreadcrumb, Profile, Role, Tenancy, ToolRequest,
-    ToolResponse,
+    Beginning, Birth, Breadcrumbs, Claim, ClaimRequest, EarlyAnswer, EventNumber, Identity, NewBreadcrumb, Offer,
+    Profile, Profiles, Role, Standby, Tenancy, ToolRequest, ToolResponse,
 };
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures::StreamExt;
@@ -71,6 +71,45 @@ fn whole_calls(criterion: &mut Criterion) {
     runtime.block_on(store.close());
 }
 
+/// A runner whose tool takes no time: its answer is there before the request is written.
+struct Quick;
+
+impl Standby for Quick {
+    fn offer(&self, _: &str, _: &Profiles, _: &dyn Fn() -> Birth) -> Option<Offer> {
+        None
+    }
+
+    fn offer_early(&self, _: &str, _: &Profiles, birth: &dyn Fn() -> Birth) -> Option<(Offer, EarlyAnswer)> {
+        let request = birth().request;
+        let read = ToolRequest::from_breadcrumb(&request).ok()?;
+        let answer = ToolResponse::new(&read, Ok(json!({"sum": 3})), 1, Map::new(), request.created_at).record(&read);
+        let begin = |beginning| assert_eq!(beginning, Beginning::Answered, "written without its answer");
+        let offer = Offer::new(Uuid::nil(), 60_000, Some(1), Box::new(begin));
+        Some((offer, Box::pin(std::future::ready(Some(answer)))))
+    }
+}
+
+/// Calls that are written with their answers, as those of quick tools are.
+fn answered_calls(criterion: &mut Criterion) {
+    let runtime = Runtime::new().expect("a runtime");
+    let (store, agent) = runtime.block_on(open());
+    let _standing_by = agent.stand_by(Arc::new(Quick));
+    let mut group = criterion.benchmark_group("store/calls with their answers");
+    for many in [1_u64, 32] {
+        group.throughput(Throughput::Elements(many));
+        group.bench_function(BenchmarkId::from_parameter(many), |bencher| {
+            bencher.iter(|| {
+                runtime.block_on(async {
+                    let written = join_all((0..many).map(|_| agent.create(request(), None))).await;
+                    assert!(written.iter().all(Result::is_ok));
+                });
+            });
+        });
+    }
+    group.finish();
+    runtime.block_on(store.close());
+}
+
 fn creates(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
     let (store, agent) = runtime.block_on(open());
@@ -81,7 +120,9 @@ fn creates(criterion: &mut Criterion) {
             bencher.iter_batched(
                 || (0..many).map(|_| request()).collect::<Vec<_>>(),
                 |records| {
-                    runtime.block_on(join_all(records.into_iter().map(|record| agent.create(record, None))));
+                    let written =
+                        runtime.block_on(join_all(records.into_iter().map(|record| agent.create(record, None))));
+                    assert!(written.iter().all(Result::is_ok));
                 },
                 BatchSize::SmallInput,
             );
@@ -94,6 +135,7 @@ fn creates(criterion: &mut Criterion) {
 /// From the end of a write to its event: live from memory, and again from the table.
 fn events(criterion: &mut Criterion) {
     const RECORDS: usize = 256;
+    const STREAMS: usize = 50;
     let runtime = Runtime::new().expect("a runtime");
     let (store, agent) = runtime.block_on(open());
     let mut live = runtime.block_on(agent.events(None)).expect("a subscription");
@@ -109,6 +151,24 @@ fn events(criterion: &mut Criterion) {
             });
         });
     });
+    drop(live);
+    // A dashboard each.
+    let mut streams =
+        runtime.block_on(join_all((0..STREAMS).map(|_| async { agent.events(None).await.expect("a subscription") })));
+    group.throughput(Throughput::Elements(STREAMS as u64));
+    group.bench_function("written and heard by 50 streams", |bencher| {
+        bencher.iter(|| {
+            runtime.block_on(async {
+                agent.create(request(), None).await.expect("written");
+                join_all(
+                    streams.iter_mut().map(|stream| async { stream.next().await.expect("no end").expect("an event") }),
+                )
+                .await;
+            });
+        });
+    });
+    drop(streams);
+    group.throughput(Throughput::Elements(RECORDS as u64));
     // There are as many, also where this one is run alone.
     runtime.block_on(join_all((0..RECORDS).map(|_| agent.create(request(), None))));
     group.bench_function("read again", |bencher| {
@@ -122,7 +182,6 @@ fn events(criterion: &mut Criterion) {
         });
     });
     group.finish();
-    drop(live);
     runtime.block_on(store.close());
 }
 
@@ -133,6 +192,6 @@ fn short() -> Criterion {
 criterion_group! {
     name = benches;
     config = short();
-    targets = whole_calls, creates, events
+    targets = whole_calls, answered_calls, creates, events
 }
 criterion_main!(benches);

@@ -69,7 +69,7 @@ impl Packages {
     pub fn program(&self, package: &str, path: &str) -> anyhow::Result<PathBuf> {
         let program = self.folder.join("node_modules").join(package).join(path);
         if !program.is_file() {
-            bail!("there is no package {package} for {OS} on {ARCH}");
+            bail!("{package}, for {OS} on {ARCH}, is none of the packages of bench/peers");
         }
         Ok(program)
     }

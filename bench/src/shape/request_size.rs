@@ -27,7 +27,9 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
                   return { length: input.text.length, text: input.text };\n}\n";
     let echo = Tool::code("bench-echo", source, Isolation::Tool, &text_property(), &json!({"text": "abc"}));
     let echo = echo.add(&house.client()).await?;
-    for (name, along, tool) in [("request", "bytes in a request", tool), ("both", "bytes in request and response", echo)] {
+    for (name, along, tool) in
+        [("request", "bytes in a request", tool), ("both", "bytes in request and response", echo)]
+    {
         let mut shape = Shape { name, along, latency_of: "at rest", points: Vec::new() };
         for size in SIZES {
             let text = prose(size);

@@ -115,12 +115,9 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     compare("first call of a tool, p50", "ms", first_calls.0, first_calls.1, true, false);
     compare("start of an installed system", "s", median(empty.starts), median(full.starts), true, false);
     compare("memory, Postgres included", "MB", empty.memory_mb, full.memory_mb, false, false);
-    run.push(
-        Row::new(SECTION, "filling the store", filled.as_secs_f64(), "s")
-            .note(format!(
-                "{} records, {} tools, by SQL; no part of any target. Both houses run with --embeddings off",
-                filling.records, filling.tools
-            )),
-    );
+    run.push(Row::new(SECTION, "filling the store", filled.as_secs_f64(), "s").note(format!(
+        "{} records, {} tools, by SQL; no part of any target. Both houses run with --embeddings off",
+        filling.records, filling.tools
+    )));
     Ok(())
 }

@@ -89,15 +89,13 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         let each = |time: Duration| format!("{:.2} ms", millis(time) / calls.max(1) as f64);
         let Spending { server, postgres, workers } = spent.house;
         let all = millis(server + postgres + workers + spent.client) / calls.max(1) as f64;
-        run.push(
-            Row::new(SECTION, format!("RCRT, {name}: processor time of a call"), all, "ms").note(format!(
-                "server and runner {}, Postgres {}, sandbox workers {}, the client {}",
-                each(server),
-                each(postgres),
-                each(workers),
-                each(spent.client)
-            )),
-        );
+        run.push(Row::new(SECTION, format!("RCRT, {name}: processor time of a call"), all, "ms").note(format!(
+            "server and runner {}, Postgres {}, sandbox workers {}, the client {}",
+            each(server),
+            each(postgres),
+            each(workers),
+            each(spent.client)
+        )));
     }
     Ok(())
 }

@@ -74,7 +74,9 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             .note("the whole call, from sending its request to the event of its response, both durable; deno's has neither"),
     );
     let name = "in the sandbox alone: faster than a deno spawn by";
-    run.push(Row::new(SECTION, name, spawned / in_sandbox, "×").note("load, compile, a fresh isolate, run: as deno does it"));
+    run.push(
+        Row::new(SECTION, name, spawned / in_sandbox, "×").note("load, compile, a fresh isolate, run: as deno does it"),
+    );
     Ok(())
 }
 

@@ -51,7 +51,9 @@ impl Kind {
     fn note(self) -> &'static str {
         match self {
             Self::Http => "",
-            Self::Code => "; with --max-calls 1100 --max-calls-per-tool 1000, each in an isolate with a process of its own",
+            Self::Code => {
+                "; with --max-calls 1100 --max-calls-per-tool 1000, each in an isolate with a process of its own"
+            }
         }
     }
 
@@ -73,7 +75,8 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
 async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
     let slow = SlowServer::start().await?;
     let allowed = format!("{TOOL}={}", slow.host());
-    let settings: Vec<&str> = ["--allow-private-host", &allowed].into_iter().chain(kind.settings().iter().copied()).collect();
+    let settings: Vec<&str> =
+        ["--allow-private-host", &allowed].into_iter().chain(kind.settings().iter().copied()).collect();
     let house = run.rested_house(&run.folder(&format!("waiting-{kind:?}")), &settings).await?;
     let client = house.client();
     let answers = Answers::follow(&house).await?;

@@ -15,7 +15,8 @@ pub fn json(argument: &str, what: &str) -> anyhow::Result<Value> {
         std::io::stdin().read_to_string(&mut text).context("stdin cannot be read as text")?;
         text
     } else if let Some(path) = argument.strip_prefix('@') {
-        std::fs::read_to_string(path).with_context(|| format!("{what}: {path} cannot be read"))?
+        std::fs::read_to_string(path)
+            .map_err(|error| Failure::Usage(format!("{what}: {path} cannot be read: {error}")))?
     } else {
         argument.to_owned()
     };

@@ -130,7 +130,9 @@ impl Maker {
 
     fn make(&mut self, socket: OwnedFd, snapshot: Option<OwnedFd>) -> Result<(Process, Group), SandboxError> {
         let copy = match &snapshot {
-            Some(snapshot) if Bounds::sees_children() && self.copying != Copying::Fails => self.copy(&socket, snapshot)?,
+            Some(snapshot) if Bounds::sees_children() && self.copying != Copying::Fails => {
+                self.copy(&socket, snapshot)?
+            }
             _ => None,
         };
         let process = match copy {

@@ -17,9 +17,7 @@ use crate::SandboxError;
 use crate::level;
 use crate::limits::Bounds;
 use crate::process::Process;
-use crate::protocol::{
-    Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, Protection, decode,
-};
+use crate::protocol::{Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, Protection, decode};
 use crate::spawner::Spawner;
 
 /// How long a process may take to be ready: a loaded machine takes its time.

@@ -521,7 +521,8 @@ fn workers_that_are_copies_draw_numbers_of_their_own() {
     block_on(async {
         let program = Program::new();
         let sandbox = program.start(|options| options.max_workers = 3).await;
-        let draw = "const bytes = crypto.getRandomValues(new Uint8Array(8)); const key = await crypto.subtle.generateKey(
+        let draw =
+            "const bytes = crypto.getRandomValues(new Uint8Array(8)); const key = await crypto.subtle.generateKey(
             { name: 'AES-GCM', length: 128 }, true, ['encrypt']);
             const raw = new Uint8Array(await crypto.subtle.exportKey('raw', key));
             return [Math.random(), crypto.randomUUID(), bytes.join(), raw.join()]";

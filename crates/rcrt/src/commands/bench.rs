@@ -54,13 +54,13 @@ pub struct Bench {
     #[arg(long, value_name = "N")]
     in_flight: Option<usize>,
     /// Send so many calls per second, whatever becomes of the earlier ones
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     rate: Option<f64>,
     /// How long to send calls that are not counted, in seconds
-    #[arg(long, default_value = "3", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, default_value = "3", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     warm_up: Duration,
     /// How long to measure, in seconds
-    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     duration: Duration,
     /// How calls are made
     #[arg(long, default_value = "events", value_name = "DOOR")]
@@ -85,6 +85,9 @@ impl Bench {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let plan = self.plan()?;
         let given = self.input.as_deref().map(|text| input::json(text, "--input")).transpose()?;
+        if self.json.is_some() && self.json == self.svg {
+            return Err(Failure::Usage("--json and --svg name the same file; give each its own".into()).into());
+        }
         // What cannot be written is known before anybody waits for it.
         for path in [&self.json, &self.svg].into_iter().flatten() {
             check_writable(path)
