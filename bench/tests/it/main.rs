@@ -1,5 +1,7 @@
 //! The bench as its users start it.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
