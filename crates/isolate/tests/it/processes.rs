@@ -46,28 +46,19 @@ impl Program {
     fn workers(&self) -> BTreeSet<u32> {
         // What a process is called by: all that its own user sees of one that is not dumpable.
         let own = &self.0.file_name().unwrap().to_str().unwrap()[..15];
-        self.children(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == own))
+        children(|pid| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == own))
     }
 
     /// The process that its workers are copies of, where there is one.
     fn zygote(&self) -> Option<u32> {
         let own = self.0.as_os_str().as_encoded_bytes();
-        let mut zygotes = self.children(|pid| {
+        let mut zygotes = children(|pid| {
             std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(own))
                 && std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == ZYGOTE)
         });
         let zygote = zygotes.pop_first();
         assert!(zygotes.is_empty(), "{zygotes:?} beside {zygote:?}");
         zygote
-    }
-
-    fn children(&self, is_wanted: impl Fn(u32) -> bool) -> BTreeSet<u32> {
-        let me = std::process::id();
-        std::fs::read_dir("/proc")
-            .unwrap()
-            .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
-            .filter(|pid| parent_of(*pid) == Some(me) && is_wanted(*pid))
-            .collect()
     }
 
     fn worker(&self) -> u32 {
@@ -81,6 +72,16 @@ impl Drop for Program {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
     }
+}
+
+/// Of this process.
+fn children(is_wanted: impl Fn(u32) -> bool) -> BTreeSet<u32> {
+    let me = std::process::id();
+    std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid| parent_of(*pid) == Some(me) && is_wanted(*pid))
+        .collect()
 }
 
 fn parent_of(pid: u32) -> Option<u32> {

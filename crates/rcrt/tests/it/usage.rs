@@ -41,7 +41,7 @@ fn a_wrong_command_line_is_status_2_and_says_what_is_wrong() {
         (vec!["bench", "--rate", "0.1", "--warm-up", "1", "--duration", "2"], "make it longer"),
         (vec!["bench", "--in-flight", "0"], "--in-flight"),
         (vec!["bench", "--duration", "0"], "--duration"),
-        (vec!["bench", "--duration", "-1"], "such as 2.5"),
+        (vec!["bench", "--duration", "-1"], "must be 0 or more seconds"),
         (vec!["bench", "--rate", "-5"], "--rate"),
         (vec!["bench", "--json", "x", "--svg", "x"], "the same file"),
         (vec!["bench", "--input", "@/no/such/file"], "/no/such/file cannot be read"),
