@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use async_trait::async_trait;
-use breadcrumb::{Breadcrumbs, EventKind, EventStream, ToolRequest, ToolResponse, schema_names};
+use breadcrumb::{Breadcrumbs, EventKind, EventStream, RESULT_CHARS, ToolRequest, ToolResponse, schema_names};
 use futures::StreamExt;
 use load::Target;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -49,10 +49,22 @@ impl Answers {
 
     /// Writes a request and waits for its response's event. Gives the response's context.
     pub async fn call(&self, tool: &str, input: Value) -> Result<Map<String, Value>, String> {
+        self.ask(tool, input, None).await
+    }
+
+    /// As `call`, with a result of any size in one piece.
+    pub async fn call_for_all(&self, tool: &str, input: Value) -> Result<Map<String, Value>, String> {
+        self.ask(tool, input, Some(*RESULT_CHARS.end())).await
+    }
+
+    async fn ask(&self, tool: &str, input: Value, chars: Option<u64>) -> Result<Map<String, Value>, String> {
         let id = Uuid::new_v4().to_string();
         let (sender, answer) = oneshot::channel();
         held(&self.waiting).insert(ToolResponse::tag(&id), sender);
-        let record = ToolRequest::record(tool, input, Some(&id), None);
+        let mut record = ToolRequest::record(tool, input, Some(&id), None);
+        if let Some(chars) = chars {
+            record.context.insert("max_result_chars".into(), chars.into());
+        }
         let body = serde_json::to_vec(&record).map_err(|error| error.to_string())?;
         let written = self
             .http

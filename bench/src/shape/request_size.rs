@@ -74,7 +74,7 @@ struct Sending {
 #[async_trait]
 impl Target for Sending {
     async fn call(&self, _number: u64) -> Result<(), String> {
-        let context = self.answers.call(&self.tool, json!({"text": self.text})).await?;
+        let context = self.answers.call_for_all(&self.tool, json!({"text": self.text})).await?;
         match context.get("output").and_then(|output| output["length"].as_u64()) {
             Some(length) if length == self.text.len() as u64 => Ok(()),
             _ => Err(context.get("error").map_or_else(|| "the tool got another text".into(), Value::to_string)),

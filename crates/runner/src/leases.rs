@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use breadcrumb::{Breadcrumbs, Lease, LeaseStatus};
-use futures::future::join_all;
+use futures::{StreamExt, stream};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
@@ -13,6 +13,9 @@ use uuid::Uuid;
 
 /// The most leases in one heartbeat.
 const BATCH: usize = 100;
+/// Heartbeats under way at once: those of a thousand leases are not to take every connection, and every processor, from calls; and
+/// one that the store holds up is not to hold up the others.
+const AT_ONCE: usize = 2;
 
 pub(crate) struct Leases {
     store: Arc<dyn Breadcrumbs>,
@@ -97,8 +100,12 @@ impl Leases {
 
     async fn beat(&self, patience: Duration) {
         let leases: Vec<Lease> = self.book().keys().copied().collect();
-        // All at once: one after the other, a store that hangs would hold up what is to be given up.
-        join_all(leases.chunks(BATCH).map(|batch| self.beat_batch(batch, patience))).await;
+        let beats =
+            stream::iter(leases.chunks(BATCH)).for_each_concurrent(AT_ONCE, |batch| self.beat_batch(batch, patience));
+        // All of them together: a store that hangs is not to hold up what is to be given up.
+        if timeout(patience, beats).await.is_err() {
+            tracing::warn!(leases = leases.len(), "heartbeats took too long, and some were not made");
+        }
     }
 
     async fn beat_batch(&self, batch: &[Lease], patience: Duration) {
