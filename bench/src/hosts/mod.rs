@@ -28,7 +28,7 @@ const SECTION: &str = "hosts";
 const IN_FLIGHT: usize = 24;
 const LEAST: f64 = 1.8;
 /// What a call takes of one processor: much against what the store has to do for it.
-const WORK: Duration = Duration::from_millis(100);
+const WORK: Duration = Duration::from_millis(250);
 /// About that; how many make up `WORK` on this machine is measured.
 const STEPS: u64 = 6_000_000;
 const WARM_UP: Duration = Duration::from_secs(3);
