@@ -52,13 +52,17 @@ impl Program {
     /// The process that its workers are copies of, where there is one.
     fn zygote(&self) -> Option<u32> {
         let own = self.0.as_os_str().as_encoded_bytes();
-        let mut zygotes = children(|pid| {
-            std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(own))
-                && std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == ZYGOTE)
-        });
-        let zygote = zygotes.pop_first();
-        assert!(zygotes.is_empty(), "{zygotes:?} beside {zygote:?}");
-        zygote
+        loop {
+            let mut zygotes = children(|pid| {
+                std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(own))
+                    && std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == ZYGOTE)
+            });
+            // A worker is called so too until it has its own name back.
+            if zygotes.len() <= 1 {
+                return zygotes.pop_first();
+            }
+            std::thread::yield_now();
+        }
     }
 
     fn worker(&self) -> u32 {

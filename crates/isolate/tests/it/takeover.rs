@@ -210,6 +210,19 @@ fn without_namespaces_the_jail_still_holds() {
     try_all(behind("unshare", &takeover()), |_| true);
 }
 
+#[test]
+fn where_the_zygote_cannot_be_copied_workers_are_started_and_the_jail_holds() {
+    block_on(async {
+        let sandbox = started(behind("copies", &worker()), Level::Strict).await.unwrap();
+        assert!(stands(sandbox.report(), names::SECCOMP));
+        for n in 1..=3 {
+            let answer = run_in(&sandbox, invocation(&function("return input + 1"), json!(n))).await;
+            assert_eq!(answer.result.unwrap(), json!(n + 1));
+        }
+        sandbox.close().await;
+    });
+}
+
 async fn missing(command: WorkerCommand) -> Vec<(String, String)> {
     match started(command, Level::Strict).await {
         Err(error @ SandboxError::Unprotected { .. }) => {

@@ -148,6 +148,8 @@ async fn caps_hold_for_the_runner_and_for_each_tool() {
     for _ in 0..6 {
         requests.push(place.ask("burner", json!({})).await);
     }
+    // As many as may: else both waiters could find places before a burner that is still to be claimed.
+    fake.until(|p| p.running.get("burner") == Some(&3)).await;
     for _ in 0..2 {
         requests.push(place.ask("waiter", json!({})).await);
     }
