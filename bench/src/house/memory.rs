@@ -29,10 +29,20 @@ pub fn tree(root: u32) -> anyhow::Result<Vec<u32>> {
 /// What the kernel tells of a process: its program's name, which may hold anything, and the fields from the third on
 /// (proc_pid_stat(5)).
 pub(super) fn stat(id: u32) -> std::io::Result<(String, String)> {
-    let stat = fs::read_to_string(format!("/proc/{id}/stat"))?;
+    Ok(split(&fs::read_to_string(format!("/proc/{id}/stat"))?))
+}
+
+fn split(stat: &str) -> (String, String) {
     let (before, rest) = stat.rsplit_once(") ").unwrap_or_default();
     let name = before.split_once(" (").map_or("", |(_, name)| name);
-    Ok((name.to_owned(), rest.to_owned()))
+    (name.to_owned(), rest.to_owned())
+}
+
+/// A line such as `Pss:  12 kB`, in bytes.
+fn bytes_of(text: &str, name: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().ok()?;
+    Some(kib * 1024)
 }
 
 /// Proportional memory of these processes in bytes; those that have ended count nothing.
@@ -47,21 +57,15 @@ pub fn proportional_bytes(processes: &[u32]) -> anyhow::Result<u64> {
             }
             Err(_) => continue,
         };
-        let line = text.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap_or_default();
-        let kib: u64 = line.trim().trim_end_matches("kB").trim().parse().unwrap_or_default();
-        sum += kib * 1024;
+        sum += bytes_of(&text, "Pss:").unwrap_or_default();
     }
     Ok(sum)
 }
 
 /// What the kernel keeps to find the pages of these processes, in bytes: no part of the above.
 pub fn page_table_bytes(processes: &[u32]) -> u64 {
-    let of = |id: &u32| -> Option<u64> {
-        let status = fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmPTE:"))?;
-        line.trim().trim_end_matches("kB").trim().parse().ok()
-    };
-    processes.iter().filter_map(of).sum::<u64>() * 1024
+    let status = |id: &u32| fs::read_to_string(format!("/proc/{id}/status")).ok();
+    processes.iter().filter_map(|id| bytes_of(&status(id)?, "VmPTE:")).sum()
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -69,6 +73,12 @@ mod tests {
     use std::process::{Command, Stdio};
 
     use super::*;
+
+    #[test]
+    fn a_process_is_read_whatever_its_name() {
+        let (name, fields) = split("77 (a (b) c) S 1 77 77");
+        assert_eq!((&*name, &*fields), ("a (b) c", "S 1 77 77"));
+    }
 
     #[test]
     fn a_tree_holds_a_process_and_its_children_and_their_memory_is_counted() {

@@ -6,8 +6,7 @@ use std::time::Duration;
 use anyhow::{Context, bail};
 use tokio::time::{Instant, sleep};
 
-use super::memory::stat;
-use super::spending::times;
+use super::spending::processor_time;
 
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Looks in a row that find it at rest.
@@ -18,25 +17,20 @@ const PATIENCE: Duration = Duration::from_mins(5);
 
 /// Returns when the process has let the processors be for a while.
 pub async fn come_to_rest(process: u32) -> anyhow::Result<()> {
+    let read = |process| processor_time(process).with_context(|| format!("process {process}"));
     let (begun, mut rested) = (Instant::now(), 0);
-    let mut before = (begun, processor_time(process)?);
+    let mut before = (begun, read(process)?);
     while rested < LOOKS {
         if begun.elapsed() > PATIENCE {
             bail!("the system does not come to rest within {} s", PATIENCE.as_secs());
         }
         sleep(LOOK_EVERY).await;
-        let now = (Instant::now(), processor_time(process)?);
+        let now = (Instant::now(), read(process)?);
         let took = now.1.saturating_sub(before.1).as_secs_f64() / (now.0 - before.0).as_secs_f64();
         rested = if took < AT_REST { rested + 1 } else { 0 };
         before = now;
     }
     Ok(())
-}
-
-/// What the process has taken of the processors since it began.
-fn processor_time(process: u32) -> anyhow::Result<Duration> {
-    let (_, stat) = stat(process).with_context(|| format!("process {process}"))?;
-    Ok(times(&stat)[0])
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -39,7 +39,7 @@ impl Spending {
 
     /// Of this program.
     pub fn own() -> Duration {
-        stat(std::process::id()).map(|(_, stat)| times(&stat)[0]).unwrap_or_default()
+        processor_time(std::process::id()).unwrap_or_default()
     }
 
     #[must_use]
@@ -58,8 +58,14 @@ impl Spending {
     }
 }
 
+/// What a process has taken of the processors since it began, without its children.
+pub(super) fn processor_time(process: u32) -> std::io::Result<Duration> {
+    let (_, stat) = stat(process)?;
+    Ok(times(&stat)[0])
+}
+
 /// What the process has spent, and its children that it has waited for.
-pub(super) fn times(stat: &str) -> [Duration; 2] {
+fn times(stat: &str) -> [Duration; 2] {
     // `utime` is the 14th field, then come `stime`, `cutime` and `cstime`.
     let mut ticks = stat.split(' ').skip(11).map(|field| field.parse::<u64>().unwrap_or_default());
     let mut two = || {

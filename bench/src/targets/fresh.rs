@@ -99,8 +99,8 @@ async fn under_load(run: &mut Run, through_the_door: &Rounds) -> anyhow::Result<
         .target(format!("≥ {SHARE_OF_BARE} × bare engines"), ours.per_second() >= SHARE_OF_BARE * bare);
     run.push(ours.told(row));
     let row = Row::new(SECTION, "under load: calls through the door", through_the_door.per_second(), "calls/s");
-    let row = row.ratio(bare, "bare engines");
-    run.push(through_the_door.told(row).note("each with its two durable records; as many in flight"));
+    let row = row.ratio(bare, "bare engines").note("each with its two durable records; as many in flight");
+    run.push(through_the_door.told(row));
     run.push(Row::new(SECTION, "under load: latency p50 in the sandbox", micros(ours.quantile(0.5)) / 1e3, "ms"));
     Ok(())
 }

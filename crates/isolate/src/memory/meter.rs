@@ -20,18 +20,14 @@ pub struct Meter(Arc<Shared>);
 
 #[derive(Default)]
 struct Shared {
-    watched: Mutex<Watched>,
+    /// The call that runs.
+    running: Mutex<Option<Running>>,
     begun: Condvar,
     process: OnceLock<OwnMemory>,
     /// The isolate's thread waits for something outside of it.
     is_waiting: AtomicBool,
     /// The thread sleeps until it is woken. Calls that follow each other closely need not wake it.
     is_asleep: AtomicBool,
-}
-
-#[derive(Default)]
-struct Watched {
-    running: Option<Running>,
 }
 
 struct Running {
@@ -52,7 +48,7 @@ impl Meter {
 
     pub fn begin(&self, isolate: &mut v8::Isolate, account: Arc<Account>) {
         account.begin(isolate, || self.0.data_bytes());
-        self.0.held().running = Some(Running { isolate: isolate.thread_safe_handle(), account });
+        *self.0.held() = Some(Running { isolate: isolate.thread_safe_handle(), account });
         self.0.wake();
     }
 
@@ -68,13 +64,13 @@ impl Meter {
     }
 
     pub fn end(&self) {
-        self.0.held().running = None;
+        *self.0.held() = None;
     }
 }
 
 impl Shared {
-    fn held(&self) -> MutexGuard<'_, Watched> {
-        self.watched.lock().unwrap_or_else(PoisonError::into_inner)
+    fn held(&self) -> MutexGuard<'_, Option<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn data_bytes(&self) -> Option<u64> {
@@ -90,29 +86,29 @@ impl Shared {
     }
 
     /// Whether nothing can allocate.
-    fn is_idle(&self, watched: &Watched) -> bool {
-        watched.running.is_none() || self.is_waiting.load(Ordering::SeqCst)
+    fn is_idle(&self, running: Option<&Running>) -> bool {
+        running.is_none() || self.is_waiting.load(Ordering::SeqCst)
     }
 
     fn watch(&self) {
-        let mut watched = self.held();
+        let mut held = self.held();
         let mut idle = 0;
         loop {
             if idle > IDLE_PERIODS {
                 self.is_asleep.store(true, Ordering::SeqCst);
                 // Whoever went on before that was seen does not wake it.
-                if self.is_idle(&watched) {
-                    watched = self.begun.wait(watched).unwrap_or_else(PoisonError::into_inner);
+                if self.is_idle(held.as_ref()) {
+                    held = self.begun.wait(held).unwrap_or_else(PoisonError::into_inner);
                 }
                 self.is_asleep.store(false, Ordering::SeqCst);
             }
             // What a call can do before the first look is what it can do between two of them.
-            watched = self.begun.wait_timeout(watched, PERIOD).unwrap_or_else(PoisonError::into_inner).0;
-            if let Some(running) = &watched.running {
+            held = self.begun.wait_timeout(held, PERIOD).unwrap_or_else(PoisonError::into_inner).0;
+            if let Some(running) = &*held {
                 // Also of one that waits: it hears of it when its code goes on.
                 running.account.ask(&running.isolate, self.data_bytes());
             }
-            idle = if self.is_idle(&watched) { idle + 1 } else { 0 };
+            idle = if self.is_idle(held.as_ref()) { idle + 1 } else { 0 };
         }
     }
 }

@@ -501,12 +501,14 @@ fn the_zygote_holds_nothing_of_the_runners_and_leads_a_session_of_its_own() {
         return;
     }
     while_it_waits(|_, worker| {
-        let zygote = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
+        let found = std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| {
             let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
             let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
             (name.trim() == ZYGOTE && parent_of(pid) == parent_of(worker)).then_some(pid)
         });
-        for zygote in zygote {
+        let zygotes: Vec<_> = found.collect();
+        assert!(!zygotes.is_empty());
+        for zygote in zygotes {
             assert_eq!(status(zygote)["Threads"], "1");
             assert!(std::fs::read(format!("/proc/{zygote}/environ")).unwrap().is_empty());
             let session = nix::unistd::getsid(Some(nix::unistd::Pid::from_raw(zygote as i32))).unwrap();

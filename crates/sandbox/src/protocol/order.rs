@@ -46,11 +46,11 @@ impl Order {
         if received.bytes == 0 {
             return Ok(None);
         }
-        let mut handed = ancillary.drain().filter_map(|message| match message {
+        let handed = ancillary.drain().filter_map(|message| match message {
             RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
             _ => None,
         });
-        let mut handed = handed.by_ref().flatten();
+        let mut handed = handed.flatten();
         match (handed.next(), handed.next()) {
             (Some(socket), Some(stderr)) => Ok(Some(Self { socket, stderr })),
             _ => Err(io::Error::new(io::ErrorKind::InvalidData, "an order without its descriptors")),

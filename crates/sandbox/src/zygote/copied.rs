@@ -21,8 +21,9 @@ impl CopiedProcess {
     /// error, and left alone.
     pub fn take(pid: u32) -> io::Result<Self> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
-        let status = ended(pid)?;
+        // Before its end can be seen: afterwards the number is nobody's.
         let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
+        let status = ended(pid)?;
         // SAFETY: the descriptor is owned by what it is handed to, and stays open as long as that.
         #[allow(unsafe_code)]
         let descriptor = unsafe { AsyncFd::register(descriptor) }?;
@@ -46,12 +47,7 @@ impl CopiedProcess {
             if let Some(status) = self.try_wait()? {
                 return Ok(status);
             }
-            let mut readable = self.descriptor.readable().await?;
-            if let Some(status) = ended(self.pid)? {
-                self.status = Some(status);
-            } else {
-                readable.clear_ready();
-            }
+            self.descriptor.readable().await?.clear_ready();
         }
     }
 

@@ -26,7 +26,7 @@ pub struct Zygote {
 }
 
 impl Zygote {
-    /// Starts `command`, which has `theirs` for its socket, and the snapshot. It is killed when it is dropped.
+    /// Starts `command`, which has the snapshot and the other end of `ours`. It is killed when it is dropped.
     pub fn start(mut command: Command, ours: UnixStream, counted: TaskTrackerToken) -> io::Result<Self> {
         let child = command.spawn()?;
         let mut zygote = Self { child, socket: ours, since: Instant::now(), _counted: counted };
