@@ -1,23 +1,20 @@
 # The two commands: `make up` and `make test`. Everything else is for who works on RCRT.
 #
 #   ARGS=…          more arguments: `make up ARGS="--listen 127.0.0.1:9000"`, `make test ARGS="-p store"`
-#   RCRT_ENGINE=…   v8 or quickjs, instead of what build/engine chooses
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 .PHONY: up test bench fuzz fuzz-api lint fmt audit clean help
 
 up: preflight ## Build RCRT and start all of it on this machine
-	@settings=$$(build/engine) && eval "$$settings" && exec cargo run --locked --bin rcrt $$ENGINE_FLAGS -- up $(ARGS)
+	@exec cargo run --locked --bin rcrt -- up $(ARGS)
 
 test: preflight ## Run every test; nothing has to be started beforehand
 	@build/test $(ARGS)
 
 bench: preflight ## Measure RCRT against its floors and its peers; ARGS="--quick" for a minute, ARGS="--only latency,waiting"
-	@settings=$$(build/engine) && eval "$$settings" && \
-		{ [ "$$RCRT_ENGINE" = v8 ] && floor="--bin engine_floor" || floor=; } && \
-		cargo build --locked --bin rcrt --bin bench $$floor $$ENGINE_FLAGS && \
-		exec cargo run --quiet --locked --bin bench $$ENGINE_FLAGS -- $(ARGS)
+	@cargo build --locked --bin rcrt --bin bench --bin engine_floor && \
+		exec cargo run --quiet --locked --bin bench -- $(ARGS)
 
 fuzz: preflight ## Feed the readers of strangers' input with noise; ARGS="60 hosts" for a minute of one of them
 	@build/fuzz $(ARGS)
@@ -26,7 +23,7 @@ fuzz-api: preflight ## Hold the OpenAPI document against the running server; ARG
 	@build/fuzz-api $(ARGS)
 
 lint: preflight check-format ## What CI demands of the code: format and clippy
-	@settings=$$(build/engine) && eval "$$settings" && cargo clippy --locked --workspace --all-targets $$ENGINE_FLAGS -- -D warnings
+	@cargo clippy --locked --workspace --all-targets -- -D warnings
 
 fmt: ## Format the code
 	@cargo fmt --all

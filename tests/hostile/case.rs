@@ -22,7 +22,7 @@ pub const FAMILIES: [&str; 12] = [
     "stack",
 ];
 /// Fields whose value is plain text. Those of [`MANY`] may stand there more than once.
-const TEXT: [&str; 11] = [
+const TEXT: [&str; 10] = [
     "status",
     "error_code",
     "rule",
@@ -33,7 +33,6 @@ const TEXT: [&str; 11] = [
     "never_reached",
     "isolation",
     "cancel_at",
-    "engine",
 ];
 /// Fields whose value is JSON.
 const JSON: [&str; 16] = [
@@ -133,19 +132,6 @@ pub struct Head {
     pub progress: Option<Value>,
     /// The call is cancelled when the tool has asked the servers for this path.
     pub cancel_at: Option<String>,
-    /// The one engine that has what is attacked. Default: both.
-    pub engine: Option<Engine>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Engine {
-    V8,
-    QuickJs,
-}
-
-impl Engine {
-    pub const BUILT: Self = if cfg!(feature = "quickjs") { Self::QuickJs } else { Self::V8 };
 }
 
 /// One call and its end. Without an `error_code` it succeeds.

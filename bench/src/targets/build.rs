@@ -15,14 +15,8 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let target = run.folder("build");
     let before = processor_seconds()?;
     let begun = Instant::now();
-    // As the Makefile has it (`build/engine`), which says in the environment which engine it chose.
-    let engine: &[&str] = match std::env::var("RCRT_ENGINE").as_deref() {
-        Ok("quickjs") => &["--no-default-features", "--features", "quickjs"],
-        _ => &[],
-    };
     let status = Command::new("cargo")
         .args(["build", "--locked", "--quiet", "--bin", "rcrt"])
-        .args(engine)
         .env("CARGO_TARGET_DIR", &target)
         .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
         .kill_on_drop(true)

@@ -16,7 +16,7 @@ const TARGET_US: f64 = 100.0;
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let sandbox = sandboxed::start(2).await?;
     let engine = sandbox.report();
-    run.report.versions.insert(engine.engine.clone(), engine.engine_version.clone());
+    run.report.versions.insert("V8".into(), engine.engine_version.clone());
     let call = sandboxed::invocation(ADD, Isolation::Tool);
     let mut latency = Histogram::new();
     for number in 0..run.times(CALLS) {

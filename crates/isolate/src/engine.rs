@@ -15,15 +15,13 @@ use crate::ops::{Clock, Console, Fetches, Progress, Timers};
 use crate::stop::Stop;
 
 const MIB: usize = 1024 * 1024;
-/// What the web platform itself takes of the heap, in bytes. V8 has it in its snapshot.
-const OWN_HEAP: usize = if cfg!(feature = "quickjs") { 48 * MIB } else { 0 };
 /// What the heap may grow beyond its limit while the call is being ended, in bytes.
 const ROOM_TO_END: usize = 32 * MIB;
 
 /// Starts the engine, before any thread of ours. `is_copied` has it work on the thread that calls it alone, since a fork
 /// copies no other.
 pub fn start(is_copied: bool) {
-    #[cfg(all(target_os = "linux", not(feature = "quickjs")))]
+    #[cfg(target_os = "linux")]
     {
         // It would look for a file.
         v8::V8::set_entropy_source(random);
@@ -33,13 +31,13 @@ pub fn start(is_copied: bool) {
             return JsRuntime::init_platform(Some(v8::new_single_threaded_default_platform(false).make_shared()));
         }
     }
-    #[cfg(not(all(target_os = "linux", not(feature = "quickjs"))))]
+    #[cfg(not(target_os = "linux"))]
     let _ = is_copied;
     JsRuntime::init_platform(None);
 }
 
 /// Whether all of them were filled by the kernel.
-#[cfg(all(target_os = "linux", not(feature = "quickjs")))]
+#[cfg(target_os = "linux")]
 fn random(bytes: &mut [u8]) -> bool {
     // SAFETY: writes so many bytes at most, which are there.
     #[allow(unsafe_code)]
@@ -63,7 +61,6 @@ pub struct Isolate {
     pub account: Arc<Account>,
     /// The tool's one module, on its way to the engine.
     pub main: Rc<Main>,
-    #[cfg(not(feature = "quickjs"))]
     stop: Stop,
 }
 
@@ -71,7 +68,7 @@ impl Isolate {
     /// The error is the engine's own words.
     pub fn new(startup: Option<&'static [u8]>, memory_mb: u64, link: &Link, stop: &Stop) -> Result<Self, String> {
         let scripts = if startup.is_some() { Scripts::InSnapshot } else { Scripts::Included };
-        let limit = memory_mb as usize * MIB + OWN_HEAP;
+        let limit = memory_mb as usize * MIB;
         let account = Account::new(stop.clone());
         let main = Rc::new(Main::default());
         let parameters = account.apply(v8::CreateParams::default().heap_limits(0, limit).allow_atomics_wait(false));
@@ -99,9 +96,7 @@ impl Isolate {
             runtime.execute_script("sandbox:start", "globalThis.__sandbox()").map_err(|error| error.to_string())?;
         let (invoke, prepare) = {
             deno_core::scope!(scope, &mut runtime);
-            // No eval and no Function from text, whatever the validators saw. QuickJS would only put others in their
-            // place, which the start script did better.
-            #[cfg(not(feature = "quickjs"))]
+            // No eval and no Function from text, whatever the validators saw.
             scope.get_current_context().set_allow_generation_from_strings(false);
             let pair = v8::Local::new(scope, start).to_object(scope).ok_or("the start script gives nothing")?;
             let function = |index| {
@@ -120,15 +115,8 @@ impl Isolate {
             heap_limit,
             account,
             main,
-            #[cfg(not(feature = "quickjs"))]
             stop: stop.clone(),
         })
-    }
-
-    /// Whether a call with this much memory can run here.
-    pub fn fits(&self, memory_mb: u64) -> bool {
-        // V8 asks before it is full, and may then grow, and can be held to less; QuickJS keeps to what it was made with.
-        memory_mb == self.made_for || cfg!(not(feature = "quickjs"))
     }
 
     /// Whether the call that ended left an operation under way.
@@ -146,18 +134,14 @@ impl Isolate {
     pub fn admit(&mut self, memory_mb: u64, hrtime: bool) {
         let limit = memory_mb as usize * MIB;
         self.heap_limit.set(limit);
-        #[cfg(not(feature = "quickjs"))]
         if memory_mb < self.made_for {
             // The one way to lower it. A little below, as when it is made: the engine asks once also when only a buffer was
             // refused.
             self.runtime.remove_near_heap_limit_callback(limit - limit / 8);
             watch_heap(&mut self.runtime, &self.heap_limit, &self.stop);
         }
-        #[cfg(not(feature = "quickjs"))]
-        {
-            // It grows to that when it needs to.
-            self.made_for = memory_mb;
-        }
+        // It grows to that when it needs to.
+        self.made_for = memory_mb;
         self.account.allow(limit);
         self.runtime.v8_isolate().cancel_terminate_execution();
         let state = self.runtime.op_state();

@@ -18,7 +18,6 @@ mod outcome;
 mod serve;
 mod snapshot;
 mod stop;
-#[cfg(not(feature = "quickjs"))]
 mod tasks;
 #[cfg_attr(not(target_os = "linux"), allow(dead_code))]
 mod template;
@@ -55,7 +54,7 @@ pub enum WorkerError {
     Threads(std::io::Error),
     #[error("a process for a worker or an isolate: {0}")]
     Child(std::io::Error),
-    #[error("this engine, or this system, cannot have workers that are copies")]
+    #[error("this system cannot have workers that are copies")]
     NoZygote,
 }
 
@@ -100,7 +99,7 @@ fn begin(fd: i32) -> Result<(), WorkerError> {
     let (socket, begin) = hear(fd)?;
     match begin.mode {
         #[cfg(target_os = "linux")]
-        Mode::Zygote if cfg!(not(feature = "quickjs")) => {
+        Mode::Zygote => {
             let startup = startup(&begin)?;
             zygote::serve(socket, startup, &begin)
         }
@@ -148,8 +147,6 @@ pub fn seal(protections: &mut [Protection]) {
 impl Inside {
     /// Starts the engine and does what the parent wants of it.
     fn work(self) -> Result<(), WorkerError> {
-        #[cfg(feature = "quickjs")]
-        keep_no_bytecode();
         let Self { mut jailed, startup, memory } = self;
         match jailed.begin.mode {
             Mode::Snapshot => {
@@ -159,17 +156,6 @@ impl Inside {
             Mode::Serve => serve::serve(jailed, startup, memory),
             Mode::Zygote => Err(WorkerError::NoZygote),
         }
-    }
-}
-
-/// The layer around QuickJS keeps compiled scripts in a folder for temporary files, under names that others can guess.
-/// Where there is no wall before the files, it must neither write nor, above all, read there.
-#[cfg(feature = "quickjs")]
-fn keep_no_bytecode() {
-    // SAFETY: this process still has one thread.
-    #[allow(unsafe_code)]
-    unsafe {
-        std::env::set_var("V82JSC_NO_BC_CACHE", "1");
     }
 }
 

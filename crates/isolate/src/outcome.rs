@@ -124,20 +124,15 @@ fn from_thrown(mut thrown: Thrown, memory_mb: u64) -> CallResult {
     CallResult::Failed(Failed { code, message, details: Some(details), reached: thrown.reached, is_retryable })
 }
 
-/// What the engines throw when a buffer is refused because it does not fit.
+/// What the engine throws when a buffer is refused because it does not fit.
 fn is_out_of_memory(thrown: &Thrown) -> bool {
-    let words: &[&str] = match thrown.name.as_str() {
-        "RangeError" => &[
-            "Array buffer allocation failed",
-            "could not allocate memory",
-            "Out of memory",
-            "Unable to grow instance memory",
-        ],
-        // QuickJS.
-        "InternalError" => &["out of memory"],
-        _ => return false,
-    };
-    words.iter().any(|words| thrown.message.contains(words))
+    let words = [
+        "Array buffer allocation failed",
+        "could not allocate memory",
+        "Out of memory",
+        "Unable to grow instance memory",
+    ];
+    thrown.name == "RangeError" && words.iter().any(|words| thrown.message.contains(words))
 }
 
 pub fn failed(code: ErrorCode, message: impl Into<String>) -> CallResult {

@@ -24,14 +24,12 @@ use crate::link::Link;
 use crate::memory::Meter;
 use crate::outcome::failed;
 use crate::stop::{Reason, Stop};
-#[cfg(not(feature = "quickjs"))]
 use crate::tasks::Tasks;
 use crate::template::{self, Birth};
 use crate::{Jailed, WorkerError};
 
-/// Isolates that one process makes. QuickJS keeps something of each, and after about a hundred makes no more; V8's
-/// processes are renewed for good measure.
-const ISOLATES: u32 = if cfg!(feature = "quickjs") { 30 } else { 10_000 };
+/// Isolates that one process makes, after which it is replaced.
+const ISOLATES: u32 = 10_000;
 /// After a call its isolate is put away, and the next one made, this much later, unless a call waits for it: the processor
 /// is first for those who write, and read, what was answered.
 const AFTER_ANSWER: Duration = Duration::from_millis(4);
@@ -39,13 +37,8 @@ const AFTER_ANSWER: Duration = Duration::from_millis(4);
 const READ_AT_ONCE: usize = 16 * 1024;
 /// Exit status of a process that panicked.
 const PANICKED: i32 = 101;
-/// What the engine does not keep by itself: an end has to wait for long built-in functions, which the parent does not;
-/// and QuickJS counts its own memory, but not that of the layer through which it is spoken to.
-const LEFT_TO_PROCESS: &[&str] = if cfg!(feature = "quickjs") {
-    &["timeout_ms and cpu_ms, within long built-in functions", "memory_mb, of the layer around the engine"]
-} else {
-    &["timeout_ms and cpu_ms, within long built-in functions"]
-};
+/// What the engine does not keep by itself: an end has to wait for long built-in functions, which the parent does not.
+const LEFT_TO_PROCESS: &[&str] = &["timeout_ms and cpu_ms, within long built-in functions"];
 
 /// Serves calls until the socket closes, in a process that makes its isolates itself, one after the other.
 pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: Kept) -> Result<(), WorkerError> {
@@ -193,7 +186,7 @@ impl Host {
             let start = &work.start;
             let isolate = match ready.take() {
                 Some(isolate) if isolate.execute.is_some() && start.javascript.is_none() => Ok(isolate),
-                Some(isolate) if isolate.execute.is_none() && isolate.fits(start.memory_mb) => Ok(isolate),
+                Some(isolate) if isolate.execute.is_none() => Ok(isolate),
                 other => {
                     drop(other);
                     self.memory_mb = start.memory_mb;
@@ -255,10 +248,8 @@ impl Host {
         if !is_counted {
             self.link.send(Kind::Started, 0, Vec::new())?;
         }
-        #[cfg(not(feature = "quickjs"))]
         let tasks = Tasks::of(&mut isolate.runtime);
         let run = call::run(&mut isolate, &self.link, work);
-        #[cfg(not(feature = "quickjs"))]
         let run = tasks.beside(run);
         let ended = tokio::select! {
             biased;
@@ -293,7 +284,6 @@ impl Host {
     fn hello(&mut self) -> Result<(), WorkerError> {
         let hello = encode(&Hello {
             protocol: PROTOCOL_VERSION,
-            engine: if cfg!(feature = "quickjs") { "QuickJS" } else { "V8" }.into(),
             engine_version: v8::VERSION_STRING.into(),
             isolates: ISOLATES,
             has_child: self.spent.is_some(),

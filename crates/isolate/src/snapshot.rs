@@ -20,7 +20,6 @@ pub fn make_and_send(mut socket: UnixStream) -> Result<(), WorkerError> {
     Ok(())
 }
 
-#[cfg(not(feature = "quickjs"))]
 pub fn make() -> Result<Box<[u8]>, String> {
     use deno_core::{JsRuntimeForSnapshot, RuntimeOptions};
 
@@ -34,10 +33,4 @@ pub fn make() -> Result<Box<[u8]>, String> {
     })
     .map_err(|error| error.to_string())?;
     Ok(runtime.snapshot())
-}
-
-#[cfg(feature = "quickjs")]
-#[allow(clippy::unnecessary_wraps)]
-pub fn make() -> Result<Box<[u8]>, String> {
-    Err("QuickJS has no start-up snapshots".into())
 }

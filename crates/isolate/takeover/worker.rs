@@ -27,7 +27,6 @@ pub fn run() {
     isolate::seal(&mut protections);
     let hello = Hello {
         protocol: PROTOCOL_VERSION,
-        engine: "takeover".into(),
         engine_version: "0".into(),
         isolates: 10_000,
         has_child: false,

@@ -9,8 +9,7 @@ pub use jail::cgroup::CgroupPlace;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// `V8` or `QuickJS`.
-    pub engine: String,
+    /// Of V8.
     pub engine_version: String,
     /// Fresh isolates come from a start-up snapshot.
     pub has_snapshot: bool,

@@ -56,7 +56,6 @@ impl Sandbox {
         };
         pool.add_spare(worker);
         let report = Report {
-            engine: hello.engine,
             engine_version: hello.engine_version,
             has_snapshot,
             level: options.level,

@@ -5,7 +5,6 @@
  * error_code: Timeout
  * details: {"limit": "timeout_ms", "allowed": 400}
  * limits: {"timeout_ms": 400}
- * engine: v8
  */
 export async function execute(): Promise<void> {
   // (module (func (export "f") (loop (br 0))))

@@ -5,7 +5,6 @@
  * error_code: ExecutionFailed
  * message: Invalid string length
  * limits: {"timeout_ms": 60000}
- * engine: v8
  */
 export async function execute(): Promise<unknown> {
   return new Proxy([], {

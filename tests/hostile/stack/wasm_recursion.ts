@@ -3,7 +3,6 @@
  *
  * status: success
  * output: "RangeError"
- * engine: v8
  */
 export async function execute(): Promise<string> {
   // (module (func $f (export "f") (call $f) (call $f)))

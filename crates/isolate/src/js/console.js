@@ -114,7 +114,7 @@ function formatted(args, options) {
     } catch {
       // A tool's own getter or proxy: the printer tells of it in its way.
     }
-    // Half a character would come back from the printer as several wrong ones on QuickJS.
+    // Half of a surrogate pair is no text.
     if (typeof part === "string") part = StringPrototypeToWellFormed(part);
     // A text that stands for the first argument must not be read as a format.
     if (i === 0 && typeof args[0] !== "string" && typeof part === "string") add(parts, "%s");

@@ -140,21 +140,12 @@ const EXTRAS = [
 
 const KEYS_INSIDE = ["privateKey", "publicKey", "sharedKey"];
 
-/** QuickJS marks the objects that something native stands behind; a tool that took the mark would have that swept away. */
-function keepMark(object) {
-  const name = "__qjs_cppgc_wrapped";
-  if (ObjectHasOwn(object, name)) {
-    ObjectDefineProperty(object, name, { __proto__: null, writable: false, configurable: false });
-  }
-}
-
 /** Each key carries its material, for clones and for Node's layer; not even one that may not be exported would keep it. */
 function closeKey(value) {
   if (typeof value !== "object" || value === null) return;
   if (ObjectPrototypeIsPrototypeOf(crypto.CryptoKey.prototype, value)) {
     ReflectDeleteProperty(value, core.hostObjectBrand);
     ReflectDeleteProperty(value, internals.kKeyObject);
-    keepMark(value);
     return;
   }
   for (let i = 0; i < KEYS_INSIDE.length; i++) {
@@ -235,17 +226,10 @@ function beginTime() {
 function refresh() {
   beginTime();
   // Made now: it takes what is stripped here, and cannot stand in a snapshot.
-  keepMark(crypto.crypto);
-  keepMark(crypto.crypto.subtle);
+  void crypto.crypto.subtle;
   for (let i = 0; i < EXTRAS.length; i++) {
     const { 0: object, 1: names } = EXTRAS[i];
     for (let j = 0; j < names.length; j++) ReflectDeleteProperty(object, names[j]);
-  }
-  // On QuickJS these lead to other constructors, with all that was stripped here.
-  const { Crypto, CryptoKey, SubtleCrypto } = crypto;
-  const constructors = [Crypto, CryptoKey, SubtleCrypto];
-  for (let i = 0; i < constructors.length; i++) {
-    ObjectDefineProperty(constructors[i].prototype, "constructor", { __proto__: null, value: constructors[i] });
   }
 }
 

@@ -61,7 +61,7 @@ function closeErrors() {
 
 const NO_TEXT = "Code generation from strings disallowed for this context";
 
-/** No code from text, by whatever constructor. V8 refuses it by itself as well; QuickJS only under two names. */
+/** No code from text, by whatever constructor. V8 refuses it by itself as well. */
 function closeCompilers() {
   const samples = [function () {}, async function () {}, function* () {}, async function* () {}];
   for (let i = 0; i < samples.length; i++) {

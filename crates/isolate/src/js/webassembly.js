@@ -30,16 +30,13 @@ function replace(object, name, descriptor) {
 
 /** The ways from a memory, which may be shared, to its buffer. */
 function closeSharedMemories(memory) {
-  // QuickJS gives each memory a buffer of its own, and knows no shared ones.
-  const read = ReflectGetOwnPropertyDescriptor(memory, "buffer")?.get;
-  if (read !== undefined) {
-    const guarded = {
-      get buffer() {
-        return unshared(ReflectApply(read, this, []));
-      },
-    };
-    replace(memory, "buffer", { get: ReflectGetOwnPropertyDescriptor(guarded, "buffer").get });
-  }
+  const read = ReflectGetOwnPropertyDescriptor(memory, "buffer").get;
+  const buffer = {
+    get buffer() {
+      return unshared(ReflectApply(read, this, []));
+    },
+  };
+  replace(memory, "buffer", { get: ReflectGetOwnPropertyDescriptor(buffer, "buffer").get });
   const names = ["toFixedLengthBuffer", "toResizableBuffer"];
   for (let i = 0; i < names.length; i++) {
     const make = ReflectGetOwnPropertyDescriptor(memory, names[i])?.value;
@@ -88,30 +85,10 @@ function fromResponse(name, make) {
   return functions[name];
 }
 
-/** QuickJS's own settle their promises with a function of the isolate before: these stand on what works at once. */
-function replaceAsynchronous(WebAssembly) {
-  const { Instance, Module } = WebAssembly;
-  const ModulePrototype = Module.prototype;
-  const functions = {
-    async compile(bytes) {
-      return new Module(bytes);
-    },
-    async instantiate(source, imports = undefined) {
-      if (ObjectPrototypeIsPrototypeOf(ModulePrototype, source)) return new Instance(source, imports);
-      const module = new Module(source);
-      return { module, instance: new Instance(module, imports) };
-    },
-  };
-  replace(WebAssembly, "compile", { value: functions.compile });
-  replace(WebAssembly, "instantiate", { value: functions.instantiate });
-}
-
 function closeWebAssembly() {
   const { WebAssembly } = globalThis;
   if (WebAssembly?.Memory === undefined) return;
-  const isQuickJs = ReflectGetOwnPropertyDescriptor(WebAssembly.Memory.prototype, "buffer") === undefined;
   closeSharedMemories(WebAssembly.Memory.prototype);
-  if (isQuickJs) replaceAsynchronous(WebAssembly);
   // Without a handler the engine's host would end the process.
   const { compile, instantiate } = WebAssembly;
   replace(WebAssembly, "compileStreaming", {

@@ -39,7 +39,7 @@ impl Meter {
     /// Starts the thread, once. It ends with the process, whose memory is `process`.
     pub fn start(&self, process: OwnMemory) -> io::Result<()> {
         let is_first = self.0.process.set(process).is_ok();
-        if is_first && cfg!(not(feature = "quickjs")) {
+        if is_first {
             let watched = self.0.clone();
             thread::Builder::new().name("meter".into()).spawn(move || watched.watch())?;
         }

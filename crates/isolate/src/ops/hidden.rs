@@ -3,7 +3,6 @@
 use deno_core::{op2, v8};
 
 /// A key that only who holds it can use: no reflection lists it, no proxy sees it, and it is not inherited.
-#[cfg(not(feature = "quickjs"))]
 #[op2]
 pub fn op_sandbox_hidden<'s>(
     scope: &mut v8::PinScope<'s, '_>,
@@ -15,15 +14,4 @@ pub fn op_sandbox_hidden<'s>(
     let template = v8::ObjectTemplate::new(scope);
     template.set(name.into(), key.into());
     template.new_instance(scope)?.get(scope, name.into())
-}
-
-/// QuickJS has no such keys.
-#[cfg(feature = "quickjs")]
-#[op2]
-pub fn op_sandbox_hidden<'s>(
-    scope: &mut v8::PinScope<'s, '_>,
-    #[string] description: &str,
-) -> Option<v8::Local<'s, v8::Value>> {
-    let name = v8::String::new(scope, description)?;
-    Some(v8::Symbol::new(scope, Some(name)).into())
 }

@@ -1,5 +1,4 @@
 //! What the engine made of a script's text, kept for the next isolate.
-#![cfg(not(feature = "quickjs"))]
 
 use std::sync::Arc;
 

@@ -166,7 +166,6 @@ fn there_is_no_shared_memory() {
 }
 
 #[test]
-#[cfg_attr(feature = "quickjs", ignore = "QuickJS has ordinary symbols for the inner state of objects")]
 fn inner_state_of_the_platforms_objects_is_out_of_reach() {
     let found = value(
         "const found = [];

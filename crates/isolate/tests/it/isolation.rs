@@ -186,7 +186,6 @@ fn what_is_answered_while_the_call_is_put_away_was_still_under_way() {
 }
 
 #[test]
-#[cfg_attr(feature = "quickjs", ignore = "it compiles WebAssembly at once")]
 fn what_the_engine_itself_left_under_way_finds_the_world_closed() {
     // Nobody but the engine knows that it is compiling, aside.
     let code = "

@@ -85,7 +85,6 @@ fn memory_outside_of_the_heap_is_limited_as_well() {
 }
 
 #[test]
-#[cfg_attr(feature = "quickjs", ignore = "only V8 has WebAssembly's memories")]
 fn memory_of_webassembly_is_limited_as_well() {
     let grow = "const m = new WebAssembly.Memory({ initial: 1 });
         for (;;) { if (m.grow(256) < 0) throw new RangeError('could not allocate memory'); new Uint8Array(m.buffer).fill(1) }";

@@ -26,9 +26,6 @@ fn reached(memory_mb: u64, start: &str, step: &str) -> u64 {
     outcome.console.last().map_or(0, |line| line.message.parse().unwrap())
 }
 
-/// What the engine itself takes of a heap limit is given to it beforehand, in MiB, on QuickJS.
-const OWN: u64 = if cfg!(feature = "quickjs") { 64 } else { 0 };
-
 const MIB: &str = "const all = []; const mib = (n) => new Uint8Array(n << 20).fill(1);
     const text = (n) => { const s = 'x'.repeat(n << 20) + Math.random(); s.charCodeAt(3); return s };
     const objects = (n) => Array.from({ length: n << 14 }, (_, i) => ({ i, j: i }));";
@@ -42,7 +39,7 @@ fn every_kind_of_memory_is_held_to_the_same_limit() {
         ("all.push(mib(1).buffer.transfer())", 30),
     ] {
         let held = reached(64, MIB, step);
-        assert!((least..=64 + OWN).contains(&held), "{step}: {held} MiB");
+        assert!((least..=64).contains(&held), "{step}: {held} MiB");
     }
 }
 
@@ -50,9 +47,9 @@ fn every_kind_of_memory_is_held_to_the_same_limit() {
 fn kinds_add_up() {
     let held = reached(64, &format!("{MIB} all.push(mib(30))"), "all.push(text(1))");
     // Strings are looked at every few milliseconds, buffers each time.
-    assert!((10..=60 + OWN).contains(&held), "buffers and strings: {held} MiB");
+    assert!((10..=60).contains(&held), "buffers and strings: {held} MiB");
     let held = reached(64, &format!("{MIB} all.push(text(30))"), "all.push(mib(1))");
-    assert!((10..=60 + OWN).contains(&held), "strings and buffers: {held} MiB");
+    assert!((10..=60).contains(&held), "strings and buffers: {held} MiB");
 }
 
 #[test]
@@ -74,7 +71,6 @@ fn garbage_is_no_memory() {
 }
 
 #[test]
-#[cfg_attr(feature = "quickjs", ignore = "only V8 has WebAssembly's memories outside of its heap")]
 fn memories_of_webassembly_count() {
     let grow = "if (memory.grow(16) < 0) throw new RangeError('could not allocate memory'); new Uint8Array(memory.buffer).fill(1)";
     let held = reached(64, "const memory = new WebAssembly.Memory({ initial: 1 })", grow);
@@ -87,7 +83,7 @@ fn buffers_that_grow_count() {
     let grow = "all.push(new ArrayBuffer(1 << 20, { maxByteLength: 1 << 24 })); new Uint8Array(all.at(-1)).fill(1)";
     let held = reached(64, MIB, grow);
     // The engine makes these by itself, and they are looked at every few milliseconds.
-    assert!((20..=150 + OWN).contains(&held), "{held} MiB");
+    assert!((20..=150).contains(&held), "{held} MiB");
 }
 
 #[test]
@@ -97,7 +93,6 @@ fn what_is_let_go_of_can_be_had_again() {
 }
 
 #[test]
-#[cfg_attr(feature = "quickjs", ignore = "only V8 has WebAssembly's memories outside of its heap")]
 fn what_a_kept_isolate_holds_counts_in_its_next_call() {
     let code = "globalThis.all ??= []; export function execute() {
         const memory = new WebAssembly.Memory({ initial: 16 * 24 });

@@ -172,8 +172,7 @@ fn what_is_asked_for_still_happens() {
         "for (const C of [Headers, Request, Response, Map, Array]) Object.setPrototypeOf(C, null)",
     ] {
         let missing = only_what_was_asked(how);
-        // QuickJS finds more of its own functions where tools can break them; then it throws.
-        assert!(missing.is_empty() || cfg!(feature = "quickjs"), "{how}: {missing:?}");
+        assert!(missing.is_empty(), "{how}: {missing:?}");
     }
 }
 
@@ -213,10 +212,6 @@ fn a_request_whose_inner_parts_are_forged_says_no_more_than_its_outside() {
         try { await ask(request) } catch {}
         log('the last line');
         return null;";
-    if cfg!(feature = "quickjs") {
-        // There the inner parts are symbols like any other: the tool asks for another host, and the parent judges that.
-        return;
-    }
     let (_, requests, _) = spoilt(how);
     for (request, _) in requests {
         assert_eq!((request.url.as_str(), request.method.as_str()), ("https://host.example/path?q=1", "PUT"));

@@ -182,7 +182,7 @@ async fn ran_in(sandbox: &Sandbox, program: &Program, call: Invocation) -> (u32,
 #[test]
 fn a_process_runs_one_call_or_the_calls_of_one_tool_that_is_kept() {
     // Where isolates have no processes of their own.
-    if cfg!(feature = "quickjs") || !Path::new("/proc/thread-self/children").exists() {
+    if !Path::new("/proc/thread-self/children").exists() {
         return;
     }
     block_on(async {
@@ -466,7 +466,7 @@ fn closing_ends_every_worker_and_refuses_new_calls() {
 }
 
 /// Whether workers are copies of one process here.
-const HAS_ZYGOTE: bool = cfg!(all(target_os = "linux", not(feature = "quickjs")));
+const HAS_ZYGOTE: bool = cfg!(target_os = "linux");
 
 fn of_tenant(number: u128, body: &str) -> Invocation {
     Invocation { owner_id: Uuid::from_u128(number), ..invocation(&function(body), Value::Null) }

@@ -80,9 +80,8 @@ const WITHOUT_ANY_RIGHTS: [&str; 8] = [
 #[test]
 fn the_report_names_engine_and_protections() {
     let report = shared().report();
-    assert!(["V8", "QuickJS"].contains(&report.engine.as_str()));
     assert!(!report.engine_version.is_empty());
-    assert_eq!(report.has_snapshot, report.engine == "V8");
+    assert!(report.has_snapshot);
     let found: BTreeMap<&str, &ProtectionState> =
         report.protections.iter().map(|protection| (protection.name.as_str(), &protection.state)).collect();
     assert_eq!(found.len(), report.protections.len(), "a protection is told twice: {:?}", report.protections);

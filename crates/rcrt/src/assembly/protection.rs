@@ -11,8 +11,8 @@ pub fn tell(report: &Report) {
             ProtectionState::Unavailable(reason) => absent.push(format!("{} ({reason})", protection.name)),
         }
     }
-    let (level, engine) = (report.level, &report.engine);
-    tracing::info!(%level, %engine, in_force = standing.join(", "), "tools run in a sandbox");
+    let (level, engine) = (report.level, &report.engine_version);
+    tracing::info!(%level, engine = format!("V8 {engine}"), in_force = standing.join(", "), "tools run in a sandbox");
     if !absent.is_empty() {
         tracing::warn!(
             absent = absent.join("; "),

@@ -57,7 +57,7 @@ struct Findings {
 
 #[derive(Serialize)]
 struct Engine {
-    name: Option<String>,
+    name: Option<&'static str>,
     version: Option<String>,
     has_snapshot: bool,
     /// Limits that the engine does not keep by itself.
@@ -179,8 +179,8 @@ async fn engine(level: Level) -> (Engine, Walls) {
     match report.await {
         Ok(report) => {
             let walls = Walls::of(&report, level);
-            let Report { engine, engine_version, has_snapshot, left_to_process, .. } = report;
-            let (name, version) = (Some(engine), Some(engine_version));
+            let Report { engine_version, has_snapshot, left_to_process, .. } = report;
+            let (name, version) = (Some("V8"), Some(engine_version));
             (Engine { name, version, has_snapshot, left_to_process, problem: None }, walls)
         }
         Err(error) => {
@@ -360,7 +360,7 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     };
     row("rcrt", findings.version, None)?;
     let engine = &findings.engine;
-    let name = engine.name.as_deref().unwrap_or("none:");
+    let name = engine.name.unwrap_or("none:");
     let version = engine.version.as_deref().unwrap_or_default();
     let snapshot = if engine.has_snapshot { ", starts from a snapshot" } else { "" };
     row("Engine", &format!("{name} {version}{snapshot}"), engine.problem.as_ref())?;

@@ -72,10 +72,9 @@ fn doctor_says_what_stands_and_what_of_it_is_required() {
         assert_eq!(place.is_some(), *state(&report, name) == "applied", "{name}: {report}");
         assert!(place.is_none_or(|place| std::path::Path::new(place["folder"].as_str().unwrap()).is_dir()), "{report}");
     }
-    // Neither engine can be stopped everywhere; QuickJS leaves its memory to the process as well.
+    // The engine cannot be stopped everywhere.
     let left = report["engine"]["left_to_process"].to_string();
-    assert!(left.contains("timeout_ms"), "{report}");
-    assert_eq!(left.contains("memory"), report["engine"]["name"] == "QuickJS", "{report}");
+    assert!(left.contains("timeout_ms") && !left.contains("memory"), "{report}");
 }
 
 #[test]

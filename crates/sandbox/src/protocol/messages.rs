@@ -44,8 +44,6 @@ impl Begin {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Hello {
     pub protocol: u32,
-    /// `V8` or `QuickJS`.
-    pub engine: String,
     pub engine_version: String,
     /// Fresh isolates that this process is good for; then another takes its place.
     pub isolates: u32,

@@ -196,7 +196,6 @@ fn greeted_behind(process: u32, walls: impl FnOnce() -> Vec<Protection>, has_chi
     }
     let hello = Hello {
         protocol: PROTOCOL_VERSION,
-        engine: "none".into(),
         engine_version: "0".into(),
         isolates: 10,
         has_child,
