@@ -1,0 +1,38 @@
+"""build/preflight: what is missing is said before anything is compiled."""
+
+import unittest
+
+from stage import Stage
+
+
+class Preflight(Stage):
+    def setUp(self):
+        super().setUp()
+        self.stand_in("cargo")
+        self.stand_in("cc")
+        self.stand_in("python3")
+
+    def test_nothing_is_said_where_nothing_is_missing(self):
+        self.run_script("build/preflight").ends(0).is_silent()
+        self.assertIn("python3 vendor/v8/archive.py --check", self.called())
+
+    def test_everything_that_is_missing_is_named_at_once(self):
+        for name in ("cargo", "cc", "python3"):
+            (self.bin / name).unlink()
+        self.run_script("build/preflight").ends(1).says("Rust 1.95", "C compiler", "Python 3", "pip")
+
+    def test_a_python_without_pip_is_told(self):
+        self.stand_in("python3", 'case "$*" in *pip*) exit 1 ;; esac')
+        self.run_script("build/preflight").ends(1).says("pip (Debian: python3-pip)")
+
+    def test_a_toolchain_that_does_not_start_is_missing(self):
+        self.stand_in("cargo", "echo 'no default toolchain' >&2; exit 1")
+        self.run_script("build/preflight").ends(1).says("Rust 1.95")
+
+    def test_without_v8_it_ends_with_what_the_check_says(self):
+        self.stand_in("python3", 'case "$*" in *--check*) echo "No V8. Do this." >&2; exit 1 ;; esac')
+        self.run_script("build/preflight").ends(1).says("No V8. Do this.")
+
+
+if __name__ == "__main__":
+    unittest.main()

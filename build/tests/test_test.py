@@ -1,0 +1,88 @@
+"""build/test and build/test-sdk."""
+
+import unittest
+
+from stage import Stage
+
+OUTPUT = """cat <<'RAN'
+test a::good ... ok
+test a::{name} ... {result}
+test a::slow ... ignored, only by hand
+test result: {result}. 1 passed; {failed} failed; 1 ignored; 0 measured
+RAN
+"""
+
+
+class Test(Stage):
+    def setUp(self):
+        super().setUp()
+        self.stand_in("test-sdk", at=self.tree / "build")
+        self.stand_in("python3")
+        self.ran(failed=0)
+
+    def ran(self, failed):
+        script = OUTPUT.format(name="other", result="FAILED" if failed else "ok", failed=failed)
+        self.stand_in("cargo", f"{script}\nexit {101 if failed else 0}")
+
+    def test_all_that_ran_is_counted_in_one_line(self):
+        self.run_script("build/test").ends(0).says("1 passed, 0 failed, 1 skipped", "skipped 1: only by hand")
+        self.assertIn("cargo test --locked --no-fail-fast --workspace", self.called())
+        self.assertIn("test-sdk ", self.called())
+        self.assertTrue(any("unittest discover" in call for call in self.called()))
+
+    def test_with_arguments_only_cargo_runs(self):
+        self.run_script("build/test", "-p", "store").ends(0)
+        self.assertEqual(self.called(), ["cargo test --locked --no-fail-fast -p store"])
+
+    def test_a_failed_test_is_named_and_the_rest_runs_all_the_same(self):
+        self.ran(failed=1)
+        self.run_script("build/test").ends(101).says("failed: a::other", "1 passed, 1 failed")
+        self.assertIn("test-sdk ", self.called())
+
+    def test_failing_scripts_and_clients_fail_the_whole(self):
+        self.stand_in("test-sdk", "echo 'sdk: broken'; exit 1", at=self.tree / "build")
+        self.run_script("build/test").ends(1).says("sdk: broken", "run build/test-sdk")
+        self.stand_in("test-sdk", at=self.tree / "build")
+        self.stand_in("python3", "echo 'FAILED (failures=1)' >&2; exit 1")
+        self.run_script("build/test").ends(1).says("FAILED (failures=1)", "scripts of build/ failed")
+
+    def test_tests_that_would_never_run_are_found(self):
+        self.write("crates/x/Cargo.toml", "[lib]\ntest = false\n")
+        self.write("crates/x/src/lib.rs", "#[cfg(test)]\nmod tests {}\n")
+        self.run_script("build/test").ends(1).says("crates/x/src/lib.rs", "put them into tests/")
+        self.assertEqual(self.called(), [])
+
+    def test_without_cargo_it_says_so(self):
+        (self.bin / "cargo").unlink()
+        self.run_script("build/test").ends(127).says("cargo: command not found")
+
+
+class TestSdk(Stage):
+    def setUp(self):
+        super().setUp()
+        # Neither Node nor Python nor a browser is here.
+        self.program = self.stand_in(
+            "rcrt",
+            """while [ "$1" != --data ]; do shift; done
+mkdir -p "$2"; echo t >"$2/token"; echo "API  http://127.0.0.1:1"; echo "Ctrl-C stops everything"; exec sleep 60""",
+        )
+
+    def test_what_is_missing_is_said_and_left_out(self):
+        self.run_script("build/test-sdk", self.program).ends(0).says(
+            "left out, for want of Node 20", "left out, for want of Python 3.10", "sdk: all passed"
+        )
+
+    def test_in_ci_nothing_may_be_missing(self):
+        self.run_script("build/test-sdk", self.program, CI="true").ends(1).says("sdk: failed: Node 20", "Python 3.10")
+
+    def test_a_program_that_is_not_there_is_told(self):
+        self.run_script("build/test-sdk", "/nowhere/rcrt").ends(1).says("there is no /nowhere/rcrt", "cargo build")
+        self.run_script("build/test-sdk").ends(1).says("target/debug/rcrt")
+
+    def test_a_server_that_does_not_start_is_told_with_its_words(self):
+        self.stand_in("rcrt", "echo 'rcrt: no sandbox' >&2; exit 7")
+        self.run_script("build/test-sdk", self.program).ends(1).says("rcrt: no sandbox", "the server did not start")
+
+
+if __name__ == "__main__":
+    unittest.main()
