@@ -1,5 +1,9 @@
-//! A server whose owner was killed: it must be gone before another one serves its cluster.
+//! What a killed run left of its server: it must be gone, and its lock files with it, before another one serves the cluster.
+//!
+//! Postgres looks at its lock files itself, but takes a process that has ended and was not waited for (a zombie) for a live one.
+//! Where the first process of a container reaps nothing, it would refuse for ever.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -8,42 +12,63 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::pid_file::PidFile;
-use crate::{PostgresError, Progress, at};
+use crate::{PostgresError, Progress, at, socket};
 
 const FAST: Duration = Duration::from_secs(30);
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// Stops the Postgres that still serves `cluster`, if one does. The caller holds the folder's lock, so it belongs to nobody.
-pub(crate) async fn stop(cluster: &Path, progress: Progress<'_>) -> Result<(), PostgresError> {
-    let Some(PidFile { pid, .. }) = PidFile::read(cluster) else { return Ok(()) };
-    if !alive(pid) {
-        // Postgres looks at the file itself, and finds backends that outlived their postmaster by it.
+/// Ends every process that still works in `cluster`, then removes the lock files. The caller holds the data folder's lock, so they
+/// belong to nobody.
+pub(crate) async fn stop(cluster: &Path, socket_dir: &Path, progress: Progress<'_>) -> Result<(), PostgresError> {
+    if let Some(PidFile { pid, .. }) = PidFile::read(cluster)
+        && is_alive(pid)
+        && serves(pid, cluster)
+    {
+        progress("Stopping the Postgres that an earlier run left behind");
+        end(&[pid], &[(Signal::SIGINT, FAST), (Signal::SIGQUIT, AT_ONCE)]).await?;
+    }
+    if !Path::new("/proc/self/stat").exists() {
+        // The processes cannot be listed here: Postgres judges its lock files.
         return Ok(());
     }
-    if !serves(pid, cluster) {
-        // The number went to another process since; Postgres would take that one for a server and refuse.
-        let path = cluster.join("postmaster.pid");
-        return std::fs::remove_file(&path).map_err(at("remove", &path));
+    // Those of a postmaster that was killed end by themselves, but not always soon.
+    let orphans = processes_of(cluster);
+    if !orphans.is_empty() {
+        progress("Waiting for processes of a killed Postgres to end");
+        end(&orphans, &[(Signal::SIGQUIT, AT_ONCE), (Signal::SIGKILL, AT_ONCE)]).await?;
     }
-    progress("Stopping the Postgres that an earlier run left behind");
-    for (signal, patience) in [(Signal::SIGINT, FAST), (Signal::SIGQUIT, AT_ONCE)] {
-        match kill(Pid::from_raw(pid), signal) {
-            Ok(()) | Err(Errno::ESRCH) => {}
-            Err(_) => break,
+    for path in [cluster.join("postmaster.pid"), socket_dir.join(socket::LOCK)] {
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(at("remove", &path)(error)),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Sends one signal after the other until none of the processes is alive.
+async fn end(pids: &[i32], signals: &[(Signal, Duration)]) -> Result<(), PostgresError> {
+    for (signal, patience) in signals {
+        for pid in pids {
+            match kill(Pid::from_raw(*pid), *signal) {
+                Ok(()) | Err(Errno::ESRCH) => {}
+                Err(_) => return Err(PostgresError::LeftoverStays { pid: *pid }),
+            }
         }
         let begun = Instant::now();
-        while begun.elapsed() < patience {
-            if !alive(pid) {
+        while begun.elapsed() < *patience {
+            if !pids.iter().any(|pid| is_alive(*pid)) {
                 return Ok(());
             }
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
-    Err(PostgresError::LeftoverStays { pid })
+    let stays = pids.iter().copied().find(|pid| is_alive(*pid));
+    stays.map_or(Ok(()), |pid| Err(PostgresError::LeftoverStays { pid }))
 }
 
-/// Whether the process runs; one that has ended but was not yet waited for does not.
-fn alive(pid: i32) -> bool {
+/// Whether the process runs; a zombie does not.
+fn is_alive(pid: i32) -> bool {
     if matches!(kill(Pid::from_raw(pid), None), Err(Errno::ESRCH)) {
         return false;
     }
@@ -51,6 +76,13 @@ fn alive(pid: i32) -> bool {
         Ok(stat) => !stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with(['Z', 'X'])),
         Err(_) => !Path::new("/proc/self/stat").exists(),
     }
+}
+
+/// The live processes of a Postgres in `cluster`.
+fn processes_of(cluster: &Path) -> Vec<i32> {
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| serves(*pid, cluster) && is_alive(*pid)).collect()
 }
 
 /// Whether the process is a Postgres that works in `cluster`; it makes its cluster its working folder. Where there is no `/proc` to

@@ -68,8 +68,8 @@ pub async fn start_locked(
     let installed = install::find(&options.cache_dir, cluster::major_version(&cluster)?, progress).await?;
     ownership::adopt(&cluster, &account)?;
     cluster::create(&cluster, &installed, &account, options.durable, progress).await?;
-    leftover::stop(&cluster, progress).await?;
     let socket_dir = socket::prepare(&data_dir, &account)?;
+    leftover::stop(&cluster, &socket_dir, progress).await?;
     let keeper = keeper::Keeper::start(keeper::Launch {
         installed: installed.clone(),
         account,

@@ -8,8 +8,8 @@ use nix::unistd::Uid;
 use crate::account::Account;
 use crate::{PostgresError, at, ownership};
 
-/// What Postgres calls its socket and, beside it, the socket's lock; the longer one counts.
-const LONGEST_NAME: &str = ".s.PGSQL.5432.lock";
+/// What Postgres calls the lock of its socket, which is the longer name of the two.
+pub(crate) const LOCK: &str = ".s.PGSQL.5432.lock";
 
 /// A Unix socket's path ends after this many bytes.
 const LONGEST_PATH: usize = 107;
@@ -51,7 +51,7 @@ pub(crate) fn choose(data_dir: &Path) -> PathBuf {
 }
 
 fn fits(folder: &Path) -> bool {
-    folder.as_os_str().as_bytes().len() + 1 + LONGEST_NAME.len() <= LONGEST_PATH
+    folder.as_os_str().as_bytes().len() + 1 + LOCK.len() <= LONGEST_PATH
 }
 
 #[cfg(test)]

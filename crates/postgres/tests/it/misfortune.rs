@@ -2,6 +2,7 @@ use std::ffi::OsString;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -30,10 +31,10 @@ async fn a_killed_server_comes_back_with_its_data() {
 async fn a_server_whose_owner_is_gone_makes_way_for_the_next() {
     let folder = tempfile::tempdir().unwrap();
     let postgres = start(folder.path()).await;
-    let program = postgres.bin_dir().join("postgres");
+    let (program, sockets) = (postgres.bin_dir().join("postgres"), postgres.socket_dir().to_owned());
     postgres.stop().await;
     let cluster = folder.path().canonicalize().unwrap().join("postgres");
-    let mut left = leave_behind(&program, &cluster);
+    let mut left = leave_behind(&program, &cluster, &sockets);
     wait_until_serving(&cluster, &mut left).await;
     // Reaped at once, as a process without a parent would be.
     let reaper = std::thread::spawn(move || left.wait().unwrap());
@@ -47,14 +48,67 @@ async fn a_server_whose_owner_is_gone_makes_way_for_the_next() {
     postgres.stop().await;
 }
 
+/// In a container whose first process reaps nothing, a killed server stays a zombie for ever.
+#[tokio::test]
+async fn a_killed_server_that_nobody_reaps_is_no_obstacle() {
+    let folder = tempfile::tempdir().unwrap();
+    let postgres = start(folder.path()).await;
+    let (program, sockets) = (postgres.bin_dir().join("postgres"), postgres.socket_dir().to_owned());
+    postgres.stop().await;
+    let cluster = folder.path().canonicalize().unwrap().join("postgres");
+    let mut left = leave_behind(&program, &cluster, &sockets);
+    wait_until_serving(&cluster, &mut left).await;
+    left.kill().unwrap();
+    wait_until_zombie(left.id()).await;
+    assert!(cluster.join("postmaster.pid").exists() && sockets.join(".s.PGSQL.5432.lock").exists());
+
+    let postgres = start(folder.path()).await;
+    connect(&postgres).await.ping().await.unwrap();
+    assert!(is_zombie(left.id()), "it was not reaped meanwhile");
+    postgres.stop().await;
+    left.wait().unwrap();
+}
+
+#[tokio::test]
+async fn a_process_of_a_killed_server_that_lives_on_is_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let postgres = start(folder.path()).await;
+    let (program, sockets) = (postgres.bin_dir().join("postgres"), postgres.socket_dir().to_owned());
+    postgres.stop().await;
+    let cluster = folder.path().canonicalize().unwrap().join("postgres");
+    let mut left = leave_behind(&program, &cluster, &sockets);
+    wait_until_serving(&cluster, &mut left).await;
+    // A stopped process does not see that its postmaster died.
+    let stopped = children(left.id()).pop().unwrap();
+    kill(stopped, Signal::SIGSTOP).unwrap();
+    left.kill().unwrap();
+    wait_until_zombie(left.id()).await;
+
+    let was_waited_for = AtomicBool::new(false);
+    let on_step = |step: &str| {
+        if step.contains("of a killed Postgres") {
+            was_waited_for.store(true, Ordering::Relaxed);
+            kill(stopped, Signal::SIGCONT).unwrap();
+        }
+    };
+    let postgres = postgres::start(crate::options(folder.path()), &on_step).await.unwrap();
+    assert!(was_waited_for.load(Ordering::Relaxed));
+    connect(&postgres).await.ping().await.unwrap();
+    postgres.stop().await;
+    left.wait().unwrap();
+}
+
 #[tokio::test]
 async fn a_stale_pid_file_is_no_obstacle_even_when_the_number_belongs_to_another_process() {
     let folder = tempfile::tempdir().unwrap();
-    start(folder.path()).await.stop().await;
+    let postgres = start(folder.path()).await;
+    let sockets = postgres.socket_dir().to_owned();
+    postgres.stop().await;
     let mut bystander = Command::new("sleep").arg("600").spawn().unwrap();
     let pid_file = folder.path().join("postgres/postmaster.pid");
-    std::fs::write(&pid_file, format!("{}\n/elsewhere\n1\n5432\n/elsewhere\n\n  1  1\nready   \n", bystander.id()))
-        .unwrap();
+    let stale = format!("{}\n/elsewhere\n1\n5432\n/elsewhere\n\n  1  1\nready   \n", bystander.id());
+    std::fs::write(&pid_file, &stale).unwrap();
+    std::fs::write(sockets.join(".s.PGSQL.5432.lock"), &stale).unwrap();
 
     let postgres = start(folder.path()).await;
     connect(&postgres).await.ping().await.unwrap();
@@ -75,7 +129,7 @@ async fn a_server_that_cannot_start_says_why() {
 }
 
 /// A server as a killed owner leaves it: nobody holds the folder's lock.
-fn leave_behind(program: &Path, cluster: &Path) -> Child {
+fn leave_behind(program: &Path, cluster: &Path, sockets: &Path) -> Child {
     let owner = cluster.metadata().unwrap();
     let words: Vec<String> = match (nix::unistd::Uid::effective().is_root(), owner.uid()) {
         (false, _) => Vec::new(),
@@ -94,8 +148,8 @@ fn leave_behind(program: &Path, cluster: &Path) -> Child {
     let mut words = words.into_iter().map(OsString::from).chain([program.into()]);
     let mut command = Command::new(words.next().unwrap());
     command.args(words);
-    // A relative folder: Postgres takes it for one under the cluster.
-    command.arg("-D").arg(cluster).args(["-c", "listen_addresses=", "-c", "unix_socket_directories=."]);
+    command.arg("-D").arg(cluster).args(["-c", "listen_addresses=", "-c"]);
+    command.arg(format!("unix_socket_directories={}", sockets.display()));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
@@ -109,4 +163,19 @@ async fn wait_until_serving(cluster: &Path, server: &mut Child) {
         assert_eq!(server.try_wait().unwrap(), None, "it ended by itself");
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
+}
+
+fn is_zombie(pid: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap().rsplit_once(") ").unwrap().1.starts_with('Z')
+}
+
+async fn wait_until_zombie(pid: u32) {
+    while !is_zombie(pid) {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+}
+
+fn children(pid: u32) -> Vec<Pid> {
+    let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    text.split_whitespace().map(|pid| Pid::from_raw(pid.parse().unwrap())).collect()
 }
