@@ -4,6 +4,7 @@ import { closeTransfers } from "ext:sandbox/transfers.js";
 import { closeWebAssembly } from "ext:sandbox/webassembly.js";
 
 const {
+  DatePrototype,
   Error,
   EvalError,
   FunctionPrototype,
@@ -27,10 +28,11 @@ const HIDDEN = [
   // The host's, beside those whose names begin with two underscores.
   "Deno",
   "gc",
-  // Memory that threads could share, and so clocks; another realm, where code comes from text; a clock that is too fine.
+  // Memory that threads could share, and so clocks; another realm, where code comes from text.
   "SharedArrayBuffer",
   "Atomics",
   "ShadowRealm",
+  // A clock that is too fine, and not in every build of V8: vendor/v8 is without it.
   "Temporal",
 ];
 /** Deno calls its ops and waits for them through these: whoever replaced one would be handed the ops themselves, or what
@@ -86,6 +88,8 @@ function closeCompilers() {
 
 function lockdown() {
   for (let i = 0; i < HIDDEN.length; i++) ReflectDeleteProperty(globalThis, HIDDEN[i]);
+  // The way to Temporal by what a date gives.
+  ReflectDeleteProperty(DatePrototype, "toTemporalInstant");
   const names = ReflectOwnKeys(globalThis);
   for (let i = 0; i < names.length; i++) {
     if (typeof names[i] === "string" && StringPrototypeStartsWith(names[i], "__")) {

@@ -64,6 +64,8 @@ fn nothing_of_the_engines_host_has_a_name() {
                 "primordial",
                 ".op_",
                 "async_op",
+                // Not in every build of V8: tools see the same platform with each.
+                "temporal",
             ]
             .iter()
             .any(|word| line.contains(word))
