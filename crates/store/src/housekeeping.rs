@@ -48,13 +48,13 @@ impl Store {
 }
 
 /// Until the store is closed.
-pub(crate) async fn run(store: Arc<Inner>) {
-    sweep(&store).await;
+pub(crate) async fn run(store: Arc<Inner>, sweeps: bool) {
+    tend(&store, sweeps).await;
     // Here and not with the last of the store's owners, who may be gone after the runtime is.
     store.kept.let_go_of_all();
 }
 
-async fn sweep(store: &Arc<Inner>) {
+async fn tend(store: &Arc<Inner>, sweeps: bool) {
     let mut ticks = interval(SWEEP);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut pruned_at: Option<Instant> = None;
@@ -67,6 +67,9 @@ async fn sweep(store: &Arc<Inner>) {
         store.kept.let_go_of_unused();
         let sweep = async {
             shares::learn(store).await?;
+            if !sweeps {
+                return Done::Ok(());
+            }
             rescue(store).await?;
             answer_late(store).await?;
             let expired = expire(store, EXPIRING).await;

@@ -98,7 +98,7 @@ impl Store {
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         });
-        inner.tasks.spawn(housekeeping::run(inner.clone()));
+        inner.tasks.spawn(housekeeping::run(inner.clone(), options.sweeps));
         inner.tasks.spawn(purge::run(inner.clone()));
         inner.tasks.spawn(selectors::renew(inner.clone()));
         let filling = Filling(Arc::downgrade(&inner));

@@ -19,6 +19,9 @@ pub struct StoreOptions {
     pub secrets_keys: SecretsKeys,
     /// Search by meaning; `None` switches it off.
     pub embedding: Option<EmbeddingOptions>,
+    /// Lost runners, late requests, ended records and old events are looked for every second. Without it that happens only
+    /// when a method asks for it, or another store on the same database does it.
+    pub sweeps: bool,
 }
 
 impl StoreOptions {
@@ -31,6 +34,7 @@ impl StoreOptions {
             max_connections: Self::DEFAULT_MAX_CONNECTIONS,
             secrets_keys: secrets_keys.into(),
             embedding: None,
+            sweeps: true,
         }
     }
 }

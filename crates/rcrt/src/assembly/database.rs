@@ -155,11 +155,10 @@ async fn open(
     progress: &Progress,
 ) -> anyhow::Result<Arc<Store>> {
     let options = StoreOptions {
-        admin_url,
         app_url,
         max_connections: options.database_connections,
-        secrets_keys,
         embedding: options.embedding.options()?,
+        ..StoreOptions::new(admin_url, secrets_keys)
     };
     let say = |step: &str| progress.step(step);
     Box::pin(Store::open(options, &say)).await.context("the store cannot be opened")

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use breadcrumb::Breadcrumb;
+use breadcrumb::{Breadcrumb, schema_names::TOOL_RUNNER};
 use chrono::{DateTime, Utc};
 use futures::TryStreamExt as _;
 use sqlx::{Connection as _, PgConnection};
@@ -64,7 +64,8 @@ impl From<VersionRow> for OldVersion {
     }
 }
 
-/// Writes the lines of a tenant, as it is at one moment, in the order of the records' ids. Holds one record at a time.
+/// Writes the lines of a tenant, as it is at one moment, in the order of the records' ids. Records of `tool.runner.v1` are
+/// left out: they say which processes are alive now, and would bring back dead ones. Holds one record at a time.
 /// Gives how many records and old versions there were. `admin_url`: of the tables' owner.
 pub async fn export_records(
     admin_url: &str,
@@ -86,11 +87,13 @@ pub async fn export_records(
         "SELECT ",
         record_columns!(),
         " FROM breadcrumbs b WHERE b.owner_id = $1 AND (b.ttl IS NULL OR b.ttl > now())
-            AND ($2 = '{}' OR b.schema_name = ANY ($2)) AND ($3 OR b.sensitivity <> 'secret') ORDER BY b.id"
+            AND ($2 = '{}' OR b.schema_name = ANY ($2)) AND ($3 OR b.sensitivity <> 'secret')
+            AND b.schema_name IS DISTINCT FROM $4 ORDER BY b.id"
     ))
     .bind(owner_id)
     .bind(&export.schema_names)
     .bind(export.with_secret)
+    .bind(TOOL_RUNNER)
     .fetch(&mut *tx);
     while let Some(row) = rows.try_next().await? {
         put(to, &Line::Record(Box::new(Breadcrumb::from(row))))?;
@@ -105,11 +108,13 @@ pub async fn export_records(
              FROM breadcrumb_versions v JOIN breadcrumbs b ON b.id = v.breadcrumb_id
              WHERE b.owner_id = $1 AND (b.ttl IS NULL OR b.ttl > now())
                 AND ($2 = '{}' OR b.schema_name = ANY ($2)) AND ($3 OR 'secret' NOT IN (b.sensitivity, coalesce(v.sensitivity, '')))
+                AND b.schema_name IS DISTINCT FROM $4
              ORDER BY v.breadcrumb_id, v.version",
         )
         .bind(owner_id)
         .bind(&export.schema_names)
         .bind(export.with_secret)
+        .bind(TOOL_RUNNER)
         .fetch(&mut *tx);
         while let Some(row) = rows.try_next().await? {
             put(to, &Line::Version(Box::new(row.into())))?;

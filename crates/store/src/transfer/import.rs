@@ -2,7 +2,7 @@
 
 use std::io::BufRead;
 
-use breadcrumb::{Breadcrumb, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity};
+use breadcrumb::{Breadcrumb, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity, schema_names::TOOL_RUNNER};
 use sqlx::types::Json;
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
@@ -159,7 +159,8 @@ struct Batch<'t> {
 
 impl Batch<'_> {
     async fn record(&mut self, record: &Breadcrumb) -> Result<Result<(), String>, TransferError> {
-        if record.sensitivity == Sensitivity::Secret && !self.with_secret {
+        let is_of_runner = record.schema_name.as_deref() == Some(TOOL_RUNNER);
+        if is_of_runner || (record.sensitivity == Sensitivity::Secret && !self.with_secret) {
             self.done.skipped += 1;
             return Ok(Ok(()));
         }
