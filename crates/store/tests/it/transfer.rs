@@ -169,3 +169,22 @@ async fn a_wrong_line_is_named_and_a_cut_off_file_is_told() {
     assert!(matches!(nobody, Err(TransferError::NoTenant(_))));
     harness.close().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_runners_sign_of_life_goes_neither_out_nor_in() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    create(&agent, NewBreadcrumb { schema_name: Some("tool.runner.v1".into()), ..note("a runner at work") }).await;
+    create(&agent, note("kept")).await;
+    let (lines, counts) = export(&harness, agent.identity.owner_id, false).await;
+    assert_eq!((counts, lines.contains("a runner at work")), ((1, 0), false));
+
+    // As a program before this rule wrote it.
+    let to = StoreHarness::start().await;
+    let reader = to.alone().await;
+    let lines = lines.replace("note.v1", "tool.runner.v1");
+    let imported = import(&to, reader.identity.owner_id, &lines, OnConflict::Fail).await.unwrap();
+    assert_eq!(imported, Imported { skipped: 1, ..Imported::default() });
+    harness.close().await;
+    to.close().await;
+}
