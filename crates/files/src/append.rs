@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{ErrorCode, ToolFailure};
-use cap_std::fs::{MetadataExt, OpenOptions};
+use cap_std::fs::{MetadataExt, OpenOptions, PermissionsExt};
 use executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -19,6 +19,8 @@ use crate::stop::{Stop, blocking};
 const NAME: &str = "append_file";
 /// Bytes that a file may grow to.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
+/// The set-user-id and set-group-id bits of a mode.
+const SET_ID: u32 = 0o6000;
 
 pub struct AppendFile {
     folder: Arc<WorkingFolder>,
@@ -68,6 +70,12 @@ fn append(folder: &WorkingFolder, input: &Input, stop: &Stop) -> Result<Value, T
         let message =
             format!("{path} has {} hard links, and all would change; write_file replaces this one", before.nlink());
         return Err(failed(message));
+    }
+    // For a privileged user the kernel keeps these bits when the file is written to.
+    if before.permissions().mode() & SET_ID != 0 {
+        let message =
+            format!("{path} runs with its owner's rights (set-id), so it is not changed; remove that bit first");
+        return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
     }
     let added = input.content.len() as u64;
     if before.len().saturating_add(added) > MAX_BYTES {

@@ -5,14 +5,15 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cap_std::fs::{Dir, OpenOptions, Permissions};
+use cap_std::fs::{Dir, OpenOptions, Permissions, PermissionsExt};
 
 use crate::stop::Stop;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
 /// Writes beside the file under a name of its own, then gives it the file's name. A hard link of the old file keeps
-/// the old text. `permissions` are those of the file before, if there was one.
+/// the old text. `permissions` are those of the file before, if there was one: its set-id bits are dropped, because the
+/// new file belongs to this program's user.
 pub fn replace(
     dir: &Dir,
     path: &Path,
@@ -27,7 +28,8 @@ pub fn replace(
         stop.check()?;
         file.write_all(piece)?;
     }
-    if let Some(permissions) = permissions {
+    if let Some(mut permissions) = permissions {
+        permissions.set_mode(permissions.mode() & 0o777);
         file.set_permissions(permissions)?;
     }
     file.sync_all()?;

@@ -1,6 +1,8 @@
 //! The working folder, and how a path of a caller becomes an open file in it.
 
+use std::fs::DirBuilder;
 use std::io;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
 use breadcrumb::ToolFailure;
@@ -36,10 +38,13 @@ impl WorkingFolder {
         Self { path: settings.folder.clone(), in_jail: settings.in_jail.clone() }
     }
 
-    /// Opens the folder, made where it is not there. Every call opens it anew, so that one that the operator replaced
-    /// is found.
+    /// Opens the folder, made for this program's user alone where it is not there. Every call opens it anew, so that one
+    /// that the operator replaced is found.
     pub fn open(&self) -> Result<Dir, ToolFailure> {
-        std::fs::create_dir_all(&self.path)
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.path)
             .and_then(|()| Dir::open_ambient_dir(&self.path, ambient_authority()))
             .map_err(|error| failed(format!("the working folder cannot be opened: {error}")))
     }

@@ -1,6 +1,7 @@
 //! What may lie in a working folder where programs of strangers run.
 
-use std::os::unix::fs::symlink;
+use std::fs::Permissions;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,6 +63,35 @@ async fn paths_that_lead_out_reach_nothing() {
         refused(desk.read_all(path).await, PermissionDenied, "outside of the working folder");
     }
     refused(desk.read_all("a\0b").await, InvalidArguments, "NUL");
+}
+
+#[tokio::test]
+async fn a_program_with_its_owners_rights_is_not_filled_with_others_text() {
+    let desk = Desk::new().await;
+    for mode in [0o4755, 0o2755, 0o6755] {
+        let path = desk.put("program", "#!/bin/sh\n");
+        set_mode(&path, mode);
+        refused(desk.append("program", "id").await, PermissionDenied, "set-id");
+        assert_eq!((desk.text("program").as_str(), mode_of(&path)), ("#!/bin/sh\n", mode));
+        // What takes its place is an ordinary file.
+        desk.write("program", "echo").await.unwrap();
+        assert_eq!((desk.text("program").as_str(), mode_of(&path)), ("echo", 0o755));
+    }
+}
+
+#[tokio::test]
+async fn the_working_folder_is_made_for_its_user_alone() {
+    let desk = Desk::new().await;
+    desk.write("new.txt", "x").await.unwrap();
+    assert_eq!(mode_of(&desk.outer().join("work")), 0o700);
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    std::fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode_of(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
 
 use jail::command::How;
 
@@ -76,6 +77,19 @@ open('p', 'w').close(); f = os.open('p', os.O_RDONLY)\n\
 print(error(os.chmod, 'p', 0o4755), error(os.chmod, 'p', 0o2755), error(os.fchmod, f, 0o4755), error(os.chmod, 'p', 0o6755, dir_fd=os.open('.', 0)), \
 call(452, -100, b'p', 0o4755, 0), error(os.open, 'q', os.O_CREAT | os.O_WRONLY, 0o4755), call(437, -100, b'q', 0, 24), call(85, b'q', 0o4755), call(133, b'q', 0o104755, 0), oct(os.stat('p').st_mode), os.path.exists('q'))",
         "EPERM EPERM EPERM EPERM EPERM EPERM ENOSYS EPERM EPERM 0o100644 False|EPERM EPERM EPERM EPERM EPERM EPERM ENOSYS EPERM EPERM 0o100600 False",
+    ),
+    (
+        "a program of its owner's rights, by a file without a name",
+        "\
+print([error(os.open, '.', os.O_TMPFILE | flags, mode) for flags in (os.O_RDWR, os.O_WRONLY) for mode in (0o6755, 0o4755, 0o2755)], \
+call(2, b'.', os.O_TMPFILE | os.O_RDWR, 0o4755), call(257, -100, b'.', os.O_TMPFILE | os.O_RDWR | os.O_EXCL, 0o2755), \
+error(os.mkdir, 'd', 0o2755), call(83, b'd', 0o4755), os.path.exists('d'), error(os.close, os.open('/tmp', os.O_TMPFILE | os.O_RDWR, 0o755)))",
+        "['EPERM', 'EPERM', 'EPERM', 'EPERM', 'EPERM', 'EPERM'] EPERM EPERM EPERM EPERM False ('no error', None)",
+    ),
+    (
+        "folders where the rights of a program's owner count",
+        "print([path for path in ('/', '/work', '/tmp', '/dev/shm', '/usr', '/proc') if os.statvfs(path).f_flag & 6 != 6])",
+        "[]",
     ),
     (
         "the first process",
@@ -159,8 +173,24 @@ fn only_what_is_shown(listing: &str) -> bool {
 /// What is tried against the jail, whoever runs it and whatever it has.
 pub async fn nothing_comes_of_anything(cell: &Cell) {
     nothing_comes_of(cell, ATTEMPTS).await;
+    assert_eq!(with_rights_of_their_owner(&cell.work()), [] as [PathBuf; 0]);
     the_secret_stays_one(cell).await;
     nothing_is_written_outside(cell).await;
+}
+
+/// Files and folders below `folder` that have a set-user-id or set-group-id bit.
+fn with_rights_of_their_owner(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let metadata = entry.metadata().unwrap();
+        if metadata.mode() & 0o6000 != 0 {
+            found.push(entry.path());
+        }
+        if metadata.is_dir() {
+            found.extend(with_rights_of_their_owner(&entry.path()));
+        }
+    }
+    found
 }
 
 async fn the_secret_stays_one(cell: &Cell) {

@@ -110,6 +110,10 @@ const NETWORKS: [libc::c_int; 4] = [libc::AF_UNIX, libc::AF_INET, libc::AF_INET6
 /// The bits by which a program runs as its owner, or its group: a file in the working folder belongs to the caller's user.
 const SET_ID: [u32; 2] = [0o4000, 0o2000];
 
+/// The flags with which `open` makes a file and heeds its mode: under a name, or without one until `linkat` gives it one.
+/// `O_TMPFILE` is two bits, of which `O_DIRECTORY` makes nothing.
+const CREATING: [u32; 2] = [libc::O_CREAT.cast_unsigned(), (libc::O_TMPFILE & !libc::O_DIRECTORY).cast_unsigned()];
+
 /// `is_counted` says whether a control group counts the memory of files that exist in memory alone.
 pub fn apply(is_counted: bool) -> Outcome {
     refuse_other_numbers()?;
@@ -141,8 +145,10 @@ fn refusals(is_counted: bool) -> Result<Rules, String> {
         when(&mut rules, libc::SYS_fchmodat, &[bit_in(2)])?;
         when(&mut rules, SYS_FCHMODAT2, &[bit_in(2)])?;
         when(&mut rules, libc::SYS_mknodat, &[bit_in(2)])?;
-        let creates = Argument::HasOf(2, libc::O_CREAT.cast_unsigned(), libc::O_CREAT.cast_unsigned());
-        when(&mut rules, libc::SYS_openat, &[creates, bit_in(3)])?;
+        when(&mut rules, libc::SYS_mkdirat, &[bit_in(2)])?;
+        for flag in CREATING {
+            when(&mut rules, libc::SYS_openat, &[Argument::HasOf(2, flag, flag), bit_in(3)])?;
+        }
         older_names(&mut rules, bit)?;
     }
     Ok(rules)
@@ -156,9 +162,12 @@ fn older_names(rules: &mut Rules, bit: u32) -> Outcome {
     let bit_in = |argument| Argument::HasOf(argument, bit, bit);
     when(rules, libc::SYS_chmod, &[bit_in(1)])?;
     when(rules, libc::SYS_mknod, &[bit_in(1)])?;
+    when(rules, libc::SYS_mkdir, &[bit_in(1)])?;
     when(rules, libc::SYS_creat, &[bit_in(1)])?;
-    let creates = Argument::HasOf(1, libc::O_CREAT.cast_unsigned(), libc::O_CREAT.cast_unsigned());
-    when(rules, libc::SYS_open, &[creates, bit_in(2)])
+    for flag in CREATING {
+        when(rules, libc::SYS_open, &[Argument::HasOf(1, flag, flag), bit_in(2)])?;
+    }
+    Ok(())
 }
 
 #[cfg(not(target_arch = "x86_64"))]
