@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use breadcrumb::{Bound, LimitReached};
 use bytes::Bytes;
 use sandbox::OpError;
-use sandbox::protocol::{BODY_WINDOW_BYTES, BodyEnd, Frame, FrameError, Kind, MAX_OPS_IN_FLIGHT, decode, write_frame};
+use sandbox::protocol::{
+    BODY_WINDOW_BYTES, BodyEnd, Frame, FrameError, Kind, MAX_OPS_IN_FLIGHT, UPLOAD_WINDOW_BYTES, decode, write_frame,
+};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 /// One piece of an answer's body, or its end.
@@ -132,7 +134,7 @@ impl Link {
     /// The account of the request's body of this op.
     pub fn open_credit(&self, op: u32) -> Arc<Credit> {
         let credit = Arc::new(Credit::default());
-        credit.add(BODY_WINDOW_BYTES);
+        credit.add(UPLOAD_WINDOW_BYTES);
         held(&self.0.ops).credits.insert(op, credit.clone());
         credit
     }

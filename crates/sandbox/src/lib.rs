@@ -25,6 +25,7 @@ mod snapshot;
 mod spawner;
 mod stack;
 mod supervise;
+mod upload;
 mod worker;
 mod world;
 mod zygote;

@@ -1,18 +1,19 @@
 //! The ops of one call on the parent's side: each is a future that asks the [`World`] and answers with frames.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
+use futures::FutureExt;
 use futures::future::{AbortHandle, Abortable, BoxFuture};
-use futures::stream::{FuturesUnordered, StreamExt};
+use futures::stream::{Fuse, FuturesUnordered, StreamExt};
 use tokio::sync::{Notify, mpsc};
 
 use crate::protocol::{
     ApiReply, BODY_WINDOW_BYTES, BodyEnd, FetchHead, FetchReply, FetchStart, Frame, Kind, MAX_CHUNK_BYTES,
     MAX_INPUT_BYTES, MAX_OPS_IN_FLIGHT, decode, encode,
 };
+use crate::upload::{Upload, UploadRoom};
 use crate::{ApiCall, BodyStream, OpError, World};
 
 /// An op's end and the next op's start may cross on the socket.
@@ -20,6 +21,9 @@ const MOST: usize = 2 * MAX_OPS_IN_FLIGHT;
 
 /// Bytes of what ops were asked with, of all that run together. Each is read into memory several times its size.
 const MAX_ASKED_BYTES: usize = 2 * MAX_INPUT_BYTES;
+
+/// Pieces of an answer's body that are shorter are put together before they are sent, in bytes.
+const SMALL_PIECE: usize = 4 * 1024;
 
 /// What the worker did that no worker does.
 type Breach = String;
@@ -32,6 +36,7 @@ pub struct Ops {
     known: HashMap<u32, Op>,
     /// Bytes of what the known ones were asked with.
     asked: usize,
+    uploads: UploadRoom,
 }
 
 struct Op {
@@ -39,12 +44,6 @@ struct Op {
     abort: AbortHandle,
     upload: Option<Upload>,
     credit: Arc<Credit>,
-}
-
-/// The request's body on its way from the worker to the world.
-struct Upload {
-    pieces: mpsc::Sender<Result<Bytes, OpError>>,
-    under_way: Arc<AtomicUsize>,
 }
 
 /// What the worker still takes of an answer's body.
@@ -81,8 +80,8 @@ impl Credit {
 }
 
 impl Ops {
-    pub fn new(world: Arc<dyn World>, call: u32, out: mpsc::Sender<Frame>) -> Self {
-        Self { world, call, out, running: FuturesUnordered::new(), known: HashMap::new(), asked: 0 }
+    pub fn new(world: Arc<dyn World>, call: u32, out: mpsc::Sender<Frame>, uploads: UploadRoom) -> Self {
+        Self { world, call, out, running: FuturesUnordered::new(), known: HashMap::new(), asked: 0, uploads }
     }
 
     /// Waits for the next op that ends; for ever when there is none.
@@ -96,12 +95,12 @@ impl Ops {
     }
 
     /// Takes a frame that belongs to an op.
-    pub fn take(&mut self, frame: Frame) -> Result<(), Breach> {
+    pub fn take(&mut self, frame: &Frame) -> Result<(), Breach> {
         match frame.kind {
-            Kind::Api => self.api(&frame),
-            Kind::Fetch => self.fetch(&frame),
+            Kind::Api => self.api(frame),
+            Kind::Fetch => self.fetch(frame),
             Kind::BodyChunk => self.chunk(frame),
-            Kind::BodyEnd => self.body_end(&frame),
+            Kind::BodyEnd => self.body_end(frame),
             Kind::Credit => {
                 let bytes = frame.credited().ok_or("a credit that is no number")?;
                 if let Some(op) = self.known.get(&frame.op) {
@@ -170,7 +169,12 @@ impl Ops {
         let start: FetchStart = decode(&frame.payload).map_err(|_| "a request that cannot be read")?;
         let (world, out, id, op) = (self.world.clone(), self.out.clone(), self.call, frame.op);
         let (upload, body) = if start.has_body {
-            let (upload, body) = upload(out.clone(), id, op);
+            let Some(place) = self.uploads.take() else {
+                let message =
+                    "too many request bodies are being sent on this runner; await the others first, or try again";
+                return self.refuse(Kind::FetchReply, op, FetchReply::Err(OpError::new("ResourceExhausted", message)));
+            };
+            let (upload, body) = Upload::open(out.clone(), id, op, place);
             (Some(upload), Some(body))
         } else {
             (None, None)
@@ -221,19 +225,10 @@ impl Ops {
         Ok(())
     }
 
-    fn chunk(&mut self, frame: Frame) -> Result<(), Breach> {
+    fn chunk(&mut self, frame: &Frame) -> Result<(), Breach> {
         // The op may have ended while its body was on the way.
         let Some(upload) = self.known.get(&frame.op).and_then(|op| op.upload.as_ref()) else { return Ok(()) };
-        let bytes = frame.payload.len();
-        if bytes == 0 || bytes > MAX_CHUNK_BYTES {
-            return Err(format!("a piece of {bytes} bytes of a body"));
-        }
-        if upload.under_way.fetch_add(bytes, Ordering::AcqRel) + bytes > BODY_WINDOW_BYTES {
-            return Err("more of a body than was granted".into());
-        }
-        // A world that dropped the body does not want the rest.
-        let _ = upload.pieces.try_send(Ok(frame.payload));
-        Ok(())
+        upload.add(&frame.payload)
     }
 
     fn body_end(&mut self, frame: &Frame) -> Result<(), Breach> {
@@ -241,7 +236,7 @@ impl Ops {
         if let Some(upload) = self.known.get_mut(&frame.op).and_then(|op| op.upload.take())
             && let Some(error) = end.error
         {
-            let _ = upload.pieces.try_send(Err(error));
+            upload.fail(error);
         }
         Ok(())
     }
@@ -259,33 +254,17 @@ async fn send<T: serde::Serialize>(out: &mpsc::Sender<Frame>, kind: Kind, call: 
     let _ = out.send(Frame::new(kind, call, op, payload)).await;
 }
 
-/// The two ends of a request's body. Each piece that the world takes grants the worker as much again.
-fn upload(out: mpsc::Sender<Frame>, call: u32, op: u32) -> (Upload, BodyStream) {
-    // The window bounds the bytes; pieces of one byte each fit as well, and the error at the end.
-    let (pieces, receiver) = mpsc::channel::<Result<Bytes, OpError>>(BODY_WINDOW_BYTES + 1);
-    let under_way = Arc::new(AtomicUsize::new(0));
-    let taken = under_way.clone();
-    let body = futures::stream::unfold((receiver, out, taken), move |(mut receiver, out, taken)| async move {
-        let piece = receiver.recv().await?;
-        if let Ok(bytes) = &piece {
-            taken.fetch_sub(bytes.len(), Ordering::AcqRel);
-            let _ = out.send(Frame::credit(call, op, bytes.len())).await;
-        }
-        Some((piece, (receiver, out, taken)))
-    });
-    (Upload { pieces, under_way }, body.boxed())
-}
-
 /// Sends an answer's body to the worker, as it takes it.
 async fn pass_on(
-    mut body: BodyStream,
+    body: BodyStream,
     out: &mpsc::Sender<Frame>,
     call: u32,
     op: u32,
     window: &Credit,
 ) -> Result<(), OpError> {
+    let mut body = body.fuse();
     while let Some(piece) = body.next().await {
-        let mut piece = piece?;
+        let (mut piece, end) = joined(piece?, &mut body);
         while !piece.is_empty() {
             let length = window.take(piece.len().min(MAX_CHUNK_BYTES)).await;
             let chunk = Frame::new(Kind::BodyChunk, call, op, piece.split_to(length));
@@ -293,6 +272,26 @@ async fn pass_on(
                 return Ok(());
             }
         }
+        if let Some(error) = end {
+            return Err(error);
+        }
     }
     Ok(())
+}
+
+/// A piece with those that are there behind it, up to a frame's length, and the error that came after them: a server may
+/// send single bytes, and each frame is work for the worker.
+fn joined(first: Bytes, body: &mut Fuse<BodyStream>) -> (Bytes, Option<OpError>) {
+    if first.len() >= SMALL_PIECE {
+        return (first, None);
+    }
+    let mut joined = BytesMut::from(first.as_ref());
+    while joined.len() < MAX_CHUNK_BYTES - SMALL_PIECE {
+        match body.next().now_or_never() {
+            Some(Some(Ok(piece))) => joined.extend_from_slice(&piece),
+            Some(Some(Err(error))) => return (joined.freeze(), Some(error)),
+            Some(None) | None => break,
+        }
+    }
+    (joined.freeze(), None)
 }

@@ -39,6 +39,9 @@ pub struct SandboxOptions {
     pub idle: Duration,
     /// From the word to end a call to the kill of its process.
     pub grace: Duration,
+    /// Bytes of request bodies that wait here to be sent, of all calls together. Each call may have one body under way
+    /// beside them.
+    pub upload_bytes: usize,
 }
 
 impl SandboxOptions {
@@ -54,6 +57,7 @@ impl SandboxOptions {
             spares: 2,
             idle: Duration::from_mins(1),
             grace: Duration::from_millis(250),
+            upload_bytes: 64 * 1024 * 1024,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use serde_json::json;
 use serde_json::value::to_raw_value;
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use crate::protocol::{CallStart, MAX_INPUT_BYTES, encode};
 use crate::snapshot::Snapshot;
 use crate::spawner::Spawner;
 use crate::supervise::{After, Watch, supervise};
+use crate::upload::UploadRoom;
 use crate::worker::Death;
 use crate::{CgroupUse, Invocation, Isolation, Outcome, Report, SandboxError, SandboxOptions, Task, World};
 
@@ -28,6 +29,8 @@ pub struct Sandbox {
     pool: Arc<Pool>,
     report: Report,
     options: SandboxOptions,
+    /// Room for request bodies that all calls share.
+    uploads: Arc<Semaphore>,
     tending: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -65,7 +68,8 @@ impl Sandbox {
         };
         let tended = pool.clone();
         let tending = tokio::spawn(async move { tended.tend().await });
-        Ok(Self { pool, report, options, tending: Mutex::new(Some(tending)) })
+        let uploads = UploadRoom::shared(options.upload_bytes);
+        Ok(Self { pool, report, options, uploads, tending: Mutex::new(Some(tending)) })
     }
 
     pub fn report(&self) -> &Report {
@@ -124,6 +128,7 @@ impl Sandbox {
             closed: &self.pool.closed,
             limits: &invocation.limits,
             grace: self.options.grace,
+            uploads: &self.uploads,
         };
         let (ending, after) = supervise(&mut lease.worker, start, watch, console).await;
         match (ending, after) {

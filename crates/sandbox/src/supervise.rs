@@ -7,7 +7,7 @@ use std::time::Duration;
 use breadcrumb::Limits;
 use futures::{SinkExt, StreamExt};
 use tokio::net::unix::OwnedWriteHalf;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::{Instant, Sleep, sleep_until, timeout};
 use tokio_util::codec::FramedWrite;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +18,7 @@ use crate::limits::{Look, Meter};
 use crate::ops::Ops;
 use crate::progress::Heard;
 use crate::protocol::{CallDone, CallResult, Frame, FrameCodec, FrameError, Kind, MAX_OUTPUT_BYTES, decode};
+use crate::upload::UploadRoom;
 use crate::worker::Worker;
 use crate::{ConsoleLine, Script, World};
 
@@ -42,6 +43,8 @@ pub struct Watch<'a> {
     pub closed: &'a CancellationToken,
     pub limits: &'a Limits,
     pub grace: Duration,
+    /// Room for request bodies that all calls share.
+    pub uploads: &'a Arc<Semaphore>,
 }
 
 /// What became of the worker.
@@ -75,7 +78,7 @@ pub async fn supervise(
     let stop = CancellationToken::new();
     let (out, queue) = mpsc::channel(OUTBOX);
     let has_child = worker.has_child;
-    let mut ops = Ops::new(watch.world.clone(), call, out);
+    let mut ops = Ops::new(watch.world.clone(), call, out, UploadRoom::of_call(watch.uploads));
     let mut heard = Heard::begin();
     let cache = if watch.has_script { None } else { watch.script.cache.get() };
     let cache = cache.map(|cache| Frame::new(Kind::CodeCache, call, 0, cache));
@@ -151,7 +154,7 @@ pub async fn supervise(
                     Kind::Progress => if let Err(breach) = heard.take(&frame.payload, &*watch.world) {
                         break Err(Some(breach));
                     },
-                    _ => if let Err(breach) = ops.take(frame) {
+                    _ => if let Err(breach) = ops.take(&frame) {
                         break Err(Some(breach));
                     },
                 }

@@ -49,30 +49,41 @@ impl RequestBody {
     }
 }
 
-/// What one fetch holds of the bytes that its call's fetches may hold at the same time; given back when it ends.
+/// What one fetch holds of the bytes that its call's fetches, and those of all calls, may hold at the same time; given back
+/// when it ends.
 pub(super) struct Held<'c> {
+    by_call: &'c AtomicUsize,
     by_all: &'c AtomicUsize,
-    most: usize,
+    options: &'c EgressOptions,
     by_this: usize,
 }
 
 impl<'c> Held<'c> {
-    pub fn new(by_all: &'c AtomicUsize, most: usize) -> Self {
-        Self { by_all, most, by_this: 0 }
+    pub fn new(by_call: &'c AtomicUsize, by_all: &'c AtomicUsize, options: &'c EgressOptions) -> Self {
+        Self { by_call, by_all, options, by_this: 0 }
     }
 
     fn take(&mut self, bytes: usize) -> Result<(), OpError> {
         self.by_this += bytes;
-        if self.by_all.fetch_add(bytes, Ordering::AcqRel) + bytes <= self.most {
-            return Ok(());
+        let by_call = self.by_call.fetch_add(bytes, Ordering::AcqRel) + bytes;
+        let by_all = self.by_all.fetch_add(bytes, Ordering::AcqRel) + bytes;
+        let most = self.options.max_held_bytes;
+        if by_call > most {
+            let message = format!("the request bodies that are under way at the same time are larger than {most}");
+            return Err(OpError::new("ResourceExhausted", format!("{message} bytes; await some of them first")));
         }
-        let message = format!("the request bodies that are under way at the same time are larger than {}", self.most);
-        Err(OpError::new("ResourceExhausted", format!("{message} bytes; await some of them first")))
+        let most = self.options.max_held_by_all_bytes;
+        if by_all > most && by_call > self.options.max_replay_bytes {
+            let message = format!("the request bodies of all calls on this runner are larger than {most} bytes");
+            return Err(OpError::new("ResourceExhausted", format!("{message}; try again later")));
+        }
+        Ok(())
     }
 }
 
 impl Drop for Held<'_> {
     fn drop(&mut self) {
+        self.by_call.fetch_sub(self.by_this, Ordering::AcqRel);
         self.by_all.fetch_sub(self.by_this, Ordering::AcqRel);
     }
 }

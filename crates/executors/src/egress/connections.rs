@@ -26,8 +26,8 @@ pub struct Connections {
 }
 
 impl Connections {
-    pub(super) fn held(&self, most: usize) -> Held<'_> {
-        Held::new(&self.held, most)
+    pub(super) fn held<'a>(&'a self, gate: &'a Egress) -> Held<'a> {
+        Held::new(&self.held, &gate.held, &gate.options)
     }
 
     pub(super) fn client(&self, gate: &Egress, reach: Reach) -> Result<reqwest::Client, OpError> {

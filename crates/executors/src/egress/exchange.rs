@@ -107,7 +107,7 @@ impl Egress {
         let mut admitted = self.admit(ask, &next.url)?;
         secrets::fill(ask.vault, &admitted.place(), &next.method, &next.url, &next.headers, None)?;
 
-        let mut held = ask.connections.held(self.options.max_held_bytes);
+        let mut held = ask.connections.held(self);
         let mut sent = match body {
             None => None,
             // What has a handle in it is filled as a whole.

@@ -16,6 +16,7 @@ mod span;
 mod target;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use rustls::pki_types::CertificateDer;
@@ -41,6 +42,9 @@ pub struct EgressOptions {
     pub max_replay_bytes: usize,
     /// Bytes of request bodies that are kept for one call's fetches at the same time. Default 32 MiB.
     pub max_held_bytes: usize,
+    /// The same of all calls together. A call that keeps no more than `max_replay_bytes` is let go on beyond it, so that no
+    /// call keeps the others from sending. Default 256 MiB.
+    pub max_held_by_all_bytes: usize,
     /// Bytes of all header fields of a request or an answer, names and values. Default 64 KiB.
     pub max_header_bytes: usize,
     /// Header fields of a request or an answer. Default 128.
@@ -69,6 +73,7 @@ impl Default for EgressOptions {
             max_response_bytes: 10 * 1024 * 1024,
             max_replay_bytes: 1024 * 1024,
             max_held_bytes: 32 * 1024 * 1024,
+            max_held_by_all_bytes: 256 * 1024 * 1024,
             max_header_bytes: 64 * 1024,
             max_header_fields: 128,
             lookup_timeout: Duration::from_secs(5),
@@ -104,6 +109,8 @@ pub enum EgressError {
 
 /// The gate. One for a process. It keeps nothing between calls: what a call opens ends with its [`Connections`].
 pub struct Egress {
+    /// Bytes of request bodies that are kept for all calls.
+    held: AtomicUsize,
     options: EgressOptions,
     resolver: Arc<dyn Resolver>,
     tls: rustls::ClientConfig,
@@ -119,7 +126,7 @@ impl Egress {
     /// A gate that asks this resolver. Its answers are checked like any.
     pub fn with_resolver(options: EgressOptions, resolver: &Arc<dyn Resolver>) -> Result<Self, EgressError> {
         let tls = connections::tls(&options)?;
-        Ok(Self { options, resolver: resolver.clone(), tls })
+        Ok(Self { held: AtomicUsize::new(0), options, resolver: resolver.clone(), tls })
     }
 }
 

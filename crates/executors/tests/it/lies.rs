@@ -268,6 +268,29 @@ async fn the_bodies_of_one_call_are_held_within_a_bound_together() {
 }
 
 #[tokio::test]
+async fn the_bodies_of_all_calls_are_held_within_a_bound_and_each_may_send_a_small_one() {
+    let port = raw::says("").await;
+    let mut network = Network::new().inside(&format!("api.test:{port}"));
+    network.options.max_held_by_all_bytes = 25_000;
+    network.options.max_replay_bytes = 9_000;
+    network.options.head_timeout = Duration::from_millis(500);
+    let (gate, rules, vault) = (network.gate(), listed(&[format!("api.test:{port}")]), Vault::default());
+    let post = async |bytes: usize| {
+        let connections = Connections::default();
+        let body = stream::iter([Ok(Bytes::from(vec![b'x'; bytes]))]).boxed();
+        let request = FetchRequest { method: "POST".into(), ..get(format!("http://api.test:{port}/")) };
+        let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &connections };
+        gate.0.fetch(ask, request, Some(body)).await.map(|answer| answer.status).unwrap_err()
+    };
+    let (first, second, third, small) = tokio::join!(post(10_000), post(10_000), post(10_000), post(8_000));
+    assert_is(&first, "TypeError", "no answer after");
+    assert_is(&second, "TypeError", "no answer after");
+    assert_is(&third, "ResourceExhausted", "all calls on this runner are larger than 25000 bytes");
+    assert_is(&small, "TypeError", "no answer after");
+    assert_is(&post(10_000).await, "TypeError", "no answer after");
+}
+
+#[tokio::test]
 async fn cookies_are_kept_by_nobody() {
     let (port, _) = raw::serve(async |mut stream: TcpStream| {
         loop {

@@ -54,14 +54,15 @@ pub enum Kind {
     Process = 19,
     /// Worker: how far the call is (JSON `ProgressWord`).
     Progress = 20,
-    /// Worker: the isolate for the next call is made. Where each has a process of its own, that process says so, and which
-    /// walls it is behind (JSON `[Protection]`); it says nothing more before a call.
+    /// Worker: the isolate for the next call is made. Where each has a process of its own, that process says so, which walls
+    /// it is behind, and the mark that must come before the parent's next frame (JSON `Ready`); it says nothing more before
+    /// a call.
     Ready = 21,
     /// What the engine made of a script's text (bytes of its own). Parent: before the call; worker: before any of the
     /// script's code runs, empty where there is none.
     CodeCache = 22,
     /// Parent: the isolate of the last call is not wanted again, and nothing more comes for it. Its process ends a moment
-    /// later, or at once when it is said again, and the next one is born. One that had no call yet is not meant.
+    /// later, or at once when it is said again, and the next one is born.
     Spent = 23,
 }
 

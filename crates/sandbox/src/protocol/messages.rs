@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Frame, Kind, PROTOCOL_VERSION};
+use super::{Frame, Kind, Mark, PROTOCOL_VERSION};
 use crate::{FetchRequest, OpError, Task};
 
 /// What a worker process is started for.
@@ -54,6 +54,14 @@ pub struct Hello {
     /// the process.
     #[serde(default)]
     pub left_to_process: Vec<String>,
+    pub protections: Vec<Protection>,
+}
+
+/// What the process of a later isolate says when it is there, before it reads anything.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Ready {
+    /// It reads nothing before this.
+    pub mark: Mark,
     pub protections: Vec<Protection>,
 }
 

@@ -4,28 +4,32 @@
 use std::time::Duration;
 
 mod frame;
+mod mark;
 mod messages;
 #[cfg(target_os = "linux")]
 mod order;
 
 pub use frame::{Frame, FrameCodec, FrameError, HEADER_BYTES, Kind, MAX_PAYLOAD_BYTES, read_frame, write_frame};
+pub use mark::Mark;
 pub use messages::{
     ApiReply, Begin, BodyEnd, CallDone, CallResult, CallStart, Failed, FetchHead, FetchReply, FetchStart, Hello, Mode,
-    ProgressWord, Protection, ProtectionState, decode, encode,
+    ProgressWord, Protection, ProtectionState, Ready, decode, encode,
 };
 #[cfg(target_os = "linux")]
 pub use order::Order;
 
 /// Both sides must be of one build; the number catches a worker program of another version.
-pub const PROTOCOL_VERSION: u32 = 7;
+pub const PROTOCOL_VERSION: u32 = 8;
 /// The file descriptor on which a worker finds its socket.
 pub const SOCKET_FD: i32 = 3;
 /// The file descriptor on which a worker finds the start-up snapshot, when there is one.
 pub const SNAPSHOT_FD: i32 = 4;
 /// Ops that one call may have in flight.
 pub const MAX_OPS_IN_FLIGHT: usize = 64;
-/// Bytes of a body that may be under way without the reader's consent.
+/// Bytes of an answer's body that may be under way without the reader's consent.
 pub const BODY_WINDOW_BYTES: usize = 256 * 1024;
+/// The same of a request's body. They wait in the runner, which has many calls.
+pub const UPLOAD_WINDOW_BYTES: usize = 64 * 1024;
 /// Bytes of one piece of a body.
 pub const MAX_CHUNK_BYTES: usize = 64 * 1024;
 /// Bytes of JSON that a call takes in: its input and context together.

@@ -1,0 +1,47 @@
+//! The mark behind which a process begins to read, where its worker's socket was another process's before.
+
+use std::io::{self, BufRead};
+
+use serde::{Deserialize, Serialize};
+
+/// Random bytes that a process draws when it is there, and that the parent repeats before its first frame for it. What was
+/// sent to the process before and is still on the socket comes before the mark, and is thrown away unread: none of it can
+/// be taken for a frame, whatever a tool wrote into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark([u8; 16]);
+
+impl Mark {
+    /// `bytes` must be random, and drawn by the process itself after the one before it has ended.
+    pub fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// Reads up to the end of the mark; false when the stream ends before.
+    pub fn skip_to(&self, from: &mut impl BufRead) -> io::Result<bool> {
+        let mut last = [0; 16];
+        let mut read = 0_usize;
+        loop {
+            let piece = match from.fill_buf() {
+                Ok([]) => return Ok(false),
+                Ok(piece) => piece,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => return Err(error),
+            };
+            for (taken, byte) in piece.iter().enumerate() {
+                last.rotate_left(1);
+                last[15] = *byte;
+                read += 1;
+                if read >= last.len() && last == self.0 {
+                    from.consume(taken + 1);
+                    return Ok(true);
+                }
+            }
+            let taken = piece.len();
+            from.consume(taken);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! A request's body on its way from the worker to the world. Pieces are put together as they come, so that a body takes as
+//! much memory as it has bytes, however small its pieces are.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use futures::StreamExt;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
+
+use crate::protocol::{Frame, MAX_CHUNK_BYTES, UPLOAD_WINDOW_BYTES};
+use crate::{BodyStream, OpError};
+
+/// Room for the request bodies of one call. Calls share it, but for the room that each has for one body, so that no call
+/// keeps the others from sending.
+pub struct UploadRoom {
+    own: Arc<Semaphore>,
+    shared: Arc<Semaphore>,
+}
+
+/// Room for one body, until it is dropped.
+pub type Place = OwnedSemaphorePermit;
+
+impl UploadRoom {
+    /// What calls share, with room for so many bytes.
+    pub fn shared(bytes: usize) -> Arc<Semaphore> {
+        Arc::new(Semaphore::new(bytes / UPLOAD_WINDOW_BYTES))
+    }
+
+    pub fn of_call(shared: &Arc<Semaphore>) -> Self {
+        Self { own: Arc::new(Semaphore::new(1)), shared: shared.clone() }
+    }
+
+    /// Room for a further body; `None` when there is none left.
+    pub fn take(&self) -> Option<Place> {
+        let take = |room: &Arc<Semaphore>| room.clone().try_acquire_owned().ok();
+        take(&self.own).or_else(|| take(&self.shared))
+    }
+}
+
+/// The worker's end. The body ends when this is dropped.
+pub struct Upload(Arc<Shared>);
+
+struct Shared {
+    state: Mutex<State>,
+    more: Notify,
+    /// As long as either end can hold bytes.
+    _place: Place,
+}
+
+#[derive(Default)]
+struct State {
+    waiting: BytesMut,
+    error: Option<OpError>,
+    is_over: bool,
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Upload {
+    /// The two ends. As many bytes as the world takes are granted to the worker again.
+    pub fn open(out: mpsc::Sender<Frame>, call: u32, op: u32, place: Place) -> (Self, BodyStream) {
+        let shared = Arc::new(Shared { state: Mutex::default(), more: Notify::new(), _place: place });
+        let body = futures::stream::unfold((shared.clone(), out), move |(shared, out)| async move {
+            let piece = next(&shared).await?;
+            if let Ok(bytes) = &piece {
+                // When nobody takes frames any more, the call is over.
+                let _ = out.send(Frame::credit(call, op, bytes.len())).await;
+            }
+            Some((piece, (shared, out)))
+        });
+        (Self(shared), body.boxed())
+    }
+
+    /// Takes a piece. The error says what no worker does.
+    pub fn add(&self, piece: &[u8]) -> Result<(), String> {
+        let bytes = piece.len();
+        if bytes == 0 || bytes > MAX_CHUNK_BYTES {
+            return Err(format!("a piece of {bytes} bytes of a body"));
+        }
+        // A world that dropped the body does not want the rest.
+        if Arc::strong_count(&self.0) == 1 {
+            return Ok(());
+        }
+        let mut state = self.0.state();
+        if state.waiting.len() + bytes > UPLOAD_WINDOW_BYTES {
+            return Err("more of a body than was granted".into());
+        }
+        state.waiting.extend_from_slice(piece);
+        drop(state);
+        self.0.more.notify_one();
+        Ok(())
+    }
+
+    /// The body ends here, with an error after what has come.
+    pub fn fail(self, error: OpError) {
+        self.0.state().error = Some(error);
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        self.0.state().is_over = true;
+        self.0.more.notify_one();
+    }
+}
+
+/// All that has come, in one piece.
+async fn next(shared: &Shared) -> Option<Result<Bytes, OpError>> {
+    loop {
+        {
+            let mut state = shared.state();
+            if !state.waiting.is_empty() {
+                return Some(Ok(state.waiting.split().freeze()));
+            }
+            if state.is_over {
+                return state.error.take().map(Err);
+            }
+        }
+        shared.more.notified().await;
+    }
+}
