@@ -11,6 +11,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 
 use deno_core::error::CoreError;
+use deno_crypto::rand::{RngCore, thread_rng};
 use jail::walls::parent_death;
 use nix::libc;
 use nix::unistd::{Pid, dup2, dup2_stderr};
@@ -23,6 +24,8 @@ use crate::serve::{self, Serving};
 use crate::stop::Stop;
 use crate::{WorkerError, aside, call, hear_begin, template};
 
+/// What the thread's generator makes ready at once.
+const RANDOM_BYTES_AT_ONCE: usize = 256;
 /// What it is called among the machine's processes.
 const NAME: &std::ffi::CStr = c"sandbox-zygote";
 
@@ -45,6 +48,7 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
         let begin = hear_begin(&mut socket)?;
         let (mut protections, memory) = crate::jail::enter(&mut socket, SOCKET_FD + 1)?;
         let birth = template::fork_for_each_isolate(&socket, &mut protections)?;
+        forget_random_numbers();
         let own = crate::jail::close_files(memory, &mut protections);
         call::rehearse(&mut isolate, "child").await.map_err(rehearsed)?;
         let memory_mb = begin.memory_mb;
@@ -52,6 +56,12 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
         Serving { socket, link, stop, meter, startup, memory_mb, protections, own, birth }.serve(isolate).await
     });
     serve::exit(&served, template::PARENT_IS_GONE)
+}
+
+/// A generator that was used before the fork would have numbers ready that all copies give out. They are thrown away: with
+/// the next it notices the fork, and takes a new seed.
+fn forget_random_numbers() {
+    thread_rng().fill_bytes(&mut [0; RANDOM_BYTES_AT_ONCE]);
 }
 
 /// Outside of the jail the engine would find the machine's own, which is none of a tool's business.

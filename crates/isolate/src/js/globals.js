@@ -4,6 +4,7 @@ import { adopt, console, report } from "ext:sandbox/console.js";
 import { fetch } from "ext:sandbox/fetch.js";
 
 const {
+  FunctionPrototypeBind,
   ObjectDefineProperties,
   ObjectDefineProperty,
   ObjectHasOwn,
@@ -201,25 +202,39 @@ ObjectDefineProperties(globalThis, {
   crypto: { __proto__: null, get: () => crypto.crypto, enumerable: true, configurable: true },
 });
 
-// Isolates that are copies of one, or come from the same snapshot, draw the same numbers. Each puts its own before them,
-// which it draws when it is first asked: when it is a copy already.
-const nativeRandom = Math.random;
-let shift = -1;
-const chance = {
-  random() {
-    if (shift < 0) {
-      const words = crypto.crypto.getRandomValues(new Uint32Array(2));
-      shift = (words[0] * 0x200000 + (words[1] >>> 11)) / 0x20000000000000;
-    }
-    const number = nativeRandom() + shift;
-    return number < 1 ? number : number - 1;
-  },
-};
-ObjectDefineProperty(Math, "random", { __proto__: null, value: chance.random });
+// Isolates that are copies of one, or come from the same snapshot, would draw the same numbers from the engine's generator.
+// So `Math.random` is one of our own (sfc32, 128 bits of state), which takes its seed from the kernel when it is first asked:
+// when the isolate is a copy already.
+const { getRandomValues } = crypto.Crypto.prototype;
+let state;
+
+function word() {
+  const sum = (state[0] + state[1] + state[3]) | 0;
+  state[3]++;
+  state[0] = state[1] ^ (state[1] >>> 9);
+  state[1] = state[2] + (state[2] << 3);
+  state[2] = ((state[2] << 21) | (state[2] >>> 11)) + sum;
+  return sum >>> 0;
+}
+
+function random() {
+  state ??= ReflectApply(getRandomValues, crypto.crypto, [new Uint32Array(4)]);
+  // 53 bits: all that a number in [0, 1) has.
+  return ((word() >>> 5) * 0x4000000 + (word() >>> 6)) / 0x20000000000000;
+}
+// Bound, it has the text of a function of the engine's own.
+const bound = FunctionPrototypeBind(random);
+ObjectDefineProperty(bound, "name", { __proto__: null, value: "random" });
+ObjectDefineProperty(Math, "random", { __proto__: null, value: bound });
 
 /** The isolate's time begins. */
 function beginTime() {
   performance.setTimeOrigin();
+}
+
+/** The next number is the first of a new seed. */
+function forgetChance() {
+  state = undefined;
 }
 
 /** What must be done anew in each isolate that comes from the snapshot. */
@@ -233,4 +248,4 @@ function refresh() {
   }
 }
 
-export { beginTime, refresh };
+export { beginTime, forgetChance, refresh };

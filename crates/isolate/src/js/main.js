@@ -4,7 +4,7 @@ import { core, primordials } from "ext:core/mod.js";
 import { report, reset } from "ext:sandbox/console.js";
 import { makeContext } from "ext:sandbox/context.js";
 import { describe } from "ext:sandbox/failure.js";
-import { beginTime, refresh } from "ext:sandbox/globals.js";
+import { beginTime, forgetChance, refresh } from "ext:sandbox/globals.js";
 import { lockdown } from "ext:sandbox/lockdown.js";
 import { isInvalid, stringify } from "ext:sandbox/output.js";
 import { begin, prepare } from "ext:sandbox/running.js";
@@ -44,6 +44,7 @@ function start() {
 /** The isolate is as new. */
 function renew() {
   beginTime();
+  forgetChance();
   prepare();
 }
 

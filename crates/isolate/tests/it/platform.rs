@@ -153,6 +153,21 @@ fn what_is_registered_for_the_end_of_an_object_is_called() {
 }
 
 #[test]
+fn the_random_numbers_look_as_the_engines_own_and_cannot_be_changed() {
+    let told = value(
+        "const random = Math.random;
+         const look = [random.name, random.length, 'prototype' in random, /^function .*\\{ \\[native code\\] \\}$/.test(String(random))];
+         Crypto.prototype.getRandomValues = () => { throw new Error('asked') };
+         globalThis.Uint32Array = Array;
+         for (const key of Reflect.ownKeys(Math)) if (key !== 'random') try { Math[key] = () => 0 } catch {}
+         let least = 1, most = 0, sum = 0;
+         for (let i = 0; i < 10000; i++) { const n = random(); if (n < least) least = n; if (n > most) most = n; sum += n; }
+         return [...look, least >= 0 && least < 0.01, most < 1 && most > 0.99, sum > 4700 && sum < 5300]",
+    );
+    assert_eq!(told, json!(["random", 0, false, true, true, true, true]));
+}
+
+#[test]
 fn random_numbers_differ_from_isolate_to_isolate() {
     let numbers: Vec<Value> = (0..3).map(|_| value("return [Math.random(), crypto.randomUUID()]")).collect();
     assert!(numbers[0] != numbers[1] && numbers[1] != numbers[2]);

@@ -523,6 +523,46 @@ fn the_zygote_holds_nothing_of_the_runners_and_leads_a_session_of_its_own() {
     });
 }
 
+/// The whole number in `[0, 1e9)` that the difference of two numbers is, as on a clock.
+fn apart(one: &Value, other: &Value) -> i64 {
+    let difference = one.as_f64().unwrap() - other.as_f64().unwrap();
+    (difference.rem_euclid(1.0) * 1e9).round() as i64 % 1_000_000_000
+}
+
+#[test]
+fn the_numbers_of_one_process_say_nothing_of_those_of_another() {
+    const DRAWN: usize = 64;
+    block_on(async {
+        let program = Program::new();
+        let sandbox = program.start(|options| options.max_workers = 3).await;
+        let draw = format!("return Array.from({{ length: {DRAWN} }}, () => Math.random())");
+        let mut drawn = Vec::new();
+        for tenant in 1..=3 {
+            for _ in 0..2 {
+                let numbers = run_in(&sandbox, of_tenant(tenant, &draw)).await.result.unwrap();
+                let numbers = numbers.as_array().unwrap().clone();
+                assert!(numbers.iter().all(|number| (0.0..1.0).contains(&number.as_f64().unwrap())));
+                drawn.push(numbers);
+            }
+        }
+        // Neither the same sequence from some place on, nor one that was moved by a constant.
+        for (at, one) in drawn.iter().enumerate() {
+            for other in &drawn[at + 1..] {
+                for lag in 0..DRAWN / 2 {
+                    for (one, other) in [(one, other), (other, one)] {
+                        let apart: BTreeSet<i64> =
+                            one[lag..].iter().zip(other).map(|(one, other)| apart(one, other)).collect();
+                        assert!(apart.len() > (DRAWN - lag) / 2, "{lag}: {apart:?}");
+                    }
+                }
+            }
+        }
+        sandbox.close().await;
+    });
+}
+
+/// The first numbers of each generator: one that had been used before the processes were copied would give its next ones in
+/// all of them.
 #[test]
 fn workers_that_are_copies_draw_numbers_of_their_own() {
     block_on(async {
@@ -531,8 +571,12 @@ fn workers_that_are_copies_draw_numbers_of_their_own() {
         let draw =
             "const bytes = crypto.getRandomValues(new Uint8Array(8)); const key = await crypto.subtle.generateKey(
             { name: 'AES-GCM', length: 128 }, true, ['encrypt']);
-            const raw = new Uint8Array(await crypto.subtle.exportKey('raw', key));
-            return [Math.random(), crypto.randomUUID(), bytes.join(), raw.join()]";
+            const text = async (form, key) => new Uint8Array(await crypto.subtle.exportKey(form, key)).join();
+            const hmac = await crypto.subtle.generateKey({ name: 'HMAC', hash: 'SHA-256' }, true, ['sign']);
+            const pair = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign', 'verify']);
+            const other = await crypto.subtle.generateKey('Ed25519', true, ['sign', 'verify']);
+            return [Math.random(), crypto.randomUUID(), bytes.join(), await text('raw', key), await text('raw', hmac),
+              await text('pkcs8', pair.privateKey), await text('pkcs8', other.privateKey)]";
         let mut seen = BTreeSet::new();
         for tenant in 1..=3 {
             for _ in 0..2 {
