@@ -9,9 +9,11 @@ use std::time::Duration;
 
 use breadcrumb::ErrorCode;
 use deno_core::v8;
+use deno_crypto::rand::RngCore;
+use deno_crypto::rand::rngs::OsRng;
 use sandbox::protocol::{
-    CallDone, CallResult, CallStart, Frame, FrameError, Hello, Kind, PROTOCOL_VERSION, Protection, decode, encode,
-    read_frame,
+    CallDone, CallResult, CallStart, Frame, FrameError, Hello, Kind, Mark, PROTOCOL_VERSION, Protection, Ready, decode,
+    encode, read_frame,
 };
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
@@ -81,11 +83,19 @@ impl Serving {
         meter.start(own).map_err(WorkerError::Threads)?;
         let spent = Arc::new(Notify::new());
         let closed = if birth.is_some() { template::PARENT_IS_GONE } else { 0 };
-        let reader = Reader { link: link.clone(), stop: stop.clone(), calls, spent: spent.clone() };
+        let mark = matches!(birth, Some(Birth::Later)).then(draw_mark);
+        let reader = Reader { link: link.clone(), stop: stop.clone(), calls, spent: spent.clone(), mark };
         reader.start(socket, closed)?;
         let spent = birth.is_some().then_some(spent);
-        Host { link, stop, startup, memory_mb, protections, meter, spent }.serve(isolate, birth, waiting).await
+        Host { link, stop, startup, memory_mb, protections, meter, spent }.serve(isolate, mark, waiting).await
     }
+}
+
+/// Straight from the kernel, so that no process before can have known it.
+fn draw_mark() -> Mark {
+    let mut bytes = [0; 16];
+    OsRng.fill_bytes(&mut bytes);
+    Mark::new(bytes)
 }
 
 /// The thread that reads the socket.
@@ -94,6 +104,8 @@ struct Reader {
     stop: Stop,
     calls: mpsc::Sender<Work>,
     spent: Arc<Notify>,
+    /// Where the socket was another process's: what comes before this was for that one.
+    mark: Option<Mark>,
 }
 
 impl Reader {
@@ -107,13 +119,16 @@ impl Reader {
 
     fn read(self, socket: UnixStream) -> Result<(), WorkerError> {
         let mut socket = BufReader::with_capacity(READ_AT_ONCE, socket);
-        let mut cache = None;
-        let (mut had_call, mut is_spent) = (false, false);
+        if let Some(mark) = self.mark
+            && !mark.skip_to(&mut socket).map_err(FrameError::Io)?
+        {
+            return Ok(());
+        }
+        let (mut cache, mut is_spent) = (None, false);
         while let Some(frame) = read_frame(&mut socket)? {
             match frame.kind {
                 Kind::CodeCache => cache = Some(frame.payload),
                 Kind::Call => {
-                    had_call = true;
                     let start = decode(&frame.payload)?;
                     if self.calls.try_send(Work { call: frame.call, start, cache: cache.take() }).is_err() {
                         return Ok(());
@@ -121,12 +136,9 @@ impl Reader {
                 }
                 Kind::Cancel => self.stop.tell(frame.call),
                 Kind::Spent if is_spent => template::leave(template::SPENT),
-                // Where none came yet, it was for the process before.
                 Kind::Spent => {
-                    is_spent = had_call;
-                    if is_spent {
-                        self.spent.notify_one();
-                    }
+                    is_spent = true;
+                    self.spent.notify_one();
                 }
                 _ => self.link.deliver(frame)?,
             }
@@ -172,14 +184,17 @@ impl Host {
     async fn serve(
         mut self,
         isolate: Isolate,
-        birth: Option<Birth>,
+        mark: Option<Mark>,
         mut waiting: mpsc::Receiver<Work>,
     ) -> Result<(), WorkerError> {
         let mut ready = Some(isolate);
         jail::seal(&mut self.protections);
-        match birth {
-            None | Some(Birth::First) => self.hello()?,
-            Some(Birth::Later) => self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, encode(&self.protections)?))?,
+        match mark {
+            None => self.hello()?,
+            Some(mark) => {
+                let ready = Ready { mark, protections: std::mem::take(&mut self.protections) };
+                self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, encode(&ready)?))?;
+            }
         }
         let mut next = waiting.recv().await;
         while let Some(work) = next {

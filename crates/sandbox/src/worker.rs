@@ -17,7 +17,9 @@ use crate::SandboxError;
 use crate::level;
 use crate::limits::Bounds;
 use crate::process::Process;
-use crate::protocol::{Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, Protection, decode};
+use crate::protocol::{
+    Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, Protection, Ready, decode,
+};
 use crate::spawner::Spawner;
 
 /// How long a process may take to be ready: a loaded machine takes its time.
@@ -179,12 +181,12 @@ impl Worker {
     }
 
     /// The next isolate is there. Where it has a process of its own, that one is held from now on.
-    fn welcome(&mut self, walls: &[u8]) {
+    fn welcome(&mut self, ready: &[u8]) {
         if !self.has_child {
             self.is_ready = true;
             return;
         }
-        match self.take_child(walls) {
+        match self.take_child(ready) {
             Ok(()) => (self.is_ready, self.is_between_children) = (true, false),
             Err(reason) => {
                 let process = self.process.id();
@@ -194,8 +196,8 @@ impl Worker {
         }
     }
 
-    /// Who had the last process in its hands, and whatever it left on the socket, must not speak for the next one.
-    fn take_child(&mut self, walls: &[u8]) -> Result<(), String> {
+    /// Who had the last process in its hands, and whatever it left on the socket, must not speak for the next one, nor to it.
+    fn take_child(&mut self, ready: &[u8]) -> Result<(), String> {
         if !self.is_between_children {
             return Err("nobody asked for one".into());
         }
@@ -206,9 +208,14 @@ impl Worker {
         if !is_silent {
             return Err("more was said than that it is there".into());
         }
-        let walls: Vec<Protection> = decode(walls).map_err(|error| error.to_string())?;
-        let lost = level::lost(&self.walls, &walls);
-        if lost.is_empty() { Ok(()) } else { Err(format!("walls do not stand any more: {}", lost.join("; "))) }
+        let Ready { mark, protections } = decode(ready).map_err(|error| error.to_string())?;
+        let lost = level::lost(&self.walls, &protections);
+        if !lost.is_empty() {
+            return Err(format!("walls do not stand any more: {}", lost.join("; ")));
+        }
+        // Behind all that was for the last one, and before all that is for this one.
+        self.sink.write_buffer_mut().extend_from_slice(mark.bytes());
+        Ok(())
     }
 
     /// Waits until a process is there that had no call yet, where each isolate has its own.
@@ -222,7 +229,7 @@ impl Worker {
             return Ok(());
         }
         self.is_between_children = true;
-        // The second one says that there is a call; a process that had none yet does not heed them.
+        // The second one says that there is a call. One that comes when the process has ended is never read.
         for _ in 0..2 {
             let _ = self.sink.feed(Frame::new(Kind::Spent, 0, 0, Vec::new())).await;
         }

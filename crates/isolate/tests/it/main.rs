@@ -10,6 +10,8 @@ mod fetch;
 mod fixture;
 mod golden;
 mod isolation;
+#[cfg(all(target_os = "linux", not(feature = "quickjs")))]
+mod leftovers;
 mod limits;
 mod loading;
 mod memory;

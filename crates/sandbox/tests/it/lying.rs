@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufReader, Read};
 use std::os::fd::FromRawFd;
 use std::os::unix::fs::FileTypeExt;
 use std::process::{Child, Command, Stdio};
@@ -11,18 +11,22 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{ErrorCode, Isolation, Limits, ToolFailure};
+use futures::StreamExt;
 use nix::unistd::ForkResult;
 use sandbox::level;
 use sandbox::protocol::{
-    Begin, CallDone, CallResult, Frame, Hello, Kind, MAX_CONSOLE_LINES, MAX_OPS_IN_FLIGHT, MAX_OUTPUT_BYTES,
-    MAX_PROGRESS_BYTES, Mode, PROTOCOL_VERSION, ProgressWord, SOCKET_FD, decode, encode, read_frame, write_frame,
+    Begin, BodyEnd, CallDone, CallResult, FetchStart, Frame, Hello, Kind, MAX_CONSOLE_LINES, MAX_OPS_IN_FLIGHT,
+    MAX_OUTPUT_BYTES, MAX_PROGRESS_BYTES, Mark, Mode, PROTOCOL_VERSION, ProgressWord, Ready, SOCKET_FD, decode, encode,
+    read_frame, write_frame,
 };
 use sandbox::{
     ApiCall, BodyStream, CgroupUse, ConsoleLevel, ConsoleLine, FetchRequest, FetchResponse, Invocation, Level, OpError,
-    Outcome, Protection, ProtectionState, RequestContext, Sandbox, SandboxOptions, Script, Task, WorkerCommand, World,
+    Outcome, Protection, ProtectionState, Redirect, RequestContext, Sandbox, SandboxOptions, Script, Task,
+    WorkerCommand, World,
 };
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -49,6 +53,10 @@ async fn call(role: &str) -> Outcome {
 }
 
 async fn start(role: &str) -> Sandbox {
+    start_with(role, |_| {}).await
+}
+
+async fn start_with(role: &str, change: impl FnOnce(&mut SandboxOptions)) -> Sandbox {
     let worker = WorkerCommand {
         program: std::env::current_exe().unwrap(),
         args: ["--exact", "--ignored", &format!("lying::{role}")].map(Into::into).to_vec(),
@@ -59,6 +67,7 @@ async fn start(role: &str) -> Sandbox {
     options.max_workers = 1;
     options.spares = 0;
     options.idle = Duration::from_hours(1);
+    change(&mut options);
     Sandbox::start(options).await.unwrap()
 }
 
@@ -125,6 +134,53 @@ async fn a_failure_says_no_more_than_an_honest_one() {
 async fn operations_that_ask_with_too_much_together_are_refused() {
     let told = call("asks_with_too_much_together").await.result.unwrap();
     assert_eq!(told["err"]["name"], "ResourceExhausted", "{told}");
+}
+
+/// Reads a request's body when it is asked for something else, and tells what it consisted of.
+#[derive(Default)]
+struct LateReader(Notify);
+
+#[async_trait]
+impl World for LateReader {
+    async fn fetch(&self, _request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
+        self.0.notified().await;
+        let pieces: Vec<_> = body.unwrap().collect().await;
+        let bytes: usize = pieces.iter().map(|piece| piece.as_ref().unwrap().len()).sum();
+        Err(OpError::new("TypeError", format!("{bytes} bytes, pieces: {}", pieces.len())))
+    }
+
+    async fn api(&self, _call: ApiCall) -> Result<Value, OpError> {
+        self.0.notify_one();
+        Ok(Value::Null)
+    }
+}
+
+#[tokio::test]
+async fn a_body_of_single_bytes_is_held_in_one_piece() {
+    let sandbox = start("sends_a_body_in_single_bytes").await;
+    let outcome = sandbox.run(invocation(), Arc::new(LateReader::default()), CancellationToken::new()).await;
+    assert_eq!(outcome.result.unwrap()["err"]["message"], "60000 bytes, pieces: 1");
+    sandbox.close().await;
+}
+
+#[tokio::test]
+async fn request_bodies_of_all_calls_together_have_a_bound() {
+    let sandbox = start_with("opens_two_bodies", |options| options.upload_bytes = 0).await;
+    let outcome = sandbox.run(invocation(), Arc::new(Silent), CancellationToken::new()).await;
+    // The first is the call's own: nobody else can take its room.
+    let refused = outcome.result.unwrap();
+    assert_eq!(
+        (&refused["op"], &refused["reply"]["err"]["name"]),
+        (&json!(2), &json!("ResourceExhausted")),
+        "{refused}"
+    );
+    sandbox.close().await;
+}
+
+#[tokio::test]
+async fn more_of_a_body_than_was_granted_is_a_breach() {
+    let message = breach("sends_more_of_a_body_than_was_granted").await;
+    assert!(message.contains("more of a body than was granted"), "{message}");
 }
 
 #[tokio::test]
@@ -244,6 +300,27 @@ fn asking() -> Vec<u8> {
     encode(&ApiCall::GetBreadcrumb { id: "x".into() }).unwrap().to_vec()
 }
 
+/// A request with a body.
+fn posting() -> Vec<u8> {
+    let request = FetchRequest {
+        method: "POST".into(),
+        url: "https://example.com/".into(),
+        headers: Vec::new(),
+        redirect: Redirect::Follow,
+    };
+    encode(&FetchStart { request, has_body: true }).unwrap().to_vec()
+}
+
+/// The first frame of this kind.
+fn first(socket: &mut File, kind: Kind) -> Frame {
+    loop {
+        let frame = read_frame(socket).unwrap().unwrap();
+        if frame.kind == kind {
+            return frame;
+        }
+    }
+}
+
 macro_rules! roles {
     ($($role:ident: $play:expr;)*) => {$(
         #[test]
@@ -286,6 +363,30 @@ roles! {
         let reply = read_frame(socket).unwrap().unwrap();
         assert_eq!((reply.kind, reply.op), (Kind::ApiReply, 3));
         done(socket, CallResult::Ok(RawValue::from_string(String::from_utf8(reply.payload.to_vec()).unwrap()).unwrap()));
+    };
+    sends_a_body_in_single_bytes: |socket| {
+        send(socket, Kind::Fetch, 1, 1, &posting());
+        for _ in 0..60_000 {
+            send(socket, Kind::BodyChunk, 1, 1, b"x");
+        }
+        send(socket, Kind::BodyEnd, 1, 1, &encode(&BodyEnd { error: None }).unwrap());
+        send(socket, Kind::Api, 1, 2, &asking());
+        let reply = first(socket, Kind::FetchReply);
+        done(socket, CallResult::Ok(RawValue::from_string(String::from_utf8(reply.payload.to_vec()).unwrap()).unwrap()));
+    };
+    opens_two_bodies: |socket| {
+        for op in [1, 2] {
+            send(socket, Kind::Fetch, 1, op, &posting());
+        }
+        let reply = first(socket, Kind::FetchReply);
+        let told = json!({ "op": reply.op, "reply": decode::<Value>(&reply.payload).unwrap() });
+        done(socket, CallResult::Ok(RawValue::from_string(told.to_string()).unwrap()));
+    };
+    sends_more_of_a_body_than_was_granted: |socket| {
+        send(socket, Kind::Fetch, 1, 1, &posting());
+        for _ in 0..3 {
+            send(socket, Kind::BodyChunk, 1, 1, &[b'x'; 30_000]);
+        }
     };
     asks_what_nobody_can_read: |socket| send(socket, Kind::Api, 1, 1, b"{\"method\": \"rm -rf\"}");
     names_another_process_later: |socket| {
@@ -439,8 +540,11 @@ fn sleeper() -> Child {
 }
 
 fn ready(walls: &[Protection]) -> Frame {
-    Frame::new(Kind::Ready, 0, 0, encode(&walls).unwrap())
+    let ready = Ready { mark: Mark::new(MARK), protections: walls.to_vec() };
+    Frame::new(Kind::Ready, 0, 0, encode(&ready).unwrap())
 }
+
+const MARK: [u8; 16] = *b"good as a random";
 
 #[test]
 #[ignore = "a role for the tests above"]
@@ -448,6 +552,32 @@ fn says_that_it_is_the_next_process() {
     has_children(|socket, _child| {
         let wall = Protection { name: "a wall".into(), state: ProtectionState::Applied };
         let _ = write_frame(socket, &ready(&[wall]));
+    });
+}
+
+#[tokio::test]
+async fn a_new_process_is_told_where_its_own_frames_begin() {
+    if !std::path::Path::new("/proc/thread-self/children").exists() {
+        return;
+    }
+    let [first, second] = two_calls("reads_behind_its_mark").await;
+    assert!(first.is_u64());
+    assert_eq!(second, "behind the mark");
+}
+
+#[test]
+#[ignore = "a role for the tests above"]
+fn reads_behind_its_mark() {
+    has_children(|socket, mut child| {
+        next(&mut child);
+        let wall = Protection { name: "a wall".into(), state: ProtectionState::Applied };
+        let _ = write_frame(socket, &ready(&[wall]));
+        let mut from = BufReader::new(socket.try_clone().unwrap());
+        assert!(Mark::new(MARK).skip_to(&mut from).unwrap());
+        let call = read_frame(&mut from).unwrap().unwrap();
+        assert_eq!((call.kind, call.call), (Kind::Call, 2));
+        let result = CallResult::Ok(RawValue::from_string("\"behind the mark\"".into()).unwrap());
+        send(socket, Kind::Done, 2, 0, &encode(&CallDone::fresh(result)).unwrap());
     });
 }
 
