@@ -6,7 +6,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
-use crate::{Progress, Wheel, pip};
+use crate::{Progress, Wheel, make_private, pip};
 
 /// Between looks at another process's installation.
 const LOOK: Duration = Duration::from_millis(100);
@@ -26,9 +26,18 @@ impl Wheel {
         progress: Progress<'_>,
         finish: impl Fn(&Path) -> Result<(), String> + Send + Sync,
     ) -> Result<PathBuf, String> {
+        let room = cache.join(self.room);
+        make_private(&room).map_err(|reason| {
+            format!(
+                "the cache folder {} is not safe: {reason}; or name a folder of your own with RCRT_CACHE",
+                cache.display()
+            )
+        })?;
         let home = self.home(cache);
-        if !home.is_dir() {
-            self.fill(&cache.join(self.room), &home, progress, finish).await?;
+        if home.is_dir() {
+            make_private(&home)?;
+        } else {
+            self.fill(&room, &home, progress, finish).await?;
         }
         Ok(home)
     }
@@ -41,7 +50,6 @@ impl Wheel {
         progress: Progress<'_>,
         finish: impl Fn(&Path) -> Result<(), String> + Send + Sync,
     ) -> Result<(), String> {
-        std::fs::create_dir_all(room).map_err(|error| format!("cannot make {}: {error}", room.display()))?;
         let _turn = take_turn(&room.join("install.lock")).await?;
         if home.is_dir() {
             return Ok(());

@@ -4,13 +4,17 @@
 //! What is in the cache is whole: a wheel is unpacked beside its place and then renamed, one process at a time. A download that broke
 //! is done again.
 //!
+//! What is in the cache is run later, so a cache that another user could change is refused (`private_folder`).
+//!
 //! This crate deliberately does not know what is in a wheel, and runs nothing of it.
 
 mod cache;
 mod install;
 mod pip;
+mod private_folder;
 
 pub use cache::default_cache_dir;
+pub use private_folder::make_private;
 
 /// Told each step that may take longer than a second, before it begins.
 pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);

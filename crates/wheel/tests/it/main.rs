@@ -1,6 +1,8 @@
 //! A small wheel from the index, through the pip of this machine.
 #![allow(clippy::unwrap_used)]
 
+mod private_folder;
+
 use std::sync::Mutex;
 
 use wheel::Wheel;
