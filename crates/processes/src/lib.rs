@@ -7,6 +7,7 @@
 
 mod arguments;
 mod bash;
+mod disk;
 mod ending;
 mod later;
 mod python;
@@ -20,6 +21,7 @@ use std::sync::Arc;
 use executors::NativeTool;
 use jail::command::{Helper, Jail};
 
+pub use disk::DiskBounds;
 pub use later::tools_later;
 pub use workshop::FOLDER;
 use workshop::Workshop;
@@ -36,6 +38,8 @@ pub struct Settings {
     pub environments: PathBuf,
     /// Names of tools whose programs are in this machine's network, past every rule of the gate. None by default.
     pub network: BTreeSet<String>,
+    /// What programs and packages may take of the disk.
+    pub disk: DiskBounds,
 }
 
 /// The tools of this family: `bash` and `execute_python_script`. Finds out, by running a program that does nothing,
@@ -51,6 +55,6 @@ pub async fn tools_in(jail: Arc<Jail>, settings: Settings) -> Vec<Arc<dyn Native
     let python = Workshop::new(&jail, &settings, python::NAME);
     vec![
         Arc::new(bash::Bash::new(bash)),
-        Arc::new(python::ExecutePythonScript::new(python, settings.environments).await),
+        Arc::new(python::ExecutePythonScript::new(python, settings.environments, settings.disk).await),
     ]
 }

@@ -10,6 +10,7 @@ use breadcrumb::{ErrorCode, Limits, ToolFailure};
 use jail::command::{Bounds, Finished, Jail, JailError, Order, PATH, View};
 
 use crate::Settings;
+use crate::disk::DiskBounds;
 
 /// Where the working folder is in the jail.
 pub const FOLDER: &str = "/work";
@@ -18,6 +19,7 @@ const MIB: u64 = 1024 * 1024;
 pub struct Workshop {
     pub jail: Arc<Jail>,
     workdir: PathBuf,
+    disk: DiskBounds,
     /// Programs are in this machine's network.
     network: bool,
 }
@@ -25,7 +27,7 @@ pub struct Workshop {
 impl Workshop {
     pub fn new(jail: &Arc<Jail>, settings: &Settings, tool: &str) -> Self {
         let network = settings.network.contains(tool);
-        Self { jail: jail.clone(), workdir: settings.workdir.clone(), network }
+        Self { jail: jail.clone(), workdir: settings.workdir.clone(), disk: settings.disk, network }
     }
 
     /// Why no program can be run here.
@@ -58,8 +60,14 @@ impl Workshop {
         })
     }
 
+    /// Runs it as long as enough is left on the disk of the working folder.
     pub async fn run(&self, order: &Order) -> Result<Finished, ToolFailure> {
-        self.jail.run(order).await.map_err(|error| {
+        self.disk.check(&self.workdir).await?;
+        let finished = tokio::select! {
+            failure = self.disk.ran_low(&self.workdir) => return Err(failure),
+            finished = self.jail.run(order) => finished,
+        };
+        finished.map_err(|error| {
             // A helper that could not be started, or died, may do better the next time.
             let is_passing = matches!(error, JailError::Start(_) | JailError::Broken(_));
             ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()).retryable(is_passing)

@@ -12,6 +12,7 @@ use serde_json::json;
 use super::environments::{FOLDER, program};
 use super::interpreter::Interpreter;
 use super::packages::PackageSet;
+use super::room::Room;
 use crate::{ending, workshop};
 
 /// The longest that an installation may take.
@@ -19,9 +20,8 @@ const TIME: Duration = Duration::from_mins(5);
 /// What pip itself needs, in MiB, where the call has less.
 const MEMORY_MB: u64 = 512;
 const SETTINGS: &str = "/run/pip.conf";
-const GIGABYTE: u64 = 1024 * 1024 * 1024;
-/// The largest file of a package.
-const LARGEST_FILE: u64 = 4 * GIGABYTE;
+/// What the system says of a file that grows larger than a file may.
+const FILE_TOO_LARGE: &str = "File too large";
 
 const OPTIONS: [&str; 9] = [
     "install",
@@ -42,8 +42,9 @@ pub async fn install(
     interpreter: &Interpreter,
     jail: &Jail,
     limits: &Limits,
+    room: &Room,
 ) -> Result<(), ToolFailure> {
-    let step = Step { folder, interpreter, jail, limits };
+    let step = Step { folder, interpreter, jail, limits, room };
     let bare = ["-I", "-m", "venv", "--without-pip", FOLDER];
     step.must(bare.map(str::to_owned).into(), "an environment cannot be made").await?;
     if !step.has_pip().await? {
@@ -59,6 +60,7 @@ struct Step<'a> {
     interpreter: &'a Interpreter,
     jail: &'a Jail,
     limits: &'a Limits,
+    room: &'a Room,
 }
 
 impl Step<'_> {
@@ -70,7 +72,7 @@ impl Step<'_> {
         let limits = Limits { memory_mb: self.limits.memory_mb.max(MEMORY_MB), ..*self.limits };
         let mut bounds = workshop::bounds(&limits, time);
         bounds.processor_time = time;
-        bounds.file = LARGEST_FILE;
+        bounds.file = self.room.largest_file();
         // On the disk: packages may be larger than what is kept in memory.
         let temporary = format!("{FOLDER}/tmp");
         let environment = [("PATH", PATH), ("HOME", "/tmp"), ("TMPDIR", temporary.as_str()), ("LANG", "C.UTF-8")];
@@ -152,6 +154,9 @@ impl Step<'_> {
 
     fn failure(&self, otherwise: &str, code: i32, finished: &Finished) -> ToolFailure {
         let words = self.interpreter.machine.cleared(ending::text(&finished.stderr));
+        if words.contains(FILE_TOO_LARGE) {
+            return self.room.too_large();
+        }
         let message = format!("{otherwise}: {}", ending::last(words.trim(), 2_000));
         ToolFailure::new(ErrorCode::ExecutionFailed, message)
             .with_details(json!({"exit_code": code, "stage": "packages", "stderr": ending::last(&words, 8_000)}))

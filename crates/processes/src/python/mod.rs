@@ -6,6 +6,7 @@ mod installing;
 mod interpreter;
 mod machine;
 mod packages;
+mod room;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -16,6 +17,7 @@ use executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
+use crate::disk::DiskBounds;
 use crate::workshop::{FOLDER, Workshop};
 use crate::{arguments, ending, shortening};
 use environments::Environments;
@@ -50,13 +52,13 @@ pub struct ExecutePythonScript {
 }
 
 impl ExecutePythonScript {
-    pub async fn new(workshop: Workshop, environments: PathBuf) -> Self {
+    pub async fn new(workshop: Workshop, environments: PathBuf, bounds: DiskBounds) -> Self {
         let interpreter = match workshop.waits_for() {
             // Without a jail there is nothing to try it in.
             Some(reason) => Err(reason),
             None => Interpreter::find(&workshop.jail).await,
         };
-        Self { workshop, interpreter, environments: Environments::new(environments) }
+        Self { workshop, interpreter, environments: Environments::new(environments, bounds) }
     }
 }
 

@@ -5,10 +5,11 @@ use std::fs;
 use std::time::Duration;
 
 use breadcrumb::ErrorCode;
-use jail::command::{Bounds, Finished, How, Order};
+use jail::command::{Bounds, Finished, How, Jail, Order};
+use processes::DiskBounds;
 use serde_json::json;
 
-use crate::fixture::{Cell, Tools, failed, limited, needs_the_jail};
+use crate::fixture::{Cell, Tools, failed, helper, limited, needs_the_jail};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -198,6 +199,28 @@ async fn files_and_descriptors_have_bounds() {
     let script = "held = []\ntry:\n    while True: held.append(open('/dev/null'))\nexcept OSError as e: print(errno.errorcode[e.errno], len(held) < 600)";
     assert_eq!(cell.run(&cell.script(script)).await.stdout.text(), "EMFILE True\n");
     goes_on(&cell).await;
+}
+
+#[tokio::test]
+async fn a_disk_that_runs_full_ends_programs() {
+    needs_the_jail!();
+    let call = |tools: &Tools, command: &str| tools.call("bash", json!({"command": command}));
+    let full = DiskBounds { min_free: u64::MAX, ..DiskBounds::default() };
+    let tools = Tools::with_disk(Jail::open(helper()).await, &[], full).await;
+    let output = tools.execute(call(&tools, "touch begun")).await;
+    let failure = failed(output.result, ErrorCode::ResourceExhausted);
+    assert!(failure.message.contains("--min-free-disk-mb") && failure.is_retryable, "{failure}");
+    assert!(!tools.work().join("begun").exists());
+
+    // One that fills it meanwhile: what it writes is more than what may be written.
+    const FILE: u64 = 900 * MIB;
+    let disk = nix::sys::statvfs::statvfs(tools.folders.path()).unwrap();
+    let free = disk.blocks_available() * disk.fragment_size();
+    let nearly = DiskBounds { min_free: free - 100 * MIB, ..DiskBounds::default() };
+    let tools = Tools::with_disk(Jail::open(helper()).await, &[], nearly).await;
+    let command = format!("fallocate -l {FILE} big; sleep 600");
+    let failure = failed(tools.execute(call(&tools, &command)).await.result, ErrorCode::ResourceExhausted);
+    assert!(failure.message.contains("--min-free-disk-mb"), "{failure}");
 }
 
 #[tokio::test]

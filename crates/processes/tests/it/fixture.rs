@@ -7,7 +7,7 @@ use std::time::Duration;
 use breadcrumb::{ErrorCode, Limits, ToolFailure};
 use executors::{BuiltinExecutor, Executor, ToolCall, ToolOutput};
 use jail::command::{Bounds, Finished, Helper, Jail, Order, PATH, View};
-use processes::Settings;
+use processes::{DiskBounds, Settings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use test_tenant::Tenant;
@@ -78,12 +78,18 @@ impl Tools {
 
     /// In this jail, with the network for the tools that are named.
     pub async fn with(jail: Jail, network: &[&str]) -> Self {
+        Self::with_disk(jail, network, DiskBounds { min_free: 0, ..DiskBounds::default() }).await
+    }
+
+    /// With these bounds on the disk.
+    pub async fn with_disk(jail: Jail, network: &[&str], disk: DiskBounds) -> Self {
         let folders = tempfile::tempdir().unwrap();
         let settings = Settings {
             helper: helper(),
             workdir: folders.path().join("data/work"),
             environments: folders.path().join("data/python"),
             network: network.iter().map(|name| (*name).to_owned()).collect(),
+            disk,
         };
         let jail = Arc::new(jail);
         assert_eq!(jail.refusal(), None);

@@ -6,15 +6,18 @@
 
 mod index;
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use breadcrumb::ErrorCode;
 use executors::Executor;
+use jail::command::Jail;
+use processes::DiskBounds;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::fixture::{ROLE, Tools, failed, limited, needs_the_jail, until};
-use index::{Index, SECRET};
+use crate::fixture::{ROLE, Tools, failed, helper, limited, needs_the_jail, until};
+use index::{Index, LARGE, SECRET};
 
 /// Names pip's settings file of the parts.
 const SETTINGS: &str = "PIP_CONFIG_FILE";
@@ -34,14 +37,18 @@ async fn packages_come_from_where_this_machines_pip_gets_them() {
     let output = parts.output().await.unwrap();
     let told = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(told.contains("8 passed"), "{told}");
+    assert!(told.contains("12 passed"), "{told}");
 }
 
 /// The tools, with pip set up for the index; `None` where this is not the process for it.
 async fn with_index() -> Option<(Tools, &'static Index)> {
+    with_index_and_disk(DiskBounds { min_free: 0, ..DiskBounds::default() }).await
+}
+
+async fn with_index_and_disk(disk: DiskBounds) -> Option<(Tools, &'static Index)> {
     std::env::var_os(ROLE)?;
     let index = Index::shared(&PathBuf::from(std::env::var_os(SETTINGS)?));
-    Some((Tools::new().await, index))
+    Some((Tools::with_disk(Jail::open(helper()).await, &[], disk).await, index))
 }
 
 fn with_packages(script: &str, packages: &[&str]) -> Value {
@@ -166,6 +173,65 @@ async fn part_what_is_no_package_never_reaches_pip() {
         assert!(failure.message.starts_with("pip_packages: "), "{failure}");
     }
     assert_eq!(left(&tools), Vec::<String>::new());
+}
+
+const MB: u64 = 1_000_000;
+
+/// An environment without packages takes less than this.
+const BARE: u64 = 30 * MB;
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_a_set_that_is_too_large_is_not_installed() {
+    // Once ended by the largest file that there may be, once by the sum of files.
+    for (package, bound) in [("large", LARGE as u64 / 2), ("many", BARE + LARGE as u64 / 2)] {
+        let disk = DiskBounds { packages_set: bound, min_free: 0, ..DiskBounds::default() };
+        let Some((tools, _)) = with_index_and_disk(disk).await else { return };
+        let failure =
+            failed(tools.result(TOOL, with_packages("print(1)", &[package])).await, ErrorCode::ResourceExhausted);
+        assert!(failure.message.contains("--packages-set-mb"), "{failure}");
+        assert_eq!(failure.details.unwrap(), json!({"limit": "packages_set_bytes", "allowed": bound}));
+        tools.jail.ended().await;
+        until("nothing left", || left(&tools).is_empty()).await;
+    }
+}
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_a_set_that_nobody_uses_makes_room_for_another() {
+    let disk = DiskBounds { packages_total: BARE + LARGE as u64 * 3 / 2, min_free: 0, ..DiskBounds::default() };
+    let Some((tools, index)) = with_index_and_disk(disk).await else { return };
+    let first = || tools.result(TOOL, with_packages("import large; print(len(large.__file__) > 0)", &["large"]));
+    assert_eq!(first().await.unwrap(), "True\n");
+    let asked = index.asked("large-1.0-py3-none-any.whl");
+    assert_eq!(tools.result(TOOL, with_packages("import many.a0; print(2)", &["many"])).await.unwrap(), "2\n");
+    assert_eq!(left(&tools).len(), 1);
+    // It is installed again when it is wanted again.
+    assert_eq!(first().await.unwrap(), "True\n");
+    assert_eq!(index.asked("large-1.0-py3-none-any.whl"), asked + 1);
+}
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_a_disk_that_is_full_is_not_filled_further() {
+    let disk = DiskBounds { min_free: u64::MAX, ..DiskBounds::default() };
+    let Some((tools, index)) = with_index_and_disk(disk).await else { return };
+    let before = index.asked("kept");
+    let failure = failed(tools.result(TOOL, with_packages("print(1)", &["kept"])).await, ErrorCode::ResourceExhausted);
+    assert!(failure.message.contains("--min-free-disk-mb") && failure.is_retryable, "{failure}");
+    assert_eq!(index.asked("kept"), before);
+    until("nothing left", || left(&tools).is_empty()).await;
+}
+
+#[tokio::test]
+#[ignore = "a part of the test above"]
+async fn part_environments_that_others_can_change_are_not_run() {
+    let Some((tools, _)) = with_index().await else { return };
+    assert_eq!(tools.result(TOOL, with_packages("print(1)", &["plain"])).await.unwrap(), "1\n");
+    let folder = tools.folders.path().join("data/python");
+    std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o777)).unwrap();
+    let failure = failed(tools.result(TOOL, with_packages("print(1)", &["plain"])).await, ErrorCode::ExecutionFailed);
+    assert!(failure.message.contains("other users can write to"), "{failure}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use breadcrumb::ErrorCode;
 use executors::{BuiltinExecutor, Executor};
 use jail::command::{Helper, Jail};
-use processes::Settings;
+use processes::{DiskBounds, Settings};
 use serde_json::json;
 use test_tenant::Tenant;
 use tokio_util::sync::CancellationToken;
@@ -58,6 +58,7 @@ async fn the_tools_wait_and_run_nothing() {
         workdir: folders.path().join("work"),
         environments: folders.path().join("python"),
         network: [].into(),
+        disk: DiskBounds::default(),
     };
     let executor = BuiltinExecutor::new().with(processes::tools(settings).await);
     let tenant = Tenant::new().await;

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use executors::egress::Egress;
 use executors::{BuiltinExecutor, NativeTool};
+use processes::DiskBounds;
 use url::Url;
 use web::SearchChoice;
 
@@ -73,6 +74,18 @@ pub struct NativeOptions {
     /// Characters of a result that a caller gets at once, where neither its request nor its model says so
     #[arg(long, env = "RCRT_MAX_RESULT_CHARS", default_value_t = 64_000, value_name = "N", value_parser = result_chars)]
     max_result_chars: u64,
+
+    /// The most that one set of Python packages may take of the disk, in MB
+    #[arg(long, env = "RCRT_PACKAGES_SET_MB", default_value_t = 2_000, value_name = "MB", value_parser = megabytes)]
+    packages_set_mb: u64,
+
+    /// The most that all sets of Python packages may take together, in MB; those that nobody used for longest go first
+    #[arg(long, env = "RCRT_PACKAGES_TOTAL_MB", default_value_t = 8_000, value_name = "MB", value_parser = megabytes)]
+    packages_total_mb: u64,
+
+    /// End programs and refuse packages when the disk has less than this left, in MB; 0 for no such bound
+    #[arg(long, env = "RCRT_MIN_FREE_DISK_MB", default_value_t = 500, value_name = "MB", value_parser = megabytes)]
+    min_free_disk_mb: u64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -97,6 +110,14 @@ fn result_chars(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("must be a whole number from {} to {}", bounds.start(), bounds.end()))
 }
 
+/// The most that an option takes: a million MB.
+const MOST_MB: u64 = 1_000_000;
+
+fn megabytes(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| (0..=MOST_MB).contains(number));
+    number.ok_or_else(|| format!("must be a whole number of MB, {MOST_MB} at most"))
+}
+
 /// The tools, and what stands beside them in a runner's process.
 pub struct Native {
     pub executor: BuiltinExecutor,
@@ -119,6 +140,13 @@ impl NativeOptions {
                 let message = format!("{option}: {name:?} is none of the tools that it is for: {}", known.join(", "));
                 return Err(Failure::Usage(message).into());
             }
+        }
+        if self.packages_set_mb > self.packages_total_mb {
+            let message = format!(
+                "--packages-set-mb {} is more than --packages-total-mb {}: what one set may take, all may take",
+                self.packages_set_mb, self.packages_total_mb
+            );
+            return Err(Failure::Usage(message).into());
         }
         if let Some(name) = self.enabled.iter().find(|name| self.disabled.contains(name)) {
             let message = format!("{name} is named by --enable-tool and by --disable-tool: which is it to be?");
@@ -156,6 +184,7 @@ impl NativeOptions {
             workdir: workdir.clone(),
             environments: data.join("python"),
             network: self.network.iter().cloned().collect::<BTreeSet<String>>(),
+            disk: self.disk_bounds(),
         };
         let mut tools: Vec<Arc<dyn NativeTool>> =
             files::tools(&files::Settings { folder: workdir, in_jail: Some(processes::FOLDER.into()) });
@@ -165,6 +194,16 @@ impl NativeOptions {
         tools.extend(processes::tools_later(programs));
         let executor = self.switched(BuiltinExecutor::new().with(tools));
         Ok(Native { executor, schedule, clock, large_results })
+    }
+
+    /// What programs and packages may take of the disk.
+    pub fn disk_bounds(&self) -> DiskBounds {
+        const MB: u64 = 1_000_000;
+        DiskBounds {
+            packages_set: self.packages_set_mb * MB,
+            packages_total: self.packages_total_mb * MB,
+            min_free: self.min_free_disk_mb * MB,
+        }
     }
 
     fn switched(&self, mut executor: BuiltinExecutor) -> BuiltinExecutor {

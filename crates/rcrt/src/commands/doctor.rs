@@ -132,6 +132,11 @@ struct DataFolder {
     #[serde(skip_serializing_if = "Option::is_none")]
     held_by: Option<String>,
     free_bytes: Option<u64>,
+    /// Programs are ended below this.
+    min_free_bytes: u64,
+    /// What Python packages may take of it: each set, and all together.
+    packages_set_bytes: u64,
+    packages_total_bytes: u64,
 }
 
 impl Doctor {
@@ -140,6 +145,7 @@ impl Doctor {
         let server = config.server_url()?;
         let ((engine, walls), postgres, server) = tokio::join!(engine(self.sandbox), postgres(config), answers(server));
         let tools = Tools::find(config, &self.native, server.reachable).await;
+        let disk = self.native.disk_bounds();
         let findings = Findings {
             version: env!("CARGO_PKG_VERSION"),
             engine,
@@ -153,6 +159,9 @@ impl Doctor {
                 has_token: config.token_file().is_file(),
                 held_by: held_by(&config.data),
                 free_bytes: free_bytes(&config.data),
+                min_free_bytes: disk.min_free,
+                packages_set_bytes: disk.packages_set,
+                packages_total_bytes: disk.packages_total,
             },
             tools,
         };
@@ -389,6 +398,12 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     }
     if let Some(bytes) = folder.free_bytes {
         row("Free space", &format!("{:.1} GB", bytes as f64 / 1e9), None)?;
+    }
+    let mb = |bytes: u64| bytes / 1_000_000;
+    let (set, total, free) = (folder.packages_set_bytes, folder.packages_total_bytes, folder.min_free_bytes);
+    row("Disk bounds", &format!("Python packages {} MB a set, {} MB in all", mb(set), mb(total)), None)?;
+    if free > 0 {
+        row("", &format!("programs are ended when less than {} MB is left", mb(free)), None)?;
     }
     findings.sandbox.print(output)?;
     findings.tools.print(output)

@@ -15,6 +15,10 @@ const CREDENTIALS: &str = "YWRhOnRoZS1pbmRleC1wYXNzd29yZA==";
 /// Packages that hold one module of the same name, which says its name.
 const PACKAGES: [&str; 6] = ["once_a", "once_b", "netless", "kept", "shared", "plain"];
 
+/// What the package `large` has in one file, and `many` in several, in bytes.
+pub const LARGE: usize = 60_000_000;
+const PARTS: usize = 30;
+
 pub struct Index {
     pub port: u16,
     paths: Arc<Mutex<Vec<String>>>,
@@ -107,25 +111,38 @@ fn files() -> BTreeMap<String, Vec<u8>> {
     for name in PACKAGES {
         files.insert(format!("{name}-1.0-py3-none-any.whl"), wheel(name));
     }
+    files.insert("large-1.0-py3-none-any.whl".into(), archive("large", vec![("large.py".into(), comment(LARGE))]));
+    let modules = (0..PARTS).map(|number| (format!("many/a{number}.py"), comment(LARGE / PARTS))).collect();
+    files.insert("many-1.0-py3-none-any.whl".into(), archive("many", modules));
     files.insert("broken-1.0-py3-none-any.whl".into(), b"no archive at all".to_vec());
     files.insert("source_only-1.0.tar.gz".into(), Vec::new());
     files
 }
 
-/// A built package: an archive of the module and three files about it.
+/// Python of this length that does nothing.
+fn comment(bytes: usize) -> String {
+    format!("#{}\n", "x".repeat(bytes - 2))
+}
+
+/// A built package with a module that says its name.
 fn wheel(name: &str) -> Vec<u8> {
+    archive(name, vec![(format!("{name}.py"), format!("NAME = '{name}'\n"))])
+}
+
+/// A built package: an archive of the modules and three files about them.
+fn archive(name: &str, modules: Vec<(String, String)>) -> Vec<u8> {
     let info = format!("{name}-1.0.dist-info");
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    let content = [
-        (format!("{name}.py"), format!("NAME = '{name}'\n")),
+    let record: String = modules.iter().map(|(path, _)| format!("{path},,\n")).collect();
+    let about = [
         (format!("{info}/METADATA"), format!("Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")),
         (
             format!("{info}/WHEEL"),
             "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n".to_owned(),
         ),
-        (format!("{info}/RECORD"), format!("{name}.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")),
+        (format!("{info}/RECORD"), format!("{record}{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")),
     ];
-    for (path, text) in content {
+    for (path, text) in modules.into_iter().chain(about) {
         archive.start_file(path, zip::write::SimpleFileOptions::default()).unwrap();
         archive.write_all(text.as_bytes()).unwrap();
     }
