@@ -1,6 +1,6 @@
 //! Who is asking: tenants, agents, roles; and [`Tenancy`], the door through which a server comes to a tenant's records.
 
-use std::sync::Arc;
+use std::{collections::HashSet, sync::Arc};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -122,6 +122,40 @@ pub struct NewAgentKey {
     pub agent_key: String,
 }
 
+/// What a server must know of an agent before it takes one of its tokens.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AgentStanding {
+    /// `None` when it does not exist or is deleted.
+    pub agent: Option<AgentInfo>,
+    /// The ids (`jti`) of its revoked tokens that have not expired.
+    pub revoked: HashSet<Uuid>,
+    /// Tokens that were issued before this time are revoked.
+    pub tokens_from: Option<DateTime<Utc>>,
+}
+
+impl AgentStanding {
+    /// `issued_at` in seconds since 1970, with fractions.
+    pub fn has_revoked(&self, jti: Uuid, issued_at: f64) -> bool {
+        let is_too_old = |from: DateTime<Utc>| issued_at < from.timestamp_micros() as f64 / 1e6;
+        self.revoked.contains(&jti) || self.tokens_from.is_some_and(is_too_old)
+    }
+}
+
+/// Tokens of one agent that end before their time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TokenRevocation {
+    pub agent_id: Uuid,
+    pub which: WhichTokens,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WhichTokens {
+    /// The token with this id, which expires by itself at `until`.
+    One { jti: Uuid, until: DateTime<Utc> },
+    /// All that were issued before this time.
+    IssuedBefore(DateTime<Utc>),
+}
+
 /// The store across tenants, as only a server and the operator's own process see it.
 #[async_trait]
 pub trait Tenancy: Send + Sync + 'static {
@@ -165,6 +199,19 @@ pub trait Tenancy: Send + Sync + 'static {
 
     /// The agent, if this is its key. `None` for a wrong key, agent or tenant alike.
     async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError>;
+
+    /// The agent, and which of its tokens are revoked.
+    async fn standing(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStanding, StoreError>;
+
+    /// Revokes tokens of an agent of the tenant, in the name of the agent `by`; the agent need not exist.
+    /// [`StoreError::Invalid`] on `jti` when too many of its tokens are revoked one by one.
+    async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<(), StoreError>;
+
+    /// The agents (tenant, agent) of which tokens were revoked within the last seconds, in all tenants.
+    async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError>;
+
+    /// Marks a one-time ticket as used; `false` when it was used before. It is remembered until `until`.
+    async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool, StoreError>;
 
     /// What the purging of this tenant's ended records came to.
     async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError>;

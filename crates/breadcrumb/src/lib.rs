@@ -11,6 +11,7 @@ mod call;
 pub mod catalog;
 mod check;
 mod embedder;
+mod egress_log;
 mod event;
 mod hex;
 mod host;
@@ -46,11 +47,17 @@ pub use call::{Call, CallState, Claim, ClaimRequest, HeldLease, Lease, LeaseStat
 pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
 pub use check::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
 pub use embedder::{EmbedError, Embedder, EmbeddingModel, Haste};
+pub use egress_log::{
+    EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, MAX_EGRESS_REASON,
+};
 pub use event::{Event, EventKind, EventNumber, EventStream, FollowStream, Followed, Following};
 pub use hex::hex;
 pub use host::{Host, HostEntry, HostError, is_web_port};
 pub use hygiene::{HygieneRun, HygieneStats};
-pub use identity::{AgentInfo, AgentRegistration, Identity, NewAgent, NewAgentKey, Role, Tenancy, TenantInfo};
+pub use identity::{
+    AgentInfo, AgentRegistration, AgentStanding, Identity, NewAgent, NewAgentKey, Role, Tenancy, TenantInfo,
+    TokenRevocation, WhichTokens,
+};
 pub use limits::{Bound, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_TIMEOUT_MS};
 pub use nearest::nearest_names;
 pub use permissions::{Grant, NetPermission, Permissions};

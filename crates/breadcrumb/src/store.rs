@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Call, Claim, ClaimRequest, Created, EventNumber, EventStream, FollowStream, Following, Found,
+    BreadcrumbView, Call, Claim, ClaimRequest, Created, EgressEntry, EgressQuery, EgressRecord, EventNumber, EventStream, FollowStream, Following, Found,
     HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo, Selector,
     SelectorSubscription, Standby, StandingBy, Violations, event,
 };
@@ -243,6 +243,22 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     /// transaction, in which the grant is looked at too: without one [`StoreError::Forbidden`]. Only a curator may ask
     /// for no tool.
     async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError>;
+
+    // --- the egress log ---
+
+    /// Adds up to [`crate::MAX_EGRESS_ENTRIES`] records to the tenant's egress log. For runners.
+    async fn log_egress(&self, _records: Vec<EgressRecord>) -> Result<(), StoreError> {
+        Err(no_egress_log())
+    }
+
+    /// Entries of the tenant's egress log, newest first. For curators.
+    async fn egress_log(&self, _query: &EgressQuery) -> Result<Vec<EgressEntry>, StoreError> {
+        Err(no_egress_log())
+    }
+}
+
+fn no_egress_log() -> StoreError {
+    StoreError::Internal("this store keeps no egress log".into())
 }
 
 /// What a store answers that keeps no rights.

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, EventStream,
+    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressQuery,
+    EgressRecord, EventNumber, EventStream,
     FollowStream, Following, Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, Role, Search,
     SecretChanges, SecretInfo, Selector, SelectorSubscription, Standby, StandingBy, StoreError, schema_names,
 };
@@ -195,5 +196,12 @@ impl Breadcrumbs for Layer {
 
     async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError> {
         self.inner.decrypt_secret(id, reason, for_tool).await
+    }
+    async fn log_egress(&self, records: Vec<EgressRecord>) -> Result<(), StoreError> {
+        self.inner.log_egress(records).await
+    }
+
+    async fn egress_log(&self, query: &EgressQuery) -> Result<Vec<EgressEntry>, StoreError> {
+        self.inner.egress_log(query).await
     }
 }

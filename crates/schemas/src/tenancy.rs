@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError,
-    Tenancy, TenantInfo, Webhooks,
+    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError,
+    Tenancy, TenantInfo, TokenRevocation, Webhooks,
 };
+use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::Schemas;
@@ -66,6 +67,22 @@ impl Tenancy for Schemas {
 
     async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError> {
         self.inner.agent_by_key(owner_id, agent_id, key).await
+    }
+
+    async fn standing(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStanding, StoreError> {
+        self.inner.standing(owner_id, agent_id).await
+    }
+
+    async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<(), StoreError> {
+        self.inner.revoke_tokens(owner_id, by, revocation).await
+    }
+
+    async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+        self.inner.freshly_revoked().await
+    }
+
+    async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool, StoreError> {
+        self.inner.use_ticket(owner_id, ticket, until).await
     }
 
     async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError> {

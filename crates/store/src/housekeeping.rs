@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::failure::Done;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
-use crate::{Store, calls, expiry, prune, shares};
+use crate::{Store, calls, egress_log, expiry, prune, shares, tokens};
 
 /// How long a lost runner or an ended record can go unnoticed.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -40,8 +40,9 @@ impl Store {
         Ok(expire(&self.inner, Duration::MAX).await?)
     }
 
-    /// Forgets events older than 7 days and idempotency keys older than one. Gives how many there were. The store does
-    /// it by itself every minute.
+    /// Forgets events older than 7 days, idempotency keys older than one, revocations of tokens that have expired, and
+    /// entries of the egress log older than they are kept. Gives how many there were. The store does it by itself every
+    /// minute.
     pub async fn prune(&self) -> Result<usize, StoreError> {
         Ok(prune(&self.inner).await?)
     }
@@ -153,10 +154,34 @@ async fn prune(store: &Arc<Inner>) -> Done<usize> {
             }
         }
     }
+    for tenant in tenants(store, "SELECT tenants_with_expired_tokens()").await? {
+        count += tokens::forget_expired(TenantTransaction::begin(store, tenant).await?).await?;
+    }
+    count += prune_egress(store, egress_log::MOST_ENTRIES).await?;
     let before = Utc::now() - prune::KEYS_KEPT;
     for tenant in tenants_before(store, "SELECT tenants_with_old_keys($1)", before).await? {
         loop {
             match prune::keys(TenantTransaction::begin(store, tenant).await?, before).await? {
+                0 => break,
+                some => count += some,
+            }
+        }
+    }
+    Ok(count)
+}
+
+pub(crate) async fn prune_egress(store: &Arc<Inner>, most: i64) -> Done<usize> {
+    let (mut count, before) = (0, Utc::now() - store.egress_kept);
+    let mut tx = store.begin("BEGIN").await?;
+    let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_old_egress($1, $2)")
+        .bind(before)
+        .bind(most)
+        .fetch_all(&mut *tx)
+        .await?;
+    drop(tx);
+    for tenant in tenants {
+        loop {
+            match egress_log::forget(TenantTransaction::begin(store, tenant).await?, before, most).await? {
                 0 => break,
                 some => count += some,
             }

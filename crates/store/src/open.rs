@@ -95,6 +95,7 @@ impl Store {
             selectors: OpenSelectors::default(),
             deliveries_queued: Notify::new(),
             meaning: options.embedding.map(|options| Arc::new(Meaning::new(options))),
+            egress_kept: options.egress_kept,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
         });

@@ -1,6 +1,7 @@
 //! What a store is opened with.
 
 use std::fmt;
+use std::time::Duration;
 
 use crate::{EmbeddingOptions, SecretsKeys};
 
@@ -22,10 +23,13 @@ pub struct StoreOptions {
     /// Lost runners, late requests, ended records and old events are looked for every second. Without it that happens only
     /// when a method asks for it, or another store on the same database does it.
     pub sweeps: bool,
+    /// How long entries of the egress log are kept. Default 30 days.
+    pub egress_kept: Duration,
 }
 
 impl StoreOptions {
     pub const DEFAULT_MAX_CONNECTIONS: u32 = 16;
+    pub const DEFAULT_EGRESS_KEPT: Duration = Duration::from_hours(30 * 24);
 
     pub fn new(admin_url: impl Into<String>, secrets_keys: impl Into<SecretsKeys>) -> Self {
         Self {
@@ -35,6 +39,7 @@ impl StoreOptions {
             secrets_keys: secrets_keys.into(),
             embedding: None,
             sweeps: true,
+            egress_kept: Self::DEFAULT_EGRESS_KEPT,
         }
     }
 }

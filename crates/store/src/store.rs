@@ -47,6 +47,7 @@ pub(crate) struct Inner {
     pub(crate) deliveries_queued: Notify,
     /// `None`: search by meaning is off.
     pub(crate) meaning: Option<Arc<Meaning>>,
+    pub(crate) egress_kept: Duration,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError,
-    Tenancy, TenantInfo, Violations, Webhooks,
+    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError,
+    Tenancy, TenantInfo, TokenRevocation, Violations, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -16,6 +16,7 @@ use crate::expiry;
 use crate::failure::{Done, Failure, retrying};
 use crate::from_row::from_row;
 use crate::tenant_store::TenantStore;
+use crate::tokens;
 use crate::transaction::TenantTransaction;
 use crate::webhooks::WebhookStore;
 
@@ -167,6 +168,22 @@ impl Tenancy for Store {
 
     async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError> {
         Ok(agents::find_by_key(&mut self.in_tenant(owner_id).await?, agent_id, key).await?)
+    }
+
+    async fn standing(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStanding, StoreError> {
+        Ok(tokens::standing(&mut self.in_tenant(owner_id).await?, agent_id).await?)
+    }
+
+    async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<(), StoreError> {
+        retrying!(async { tokens::revoke(self.in_tenant(owner_id).await?, by, revocation.clone()).await })
+    }
+
+    async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+        Ok(tokens::freshly_revoked(&self.inner).await?)
+    }
+
+    async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool, StoreError> {
+        Ok(tokens::use_ticket(self.in_tenant(owner_id).await?, ticket, until).await?)
     }
 
     async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError> {

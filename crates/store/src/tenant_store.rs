@@ -6,7 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EventNumber, FollowStream, Following,
+    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressQuery, EgressRecord, EventNumber, FollowStream, Following,
     Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo, Selector,
     SelectorSubscription, Standby, StandingBy, StoreError, Violations,
 };
@@ -20,7 +20,7 @@ use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 use crate::view::{Eyes, View, Wish};
 use crate::{
-    acl, agents, calls, events, history, idempotency, listing, meaning, records, search, secrets, selectors, shares,
+    acl, agents, calls, egress_log, events, history, idempotency, listing, meaning, records, search, secrets, selectors, shares,
 };
 
 pub(crate) struct TenantStore {
@@ -334,5 +334,15 @@ impl Breadcrumbs for TenantStore {
         }
         let (tx, envelope) = (self.begin().await?, &self.store.envelope);
         Ok(secrets::open(tx, self.author.agent, envelope, id, reason, for_tool).await?)
+    }
+
+    async fn log_egress(&self, records: Vec<EgressRecord>) -> Result<(), StoreError> {
+        egress_log::check(&records)?;
+        Ok(egress_log::write(self.begin_soon().await?, &records).await?)
+    }
+
+    async fn egress_log(&self, query: &EgressQuery) -> Result<Vec<EgressEntry>, StoreError> {
+        egress_log::check_query(query)?;
+        Ok(egress_log::read(self.begin().await?, query).await?)
     }
 }

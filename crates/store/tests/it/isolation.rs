@@ -1,6 +1,6 @@
 //! Row-level security, seen from under the store.
 
-use breadcrumb::{AclChange, Action, BreadcrumbChanges, NewBreadcrumb, NewSecret, Role, Visibility, schema_names};
+use breadcrumb::{AclChange, Action, BreadcrumbChanges, Identity, NewBreadcrumb, NewSecret, Role, Visibility, schema_names};
 use conformance::Harness;
 use conformance::harness::{claim_of, note, request};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -8,7 +8,10 @@ use uuid::Uuid;
 
 use crate::harness::StoreHarness;
 
-const TABLES: [&str; 12] = [
+const TABLES: [&str; 15] = [
+    "revoked_tokens",
+    "used_tickets",
+    "egress_log",
     "acl_grants",
     "shared_events",
     "breadcrumbs",
@@ -39,7 +42,10 @@ async fn fill(harness: &StoreHarness) -> Uuid {
     let shared = agent.create(note("shared"), None).await.unwrap().id;
     agent.grant(&AclChange::tenant(shared, elsewhere, Action::ALL)).await.unwrap();
     agent.update(shared, 1, BreadcrumbChanges::default()).await.unwrap();
-    agent.identity.owner_id
+    let Identity { owner_id, agent_id, .. } = agent.identity;
+    crate::tokens::fill(&harness.store, owner_id, agent_id).await;
+    agent.log_egress(vec![crate::egress_log::record("a.example", 1)]).await.unwrap();
+    owner_id
 }
 
 async fn count(connection: &mut PgConnection, table: &str) -> i64 {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod calls;
+mod egress_log;
 mod events;
 mod expiry;
 mod failure;
@@ -18,6 +19,7 @@ mod secrets;
 mod selecting;
 mod standing_by;
 mod tenancy;
+mod tokens;
 mod transfer;
 mod upgrading;
 mod writing;

@@ -1,0 +1,137 @@
+//! The egress log: what left through the gate, for whom, and what was refused. No paths, headers or bodies.
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::Violations;
+
+/// The most entries that are written or read at once.
+pub const MAX_EGRESS_ENTRIES: usize = 1000;
+/// The longest reason, in characters.
+pub const MAX_EGRESS_REASON: usize = 300;
+
+/// How a request through the gate ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum EgressOutcome {
+    /// The server answered, whatever its status.
+    Answered,
+    /// The gate did not let it out.
+    Refused,
+    /// It was allowed, and no answer came.
+    Failed,
+}
+
+impl EgressOutcome {
+    pub const ALL: [Self; 3] = [Self::Answered, Self::Refused, Self::Failed];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Answered => "answered",
+            Self::Refused => "refused",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl std::str::FromStr for EgressOutcome {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|outcome| outcome.as_str() == text)
+            .ok_or_else(|| format!("{text:?} is no outcome; the outcomes are answered, refused, failed"))
+    }
+}
+
+/// One request through the gate. A redirect that is followed is a request of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EgressRecord {
+    /// When it was begun.
+    pub at: DateTime<Utc>,
+    /// Who asked for the call.
+    #[serde(default)]
+    pub agent_id: Option<Uuid>,
+    /// The tool's name; `webhooks` for deliveries to webhooks.
+    #[schema(min_length = 1, max_length = 200)]
+    pub tool: String,
+    /// The tool's record.
+    #[serde(default)]
+    pub tool_id: Option<Uuid>,
+    /// The `tool.request.v1` record of the call; of a delivery its id.
+    #[serde(default)]
+    pub call: Option<Uuid>,
+    /// As it was judged: a lower-case name or an address.
+    #[schema(min_length = 1, max_length = 260)]
+    pub host: String,
+    pub port: u16,
+    /// `GET` and so on; `_OTHER` for methods that no standard names.
+    #[schema(min_length = 1, max_length = 20)]
+    pub method: String,
+    pub outcome: EgressOutcome,
+    /// Why it was refused.
+    #[serde(default)]
+    #[schema(max_length = 300)]
+    pub reason: Option<String>,
+    /// The HTTP status of the answer.
+    #[serde(default)]
+    pub status: Option<u16>,
+    /// Bytes of the request's body.
+    pub bytes_out: u64,
+    /// Bytes of the answer's body that were read, as they came.
+    pub bytes_in: u64,
+    /// Until the answer's body was read or left, in milliseconds.
+    pub duration_ms: u64,
+}
+
+impl EgressRecord {
+    /// What is wrong with it; `place` is where it stands.
+    pub fn check(&self, place: &str) -> Result<(), Violations> {
+        let mut found = Violations::default();
+        found.text(&format!("{place}.tool"), &self.tool, 200);
+        found.text(&format!("{place}.host"), &self.host, 260);
+        found.text(&format!("{place}.method"), &self.method, 20);
+        if let Some(reason) = &self.reason {
+            found.text(&format!("{place}.reason"), reason, MAX_EGRESS_REASON);
+        }
+        if (self.outcome == EgressOutcome::Answered) != self.status.is_some() {
+            found.add(format!("{place}.status"), "must be there if and only if the outcome is answered");
+        }
+        let numbers =
+            [("bytes_out", self.bytes_out), ("bytes_in", self.bytes_in), ("duration_ms", self.duration_ms)];
+        for (field, _) in numbers.into_iter().filter(|(_, number)| i64::try_from(*number).is_err()) {
+            found.add(format!("{place}.{field}"), "is too large");
+        }
+        found.into_result()
+    }
+}
+
+/// One line of the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct EgressEntry {
+    /// Its place in the log; later entries have higher ones.
+    pub id: i64,
+    #[serde(flatten)]
+    pub record: EgressRecord,
+}
+
+/// Which lines of the log. All conditions must hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct EgressQuery {
+    pub tool: Option<String>,
+    pub host: Option<String>,
+    pub agent_id: Option<Uuid>,
+    pub call: Option<Uuid>,
+    pub outcome: Option<EgressOutcome>,
+    /// Begun at this time or later.
+    pub since: Option<DateTime<Utc>>,
+    /// Begun before this time.
+    pub until: Option<DateTime<Utc>>,
+    /// Only entries with a lower id: the page after the one that ended with it.
+    pub before: Option<i64>,
+    /// 1 to [`MAX_EGRESS_ENTRIES`].
+    pub limit: u32,
+}

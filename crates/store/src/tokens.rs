@@ -1,0 +1,119 @@
+//! Revoked tokens and used tickets.
+
+use breadcrumb::{AgentStanding, TokenRevocation, Violations, WhichTokens};
+use chrono::{DateTime, TimeDelta, Utc};
+use uuid::Uuid;
+
+use crate::agents;
+use crate::audit::{self, Line};
+use crate::failure::Done;
+use crate::store::Inner;
+use crate::transaction::TenantTransaction;
+
+/// How many tokens of one agent are revoked one by one. Every request of the agent is compared with them.
+const MOST_PER_AGENT: i64 = 1000;
+/// For how long a revocation counts as fresh: servers that ask within this time hear of it.
+const FRESH: TimeDelta = TimeDelta::seconds(15);
+
+pub(crate) async fn standing(tx: &mut TenantTransaction, agent_id: Uuid) -> Done<AgentStanding> {
+    let agent = agents::find(tx, agent_id).await?;
+    let revoked: Vec<(Option<Uuid>, Option<DateTime<Utc>>)> = sqlx::query_as(
+        "SELECT jti, issued_before FROM revoked_tokens WHERE agent_id = $1 AND (until IS NULL OR until > now())",
+    )
+    .bind(agent_id)
+    .fetch_all(tx.connection())
+    .await?;
+    let tokens_from = revoked.iter().filter_map(|(_, before)| *before).max();
+    Ok(AgentStanding { agent, revoked: revoked.into_iter().filter_map(|(jti, _)| jti).collect(), tokens_from })
+}
+
+pub(crate) async fn revoke(mut tx: TenantTransaction, by: Uuid, revocation: TokenRevocation) -> Done<()> {
+    let (owner_id, agent_id) = (tx.owner_id, revocation.agent_id);
+    // Two revocations at once must not both find the last place.
+    tx.lock(agent_id).await?;
+    let (action, subject) = match revocation.which {
+        WhichTokens::One { jti, until } => {
+            let count: i64 = sqlx::query_scalar(
+                "SELECT count(*) FROM revoked_tokens WHERE agent_id = $1 AND jti IS NOT NULL AND jti <> $2 AND until > now()",
+            )
+            .bind(agent_id)
+            .bind(jti)
+            .fetch_one(tx.connection())
+            .await?;
+            if count >= MOST_PER_AGENT {
+                let why = format!("is one token too many: {count} of this agent are revoked; revoke all of them");
+                return Err(Violations::one("jti", why).into());
+            }
+            sqlx::query(
+                "INSERT INTO revoked_tokens (owner_id, agent_id, jti, until, revoked_by) VALUES ($1, $2, $3, $4, $5)
+                 ON CONFLICT (owner_id, agent_id, jti) WHERE jti IS NOT NULL
+                 DO UPDATE SET until = greatest(revoked_tokens.until, EXCLUDED.until), revoked_at = now()",
+            )
+            .bind(owner_id)
+            .bind(agent_id)
+            .bind(jti)
+            .bind(until)
+            .bind(by)
+            .execute(tx.connection())
+            .await?;
+            ("token.revoked", jti)
+        }
+        WhichTokens::IssuedBefore(before) => {
+            sqlx::query(
+                "INSERT INTO revoked_tokens (owner_id, agent_id, issued_before, revoked_by) VALUES ($1, $2, $3, $4)
+                 ON CONFLICT (owner_id, agent_id) WHERE jti IS NULL
+                 DO UPDATE SET issued_before = greatest(revoked_tokens.issued_before, EXCLUDED.issued_before),
+                     revoked_at = now(), revoked_by = EXCLUDED.revoked_by",
+            )
+            .bind(owner_id)
+            .bind(agent_id)
+            .bind(before)
+            .bind(by)
+            .execute(tx.connection())
+            .await?;
+            // None of them is looked at any more.
+            sqlx::query("DELETE FROM revoked_tokens WHERE agent_id = $1 AND jti IS NOT NULL AND revoked_at < $2")
+                .bind(agent_id)
+                .bind(before)
+                .execute(tx.connection())
+                .await?;
+            ("tokens.revoked", agent_id)
+        }
+    };
+    audit::write(&mut tx, Line::by(by, action).on(subject, &agent_id.to_string())).await?;
+    tx.commit().await
+}
+
+pub(crate) async fn freshly_revoked(store: &Inner) -> Done<Vec<(Uuid, Uuid)>> {
+    let mut tx = store.begin("BEGIN").await?;
+    Ok(sqlx::query_as("SELECT tenant, agent FROM agents_revoked_since(now() - $1)")
+        .bind(FRESH)
+        .fetch_all(&mut *tx)
+        .await?)
+}
+
+pub(crate) async fn use_ticket(mut tx: TenantTransaction, id: Uuid, until: DateTime<Utc>) -> Done<bool> {
+    let owner_id = tx.owner_id;
+    let used = sqlx::query("INSERT INTO used_tickets (owner_id, id, until) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")
+        .bind(owner_id)
+        .bind(id)
+        .bind(until)
+        .execute(tx.connection())
+        .await?;
+    tx.commit().await?;
+    Ok(used.rows_affected() == 1)
+}
+
+/// Forgets what has expired by itself.
+pub(crate) async fn forget_expired(mut tx: TenantTransaction) -> Done<usize> {
+    let mut count = 0;
+    for forget in [
+        "DELETE FROM revoked_tokens WHERE owner_id = current_tenant() AND until < now()",
+        // A clock that is a little behind must not find a ticket that is good and forgotten.
+        "DELETE FROM used_tickets WHERE owner_id = current_tenant() AND until < now() - interval '5 minutes'",
+    ] {
+        count += sqlx::query(forget).execute(tx.connection()).await?.rows_affected();
+    }
+    tx.commit().await?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
