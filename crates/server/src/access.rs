@@ -10,15 +10,17 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use breadcrumb::{Breadcrumbs, Identity, Role};
+use chrono::DateTime;
 use uuid::Uuid;
 
 use crate::{
     AuthMode, ServerState,
     allowance::{Draws, Peer},
+    held_body,
     one_header::one_header,
     problem::Problem,
     query::Query,
-    token::ProvenToken,
+    token::{ProvenTicket, ProvenToken, TokenError, TokenId},
 };
 
 /// In whose name a runner acts.
@@ -27,15 +29,16 @@ const ACTING_FOR: &str = "x-acting-for";
 /// Who may call a route.
 #[derive(Debug, Clone, Copy)]
 pub enum Access {
-    /// Everybody, without a token. Not bounded: whoever looks whether the server is well must not be kept out by others
-    /// behind the same address.
+    /// Everybody, without a token, within an allowance of each address for such requests alone: whoever looks whether the
+    /// server is well must not be kept out by who tries tokens from the same address.
     Anyone,
     /// The same, within the allowance of strangers: what can be guessed at, or costs.
     Strangers,
     /// Holders of a token with one of these roles. Curators may everything and are not named.
     Roles(&'static [Role]),
-    /// The same, and the token may stand in the query (`?token=`, or RCRT's `?access_token=`): browsers cannot give an event stream a header.
-    RolesOrQueryToken(&'static [Role]),
+    /// The same, and a ticket (`?ticket=`) may stand in the place of the token: browsers cannot give an event stream a
+    /// header. For RCRT's clients a server can be told to take the token itself (`?token=`, `?access_token=`).
+    RolesOrTicket(&'static [Role]),
 }
 
 impl Access {
@@ -43,7 +46,7 @@ impl Access {
     pub fn roles(self) -> Vec<Role> {
         match self {
             Self::Anyone | Self::Strangers => Vec::new(),
-            Self::Roles(roles) | Self::RolesOrQueryToken(roles) => {
+            Self::Roles(roles) | Self::RolesOrTicket(roles) => {
                 std::iter::once(Role::Curator).chain(roles.iter().copied()).collect()
             }
         }
@@ -55,7 +58,7 @@ impl Access {
     fn draws(self) -> Draws {
         match self {
             Self::Roles([Role::Runner]) => Draws::Runner,
-            Self::RolesOrQueryToken(_) => Draws::Stream,
+            Self::RolesOrTicket(_) => Draws::Stream,
             Self::Anyone | Self::Strangers | Self::Roles(_) => Draws::Ordinary,
         }
     }
@@ -66,7 +69,9 @@ impl Access {
 pub struct Caller {
     pub identity: Identity,
     pub store: Arc<dyn Breadcrumbs>,
-    /// When its token ends, in seconds since 1970.
+    /// Which token it showed; of a ticket the one that the ticket was given for.
+    pub token: TokenId,
+    /// When that token ends, in seconds since 1970.
     pub expires_at: u64,
     /// Whether it may act on other tenants than its own.
     pub is_operator: bool,
@@ -101,11 +106,12 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 /// The middleware in front of every route.
 pub async fn check(State((state, access)): State<(ServerState, Access)>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
-    if matches!(access, Access::Anyone) {
-        return next.run(request).await;
-    }
-    if matches!(access, Access::Strangers) {
-        return match state.allowances.take_from_stranger(peer) {
+    if let Access::Anyone | Access::Strangers = access {
+        let taken = match access {
+            Access::Anyone => state.allowances.take_probe(peer),
+            _ => state.allowances.take_from_stranger(peer),
+        };
+        return match taken {
             Ok(()) => next.run(request).await,
             Err(problem) => problem.into_response(),
         };
@@ -115,8 +121,9 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
     if state.draining.is_cancelled() && draws != Draws::Runner {
         return Problem::draining().into_response();
     }
-    let admitted = match token(access, &request) {
-        Ok(token) => admit(&state, access, &token).await,
+    let admitted = match credential(&state, access, &request) {
+        Ok(Credential::Token(token)) => admit(&state, access, &token).await,
+        Ok(Credential::Ticket(ticket)) => redeem(&state, access, &ticket).await,
         Err(problem) => Err(problem),
     };
     let caller = match admitted {
@@ -130,6 +137,14 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
         Ok(standing) => standing,
         Err(problem) => return problem.into_response(),
     };
+    let counted = match draws {
+        // Runners must get their work done whatever else their tenant does.
+        Draws::Runner => None,
+        Draws::Ordinary | Draws::Stream => match state.under_way.enter(caller.identity.owner_id) {
+            Ok(counted) => Some(counted),
+            Err(problem) => return problem.into_response(),
+        },
+    };
     match caller.acting_for(request.headers()) {
         Ok(caller) => request.extensions_mut().insert(caller),
         Err(problem) => return problem.into_response(),
@@ -138,52 +153,102 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
     if let Some(standing) = standing {
         standing.tell(response.headers_mut());
     }
-    response
+    held_body::hold(response, counted)
 }
 
 async fn admit(state: &ServerState, access: Access, token: &str) -> Result<Caller, Problem> {
-    let ProvenToken { mut identity, expires_at, is_operator } =
-        state.token_key.verify(token).map_err(|error| Problem::unauthorized(error.to_string()))?;
-    identity.roles = present_roles(state, &identity).await?;
+    let proven = state.token_key.verify(token).map_err(|error| Problem::unauthorized(error.to_string()))?;
+    caller(state, access, proven).await
+}
+
+/// Takes a ticket, once.
+async fn redeem(state: &ServerState, access: Access, ticket: &str) -> Result<Caller, Problem> {
+    const ANOTHER: &str = "get another from POST /events/ticket";
+    let refused = |error| match error {
+        TokenError::Expired => Problem::unauthorized(format!("the ticket has expired; {ANOTHER}")),
+        TokenError::Forged => Problem::unauthorized(format!("the ticket is not one of this server; {ANOTHER}")),
+    };
+    let ProvenTicket { id, expires_at, token } = state.token_key.verify_ticket(ticket).map_err(refused)?;
+    let caller = caller(state, access, token).await?;
+    let until = i64::try_from(expires_at).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    if !state.tenancy.use_ticket(caller.identity.owner_id, id, until.unwrap_or_default()).await? {
+        return Err(Problem::unauthorized(format!("the ticket was used before; {ANOTHER}")));
+    }
+    Ok(caller)
+}
+
+async fn caller(state: &ServerState, access: Access, proven: ProvenToken) -> Result<Caller, Problem> {
+    let ProvenToken { mut identity, id: token, expires_at, is_operator } = proven;
+    identity.roles = present_roles(state, &identity, token).await?;
     let allowed = access.roles();
     if !identity.roles.iter().any(|role| allowed.contains(role)) {
         return Err(Problem::forbidden(format!("this needs one of the roles: {}", names(&allowed))));
     }
     let store = state.tenancy.acting_as(identity.clone());
     let is_operator = is_operator || state.auth == AuthMode::Open;
-    Ok(Caller { identity, store, expires_at, is_operator })
+    Ok(Caller { identity, store, token, expires_at, is_operator })
+}
+
+/// Whether this is the token of an operator, who may see what is of all tenants.
+pub async fn is_operators(state: &ServerState, token: &str) -> bool {
+    admit(state, Access::Roles(&[]), token).await.is_ok_and(|caller| caller.is_operator)
 }
 
 /// The token's roles as far as the agent still has them. In open mode agents need not exist.
-pub async fn present_roles(state: &ServerState, identity: &Identity) -> Result<Vec<Role>, Problem> {
+pub async fn present_roles(state: &ServerState, identity: &Identity, token: TokenId) -> Result<Vec<Role>, Problem> {
+    let standing = state.known_agents.standing(identity.owner_id, identity.agent_id).await?;
+    if standing.has_revoked(token.jti, token.issued_at) {
+        return Err(Problem::unauthorized("the token was revoked"));
+    }
     if state.auth == AuthMode::Open {
         if !state.known_agents.has_tenant(identity.owner_id).await? {
             return Err(Problem::unauthorized("the tenant of this token does not exist any more"));
         }
         return Ok(identity.roles.clone());
     }
-    let present = state.known_agents.roles(identity.owner_id, identity.agent_id).await?;
-    let present = present.ok_or_else(|| Problem::unauthorized("the agent of this token does not exist any more"))?;
-    Ok(identity.roles.iter().copied().filter(|role| present.contains(role)).collect())
+    let Some(present) = &standing.agent else {
+        return Err(Problem::unauthorized("the agent of this token does not exist any more"));
+    };
+    Ok(identity.roles.iter().copied().filter(|role| present.roles.contains(role)).collect())
 }
 
-fn token(access: Access, request: &Request) -> Result<String, Problem> {
-    if let Some(value) = request.headers().get(header::AUTHORIZATION) {
-        let text = value.to_str().unwrap_or_default();
-        let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
-        if !scheme.eq_ignore_ascii_case("bearer") || token.trim().is_empty() {
-            return Err(Problem::unauthorized("the Authorization header must read: Bearer <token>"));
-        }
-        return Ok(token.trim().to_owned());
+enum Credential {
+    Token(String),
+    Ticket(String),
+}
+
+/// The token of an `Authorization` header.
+pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default();
+    let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
+    if !scheme.eq_ignore_ascii_case("bearer") || token.trim().is_empty() {
+        return Err(Problem::unauthorized("the Authorization header must read: Bearer <token>"));
     }
-    if !matches!(access, Access::RolesOrQueryToken(_)) {
-        return Err(Problem::token_missing("send the header Authorization: Bearer <token>"));
+    Ok(Some(token.trim()))
+}
+
+fn credential(state: &ServerState, access: Access, request: &Request) -> Result<Credential, Problem> {
+    let bearer = bearer(request.headers())?;
+    let in_query = matches!(access, Access::RolesOrTicket(_));
+    if !in_query {
+        let bearer = bearer.ok_or_else(|| Problem::token_missing("send the header Authorization: Bearer <token>"));
+        return Ok(Credential::Token(bearer?.to_owned()));
     }
     let mut query = Query::parse(request.uri().query());
     let (token, access_token) = (query.take("token")?, query.take("access_token")?);
-    token
-        .or(access_token)
-        .ok_or_else(|| Problem::token_missing("send the header Authorization: Bearer <token>, or ?token=<token>"))
+    let token = token.or(access_token);
+    if token.is_some() && !state.rcrt_compat {
+        return Err(Problem::unauthorized(
+            "a token does not belong in an address, where logs keep it: get a one-time ticket from POST /events/ticket \
+             and send ?ticket=<ticket>, or send the header Authorization: Bearer <token>",
+        ));
+    }
+    if let Some(token) = bearer.map(str::to_owned).or(token) {
+        return Ok(Credential::Token(token));
+    }
+    let missing = "send the header Authorization: Bearer <token>, or ?ticket=<ticket> with a ticket from POST /events/ticket";
+    Ok(Credential::Ticket(query.take("ticket")?.ok_or_else(|| Problem::token_missing(missing))?))
 }
 
 pub fn names(roles: &[Role]) -> String {

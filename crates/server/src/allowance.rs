@@ -57,6 +57,9 @@ pub struct Allowances {
     tenants: Option<Buckets<Uuid>>,
     runners: Option<Buckets<Uuid>>,
     addresses: Option<Buckets<IpAddr>>,
+    /// For what everybody may ask, so that it cannot be kept from whoever looks after the server by who tries tokens from
+    /// the same address.
+    probes: Option<Buckets<IpAddr>>,
 }
 
 impl Allowances {
@@ -67,6 +70,7 @@ impl Allowances {
             tenants: limits.tenant.map(Buckets::new),
             runners: limits.runner.map(Buckets::new),
             addresses: limits.address.map(Buckets::new),
+            probes: limits.address.map(Buckets::new),
         }
     }
 
@@ -97,20 +101,26 @@ impl Allowances {
 
     /// One request without a valid token.
     pub fn take_from_stranger(&self, peer: Option<Peer>) -> Result<(), Problem> {
-        let (Some(buckets), Some(Peer(address))) = (&self.addresses, peer) else { return Ok(()) };
-        let standing = buckets.take(network(address), Instant::now());
-        match standing.refused_for {
-            Some(pause) => {
-                let why = "too many requests without a valid token came from this address";
-                Err(Problem::rate_limited(why, pause).with_standing(standing))
-            }
-            None => Ok(()),
-        }
+        take(self.addresses.as_ref(), peer, "too many requests without a valid token came from this address")
+    }
+
+    /// One request that needs no token.
+    pub fn take_probe(&self, peer: Option<Peer>) -> Result<(), Problem> {
+        take(self.probes.as_ref(), peer, "too many requests for the health, the metrics and the docs came from this address")
+    }
+}
+
+fn take(buckets: Option<&Buckets<IpAddr>>, peer: Option<Peer>, why: &str) -> Result<(), Problem> {
+    let (Some(buckets), Some(Peer(address))) = (buckets, peer) else { return Ok(()) };
+    let standing = buckets.take(network(address), Instant::now());
+    match standing.refused_for {
+        Some(pause) => Err(Problem::rate_limited(why, pause).with_standing(standing)),
+        None => Ok(()),
     }
 }
 
 /// Whoever has one address of an IPv6 network of a site has all of them.
-fn network(address: IpAddr) -> IpAddr {
+pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
         IpAddr::V6(address) => IpAddr::V6((address.to_bits() >> 64 << 64).into()),

@@ -13,7 +13,7 @@ use crate::{AuthMode, ServerState, access::names, answers::Private, json_body::J
 /// How long a token is good for when the caller does not say.
 const DEFAULT_TTL_SEC: u64 = 3600;
 /// The longest that a token is good for: 30 days. It ends sooner with its agent.
-const MAX_TTL_SEC: u64 = 30 * 24 * 3600;
+pub const MAX_TTL_SEC: u64 = 30 * 24 * 3600;
 /// The tenant of callers in open mode that name none.
 pub const OPEN_TENANT: &str = "default";
 /// The tenant that RCRT's clients name when nobody configured one; here it means the default tenant.

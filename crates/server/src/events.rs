@@ -31,11 +31,13 @@ use uuid::Uuid;
 use crate::{
     AuthMode, ServerState,
     access::{Caller, present_roles},
+    answers::Private,
     json_body,
     one_header::one_header,
     problem::Problem,
     query::Query,
     streams::Place,
+    token::TICKET_TIME,
 };
 
 /// After this time the subscribers of a server that stops look for it, or for another, again.
@@ -97,8 +99,36 @@ pub struct Missed {
     first: EventNumber,
 }
 
+/// A ticket for one event stream.
+#[derive(Serialize, ToSchema)]
+pub struct StreamTicket {
+    /// Goes into the address of the stream: `/events/stream?ticket=…`. Good once.
+    ticket: String,
+    /// Seconds in which the stream has to be opened.
+    expires_in: u64,
+}
+
+/// Get a ticket for an event stream
+///
+/// For browsers, whose `EventSource` sends no header: an address may end up in logs, and a ticket is worth nothing once it
+/// was used. The stream is that of the token that this request was sent with, and ends with it.
+#[utoipa::path(post, path = "/events/ticket", tag = "events", operation_id = "stream_ticket",
+    responses((status = 200, body = StreamTicket)))]
+pub async fn ticket(
+    State(state): State<ServerState>,
+    caller: Caller,
+    query: Query,
+) -> Result<Private<StreamTicket>, Problem> {
+    query.finish(&[])?;
+    let ticket = state.token_key.issue_ticket(&caller.identity, caller.token, caller.expires_at).map_err(|error| {
+        tracing::error!(%error, "a ticket could not be signed");
+        Problem::internal()
+    })?;
+    Ok(Private(StreamTicket { ticket, expires_in: TICKET_TIME.as_secs() }))
+}
+
 /// What a stream takes in its query.
-const PARAMETERS: [&str; 10] = [
+const PARAMETERS: [&str; 9] = [
     "last_event_id",
     "filters",
     "schema_name",
@@ -107,8 +137,7 @@ const PARAMETERS: [&str; 10] = [
     "any_tags",
     "agent_id",
     "all",
-    "token",
-    "access_token",
+    "ticket",
 ];
 
 /// Follow events
@@ -121,7 +150,7 @@ const PARAMETERS: [&str; 10] = [
 /// A ping (`{"type":"ping","ts":…}`) comes first, with the number from which the stream starts, and every 15 seconds,
 /// with the number up to which everything was looked at. Events are kept for 7 days: whoever was away for longer is told
 /// so before the next event (`{"type":"missed","after":…,"first":…}`); from the number `first` on nothing is missing. The
-/// stream ends with the token, and when the agent's roles change.
+/// stream ends with the token, when the token is revoked, and when the agent's roles change.
 #[utoipa::path(get, path = "/events/stream", tag = "events", operation_id = "stream_events",
     params(
         ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "The last number seen; goes before `last_event_id`"),
@@ -133,8 +162,7 @@ const PARAMETERS: [&str; 10] = [
         ("any_tags" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
         ("agent_id" = Option<Uuid>, Query, description = "The stream as this agent hears it: the caller itself, or any for curators"),
         ("all" = Option<bool>, Query, description = "`true`: whatever the agent's selectors say"),
-        ("token" = Option<String>, Query, description = "The token, for browsers: an EventSource sends no header"),
-        ("access_token" = Option<String>, Query, description = "The same"),
+        ("ticket" = Option<String>, Query, description = "A ticket from `POST /events/ticket`, for browsers: an EventSource sends no header"),
     ),
     responses((status = 200, body = StreamMessage, content_type = "text/event-stream")))]
 pub async fn stream(
@@ -143,8 +171,10 @@ pub async fn stream(
     headers: HeaderMap,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    query.take_all("token");
-    query.take_all("access_token");
+    // Looked at before this: without the switch for RCRT's clients a token there is refused.
+    for credential in ["ticket", "token", "access_token"] {
+        query.take_all(credential);
+    }
     let asked = query.take_text("last_event_id");
     let filters = filters(&mut query, caller.identity.owner_id);
     let all = query.take_as("all", "true or false", false);
@@ -243,7 +273,8 @@ struct Feed {
     ping: Interval,
     /// Of agents and tenants by this server.
     changes: watch::Receiver<u64>,
-    ends: Instant,
+    /// `None`: it goes on after the end of its token.
+    ends: Option<Instant>,
     /// The subscriber was told that the server stops.
     has_said_goodbye: bool,
     _place: Place,
@@ -263,7 +294,7 @@ impl Feed {
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let left = caller.expires_at.saturating_sub(jsonwebtoken::get_current_timestamp());
         // Some clocks cannot name a moment years away.
-        let ends = Instant::now() + Duration::from_secs(left.min(366 * 24 * 3600));
+        let ends = (!state.rcrt_compat).then(|| Instant::now() + Duration::from_secs(left.min(366 * 24 * 3600)));
         let (passed, told) = (start, start);
         let changes = state.known_agents.changes();
         let start = Some(start);
@@ -296,7 +327,7 @@ impl Feed {
                     self.has_said_goodbye = true;
                     return Some(goodbye());
                 }
-                () = tokio::time::sleep_until(self.ends) => return None,
+                () = passed(self.ends) => return None,
                 followed = self.followed.next() => match followed? {
                     Ok(Followed::Event(event)) => {
                         self.is_told(event.number);
@@ -310,12 +341,12 @@ impl Feed {
                     }
                 },
                 Ok(()) = self.changes.changed() => {
-                    if !may_go_on(&self.state, &self.caller.identity).await {
+                    if !may_go_on(&self.state, &self.caller).await {
                         return None;
                     }
                 }
                 _ = self.ping.tick() => {
-                    if !may_go_on(&self.state, &self.caller.identity).await {
+                    if !may_go_on(&self.state, &self.caller).await {
                         return None;
                     }
                     if self.passed == self.told {
@@ -340,9 +371,17 @@ impl Feed {
     }
 }
 
-/// Whether the agent is still there, with the roles with which its stream began.
-async fn may_go_on(state: &ServerState, identity: &Identity) -> bool {
-    present_roles(state, identity).await.is_ok_and(|roles| roles == identity.roles)
+/// Whether the agent is still there, with the roles with which its stream began, and the token is not revoked.
+async fn may_go_on(state: &ServerState, caller: &Caller) -> bool {
+    let Caller { identity, token, .. } = caller;
+    present_roles(state, identity, *token).await.is_ok_and(|roles| roles == identity.roles)
+}
+
+async fn passed(ends: Option<Instant>) {
+    match ends {
+        Some(ends) => tokio::time::sleep_until(ends).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// No event: browsers and other clients of server-sent events come back after this time, with the number that they know.

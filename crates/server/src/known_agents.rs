@@ -1,5 +1,5 @@
-//! Which agents exist, remembered for a few seconds: a token ends with its agent, and asking the database on every
-//! request would double its work.
+//! Which agents exist and which of their tokens are revoked, remembered for a few seconds: a token ends with its agent, and
+//! asking the database on every request would double its work.
 
 use std::{
     collections::HashMap,
@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use breadcrumb::{Role, StoreError, Tenancy};
+use breadcrumb::{AgentStanding, StoreError, Tenancy};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -19,11 +19,10 @@ type AgentId = (Uuid, Uuid);
 
 struct Seen {
     at: Instant,
-    /// `None`: not there.
-    roles: Option<Vec<Role>>,
+    standing: Arc<AgentStanding>,
 }
 
-/// A bounded memory of agents and their roles; `None` for one that is not there.
+/// A bounded memory of agents.
 pub struct KnownAgents {
     tenancy: Arc<dyn Tenancy>,
     seen: Mutex<HashMap<AgentId, Seen>>,
@@ -38,22 +37,22 @@ impl KnownAgents {
         Self { tenancy, seen: Mutex::default(), tenants: Mutex::default(), changes: watch::Sender::new(0) }
     }
 
-    /// The roles that the agent has now (or had at most three seconds ago).
-    pub async fn roles(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Option<Vec<Role>>, StoreError> {
-        if let Some(roles) = self.remembered(owner_id, agent_id) {
-            return Ok(roles);
+    /// How the agent stands now (or stood at most three seconds ago).
+    pub async fn standing(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Arc<AgentStanding>, StoreError> {
+        if let Some(standing) = self.remembered(owner_id, agent_id) {
+            return Ok(standing);
         }
         let (asked, changes) = (Instant::now(), *self.changes.borrow());
-        let roles = self.tenancy.agent(owner_id, agent_id).await?.map(|agent| agent.roles);
+        let standing = Arc::new(self.tenancy.standing(owner_id, agent_id).await?);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= MOST {
             seen.retain(|_, seen| seen.at.elapsed() < REMEMBERED_FOR);
         }
         // What was changed while it was asked for is asked for again.
         if seen.len() < MOST && changes == *self.changes.borrow() {
-            seen.insert((owner_id, agent_id), Seen { at: asked, roles: roles.clone() });
+            seen.insert((owner_id, agent_id), Seen { at: asked, standing: standing.clone() });
         }
-        Ok(roles)
+        Ok(standing)
     }
 
     /// Whether the tenant is there (or was at most three seconds ago).
@@ -74,7 +73,7 @@ impl KnownAgents {
         Ok(is_there)
     }
 
-    /// Makes this server ask again: the agent was just changed or deleted.
+    /// Makes this server ask again: the agent was just changed or deleted, or tokens of it were revoked.
     pub fn forget(&self, owner_id: Uuid, agent_id: Uuid) {
         self.change(|| {
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&(owner_id, agent_id));
@@ -105,10 +104,9 @@ impl KnownAgents {
     }
 
     /// `None`: nothing recent is known.
-    #[allow(clippy::option_option)] // The inner one is the answer as `roles` gives it.
-    fn remembered(&self, owner_id: Uuid, agent_id: Uuid) -> Option<Option<Vec<Role>>> {
+    fn remembered(&self, owner_id: Uuid, agent_id: Uuid) -> Option<Arc<AgentStanding>> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = seen.get(&(owner_id, agent_id))?;
-        (seen.at.elapsed() < REMEMBERED_FOR).then(|| seen.roles.clone())
+        (seen.at.elapsed() < REMEMBERED_FOR).then(|| seen.standing.clone())
     }
 }

@@ -11,14 +11,17 @@ mod agents;
 mod allowance;
 mod answer_watch;
 mod answers;
+mod audit;
 mod auth;
 mod breadcrumbs;
 mod calls;
+mod connections;
 mod cross_origin;
 mod dead_letters;
 mod drain;
 mod events;
 mod foreign_host;
+mod held_body;
 mod hygiene;
 mod invoke;
 mod json_body;
@@ -34,6 +37,8 @@ mod precondition;
 mod prefer;
 mod problem;
 mod query;
+mod readiness;
+mod revocation;
 mod routes;
 mod secret_grants;
 mod secrets;
@@ -47,6 +52,7 @@ mod tool_schemas;
 mod tools;
 mod trace;
 mod traceparent;
+mod under_way;
 mod webhooks;
 
 use std::{net::SocketAddr, sync::Arc};
@@ -67,13 +73,16 @@ pub use cross_origin::Origins;
 pub use json_body::MAX_BODY_BYTES;
 pub use limits::{Limits, NoRate, Rate};
 pub use streams::StreamOptions;
-pub use token::{MIN_KEY_BYTES, ProvenToken, TokenError};
+pub use token::{MIN_KEY_BYTES, ProvenToken, TokenError, TokenId};
 pub use token_ring::TokenKey;
 
 use allowance::Allowances;
 use answer_watch::AnswerWatch;
 use known_agents::KnownAgents;
+use metrics::MetricsToken;
+use readiness::Readiness;
 use streams::Streams;
+use under_way::UnderWay;
 
 /// Who gets a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,13 +102,18 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// Whose pages a browser lets call this server.
     pub origins: Origins,
+    /// Opens `/metrics` with the names of every tenant's tools, beside the operator's tokens.
+    pub metrics_token: Option<String>,
+    /// For RCRT's clients as they are: a token may stand in the address of an event stream, and a stream goes on after
+    /// its token has expired (though not after a revocation, or the end of its agent).
+    pub rcrt_compat: bool,
 }
 
 impl ServerOptions {
     /// For programs only: no page of another origin may call the server.
     pub fn new(listener: TcpListener, auth: AuthMode, token_key: TokenKey) -> Self {
         let (streams, limits, origins) = Default::default();
-        Self { listener, auth, token_key, streams, limits, origins }
+        Self { listener, auth, token_key, streams, limits, origins, metrics_token: None, rcrt_compat: false }
     }
 }
 
@@ -148,6 +162,10 @@ struct Shared {
     streams: Arc<Streams>,
     stream_options: StreamOptions,
     allowances: Allowances,
+    under_way: Arc<UnderWay>,
+    readiness: Readiness,
+    metrics_token: Option<MetricsToken>,
+    rcrt_compat: bool,
     /// No new work is taken any more.
     draining: CancellationToken,
     /// Ends the event streams, which would hold a shutdown up forever, and the waiting for answers.
@@ -176,6 +194,7 @@ impl Server {
         let shutdown = CancellationToken::new();
         let state = ServerState(Arc::new(Shared {
             known_agents: KnownAgents::new(Arc::clone(&tenancy)),
+            readiness: Readiness::new(Arc::clone(&tenancy)),
             tenancy,
             auth: options.auth,
             token_key: options.token_key,
@@ -183,6 +202,9 @@ impl Server {
             stream_options: options.streams,
             answers: AnswerWatch::new(shutdown.clone()),
             allowances: Allowances::new(&options.limits),
+            under_way: UnderWay::new(options.limits.max_requests_per_tenant),
+            metrics_token: options.metrics_token.as_deref().map(MetricsToken::new),
+            rcrt_compat: options.rcrt_compat,
             draining: CancellationToken::new(),
             shutdown,
         }));
@@ -225,7 +247,7 @@ impl Server {
             state.draining.cancel();
             streams.cancel();
         };
-        tokio::join!(serving, ending);
+        tokio::join!(serving, ending, revocation::follow(state.clone(), shutdown.clone()));
         state.answers.ended().await;
     }
 }

@@ -59,7 +59,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// The bounds of a server. The default has no rates.
+/// The bounds of a server.
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Of one agent. Opening event streams has an allowance of its own, of the same size.
@@ -70,12 +70,19 @@ pub struct Limits {
     pub runner: Option<Rate>,
     /// Of one address without a valid token.
     pub address: Option<Rate>,
-    /// Connections at once. More are answered 503.
+    /// Connections at once. When there are more, the one that waits for a request for longest is closed; where all are
+    /// at work, a new one is answered 503.
     pub max_connections: usize,
+    /// The same, of one address (or one /64 of IPv6).
+    pub max_connections_per_address: usize,
+    /// Requests of one tenant under way at once, event streams among them. Those of runners do not count.
+    pub max_requests_per_tenant: usize,
     /// Bytes of a request's body, up to [`MAX_BODY_BYTES`].
     pub max_body_bytes: usize,
     /// How long a caller may take to send a request's headers; also how long an idle connection stays.
     pub header_time: Duration,
+    /// The same for a connection's first request.
+    pub first_header_time: Duration,
     /// How long requests under way may go on after the shutdown began.
     pub drain_time: Duration,
 }
@@ -83,13 +90,17 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            agent: None,
-            tenant: None,
+            // Far above what one machine answers to one agent's sensible use; who floods is stopped here.
+            agent: Some(Rate { per_second: 5_000.0, burst: 20_000 }),
+            tenant: Some(Rate { per_second: 10_000.0, burst: 40_000 }),
             runner: None,
             address: None,
             max_connections: 8192,
+            max_connections_per_address: 4096,
+            max_requests_per_tenant: 4096,
             max_body_bytes: MAX_BODY_BYTES,
             header_time: Duration::from_mins(1),
+            first_header_time: Duration::from_secs(10),
             drain_time: Duration::from_secs(10),
         }
     }

@@ -4,6 +4,7 @@ use std::{sync::LazyLock, time::Duration};
 
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use sha2::{Digest, Sha256};
 
 const SECONDS: [f64; 15] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 900.0];
 
@@ -31,9 +32,54 @@ pub fn install() {
     LazyLock::force(&RECORDER);
 }
 
-/// Everything that was counted, in Prometheus' text format.
-pub fn render() -> String {
-    RECORDER.as_ref().map(PrometheusHandle::render).unwrap_or_default()
+/// Who reads the metrics.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Audience {
+    /// Sees everything.
+    Operator,
+    /// Sees what names nothing of a tenant's.
+    Anyone,
+}
+
+/// What names nothing of a tenant's. A metric that is not listed here is for the operator alone.
+const FOR_ANYONE: [&str; 4] =
+    ["rcrt_http_requests_total", "rcrt_http_request_duration_seconds", "rcrt_event_streams", "rcrt_embeddings_waiting"];
+
+/// What was counted, in Prometheus' text format.
+pub fn render(audience: Audience) -> String {
+    let all = RECORDER.as_ref().map(PrometheusHandle::render).unwrap_or_default();
+    match audience {
+        Audience::Operator => all,
+        Audience::Anyone => {
+            let shown = all.lines().filter(|line| is_for_anyone(line)).flat_map(|line| [line, "\n"]);
+            shown.chain(["# The operator's token shows more: docs/operations.md.\n"]).collect()
+        }
+    }
+}
+
+fn is_for_anyone(line: &str) -> bool {
+    let line = line.strip_prefix("# HELP ").or_else(|| line.strip_prefix("# TYPE ")).unwrap_or(line);
+    let name = line.split(['{', ' ']).next().unwrap_or_default();
+    let of = |suffix| name.strip_suffix(suffix).unwrap_or(name);
+    FOR_ANYONE.iter().any(|known| [name, of("_bucket"), of("_sum"), of("_count")].contains(known))
+}
+
+/// A token that opens the metrics of all tenants and nothing else. Only its hash is kept.
+pub struct MetricsToken([u8; 32]);
+
+impl MetricsToken {
+    pub fn new(token: &str) -> Self {
+        Self(hash(token))
+    }
+
+    pub fn is(&self, token: &str) -> bool {
+        // Of hashes: how many bytes are equal tells nothing of the token.
+        self.0 == hash(token)
+    }
+}
+
+fn hash(token: &str) -> [u8; 32] {
+    Sha256::digest(token).into()
 }
 
 /// Folds samples into their buckets; call it every few seconds, else memory grows until somebody scrapes.

@@ -40,6 +40,7 @@ const TAGS: &[(&str, &str)] = &[
     ("agents", "Who may do what in a tenant."),
     ("hygiene", "What has ended is taken out."),
     ("webhooks", "Events posted to where agents want them, and what could not be."),
+    ("audit", "What left the machine, and what was refused."),
     ("tenants", "Who shares nothing with whom."),
     ("operations", "Health, metrics, this description."),
 ];

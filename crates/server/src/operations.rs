@@ -1,20 +1,23 @@
 //! What operators and newcomers ask: health, metrics, the API's description and its page.
 
-use std::time::Duration;
-
 use axum::{
     Json,
     extract::State,
-    http::{HeaderName, HeaderValue, StatusCode, header},
+    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use breadcrumb::StoreError;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{ServerState, metrics, openapi, problem::Problem};
+use crate::{
+    ServerState,
+    access::{bearer, is_operators},
+    metrics::{self, Audience},
+    openapi,
+    problem::Problem,
+};
 
-const PING_TIME: Duration = Duration::from_secs(5);
+const HEALTHY: Health = Health { status: "ok", version: env!("CARGO_PKG_VERSION") };
 
 #[derive(Serialize, ToSchema)]
 pub struct Health {
@@ -24,26 +27,42 @@ pub struct Health {
     version: &'static str,
 }
 
-/// Is the server well?
+/// Is the server ready?
 ///
-/// Asks the database. A server that is about to stop is answered `draining`.
+/// `ok` when its database answers, as of a second ago at most: however many ask, the database is asked once in a second. A
+/// server that is about to stop is answered `draining`.
 #[utoipa::path(get, path = "/health", tag = "operations", operation_id = "health",
     responses((status = 200, body = Health)))]
 pub async fn health(State(state): State<ServerState>) -> Result<Json<Health>, Problem> {
     if state.draining.is_cancelled() {
         return Err(Problem::draining());
     }
-    tokio::time::timeout(PING_TIME, state.tenancy.ping())
-        .await
-        .map_err(|_| StoreError::Unavailable("no answer to a ping".into()))??;
-    Ok(Json(Health { status: "ok", version: env!("CARGO_PKG_VERSION") }))
+    state.readiness.check().await?;
+    Ok(Json(HEALTHY))
+}
+
+/// Is the process alive?
+///
+/// `ok` whenever it answers at all, whatever its database does: for who restarts processes that hang.
+#[utoipa::path(get, path = "/health/live", tag = "operations", operation_id = "live",
+    responses((status = 200, body = Health)))]
+pub async fn live() -> Json<Health> {
+    Json(HEALTHY)
 }
 
 /// Metrics for Prometheus
+///
+/// With the operator's token, or the server's metrics token, all of them; with any other token, or none, those that name
+/// nothing of a tenant's.
 #[utoipa::path(get, path = "/metrics", tag = "operations", operation_id = "metrics",
     responses((status = 200, body = String, content_type = "text/plain")))]
-pub async fn metrics() -> Response {
-    text("text/plain; version=0.0.4; charset=utf-8", metrics::render())
+pub async fn metrics(State(state): State<ServerState>, headers: HeaderMap) -> Response {
+    let audience = match bearer(&headers) {
+        Ok(Some(token)) if state.metrics_token.as_ref().is_some_and(|own| own.is(token)) => Audience::Operator,
+        Ok(Some(token)) if is_operators(&state, token).await => Audience::Operator,
+        _ => Audience::Anyone,
+    };
+    text("text/plain; version=0.0.4; charset=utf-8", metrics::render(audience))
 }
 
 /// This description

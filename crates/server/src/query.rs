@@ -55,6 +55,18 @@ impl Query {
         }
     }
 
+    /// The same for a parameter that stands for nothing when it is absent.
+    pub fn take_optional<T: FromStr>(&mut self, name: &str, what: &str) -> Option<T> {
+        let text = self.take_text(name)?;
+        match text.parse() {
+            Ok(value) => Some(value),
+            Err(_) => {
+                self.found.add(name, format!("is {:?}; must be {what}", shortened(&text)));
+                None
+            }
+        }
+    }
+
     /// A parameter as text, in the manner of [`Query::take_as`].
     pub fn take_text(&mut self, name: &str) -> Option<String> {
         self.take(name).unwrap_or_else(|found| {

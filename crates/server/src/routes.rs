@@ -16,9 +16,9 @@ use utoipa_axum::{
 use crate::{
     ServerState,
     access::{self, Access},
-    acl, agents, auth, breadcrumbs, calls, dead_letters, events, hygiene, invoke, openapi, operations,
+    acl, agents, audit, auth, breadcrumbs, calls, dead_letters, events, hygiene, invoke, openapi, operations,
     problem::Problem,
-    secret_grants, secrets, selectors, tenants, tools, webhooks,
+    revocation, secret_grants, secrets, selectors, tenants, tools, webhooks,
 };
 
 /// One operation.
@@ -42,6 +42,7 @@ fn entry(access: Access, route: UtoipaMethodRouter<ServerState>) -> Entry {
 pub fn table() -> Vec<Entry> {
     vec![
         entry(Access::Strangers, routes!(auth::token)),
+        entry(READERS, routes!(revocation::revoke)),
         // Records
         entry(WRITERS, routes!(breadcrumbs::create)),
         entry(READERS, routes!(breadcrumbs::list)),
@@ -56,7 +57,8 @@ pub fn table() -> Vec<Entry> {
         entry(WRITERS, routes!(acl::grant)),
         entry(WRITERS, routes!(acl::revoke)),
         // Events
-        entry(Access::RolesOrQueryToken(FOLLOWERS), routes!(events::stream)),
+        entry(Access::RolesOrTicket(FOLLOWERS), routes!(events::stream)),
+        entry(Access::Roles(FOLLOWERS), routes!(events::ticket)),
         entry(Access::Roles(FOLLOWERS), routes!(events::latest)),
         entry(Access::Roles(FOLLOWERS), routes!(selectors::create)),
         entry(Access::Roles(FOLLOWERS), routes!(selectors::list)),
@@ -103,6 +105,9 @@ pub fn table() -> Vec<Entry> {
         entry(CURATORS, routes!(dead_letters::delete_all)),
         entry(CURATORS, routes!(dead_letters::retry)),
         entry(CURATORS, routes!(dead_letters::delete)),
+        // Audit
+        entry(CURATORS, routes!(audit::egress)),
+        entry(RUNNERS, routes!(audit::log_egress)),
         // Tenants
         entry(CURATORS, routes!(tenants::list)),
         entry(CURATORS, routes!(tenants::get)),
@@ -111,6 +116,7 @@ pub fn table() -> Vec<Entry> {
         entry(CURATORS, routes!(tenants::delete)),
         // Operations
         entry(Access::Anyone, routes!(operations::health)),
+        entry(Access::Anyone, routes!(operations::live)),
         entry(Access::Anyone, routes!(operations::metrics)),
         entry(Access::Anyone, routes!(operations::openapi)),
         entry(Access::Anyone, routes!(operations::docs)),

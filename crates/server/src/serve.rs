@@ -1,7 +1,7 @@
-//! The listener's loop: one task per connection, a bound on connections, on the time that headers take, and on how long
+//! The listener's loop: one task per connection, bounds on connections and on the time that headers take, and on how long
 //! a shutdown waits.
 
-use std::{convert::Infallible, pin::pin, time::Duration};
+use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
@@ -15,18 +15,23 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
-use crate::{allowance::Peer, limits::Limits, metrics, problem::MEDIA_TYPE};
+use crate::{
+    allowance::Peer,
+    connections::{Connections, Full, Place},
+    held_body,
+    limits::Limits,
+    metrics,
+    problem::MEDIA_TYPE,
+};
 
 /// How many connections beyond the most are told so at once. More wait in the listener's backlog.
 const MOST_REFUSED: usize = 64;
 /// How long a connection that is refused may take to hear it.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
-const REFUSAL: &str = "{\"type\":\"/docs#problem-unavailable\",\"title\":\"Unavailable\",\"status\":503,\
-    \"detail\":\"the server has as many connections as it takes; try again\",\"code\":\"unavailable\"}";
-
 /// Serves until `shutdown`, then lets the requests under way finish.
 pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, shutdown: CancellationToken) {
     let mut connections = JoinSet::new();
+    let places = Connections::new(limits.max_connections, limits.max_connections_per_address);
     let mut upkeep = interval(Duration::from_secs(5));
     upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -36,13 +41,16 @@ pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, shutd
             _ = upkeep.tick() => metrics::fold(),
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if open < limits.max_connections + MOST_REFUSED => match accepted {
-                Ok((stream, _)) if open >= limits.max_connections => {
-                    connections.spawn(refuse(stream));
-                }
-                Ok((stream, peer)) => {
-                    let peer = Peer(peer.ip());
-                    connections.spawn(connection(stream, peer, router.clone(), limits.header_time, shutdown.clone()));
-                }
+                Ok((stream, peer)) => match places.enter(peer.ip()) {
+                    Ok(place) => {
+                        let times = (limits.first_header_time, limits.header_time);
+                        let peer = Peer(peer.ip());
+                        connections.spawn(connection(stream, peer, place, router.clone(), times, shutdown.clone()));
+                    }
+                    Err(full) => {
+                        connections.spawn(refuse(stream, full));
+                    }
+                },
                 Err(error) => {
                     // Out of file descriptors, as a rule: accepting again at once would spin.
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -61,11 +69,19 @@ pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, shutd
 
 /// Tells who came too late that it did. What it sends is read a little: closing on unread data would reset the
 /// connection, and it would never hear why.
-async fn refuse(mut stream: TcpStream) {
+async fn refuse(mut stream: TcpStream, full: Full) {
+    let detail = match full {
+        Full::Server => "the server has as many connections as it takes; try again",
+        Full::Address => "this address has as many connections as one address may have; close some",
+    };
+    let refusal = format!(
+        "{{\"type\":\"/docs#problem-unavailable\",\"title\":\"Unavailable\",\"status\":503,\"detail\":\"{detail}\",\
+         \"code\":\"unavailable\"}}"
+    );
     let answer = format!(
         "HTTP/1.1 503 Service Unavailable\r\ncontent-type: {MEDIA_TYPE}\r\nretry-after: 1\r\nconnection: close\r\n\
-         content-length: {}\r\n\r\n{REFUSAL}",
-        REFUSAL.len()
+         content-length: {}\r\n\r\n{refusal}",
+        refusal.len()
     );
     let telling = async {
         stream.write_all(answer.as_bytes()).await?;
@@ -77,25 +93,49 @@ async fn refuse(mut stream: TcpStream) {
     let _ = timeout(REFUSAL_TIME, telling).await;
 }
 
-async fn connection(stream: TcpStream, peer: Peer, router: Router, header_time: Duration, shutdown: CancellationToken) {
+async fn connection(
+    stream: TcpStream,
+    peer: Peer,
+    place: Place,
+    router: Router,
+    (first_header_time, header_time): (Duration, Duration),
+    shutdown: CancellationToken,
+) {
     // Small answers must not wait for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
+    let place = Arc::new(place);
+    let worked_at = place.clone();
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        let router = router.clone();
+        let (router, at_work) = (router.clone(), worked_at.work());
         request.extensions_mut().insert(peer);
-        async move { Ok::<_, Infallible>(answer(router, request).await) }
+        async move { Ok::<_, Infallible>(held_body::hold(answer(router, request).await, at_work)) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(header_time)
         .serve_connection(TokioIo::new(stream), service);
     let mut connection = pin!(connection);
+    let never_asks = async {
+        sleep(first_header_time).await;
+        if place.has_asked() {
+            std::future::pending::<()>().await;
+        }
+    };
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = shutdown.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await
         }
+        () = place.evicted() => {
+            if !place.has_asked() {
+                return;
+            }
+            // The end of an answer may still be on its way.
+            connection.as_mut().graceful_shutdown();
+            timeout(REFUSAL_TIME, connection).await.unwrap_or(Ok(()))
+        }
+        () = never_asks => return,
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection broke");

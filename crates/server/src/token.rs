@@ -1,6 +1,6 @@
 //! Tokens: JWTs signed with HMAC-SHA-256 that say which agent of which tenant asks, with which roles, until when.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use breadcrumb::{Identity, Profile, Role};
 use jsonwebtoken::{Algorithm, Header, Validation};
@@ -12,10 +12,22 @@ use crate::{ServerError, TokenKey};
 /// The fewest bytes of a signing key (the length of the hash, as RFC 7518 asks).
 pub const MIN_KEY_BYTES: usize = 32;
 
+/// How long a ticket is good for.
+pub const TICKET_TIME: Duration = Duration::from_secs(30);
+
+/// Which token it is, for revocations.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TokenId {
+    pub jti: Uuid,
+    /// In seconds since 1970, with fractions.
+    pub issued_at: f64,
+}
+
 /// What a token says, once its signature and its time are proven.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct ProvenToken {
     pub identity: Identity,
+    pub id: TokenId,
     /// Seconds since 1970.
     pub expires_at: u64,
     /// Good for acting on every tenant, where its agent is a curator.
@@ -30,6 +42,23 @@ pub enum TokenError {
     Forged,
 }
 
+/// A ticket, once its signature and its time are proven. Whether it was used before is for the store to say.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProvenTicket {
+    pub id: Uuid,
+    /// In seconds since 1970.
+    pub expires_at: u64,
+    /// The token that it was given for.
+    pub token: ProvenToken,
+}
+
+/// In a ticket: the token that it was given for.
+#[derive(Serialize, Deserialize)]
+struct Of {
+    jti: Uuid,
+    exp: u64,
+}
+
 #[derive(Serialize, Deserialize)]
 struct Claims {
     owner_id: Uuid,
@@ -41,8 +70,12 @@ struct Claims {
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     operator: bool,
     exp: u64,
-    iat: u64,
+    /// With fractions of a second, so that a token is before or after a revocation. In a ticket: its token's.
+    iat: f64,
     jti: Uuid,
+    /// A ticket opens one event stream and nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ticket_of: Option<Of>,
 }
 
 impl TokenKey {
@@ -57,24 +90,65 @@ impl TokenKey {
     }
 
     fn sign(&self, identity: &Identity, ttl: Duration, operator: bool) -> Result<String, ServerError> {
-        let now = jsonwebtoken::get_current_timestamp();
-        let claims = Claims {
+        let now = now();
+        self.encode(&Claims {
             owner_id: identity.owner_id,
             agent_id: identity.agent_id,
             roles: identity.roles.clone(),
             profile: identity.profile,
             operator,
-            exp: now.saturating_add(ttl.as_secs()),
+            exp: (now as u64).saturating_add(ttl.as_secs()),
             iat: now,
             jti: Uuid::new_v4(),
-        };
+            ticket_of: None,
+        })
+    }
+
+    /// A ticket for one event stream of this identity, which shows the token `id` that expires at `expires_at`.
+    pub(crate) fn issue_ticket(
+        &self,
+        identity: &Identity,
+        id: TokenId,
+        expires_at: u64,
+    ) -> Result<String, ServerError> {
+        self.encode(&Claims {
+            owner_id: identity.owner_id,
+            agent_id: identity.agent_id,
+            roles: identity.roles.clone(),
+            profile: identity.profile,
+            operator: false,
+            exp: (now() as u64).saturating_add(TICKET_TIME.as_secs()).min(expires_at),
+            iat: id.issued_at,
+            jti: Uuid::new_v4(),
+            ticket_of: Some(Of { jti: id.jti, exp: expires_at }),
+        })
+    }
+
+    fn encode(&self, claims: &Claims) -> Result<String, ServerError> {
         let keys = self.keys();
         let Some(key) = keys.first() else { return Err(ServerError::Sign("there is no key".into())) };
         let header = Header { kid: Some(key.id.clone()), ..Header::new(Algorithm::HS256) };
-        jsonwebtoken::encode(&header, &claims, &key.encoding).map_err(|error| ServerError::Sign(error.to_string()))
+        jsonwebtoken::encode(&header, claims, &key.encoding).map_err(|error| ServerError::Sign(error.to_string()))
     }
 
     pub fn verify(&self, token: &str) -> Result<ProvenToken, TokenError> {
+        let claims = self.decode(token)?;
+        if claims.ticket_of.is_some() {
+            return Err(TokenError::Forged);
+        }
+        let (id, expires_at) = (TokenId { jti: claims.jti, issued_at: claims.iat }, claims.exp);
+        Ok(claims.proven(id, expires_at))
+    }
+
+    pub(crate) fn verify_ticket(&self, ticket: &str) -> Result<ProvenTicket, TokenError> {
+        let claims = self.decode(ticket)?;
+        let Some(of) = &claims.ticket_of else { return Err(TokenError::Forged) };
+        let (id, expires_at) = (claims.jti, claims.exp);
+        let (of, until) = (TokenId { jti: of.jti, issued_at: claims.iat }, of.exp);
+        Ok(ProvenTicket { id, expires_at, token: claims.proven(of, until) })
+    }
+
+    fn decode(&self, token: &str) -> Result<Claims, TokenError> {
         let mut rules = Validation::new(Algorithm::HS256);
         rules.leeway = 0;
         let named = jsonwebtoken::decode_header(token).map_err(|_| TokenError::Forged)?.kid;
@@ -87,16 +161,18 @@ impl TokenKey {
             })
         });
         let decided = tried.find(|one| !matches!(one, Err(TokenError::Forged)));
-        let claims = decided.unwrap_or(Err(TokenError::Forged))?.claims;
-        Ok(ProvenToken {
-            identity: Identity {
-                owner_id: claims.owner_id,
-                agent_id: claims.agent_id,
-                roles: claims.roles,
-                profile: claims.profile,
-            },
-            expires_at: claims.exp,
-            is_operator: claims.operator,
-        })
+        Ok(decided.unwrap_or(Err(TokenError::Forged))?.claims)
     }
+}
+
+impl Claims {
+    fn proven(self, id: TokenId, expires_at: u64) -> ProvenToken {
+        let Self { owner_id, agent_id, roles, profile, operator, .. } = self;
+        ProvenToken { identity: Identity { owner_id, agent_id, roles, profile }, id, expires_at, is_operator: operator }
+    }
+}
+
+/// In seconds since 1970.
+fn now() -> f64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }

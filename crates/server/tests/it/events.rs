@@ -6,16 +6,19 @@ use serde_json::{Value, json};
 
 use server::{AuthMode, StreamOptions};
 
-use crate::harness::{World, answer, key, note};
+use crate::{
+    harness::{World, answer, key, note},
+    tickets::ticket,
+};
 
 /// The messages of a stream, as they stand on the wire.
-struct Wire {
+pub struct Wire {
     response: reqwest::Response,
     text: String,
 }
 
 impl Wire {
-    async fn open(request: reqwest::RequestBuilder) -> Self {
+    pub async fn open(request: reqwest::RequestBuilder) -> Self {
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
@@ -23,7 +26,7 @@ impl Wire {
     }
 
     /// The next message's id and data; `None` at the end of the stream.
-    async fn next(&mut self) -> Option<(String, Value)> {
+    pub async fn next(&mut self) -> Option<(String, Value)> {
         loop {
             if let Some((message, rest)) = self.text.split_once("\n\n") {
                 let field = |name: &str| {
@@ -68,10 +71,11 @@ async fn each_change_is_one_numbered_event_and_a_cut_stream_is_taken_up_again() 
             .request("GET", &format!("/events/stream?last_event_id={start}"), &token)
             .header("Last-Event-ID", &created),
         // And cannot send an Authorization header.
-        world.request("GET", &format!("/events/stream?last_event_id={created}&token={token}"), ""),
-        world.request("GET", &format!("/events/stream?last_event_id={created}&access_token={token}"), ""),
-        // RCRT's does both, where it can.
-        world.request("GET", &format!("/events/stream?last_event_id={created}&access_token={token}"), &token),
+        world.request(
+            "GET",
+            &format!("/events/stream?last_event_id={created}&ticket={}", ticket(&world, &token).await),
+            "",
+        ),
     ] {
         let mut wire = Wire::open(resumed).await;
         let (start, hello) = wire.next().await.unwrap();

@@ -98,6 +98,11 @@ impl World {
         Self::start_on(self.database.clone(), AuthMode::Keys, |_| {}).await
     }
 
+    /// With options that the test sets.
+    pub async fn start_as(set: impl FnOnce(&mut ServerOptions)) -> Self {
+        Self::start_on(TestDatabase::new().await, AuthMode::Keys, set).await
+    }
+
     async fn start_on(database: TestDatabase, auth: AuthMode, set: impl FnOnce(&mut ServerOptions)) -> Self {
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),
@@ -141,6 +146,15 @@ impl World {
     pub fn token_of(&self, tenant: Uuid, agent_id: Uuid, role: Role) -> String {
         let identity = Identity { owner_id: tenant, agent_id, roles: vec![role], profile: Profile::Main };
         key().issue(&identity, Duration::from_mins(10)).unwrap()
+    }
+
+    /// A token for the operator, of a new agent with these roles in a new tenant.
+    pub async fn operators_token(&self, roles: &[Role]) -> String {
+        let tenant = self.tenant().await;
+        let (agent, _) = self.agent(tenant, roles).await;
+        let identity =
+            Identity { owner_id: tenant, agent_id: agent.id, roles: roles.to_vec(), profile: Profile::Main };
+        key().issue_for_operator(&identity, Duration::from_mins(10)).unwrap()
     }
 
     /// A token of a new agent with these roles, in a new tenant.

@@ -113,30 +113,69 @@ async fn a_body_may_be_as_long_as_the_operator_says() {
     world.close().await;
 }
 
+/// Sends a whole request and reads the start of its answer.
+async fn asked(world: &World, path: &str, token: &str) -> TcpStream {
+    let mut connection = connect(world).await;
+    let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n");
+    connection.write_all(head.as_bytes()).await.unwrap();
+    let mut first = [0; 12];
+    connection.read_exact(&mut first).await.unwrap();
+    assert_eq!(&first, b"HTTP/1.1 200");
+    connection
+}
+
+/// Begins a request and does not end it.
+async fn half(world: &World) -> TcpStream {
+    let mut connection = connect(world).await;
+    connection.write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nX-One: ").await.unwrap();
+    connection
+}
+
+async fn ended(mut connection: TcpStream) {
+    let end = async { while connection.read(&mut [0; 1024]).await.is_ok_and(|read| read > 0) {} };
+    tokio::time::timeout(Duration::from_secs(30), end).await.expect("the connection ends");
+}
+
 #[tokio::test]
-async fn a_connection_too_many_is_told_so() {
-    let world = start(Limits { max_connections: 2, ..Limits::default() }).await;
+async fn whoever_holds_half_sent_requests_keeps_nobody_out() {
+    let world = start(Limits { max_connections: 8, ..Limits::default() }).await;
     let mut held = Vec::new();
-    for _ in 0..2 {
-        let mut connection = connect(&world).await;
-        connection.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
-        let mut first = [0; 12];
-        connection.read_exact(&mut first).await.unwrap();
-        assert_eq!(&first, b"HTTP/1.1 200");
-        held.push(connection);
+    for _ in 0..40 {
+        held.push(half(&world).await);
+        // Each of the others is served meanwhile.
+        drop(asked(&world, "/health/live", "").await);
     }
-    let mut third = connect(&world).await;
-    third.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
-    let answer = all_of(third).await;
+    let last = held.split_off(39);
+    for connection in held {
+        ended(connection).await;
+    }
+    drop(last);
+    world.close().await;
+}
+
+#[tokio::test]
+async fn an_idle_connection_makes_room_and_one_at_work_does_not() {
+    let world = start(Limits { max_connections: 3, ..Limits::default() }).await;
+    let token = world.token(&[Role::Subscriber]).await;
+    let following = asked(&world, "/events/stream", &token).await;
+    let (idle, half) = (asked(&world, "/health/live", "").await, half(&world).await);
+    let _second = asked(&world, "/events/stream", &token).await;
+    ended(half).await;
+    let _third = asked(&world, "/events/stream", &token).await;
+    ended(idle).await;
+    // All are at work now: there is no room.
+    let mut late = connect(&world).await;
+    late.write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    let answer = all_of(late).await;
     assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("retry-after: 1"), "{answer}");
     assert!(answer.contains("application/problem+json") && answer.contains("as many connections as it takes"));
 
-    drop(held);
-    // The server notices the end of those as soon as it gets to it.
+    drop(following);
+    // The server notices the end of that one as soon as it gets to it.
     let served = async {
         loop {
             let mut next = connect(&world).await;
-            next.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+            next.write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
             if all_of(next).await.starts_with("HTTP/1.1 200") {
                 break;
             }
@@ -147,11 +186,68 @@ async fn a_connection_too_many_is_told_so() {
 }
 
 #[tokio::test]
-async fn who_never_ends_its_headers_is_let_go() {
-    let world = start(Limits { header_time: Duration::from_millis(200), ..Limits::default() }).await;
-    let mut slow = connect(&world).await;
-    slow.write_all(b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-One: ").await.unwrap();
-    let ended = tokio::time::timeout(Duration::from_secs(30), all_of(slow)).await.expect("the connection ends");
-    assert!(ended.is_empty() || ended.starts_with("HTTP/1.1 408"), "{ended}");
+async fn an_address_has_its_own_bound() {
+    let world = start(Limits { max_connections_per_address: 2, ..Limits::default() }).await;
+    let token = world.token(&[Role::Subscriber]).await;
+    let held = half(&world).await;
+    let _streams = (asked(&world, "/events/stream", &token).await, asked(&world, "/events/stream", &token).await);
+    ended(held).await;
+    let answer = all_of(connect(&world).await).await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("one address"), "{answer}");
     world.close().await;
+}
+
+#[tokio::test]
+async fn a_tenant_has_so_many_requests_under_way_and_its_runners_are_served_all_the_same() {
+    let world = start(Limits { max_requests_per_tenant: 2, ..Limits::default() }).await;
+    let tenant = world.tenant().await;
+    let (_, token) = world.agent(tenant, &[Role::Subscriber, Role::Emitter]).await;
+    let (_, runner) = world.agent(tenant, &[Role::Runner]).await;
+    let first = asked(&world, "/events/stream", &token).await;
+    let _second = asked(&world, "/events/stream", &token).await;
+    let refused = world.get("/breadcrumbs", &token).await;
+    assert!(refused.problem(429, "rate_limited")["detail"].as_str().unwrap().contains("under way"));
+    assert_eq!(refused.header("retry-after"), "1");
+    let claim = json!({"runner_id": "00000000-0000-4000-8000-000000000001", "limit": 1, "lease_ms": 10_000});
+    world.post("/calls/claim", &runner, claim).await.ok();
+    world.get("/breadcrumbs", &world.token(&[Role::Emitter]).await).await.ok();
+    drop(first);
+    let served = async { while !world.get("/breadcrumbs", &token).await.status.is_success() {} };
+    tokio::time::timeout(Duration::from_secs(30), served).await.expect("there is room again");
+    world.close().await;
+}
+
+#[tokio::test]
+async fn who_asks_for_the_health_too_often_is_bounded_by_its_address() {
+    let world = start(Limits { address: only(4), ..Limits::default() }).await;
+    let token = world.token(&[Role::Emitter]).await;
+    for path in ["/health", "/health/live", "/metrics", "/docs"] {
+        world.get(path, "").await.ok();
+    }
+    for path in ["/health", "/health/live", "/metrics", "/docs"] {
+        world.get(path, "").await.problem(429, "rate_limited");
+    }
+    world.get("/breadcrumbs", &token).await.ok();
+    world.close().await;
+}
+
+#[tokio::test]
+async fn who_never_ends_its_headers_is_let_go() {
+    let brief = Duration::from_millis(200);
+    for limits in [
+        Limits { header_time: brief, ..Limits::default() },
+        Limits { first_header_time: brief, ..Limits::default() },
+    ] {
+        let world = start(limits).await;
+        let slow = half(&world).await;
+        let ended = tokio::time::timeout(Duration::from_secs(8), all_of(slow)).await.expect("the connection ends");
+        assert!(ended.is_empty() || ended.starts_with("HTTP/1.1 408"), "{ended}");
+        world.close().await;
+    }
+}
+
+#[test]
+fn agents_and_tenants_have_rates_by_default() {
+    let limits = Limits::default();
+    assert!(limits.agent.is_some() && limits.tenant.is_some());
 }

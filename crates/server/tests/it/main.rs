@@ -3,6 +3,8 @@
 
 mod acl;
 mod agents;
+
+mod audit;
 mod auth;
 mod bad_input;
 mod bodies;
@@ -11,17 +13,20 @@ mod calls;
 mod cross_origin;
 mod events;
 mod harness;
+mod hostile;
 mod hygiene;
 mod invoke;
 mod limits;
 mod openapi;
 mod operations;
 mod races;
+mod revocation;
 mod roles;
 mod routes;
 mod secrets;
 mod shutdown;
 mod tenant_routes;
 mod tenants;
+mod tickets;
 mod tools;
 mod webhooks;

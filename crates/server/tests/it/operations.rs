@@ -1,12 +1,16 @@
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, Role,
-    StoreError, Tenancy, TenantInfo, Webhooks,
+    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, Role,
+    StoreError, Tenancy, TenantInfo, TokenRevocation, Webhooks,
 };
+use chrono::{DateTime, Utc};
 use server::{AuthMode, Server, ServerOptions};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, sync::Notify};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -17,7 +21,17 @@ async fn health_asks_the_database() {
     let world = World::start().await;
     assert_eq!(world.get("/health", "").await.ok().json()["status"], "ok");
     world.store.close().await;
-    let problem = world.get("/health", "").await.problem(503, "unavailable");
+    // An answer may be a second old.
+    let told = async {
+        loop {
+            let answer = world.get("/health", "").await;
+            if !answer.status.is_success() {
+                return answer;
+            }
+        }
+    };
+    let answer = tokio::time::timeout(std::time::Duration::from_secs(30), told).await.expect("it is told");
+    let problem = answer.problem(503, "unavailable");
     assert_eq!(problem["detail"], "the store cannot be reached now; try again");
     world.close().await;
 }
@@ -30,7 +44,7 @@ async fn requests_are_counted_by_the_routes_own_path() {
     world.get(&format!("/breadcrumbs/{id}"), &token).await.ok();
     metrics::counter!("rcrt_tool_invocations_total", "tool" => "echo", "status" => "success").increment(1);
     metrics::histogram!("rcrt_tool_invoke_duration_seconds", "tool" => "echo", "status" => "success").record(0.2);
-    let text = world.get("/metrics", "").await.ok();
+    let text = world.get("/metrics", &world.operators_token(&[Role::Curator]).await).await.ok();
     assert!(text.header("content-type").starts_with("text/plain; version=0.0.4"));
     for part in [
         "rcrt_http_requests_total{method=\"GET\",path=\"/breadcrumbs/{id}\",status=\"200\"}",
@@ -45,6 +59,71 @@ async fn requests_are_counted_by_the_routes_own_path() {
 }
 
 #[tokio::test]
+async fn who_is_no_operator_sees_no_names_of_tools() {
+    let world = World::start_as(|options| options.metrics_token = Some("the token of a scraper".into())).await;
+    let curator = world.token(&[Role::Curator]).await;
+    world.get("/breadcrumbs", &curator).await.ok();
+    metrics::counter!("rcrt_tool_invocations_total", "tool" => "secret-plan", "status" => "success").increment(1);
+    metrics::counter!("rcrt_made_up_later_total", "tool" => "secret-plan").increment(1);
+    let not_the_operators = [
+        String::new(),
+        curator.clone(),
+        world.operators_token(&[Role::Emitter]).await,
+        "the token of a scrapes".into(),
+    ];
+    for token in not_the_operators {
+        let open = world.get("/metrics", &token).await.ok().text;
+        assert!(open.contains("rcrt_http_requests_total{method=\"GET\",path=\"/breadcrumbs\",status=\"200\"}"), "{open}");
+        assert!(open.contains("# TYPE rcrt_http_request_duration_seconds histogram"), "{open}");
+        assert!(open.contains("rcrt_http_request_duration_seconds_bucket{"), "{open}");
+        assert!(!open.contains("secret-plan") && !open.contains("rcrt_tool_") && !open.contains("made_up"), "{open}");
+    }
+    for token in [world.operators_token(&[Role::Curator]).await, "the token of a scraper".into()] {
+        let all = world.get("/metrics", &token).await.ok().text;
+        assert!(all.contains("rcrt_tool_invocations_total{tool=\"secret-plan\",status=\"success\"} 1"), "{all}");
+        assert!(all.contains("rcrt_made_up_later_total"), "{all}");
+    }
+    // The scraper's token opens nothing else.
+    world.get("/breadcrumbs", "the token of a scraper").await.problem(401, "unauthorized");
+    world.close().await;
+}
+
+/// A store that counts how often it is asked for a sign of life, and answers when it is let.
+#[derive(Default)]
+struct Slow {
+    asked: AtomicUsize,
+    answers: Notify,
+}
+
+#[tokio::test]
+async fn however_many_ask_for_the_health_the_store_is_asked_once() {
+    let slow = Arc::new(Slow::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}", listener.local_addr().unwrap());
+    let store = Arc::new(Faulty { ping: Ping::Waits(slow.clone()) });
+    let server = Server::new(ServerOptions::new(listener, AuthMode::Keys, key()), store).unwrap();
+    let shutdown = CancellationToken::new();
+    let serving = tokio::spawn(server.run(shutdown.clone()));
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let ask = |path: &str| answer(http.get(format!("{base}{path}")));
+    let asking = futures::future::join_all((0..50).map(|_| ask("/health")));
+    let meanwhile = async {
+        while slow.asked.load(Ordering::SeqCst) == 0 {
+            tokio::task::yield_now().await;
+        }
+        // Whoever asks whether the process lives does not wait for the store.
+        ask("/health/live").await.ok();
+        slow.answers.notify_waiters();
+    };
+    let (answers, ()) = tokio::join!(asking, meanwhile);
+    assert!(answers.iter().all(|answer| answer.status == 200));
+    assert_eq!(slow.asked.load(Ordering::SeqCst), 1);
+    drop(http);
+    shutdown.cancel();
+    serving.await.unwrap();
+}
+
+#[tokio::test]
 async fn every_answer_has_a_request_id() {
     let world = World::start().await;
     let own = answer(world.request("GET", "/health", "").header("X-Request-Id", "my-id_1.2")).await;
@@ -54,13 +133,36 @@ async fn every_answer_has_a_request_id() {
     world.close().await;
 }
 
-/// A store with a fault: it panics, or tells what nobody outside may read.
+/// A store with a fault.
 struct Faulty {
-    panics: bool,
+    ping: Ping,
+}
+
+enum Ping {
+    Panics,
+    /// Tells what nobody outside may read.
+    Tells,
+    Waits(Arc<Slow>),
 }
 
 #[async_trait]
 impl Tenancy for Faulty {
+    async fn standing(&self, _: Uuid, _: Uuid) -> Result<AgentStanding, StoreError> {
+        unreachable!()
+    }
+
+    async fn revoke_tokens(&self, _: Uuid, _: Uuid, _: TokenRevocation) -> Result<(), StoreError> {
+        unreachable!()
+    }
+
+    async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn use_ticket(&self, _: Uuid, _: Uuid, _: DateTime<Utc>) -> Result<bool, StoreError> {
+        unreachable!()
+    }
+
     async fn hygiene(&self, _: Uuid) -> Result<HygieneStats, StoreError> {
         unreachable!()
     }
@@ -74,8 +176,16 @@ impl Tenancy for Faulty {
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        assert!(!self.panics, "secret words");
-        Err(StoreError::Internal("secret words".into()))
+        match &self.ping {
+            Ping::Panics => panic!("secret words"),
+            Ping::Tells => Err(StoreError::Internal("secret words".into())),
+            Ping::Waits(slow) => {
+                let answers = slow.answers.notified();
+                slow.asked.fetch_add(1, Ordering::SeqCst);
+                answers.await;
+                Ok(())
+            }
+        }
     }
 
     fn acting_as(&self, _: Identity) -> Arc<dyn Breadcrumbs> {
@@ -134,11 +244,11 @@ impl Tenancy for Faulty {
 
 #[tokio::test]
 async fn faults_and_panics_are_answered_and_keep_their_words_to_themselves() {
-    for panics in [false, true] {
+    for ping in [Ping::Tells, Ping::Panics] {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/health", listener.local_addr().unwrap());
         let options = ServerOptions::new(listener, AuthMode::Keys, key());
-        let server = Server::new(options, Arc::new(Faulty { panics })).unwrap();
+        let server = Server::new(options, Arc::new(Faulty { ping })).unwrap();
         let shutdown = CancellationToken::new();
         let serving = tokio::spawn(server.run(shutdown.clone()));
         let http = reqwest::Client::builder().no_proxy().build().unwrap();

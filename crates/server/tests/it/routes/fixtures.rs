@@ -54,6 +54,9 @@ const NOTE: &str = r#"{"title": "a note", "schema_name": "note.v1", "context": {
 #[rustfmt::skip] // A table.
 pub const FIXTURES: &[Fixture] = &[
     fixture("POST /auth/token", "/auth/token", r#"{"owner_id": "{tenant}", "agent_id": "{agent}", "agent_key": "{agent_key}"}"#, 200, 200),
+    // Of a made-up token of an agent: its own, or a curator's.
+    fixture("POST /auth/revoke", "/auth/revoke", r#"{"jti": "{request}", "agent_id": "{agent}"}"#, 403, 404)
+        .judging(&[(Role::Curator, 200)]),
     // Records
     fixture("POST /breadcrumbs", "/breadcrumbs", NOTE, 201, 201),
     fixture("GET /breadcrumbs", "/breadcrumbs?tag=note&include_context=true", "", 200, 200),
@@ -71,6 +74,7 @@ pub const FIXTURES: &[Fixture] = &[
         .judging(&[(Emitter, 403), (Runner, 403)]),
     // Events
     fixture("GET /events/stream", "/events/stream", "", 200, 200),
+    fixture("POST /events/ticket", "/events/ticket", "", 200, 200),
     fixture("GET /events/latest", "/events/latest", "", 200, 200),
     // An agent's own, whatever the roles of another.
     fixture("POST /subscriptions/selectors", "/subscriptions/selectors", r#"{"any_tags": ["a"]}"#, 201, 201),
@@ -120,6 +124,11 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("DELETE /dlq/{id}", "/dlq/{dead_letter}", "", 200, 404),
     // Its id is another tenant's: taken, and not told of.
     fixture("POST /agents/{id}", "/agents/{agent}", r#"{"roles": ["subscriber"]}"#, 200, 400),
+    // Audit
+    fixture("GET /audit/egress", "/audit/egress?limit=10", "", 200, 200),
+    fixture("POST /audit/egress", "/audit/egress",
+        r#"{"entries": [{"at": "2026-01-01T00:00:00Z", "tool": "t", "host": "a.example", "port": 443, "method": "GET", "outcome": "failed",
+            "bytes_out": 0, "bytes_in": 0, "duration_ms": 1}]}"#, 200, 200),
     // Tenants: of no operator.
     fixture("GET /tenants", "/tenants", "", 200, 200),
     fixture("GET /tenants/{id}", "/tenants/{tenant}", "", 200, 404),
@@ -128,6 +137,7 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("DELETE /tenants/{id}", "/tenants/{tenant}", "", 403, 404),
     // Operations
     fixture("GET /health", "/health", "", 200, 200),
+    fixture("GET /health/live", "/health/live", "", 200, 200),
     fixture("GET /metrics", "/metrics", "", 200, 200),
     fixture("GET /openapi.json", "/openapi.json", "", 200, 200),
     fixture("GET /docs", "/docs", "", 200, 200),

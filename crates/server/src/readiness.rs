@@ -1,0 +1,58 @@
+//! Whether the store answers. However many ask, at most one question at a time goes to the store, and one in a second.
+
+use std::{
+    panic::AssertUnwindSafe,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use breadcrumb::{StoreError, Tenancy};
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+
+/// How old an answer may be.
+const KEPT: Duration = Duration::from_secs(1);
+/// How long the store may take.
+const MOST_TIME: Duration = Duration::from_secs(5);
+
+type Answer = Shared<BoxFuture<'static, Result<(), StoreError>>>;
+
+pub struct Readiness {
+    tenancy: Arc<dyn Tenancy>,
+    /// The newest question, and when it was asked.
+    asked: Mutex<Option<(Instant, Answer)>>,
+}
+
+impl Readiness {
+    pub fn new(tenancy: Arc<dyn Tenancy>) -> Self {
+        Self { tenancy, asked: Mutex::default() }
+    }
+
+    pub async fn check(&self) -> Result<(), StoreError> {
+        self.question().await
+    }
+
+    fn question(&self) -> Answer {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((at, answer)) = &*asked {
+            let most = if answer.peek().is_some() { KEPT } else { MOST_TIME };
+            if at.elapsed() < most {
+                return answer.clone();
+            }
+        }
+        let tenancy = self.tenancy.clone();
+        let answer: BoxFuture<'static, _> = Box::pin(async move {
+            let ping = AssertUnwindSafe(tenancy.ping()).catch_unwind();
+            match tokio::time::timeout(MOST_TIME, ping).await {
+                Ok(Ok(answer)) => answer,
+                Ok(Err(_panic)) => Err(StoreError::Internal("the store panicked when it was asked for a sign of life".into())),
+                Err(_late) => Err(StoreError::Unavailable("no answer to a ping".into())),
+            }
+        });
+        let answer = answer.shared();
+        *asked = Some((Instant::now(), answer.clone()));
+        answer
+    }
+}

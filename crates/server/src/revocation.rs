@@ -1,0 +1,155 @@
+//! Tokens that end before their time. This server knows at once, others within seconds; open streams end.
+
+use std::time::Duration;
+
+use axum::extract::State;
+use breadcrumb::{Identity, Role, StoreError, TokenRevocation, Violations, WhichTokens};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use crate::{
+    AuthMode, ServerState,
+    access::Caller,
+    answers::Private,
+    auth::MAX_TTL_SEC,
+    json_body::JsonBody,
+    problem::Problem,
+    token::TokenError,
+};
+
+/// How often this server asks what other servers revoked.
+const ASKED_EVERY: Duration = Duration::from_secs(2);
+
+/// Which tokens: `token` or `jti` for one, `all` for every token of an agent so far. With none of them: the token that
+/// the request was sent with.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RevokeRequest {
+    /// The token itself.
+    token: Option<String>,
+    /// The token's id, its claim `jti`.
+    jti: Option<Uuid>,
+    /// The agent of `jti` or `all`; the caller when absent. Others' tokens are revoked by curators.
+    agent_id: Option<Uuid>,
+    /// `true`: all tokens of the agent that were issued before now.
+    #[serde(default)]
+    all: bool,
+}
+
+/// What was revoked.
+#[derive(Serialize, ToSchema)]
+pub struct Revoked {
+    ok: bool,
+    agent_id: Uuid,
+    /// The one token.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    jti: Option<Uuid>,
+    /// All that were issued before this time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    issued_before: Option<DateTime<Utc>>,
+}
+
+/// Revoke tokens
+///
+/// At once on this server, within seconds on others; event streams that were opened with such a token end. An agent
+/// revokes its own tokens, a curator those of any agent of the tenant. The agent's key stays good: to end it, delete the
+/// agent.
+#[utoipa::path(post, path = "/auth/revoke", tag = "auth", operation_id = "revoke_tokens",
+    request_body = RevokeRequest, responses((status = 200, body = Revoked)))]
+pub async fn revoke(
+    State(state): State<ServerState>,
+    caller: Caller,
+    JsonBody(request): JsonBody<RevokeRequest>,
+) -> Result<Private<Revoked>, Problem> {
+    let revocation = revocation(&state, &caller, request)?;
+    let Identity { owner_id, agent_id: by, .. } = caller.identity;
+    // With open auth agents need not be known.
+    if state.auth == AuthMode::Keys && state.tenancy.agent(owner_id, revocation.agent_id).await?.is_none() {
+        return Err(StoreError::NotFound { what: "agent", id: revocation.agent_id }.into());
+    }
+    if revocation.agent_id != by && !caller.identity.has(Role::Curator) {
+        return Err(Problem::forbidden("only a curator revokes the tokens of another agent"));
+    }
+    state.tenancy.revoke_tokens(owner_id, by, revocation.clone()).await?;
+    state.known_agents.forget(owner_id, revocation.agent_id);
+    let (jti, issued_before) = match revocation.which {
+        WhichTokens::One { jti, .. } => (Some(jti), None),
+        WhichTokens::IssuedBefore(before) => (None, Some(before)),
+    };
+    Ok(Private(Revoked { ok: true, agent_id: revocation.agent_id, jti, issued_before }))
+}
+
+fn revocation(state: &ServerState, caller: &Caller, request: RevokeRequest) -> Result<TokenRevocation, Problem> {
+    let RevokeRequest { token, jti, agent_id, all } = request;
+    let named = usize::from(token.is_some()) + usize::from(jti.is_some()) + usize::from(all);
+    let mut found = Violations::default();
+    if named > 1 {
+        found.add("", "name one of token, jti and all");
+    }
+    if agent_id.is_some() && (token.is_some() || named == 0) {
+        found.add("agent_id", "goes with jti or all; a token says itself whose it is");
+    }
+    found.into_result()?;
+    let agent = agent_id.unwrap_or(caller.identity.agent_id);
+    if all {
+        return Ok(TokenRevocation { agent_id: agent, which: WhichTokens::IssuedBefore(Utc::now()) });
+    }
+    if let Some(jti) = jti {
+        // When it expires is not known, but no token is good for longer.
+        let until = Utc::now() + Duration::from_secs(MAX_TTL_SEC);
+        return Ok(TokenRevocation { agent_id: agent, which: WhichTokens::One { jti, until } });
+    }
+    let Some(token) = token else {
+        let which = WhichTokens::One { jti: caller.token.jti, until: moment(caller.expires_at) };
+        return Ok(TokenRevocation { agent_id: agent, which });
+    };
+    let proven = state.token_key.verify(&token).map_err(|error| match error {
+        TokenError::Expired => Problem::invalid("token", "has expired, so it opens nothing any more"),
+        TokenError::Forged => Problem::invalid("token", "is no token of this server"),
+    })?;
+    if proven.identity.owner_id != caller.identity.owner_id {
+        return Err(Problem::invalid("token", "is no token of this tenant"));
+    }
+    let which = WhichTokens::One { jti: proven.id.jti, until: moment(proven.expires_at) };
+    Ok(TokenRevocation { agent_id: proven.identity.agent_id, which })
+}
+
+/// Of seconds since 1970. One that no calendar has lies far enough away.
+fn moment(seconds: u64) -> DateTime<Utc> {
+    let moment = i64::try_from(seconds).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
+    moment.unwrap_or_else(|| Utc::now() + Duration::from_secs(100 * 366 * 24 * 3600))
+}
+
+/// Until `stop`: learns what other servers revoked.
+pub async fn follow(state: ServerState, stop: CancellationToken) {
+    let mut ticks = interval(ASKED_EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_failing = false;
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            _ = ticks.tick() => {}
+        }
+        let asked = tokio::select! {
+            () = stop.cancelled() => return,
+            asked = state.tenancy.freshly_revoked() => asked,
+        };
+        match asked {
+            Ok(agents) => {
+                is_failing = false;
+                for (owner_id, agent_id) in agents {
+                    state.known_agents.forget(owner_id, agent_id);
+                }
+            }
+            Err(error) if !is_failing => {
+                tracing::warn!(%error, "revoked tokens cannot be looked up; it goes on trying");
+                is_failing = true;
+            }
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! One-time tickets for event streams, and what a server for RCRT's clients takes instead.
+
+use std::time::Duration;
+
+use breadcrumb::{Identity, Profile, Role, Tenancy};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::{
+    events::Wire,
+    harness::{World, key, note},
+};
+
+pub async fn ticket(world: &World, token: &str) -> String {
+    let given = world.request("POST", "/events/ticket", token).send().await.unwrap();
+    assert_eq!((given.status().as_u16(), &given.headers()["cache-control"].to_str().unwrap()), (200, &"no-store"));
+    let given: Value = given.json().await.unwrap();
+    assert_eq!(given["expires_in"], 30);
+    given["ticket"].as_str().unwrap().to_owned()
+}
+
+fn detail(problem: &Value) -> &str {
+    problem["detail"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_ticket_opens_one_stream_once_on_whichever_server() {
+    let world = World::start().await;
+    let beside = world.beside().await;
+    let token = world.token(&[Role::Subscriber, Role::Emitter]).await;
+    let ticket = ticket(&world, &token).await;
+    let path = format!("/events/stream?ticket={ticket}");
+    let mut wire = Wire::open(beside.request("GET", &path, "")).await;
+    wire.next().await.unwrap();
+    world.create(&token, note("heard")).await;
+    assert_eq!(wire.next().await.unwrap().1["context"]["text"], "heard");
+    for server in [&world, &beside] {
+        let again = server.get(&path, "").await.problem(401, "unauthorized");
+        assert!(detail(&again).contains("used before") && detail(&again).contains("/events/ticket"), "{again}");
+    }
+    beside.close().await;
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_ticket_is_no_token_and_a_token_no_ticket() {
+    let world = World::start().await;
+    let token = world.token(&[Role::Curator]).await;
+    let ticket = ticket(&world, &token).await;
+    world.get("/breadcrumbs", &ticket).await.problem(401, "unauthorized");
+    world.get("/events/stream", &ticket).await.problem(401, "unauthorized");
+    world.get(&format!("/breadcrumbs?ticket={ticket}"), "").await.problem(401, "unauthorized");
+    world.get(&format!("/events/stream?ticket={token}"), "").await.problem(401, "unauthorized");
+    world.get("/events/stream?ticket=x", "").await.problem(401, "unauthorized");
+    world.get(&format!("/events/stream?ticket={ticket}&ticket={ticket}"), "").await.problem(400, "invalid");
+    // None of these has used it up.
+    Wire::open(world.request("GET", &format!("/events/stream?ticket={ticket}"), "")).await;
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_token_in_an_address_is_refused_and_told_of_tickets() {
+    let world = World::start().await;
+    let token = world.token(&[Role::Subscriber]).await;
+    for name in ["token", "access_token"] {
+        let path = format!("/events/stream?{name}={token}");
+        // Beside a header too: it stands in a log all the same.
+        for header in ["", &token] {
+            let refused = world.get(&path, header).await.problem(401, "unauthorized");
+            assert!(detail(&refused).contains("POST /events/ticket"), "{refused}");
+        }
+    }
+    world.close().await;
+}
+
+#[tokio::test]
+async fn a_tickets_stream_ends_with_the_token_it_was_given_for() {
+    let world = World::start().await;
+    let tenant = world.tenant().await;
+    let (agent, _) = world.agent(tenant, &[Role::Subscriber]).await;
+    let token = brief(tenant, agent.id);
+    let mut wire = Wire::open(world.request("GET", &format!("/events/stream?ticket={}", ticket(&world, &token).await), "")).await;
+    assert!(wire.next().await.is_some());
+    assert!(wire.next().await.is_none());
+    world.close().await;
+}
+
+/// A token that is good for two seconds.
+fn brief(tenant: Uuid, agent_id: Uuid) -> String {
+    let identity =
+        Identity { owner_id: tenant, agent_id, roles: vec![Role::Subscriber], profile: Profile::Main };
+    key().issue(&identity, Duration::from_secs(2)).unwrap()
+}
+
+#[tokio::test]
+async fn for_rcrts_clients_a_token_may_stand_in_the_address_and_its_stream_outlives_it() {
+    let world = World::start_as(|options| options.rcrt_compat = true).await;
+    let tenant = world.tenant().await;
+    let (agent, token) = world.agent(tenant, &[Role::Subscriber]).await;
+    let (_, emitter) = world.agent(tenant, &[Role::Emitter]).await;
+    for (path, header) in [
+        (format!("/events/stream?token={token}"), ""),
+        (format!("/events/stream?access_token={token}"), ""),
+        // RCRT's does both, where it can.
+        (format!("/events/stream?access_token={token}"), &*token),
+    ] {
+        Wire::open(world.request("GET", &path, header)).await.next().await.unwrap();
+    }
+    // Nowhere else.
+    world.get(&format!("/breadcrumbs?token={token}"), "").await.problem(401, "unauthorized");
+
+    let brief = brief(tenant, agent.id);
+    let mut wire = Wire::open(world.request("GET", "/events/stream", &brief)).await;
+    wire.next().await.unwrap();
+    while world.get("/events/latest", &brief).await.status == 200 {
+        tokio::task::yield_now().await;
+    }
+    world.create(&emitter, note("after its end")).await;
+    assert_eq!(wire.next().await.unwrap().1["context"]["text"], "after its end");
+    // But not its agent.
+    let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
+    crate::harness::answer(world.request("DELETE", &format!("/agents/{}", agent.id), &curator)).await.ok();
+    assert!(wire.next().await.is_none());
+    assert!(world.store.agent(tenant, agent.id).await.unwrap().is_none());
+    world.close().await;
+}
