@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::allowance::Allowance;
-use crate::egress::{Ask, Connections, Egress, NetRules};
+use crate::egress::{Ask, Connections, Egress, NetRules, Origin};
 use crate::requests::Asker;
 use crate::vault::Redaction;
 use crate::{GoAhead, NeverGiven, Progress, ToolCall, Vault, trace};
@@ -29,6 +29,7 @@ pub struct CallWorld {
     breadcrumbs: Arc<dyn Breadcrumbs>,
     tool: String,
     tool_id: Uuid,
+    origin: Origin,
     vault: Arc<Vault>,
     request_id: String,
     required_secrets: Vec<String>,
@@ -48,6 +49,7 @@ impl CallWorld {
             breadcrumbs: call.breadcrumbs.clone(),
             tool: call.definition.name.clone(),
             tool_id: call.tool_id,
+            origin: Origin::from(call),
             vault: call.secrets.clone(),
             request_id: call.request.request_id.clone(),
             required_secrets: call.definition.required_secrets.clone(),
@@ -171,7 +173,8 @@ impl CallWorld {
 impl sandbox::World for CallWorld {
     async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         self.go_ahead().await?;
-        let ask = Ask { tool: &self.tool, rules: &self.rules, vault: &self.vault, connections: &self.connections };
+        let (rules, vault, connections) = (&self.rules, &self.vault, &self.connections);
+        let ask = Ask { tool: &self.tool, rules, vault, connections, origin: Some(self.origin) };
         self.egress.fetch(ask, request, body).await
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use breadcrumb::{ErrorCode, ToolFailure};
 use executors::ToolCall;
-use executors::egress::{Ask, Connections, Egress, NetRules};
+use executors::egress::{Ask, Connections, Egress, NetRules, Origin};
 use futures::TryStreamExt;
 use sandbox::{FetchRequest, Redirect};
 use url::Url;
@@ -73,6 +73,7 @@ impl Way<'_> {
             rules: self.rules,
             vault: &self.call.secrets,
             connections: self.connections,
+            origin: Some(Origin::from(self.call)),
         };
         let request = FetchRequest {
             method: "GET".into(),

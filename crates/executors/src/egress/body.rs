@@ -1,7 +1,7 @@
 //! Bodies in both directions, streamed and counted.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -103,7 +103,8 @@ pub(super) fn too_large(what: &str, limit: u64) -> OpError {
 }
 
 /// A request's body as the client sends it, ended with an error past the limit.
-pub(super) fn outgoing(body: BodyStream, limit: u64, exceeded: TooLarge) -> reqwest::Body {
+pub(super) fn outgoing(body: BodyStream, limit: u64, exceeded: TooLarge, out: Arc<AtomicU64>) -> reqwest::Body {
+    let body = tallied(body, out);
     let counted = counted(body, limit, "request body").inspect_err(move |error| {
         if error.name == "ResourceExhausted" {
             exceeded.0.store(true, Ordering::Release);
@@ -118,15 +119,24 @@ pub(super) async fn incoming(
     encoding: Encoding,
     options: &EgressOptions,
     ends: Instant,
+    inward: Arc<AtomicU64>,
 ) -> Result<BodyStream, OpError> {
     let limit = options.max_response_bytes;
     let pieces = response.bytes_stream().map_err(|error| type_error(super::exchange::sentence(&error)));
-    let encoded = counted(pieces.boxed(), limit, "response body");
+    let encoded = counted(tallied(pieces.boxed(), inward), limit, "response body");
     let idle = options.idle_timeout;
     let Ok(decoded) = tokio::time::timeout(idle, decoded(encoded, encoding)).await else {
         return Err(silent(idle));
     };
     Ok(counted(timed(decoded?, idle, ends), limit, "response body"))
+}
+
+/// The same body; the tally is told how many bytes went by.
+fn tallied(body: BodyStream, tally: Arc<AtomicU64>) -> BodyStream {
+    body.inspect_ok(move |piece| {
+        tally.fetch_add(piece.len() as u64, Ordering::Relaxed);
+    })
+    .boxed()
 }
 
 fn silent(idle: Duration) -> OpError {

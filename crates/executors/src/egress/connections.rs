@@ -54,6 +54,7 @@ fn build(gate: &Egress, reach: Reach) -> reqwest::Result<reqwest::Client> {
             resolver: gate.resolver.clone(),
             reach,
             machine: options.interfaces.clone(),
+            denied: options.denied.clone(),
             timeout: options.lookup_timeout,
         }))
         // Neither the environment nor the system names a proxy that would dial in the gate's place.

@@ -1,6 +1,8 @@
 //! One fetch: the first request and every redirect, each through the same checks.
 
 use std::error::Error;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use breadcrumb::Host;
 use bytes::Bytes;
@@ -13,6 +15,7 @@ use url::{Position, Url};
 use super::body::{self, RequestBody, TooLarge};
 use super::decoding::{self, Encoding};
 use super::judge::{NotDialled, Reach, judge};
+use super::log::Passage;
 use super::target::{read_url, redirect_target};
 use super::{Ask, Egress, NetRules, headers, secrets, span, type_error};
 use crate::Vault;
@@ -103,9 +106,11 @@ impl Egress {
         let (url, mut headers) = (read_url(&request.url)?, headers::read(&request.headers, &self.options)?);
         secrets::ask_for_the_whole(ask.vault, &mut headers);
         let mut next = Next { method, url, headers, replay: None, streamed: false };
+        let mut passage = self.passage(ask, &next.method, &next.url)?;
         // Before the body is touched: nothing of a refused request is worth reading.
-        let mut admitted = self.admit(ask, &next.url)?;
-        secrets::fill(ask.vault, &admitted.place(), &next.method, &next.url, &next.headers, None)?;
+        let mut admitted = passage.note(self.admit(ask, &next.url))?;
+        let filled = secrets::fill(ask.vault, &admitted.place(), &next.method, &next.url, &next.headers, None);
+        passage.note(filled)?;
 
         let mut held = ask.connections.held(self);
         let mut sent = match body {
@@ -118,15 +123,17 @@ impl Egress {
         };
         let mut redirects = 0;
         loop {
-            let response = self.send(ask.vault, &admitted, &mut next, sent.take()).await?;
-            headers::check_answer(response.headers(), &self.options)?;
+            let response = self.send(ask.vault, &admitted, &mut next, sent.take(), passage.out()).await;
+            let response = passage.note(response)?;
             let status = response.status();
+            passage.answered(status);
+            headers::check_answer(response.headers(), &self.options)?;
             let is_redirect = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
             if !is_redirect || request.redirect == Redirect::Manual {
-                return self.answer(ask, response, next.url, redirects > 0, ends).await;
+                return self.answer(ask, response, next.url, redirects > 0, (ends, passage)).await;
             }
             let Some(target) = redirect_target(response.headers(), &next.url)? else {
-                return self.answer(ask, response, next.url, redirects > 0, ends).await;
+                return self.answer(ask, response, next.url, redirects > 0, (ends, passage)).await;
             };
             if request.redirect == Redirect::Error {
                 let from = without_query(&next.url);
@@ -136,10 +143,19 @@ impl Egress {
             if redirects > most_redirects {
                 return Err(type_error(format!("more than {most_redirects} redirects")));
             }
-            admitted = self.admit(ask, &target)?;
-            ask.vault.refuse_carried(&target, &admitted.place())?;
-            sent = redirected(ask.vault, &mut next, status, target)?.map(RequestBody::Whole);
+            // The answer of this one is not read.
+            drop(response);
+            passage = self.passage(ask, &method_after(status, &next.method), &target)?;
+            admitted = passage.note(self.admit(ask, &target))?;
+            passage.note(ask.vault.refuse_carried(&target, &admitted.place()))?;
+            let replayed = redirected(ask.vault, &mut next, status, target);
+            sent = passage.note(replayed)?.map(RequestBody::Whole);
         }
+    }
+
+    fn passage(&self, ask: Ask<'_>, method: &Method, url: &Url) -> Result<Passage, OpError> {
+        let passage = Passage::begin(self.options.log.as_ref(), ask.tool, ask.origin.as_ref(), ask.vault, (method, url));
+        passage.ok_or_else(|| type_error("the URL names no host and port that a request could go to"))
     }
 
     /// The client for this URL, if the tool may go there. Asks no name server: that is done by the client's resolver,
@@ -147,6 +163,9 @@ impl Egress {
     fn admit(&self, ask: Ask<'_>, url: &Url) -> Result<Admitted, OpError> {
         let host = Host::of(url).ok_or_else(|| type_error("the URL has no host that can be looked up"))?;
         let port = url.port_or_known_default().ok_or_else(|| type_error("the URL has no port"))?;
+        if self.options.denied.iter().any(|rule| rule.denies(&host)) {
+            return Err(OpError::new("PermissionDenied", format!("the operator denies requests to {host}")));
+        }
         let mut named = self.options.allowed_private.iter().filter(|allowed| allowed.allows(ask.tool, &host, port));
         // A tool that may go everywhere has listed no port that is not the web's; here the operator did.
         let is_opened = *ask.rules == NetRules::EveryHost && named.clone().any(|allowed| allowed.entry.port.is_some());
@@ -158,7 +177,7 @@ impl Egress {
         if let Host::Address(address) = host
             && !is_inside
         {
-            judge(&host.to_string(), &[address], reach, self.options.interfaces.as_ref())
+            judge(&host.to_string(), &[address], reach, self.options.interfaces.as_ref(), &self.options.denied)
                 .map_err(|refused| not_dialled(&refused))?;
         }
         let client = ask.connections.client(self, reach)?;
@@ -171,6 +190,7 @@ impl Egress {
         admitted: &Admitted,
         next: &mut Next,
         body: Option<RequestBody>,
+        out: &Arc<AtomicU64>,
     ) -> Result<reqwest::Response, OpError> {
         let limit = self.options.max_request_bytes;
         let exceeded = TooLarge::default();
@@ -191,9 +211,10 @@ impl Egress {
             .headers(filled.headers)
             .header(header::ACCEPT_ENCODING, decoding::ACCEPTED);
         if let Some(bytes) = filled.body {
+            out.store(bytes.len() as u64, Ordering::Relaxed);
             builder = builder.body(bytes);
         } else if let Some(stream) = streamed {
-            builder = builder.body(body::outgoing(stream, limit, exceeded.clone()));
+            builder = builder.body(body::outgoing(stream, limit, exceeded.clone(), out.clone()));
         }
         let failed = |what: &str| type_error(format!("{} {}: {what}", next.method, without_query(&next.url)));
         let Ok(sent) = tokio::time::timeout(self.options.head_timeout, builder.send()).await else {
@@ -212,7 +233,7 @@ impl Egress {
         response: reqwest::Response,
         url: Url,
         redirected: bool,
-        ends: Instant,
+        (ends, passage): (Instant, Passage),
     ) -> Result<FetchResponse, OpError> {
         let status = response.status();
         if !(200..600).contains(&status.as_u16()) {
@@ -225,13 +246,14 @@ impl Egress {
         if encoding.is_decoded() {
             headers.retain(|(name, _)| name != "content-encoding" && name != "content-length");
         }
+        let body = body::incoming(response, encoding, &self.options, ends, passage.inward().clone()).await?;
         let answer = FetchResponse {
             status: status.as_u16(),
             status_text: status.canonical_reason().unwrap_or_default().to_owned(),
             headers,
             url: url.into(),
             redirected,
-            body: body::incoming(response, encoding, &self.options, ends).await?,
+            body: passage.until_the_end_of(body),
         };
         Ok(secrets::clear(ask.vault, answer))
     }
@@ -253,13 +275,9 @@ fn read_method(text: &str) -> Result<Method, OpError> {
 
 /// Turns the request into the one that follows the redirect; gives the body to send again.
 fn redirected(vault: &Vault, next: &mut Next, status: StatusCode, target: Url) -> Result<Option<Bytes>, OpError> {
-    let becomes_get = match status.as_u16() {
-        303 => !matches!(next.method, Method::GET | Method::HEAD),
-        301 | 302 => next.method == Method::POST,
-        _ => false,
-    };
-    if becomes_get {
-        next.method = Method::GET;
+    let method = method_after(status, &next.method);
+    if method != next.method {
+        next.method = method;
         next.replay = None;
         headers::drop_body_fields(&mut next.headers);
     } else if next.streamed {
@@ -271,6 +289,16 @@ fn redirected(vault: &Vault, next: &mut Next, status: StatusCode, target: Url) -
     }
     next.url = target;
     Ok(next.replay.clone())
+}
+
+/// The method of the request that follows a redirect of this status.
+fn method_after(status: StatusCode, method: &Method) -> Method {
+    let becomes_get = match status.as_u16() {
+        303 => !matches!(*method, Method::GET | Method::HEAD),
+        301 | 302 => *method == Method::POST,
+        _ => false,
+    };
+    if becomes_get { Method::GET } else { method.clone() }
 }
 
 fn not_dialled(why: &NotDialled) -> OpError {

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use breadcrumb::{Purpose, reached_address, special_purpose};
 
-use super::Interfaces;
+use super::{DeniedHost, Interfaces};
 
 /// Most addresses of one name that are looked at: more is no name of a service.
 const MAX_ADDRESSES: usize = 64;
@@ -23,6 +23,8 @@ pub(super) enum Reach {
 /// Why a host was not dialled. Found again in the chain of causes of a client's error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotDialled {
+    #[error("{host} is, or resolves to, an address that the operator denies")]
+    Denied { host: String },
     #[error("{host} is, or resolves to, a non-public address ({purpose})")]
     NonPublic { host: String, purpose: Purpose },
     #[error("{host} is, or resolves to, an address of the runner's own machine")]
@@ -36,7 +38,7 @@ pub(super) enum NotDialled {
 impl NotDialled {
     /// The tool may not go there; else something failed on the way.
     pub fn is_refusal(&self) -> bool {
-        matches!(self, Self::NonPublic { .. } | Self::Own { .. })
+        matches!(self, Self::Denied { .. } | Self::NonPublic { .. } | Self::Own { .. })
     }
 }
 
@@ -46,10 +48,14 @@ pub(super) fn judge(
     addresses: &[IpAddr],
     reach: Reach,
     machine: &dyn Interfaces,
+    denied: &[DeniedHost],
 ) -> Result<(), NotDialled> {
     if addresses.is_empty() || addresses.len() > MAX_ADDRESSES {
         let reason = format!("the name has {} addresses, and 1 to {MAX_ADDRESSES} can be dialled", addresses.len());
         return Err(NotDialled::Unresolved { name: host.to_owned(), reason });
+    }
+    if addresses.iter().any(|address| denied.iter().any(|rule| rule.denies_address(*address))) {
+        return Err(NotDialled::Denied { host: host.to_owned() });
     }
     let refused = |purpose: &Purpose| reach == Reach::Public || !purpose.is_private_use();
     if let Some(purpose) = addresses.iter().filter_map(|address| special_purpose(*address)).find(refused) {

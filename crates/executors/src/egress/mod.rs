@@ -4,10 +4,12 @@
 mod body;
 mod connections;
 mod decoding;
+mod denied_host;
 mod exchange;
 mod headers;
 mod interfaces;
 mod judge;
+mod log;
 mod private_host;
 mod resolver;
 mod rules;
@@ -25,7 +27,9 @@ use sandbox::OpError;
 use crate::Vault;
 
 pub use connections::Connections;
+pub use denied_host::{DeniedHost, DeniedHostError};
 pub use interfaces::{Interfaces, SystemInterfaces};
+pub use log::{EgressLog, Logged, Origin};
 pub use private_host::{PrivateHost, PrivateHostError};
 pub use resolver::{Resolver, SystemResolver};
 pub use rules::NetRules;
@@ -34,6 +38,10 @@ pub use rules::NetRules;
 pub struct EgressOptions {
     /// Hosts that may have non-public addresses. Default: none.
     pub allowed_private: Vec<PrivateHost>,
+    /// Hosts that no tool reaches, whatever it lists and whatever else is allowed. Default: none.
+    pub denied: Arc<[DeniedHost]>,
+    /// Where each request is told. Default: nowhere but in the program's log.
+    pub log: Option<EgressLog>,
     /// Bytes of a request's body. Default 10 MiB.
     pub max_request_bytes: u64,
     /// Bytes of an answer's body, as it comes and decoded. Default 10 MiB.
@@ -69,6 +77,8 @@ impl Default for EgressOptions {
     fn default() -> Self {
         Self {
             allowed_private: Vec::new(),
+            denied: Arc::default(),
+            log: None,
             max_request_bytes: 10 * 1024 * 1024,
             max_response_bytes: 10 * 1024 * 1024,
             max_replay_bytes: 1024 * 1024,
@@ -96,6 +106,8 @@ pub struct Ask<'a> {
     pub vault: &'a Vault,
     /// Of this call alone.
     pub connections: &'a Connections,
+    /// `None`: the request stands in no tenant's egress log.
+    pub origin: Option<Origin>,
 }
 
 /// The gate could not be built.

@@ -11,7 +11,7 @@ use hickory_resolver::config::{
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{Resolver as Hickory, TokioResolver};
 
-use super::Interfaces;
+use super::{DeniedHost, Interfaces};
 use super::judge::{NotDialled, Reach, judge};
 
 /// Asks for a name's addresses, as DNS answers.
@@ -76,21 +76,22 @@ pub(super) struct CheckedResolver {
     pub resolver: Arc<dyn Resolver>,
     pub reach: Reach,
     pub machine: Arc<dyn Interfaces>,
+    pub denied: Arc<[DeniedHost]>,
     /// Of one lookup.
     pub timeout: Duration,
 }
 
 impl reqwest::dns::Resolve for CheckedResolver {
     fn resolve(&self, name: reqwest::dns::Name) -> reqwest::dns::Resolving {
-        let (resolver, reach, machine, timeout) =
-            (self.resolver.clone(), self.reach, self.machine.clone(), self.timeout);
+        let (resolver, machine, denied) = (self.resolver.clone(), self.machine.clone(), self.denied.clone());
+        let (reach, timeout) = (self.reach, self.timeout);
         Box::pin(async move {
             let name = name.as_str();
             let unresolved = |reason: String| NotDialled::Unresolved { name: name.to_owned(), reason };
             let answer = tokio::time::timeout(timeout, resolver.lookup(name)).await;
             let late = |_| unresolved(format!("no name server answered in {} ms", timeout.as_millis()));
             let addresses = answer.map_err(late)?.map_err(unresolved)?;
-            judge(name, &addresses, reach, machine.as_ref())?;
+            judge(name, &addresses, reach, machine.as_ref(), &denied)?;
             let dialled: reqwest::dns::Addrs =
                 Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(dialled)

@@ -25,7 +25,11 @@ pub fn attributes(request: &FetchRequest) -> Vec<KeyValue> {
 }
 
 pub fn method(request: &FetchRequest) -> &'static str {
-    METHODS.into_iter().find(|known| *known == request.method).unwrap_or("_OTHER")
+    known(&request.method)
+}
+
+pub fn known(method: &str) -> &'static str {
+    METHODS.into_iter().find(|known| *known == method).unwrap_or("_OTHER")
 }
 
 /// As a client span of the call that asks.

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::large::{Large, SMALL, Turn};
 use super::settings::{Auth, Method, Settings};
 use crate::ToolCall;
-use crate::egress::{Ask, Connections, Egress, NetRules};
+use crate::egress::{Ask, Connections, Egress, NetRules, Origin};
 
 /// How much of a refusal's body its failure quotes, in bytes.
 const EXCERPT: usize = 2048;
@@ -48,8 +48,8 @@ pub(super) async fn perform(
 
     let (host, port) = settings.url.host();
     let rules = NetRules::only(host.clone(), port);
-    let ask =
-        Ask { tool: &call.definition.name, rules: &rules, vault: &call.secrets, connections: &Connections::default() };
+    let (tool, connections, origin) = (&call.definition.name, &Connections::default(), Some(Origin::from(call)));
+    let ask = Ask { tool, rules: &rules, vault: &call.secrets, connections, origin };
     let request =
         FetchRequest { method: settings.method.as_str().into(), url: url.into(), headers, redirect: Redirect::Follow };
     let body = body.map(|bytes| -> BodyStream { stream::iter([Ok(bytes)]).boxed() });

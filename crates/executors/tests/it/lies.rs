@@ -193,7 +193,7 @@ async fn what_the_gate_cannot_look_into_reaches_only_calls_without_secrets() {
 
         let vault = Vault::new(vec![secret.clone()]).unwrap();
         let connections = Connections::default();
-        let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &connections };
+        let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &connections, origin: None };
         let error = network.egress().fetch(ask, request(), None).await.map(|answer| answer.status).unwrap_err();
         assert_is(&error, "TypeError", "cannot look into");
     }
@@ -208,7 +208,7 @@ async fn bytes_after_a_body_are_never_the_next_answer() {
     let (gate, rules) = (network.gate(), listed(&[format!("api.test:{port}")]));
     let (vault, connections) = (Vault::default(), Connections::default());
     for _ in 0..20 {
-        let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &connections };
+        let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &connections, origin: None };
         let answer = gate.0.fetch(ask, get(format!("http://api.test:{port}/")), None).await;
         if let Ok(answer) = answer {
             assert_eq!(whole(answer).await.unwrap(), b"ok");
@@ -237,7 +237,7 @@ async fn a_connection_serves_one_call_and_no_other() {
     for calls in 1..=3 {
         let own = Connections::default();
         for _ in 0..4 {
-            let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &own };
+            let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &own, origin: None };
             let answer = gate.0.fetch(ask, get(format!("http://api.test:{port}/")), None).await.unwrap();
             assert_eq!(whole(answer).await.unwrap(), b"ok");
         }
@@ -257,7 +257,7 @@ async fn the_bodies_of_one_call_are_held_within_a_bound_together() {
     let post = async || {
         let body = stream::iter([Ok(Bytes::from_static(&[b'x'; 10_000]))]).boxed();
         let request = FetchRequest { method: "POST".into(), ..get(format!("http://api.test:{port}/")) };
-        let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &connections };
+        let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &connections, origin: None };
         gate.0.fetch(ask, request, Some(body)).await.map(|answer| answer.status).unwrap_err()
     };
     let (first, second, third) = tokio::join!(post(), post(), post());
@@ -308,7 +308,7 @@ async fn cookies_are_kept_by_nobody() {
     let (gate, rules) = (network.gate(), listed(&[format!("api.test:{port}")]));
     let (vault, connections) = (Vault::default(), Connections::default());
     for _ in 0..2 {
-        let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &connections };
+        let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &connections, origin: None };
         let answer = gate.0.fetch(ask, get(format!("http://api.test:{port}/")), None).await.unwrap();
         assert_eq!(whole(answer).await.unwrap(), b"not");
     }

@@ -4,9 +4,11 @@
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, clippy::unnecessary_wraps, clippy::large_futures)]
 
 mod chain;
+mod denied;
 mod gate;
 mod host;
 mod lies;
+mod log;
 mod own;
 mod proxies;
 mod redirects;

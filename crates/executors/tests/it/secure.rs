@@ -108,7 +108,7 @@ async fn a_connection_is_for_one_host_of_one_call_also_in_http2() {
         let own = Connections::default();
         for _ in 0..3 {
             for host in &hosts {
-                let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &own };
+                let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &own, origin: None };
                 let answer = gate.0.fetch(ask, get(format!("https://{host}/")), None).await.unwrap();
                 assert_eq!(text(answer).await.unwrap(), *host);
             }

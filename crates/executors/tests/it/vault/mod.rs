@@ -49,7 +49,7 @@ impl Call {
 
     pub async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         let Self { gate, rules, vault, connections } = self;
-        gate.0.fetch(Ask { tool: "tester", rules, vault, connections }, request, body).await
+        gate.0.fetch(Ask { tool: "tester", rules, vault, connections, origin: None }, request, body).await
     }
 
     pub async fn refused(&self, request: FetchRequest, body: Option<BodyStream>) -> OpError {
