@@ -58,7 +58,9 @@ impl House {
         let log = std::fs::File::options().create(true).append(true).open(&log_path)?;
         let begun = Instant::now();
         let mut child = rcrt()?
-            .args(["up", "--listen", "127.0.0.1:0", "--output", "json", "--data"])
+            .args(["up", "--listen", "127.0.0.1:0", "--output", "json"])
+            // What is measured is the system, not its bounds.
+            .args(["--rate-limit-agent", "off", "--rate-limit-tenant", "off", "--data"])
             .arg(data)
             .args(arguments)
             .stdout(Stdio::piped())

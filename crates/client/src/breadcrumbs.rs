@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EventNumber, FollowStream, Following,
+    BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EgressEntry, EgressQuery,
+    EgressRecord, EventNumber, FollowStream, Following,
     Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search, SearchMode, SecretChanges, SecretInfo,
     Selector, SelectorSubscription, StoreError, Violations,
 };
@@ -250,6 +251,36 @@ impl Breadcrumbs for Client {
         let request = Request::new(Method::POST, &path, Freely).json(&body)?;
         let secret: SecretValue = self.exchange(request).await?;
         Ok(secret.value)
+    }
+
+    async fn log_egress(&self, records: Vec<EgressRecord>) -> Result<(), StoreError> {
+        let body = json!({"entries": records});
+        // A repetition could write them twice.
+        let request = Request::new(Method::POST, &["audit", "egress"], IfNotDone).json(&body)?;
+        self.exchange::<Done>(request).await?;
+        Ok(())
+    }
+
+    async fn egress_log(&self, query: &EgressQuery) -> Result<Vec<EgressEntry>, StoreError> {
+        #[derive(Deserialize)]
+        struct Page {
+            entries: Vec<EgressEntry>,
+        }
+        let mut request = Request::new(Method::GET, &["audit", "egress"], Freely);
+        let asked = [
+            ("tool", query.tool.clone()),
+            ("host", query.host.clone()),
+            ("agent_id", query.agent_id.map(|id| id.to_string())),
+            ("call", query.call.map(|id| id.to_string())),
+            ("outcome", query.outcome.map(|outcome| outcome.as_str().to_owned())),
+            ("since", query.since.map(|time| time.to_rfc3339())),
+            ("until", query.until.map(|time| time.to_rfc3339())),
+            ("before", query.before.map(|id| id.to_string())),
+            ("limit", Some(query.limit.to_string())),
+        ];
+        request.query.extend(asked.into_iter().filter_map(|(name, value)| Some((name, value?))));
+        let page: Page = self.exchange(request).await?;
+        Ok(page.entries)
     }
 }
 

@@ -26,6 +26,7 @@ mod credentials;
 mod event_stream;
 mod exchange;
 mod problem;
+mod revocation;
 mod sse;
 mod tools;
 mod webhooks;
@@ -38,6 +39,7 @@ use uuid::Uuid;
 
 pub use agents::{Health, Token, TokenRequest};
 pub use credentials::Credentials;
+pub use revocation::{Revoke, Revoked};
 pub use tools::{Invocation, Invoked};
 
 use credentials::Tokens;

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    backup, bench, bootstrap, call, completions, crumb, doctor, export, import, keys, restore, runner, secret, server,
+    audit, backup, bench, bootstrap, call, completions, crumb, doctor, export, import, keys, restore, runner, secret, server,
     token, tool, up,
 };
 use crate::config::Config;
@@ -42,6 +42,8 @@ pub enum Command {
     #[command(subcommand)]
     Secret(secret::Secret),
     Token(token::Token),
+    #[command(subcommand)]
+    Audit(audit::Audit),
     Backup(backup::Backup),
     Restore(restore::Restore),
     Export(export::Export),
@@ -77,8 +79,8 @@ impl Command {
     /// The long-running ones tell what they do; the others speak only when something is wrong.
     pub fn default_log(&self) -> &'static str {
         match self {
-            // sqlx tells what Postgres remarks on, such as a table that is there already.
-            Self::Up(_) | Self::Server(_) | Self::Runner(_) => "info,sqlx=warn",
+            // sqlx tells what Postgres remarks on, such as a table that is there already; egress each request of a tool.
+            Self::Up(_) | Self::Server(_) | Self::Runner(_) => "info,sqlx=warn,egress=warn",
             _ => "warn",
         }
     }

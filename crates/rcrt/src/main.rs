@@ -9,6 +9,7 @@ mod cli;
 mod commands;
 mod config;
 mod connection;
+mod denied_hosts;
 mod embedded;
 mod exit;
 mod input;

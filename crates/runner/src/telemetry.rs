@@ -1,6 +1,7 @@
 //! What is told of invocations: a span for each attempt with its stages, and their number and time by tool and status.
 
-use std::sync::{LazyLock, Once};
+use std::collections::HashSet;
+use std::sync::{LazyLock, Mutex, Once, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use breadcrumb::{ErrorCode, ResponseStatus, ToolRequest};
@@ -18,6 +19,14 @@ const DURATION: &str = "rcrt_tool_invoke_duration_seconds";
 
 /// Stands for every name that no tool has: callers must not be able to make new labels.
 pub(crate) const UNKNOWN_TOOL: &str = "(unknown)";
+
+/// Stands for the tools beyond the first [`MOST_NAMES`]: whoever writes tools makes no series without end.
+const OTHER_TOOLS: &str = "(other)";
+/// So many tools are counted by their names in one process.
+const MOST_NAMES: usize = 200;
+
+/// The tools that are counted by their names.
+static NAMES: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
 /// OpenTelemetry's GenAI names.
 const OPERATION: &str = "gen_ai.operation.name";
@@ -114,9 +123,14 @@ static MEASURES: LazyLock<Measures> = LazyLock::new(|| {
     }
 });
 
+fn label<'t>(names: &Mutex<HashSet<String>>, tool: &'t str) -> &'t str {
+    let mut names = names.lock().unwrap_or_else(PoisonError::into_inner);
+    if names.contains(tool) || names.len() < MOST_NAMES && names.insert(tool.to_owned()) { tool } else { OTHER_TOOLS }
+}
+
 /// One answer. `tool` is a known tool's name, or `None`.
 pub(crate) fn answered(tool: Option<&str>, status: ResponseStatus, elapsed: Duration) {
-    let tool = tool.unwrap_or(UNKNOWN_TOOL).to_owned();
+    let tool = tool.map_or(UNKNOWN_TOOL, |tool| label(&NAMES, tool)).to_owned();
     let status = if status == ResponseStatus::Success { "success" } else { "error" };
     let labels = [("tool", tool.clone()), ("status", status.to_owned())];
     metrics::counter!(INVOCATIONS, &labels).increment(1);
@@ -125,4 +139,21 @@ pub(crate) fn answered(tool: Option<&str>, status: ResponseStatus, elapsed: Dura
         [KeyValue::new(OPERATION, EXECUTE_TOOL), KeyValue::new(TOOL_NAME, tool), KeyValue::new("rcrt.status", status)];
     MEASURES.invocations.add(1, &attributes);
     MEASURES.duration.record(elapsed.as_secs_f64(), &attributes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn so_many_tools_have_a_name_and_the_rest_is_counted_together() {
+        let names = Mutex::default();
+        for number in 0..MOST_NAMES {
+            let tool = format!("tool-{number}");
+            assert_eq!(label(&names, &tool), tool);
+        }
+        assert_eq!(label(&names, "one-more"), OTHER_TOOLS);
+        assert_eq!(label(&names, "another"), OTHER_TOOLS);
+        assert_eq!(label(&names, "tool-7"), "tool-7");
+    }
 }

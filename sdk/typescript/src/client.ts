@@ -394,6 +394,21 @@ export class Rcrt {
 
   // Operations
 
+  /** Ends tokens before they expire: `{}` the client's own, `{ all: true }` all of its agent so far. */
+  async revokeTokens(request: shapes.RevokeRequest, options: RequestOptions = {}): Promise<shapes.Revoked> {
+    return await this.#transport.json("post", "/auth/revoke", { ...options, body: request });
+  }
+
+  /** A one-time ticket for an `EventSource`, which sends no header: `/events/stream?ticket=…`. */
+  async streamTicket(options: RequestOptions = {}): Promise<shapes.StreamTicket> {
+    return await this.#transport.json("post", "/events/ticket", options);
+  }
+
+  /** What tools and webhooks asked of other servers, newest first; for curators. `before` is the `next` of the page before. */
+  async egressLog(query: shapes.EgressQuery = {}, options: RequestOptions = {}): Promise<shapes.EgressPage> {
+    return await this.#transport.json("get", "/audit/egress", { ...options, query: { ...query }, again: true });
+  }
+
   /** How the taking out of ended records goes. */
   async hygieneStats(options: RequestOptions = {}): Promise<shapes.HygieneReport> {
     return await this.#transport.json("get", "/hygiene/stats", { ...options, again: true });

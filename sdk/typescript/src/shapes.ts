@@ -52,6 +52,26 @@ export type DeadLetter = Schemas["DeadLetter"];
 export type NewWebhook = Schemas["NewWebhook"];
 export type WebhookInfo = Schemas["WebhookInfo"];
 
+export type RevokeRequest = Partial<Schemas["RevokeRequest"]>;
+export type Revoked = Schemas["Revoked"];
+export type StreamTicket = Schemas["StreamTicket"];
+export type EgressEntry = Schemas["EgressEntry"];
+export type EgressPage = Schemas["EgressPage"];
+
+/** Which entries of the egress log. All that is said must hold. */
+export interface EgressQuery {
+  tool?: string;
+  host?: string;
+  agent_id?: string;
+  call?: string;
+  outcome?: "answered" | "refused" | "failed";
+  /** Times as RFC 3339 has them. */
+  since?: string;
+  until?: string;
+  before?: number;
+  limit?: number;
+}
+
 export type Health = Schemas["Health"];
 export type HygieneReport = Schemas["HygieneReport"];
 export type HygieneRunReport = Schemas["HygieneRunReport"];

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, HygieneRun,
+    AgentInfo, AgentRegistration, AgentStanding, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, HygieneRun,
     HygieneStats, Identity, Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, Search, SearchMode, SecretChanges,
-    StoreError, Tenancy, TenantInfo, Violation, Violations, Webhooks,
+    StoreError, Tenancy, TenantInfo, TokenRevocation, Violation, Violations, Webhooks,
 };
+use chrono::{DateTime, Utc};
 use client::{Client, Credentials};
 use server::{AuthMode, Server, ServerOptions, TokenKey};
 use store::Store;
@@ -142,6 +143,22 @@ impl Tenancy for Refusing {
 
     async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError> {
         self.store.agent_by_key(owner_id, agent_id, key).await
+    }
+
+    async fn standing(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStanding, StoreError> {
+        self.store.standing(owner_id, agent_id).await
+    }
+
+    async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<(), StoreError> {
+        self.store.revoke_tokens(owner_id, by, revocation).await
+    }
+
+    async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+        self.store.freshly_revoked().await
+    }
+
+    async fn use_ticket(&self, owner_id: Uuid, ticket: Uuid, until: DateTime<Utc>) -> Result<bool, StoreError> {
+        self.store.use_ticket(owner_id, ticket, until).await
     }
 
     async fn hygiene(&self, owner_id: Uuid) -> Result<HygieneStats, StoreError> {

@@ -1,10 +1,13 @@
 //! The database and the store on it: the private Postgres of the data folder, or one that somebody else runs.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context;
+use breadcrumb::ttl_seconds;
 use clap::Args;
 use postgres::{DataLock, Postgres, PostgresOptions};
+use serde_json::Value;
 use sqlx::{Connection, PgConnection};
 use store::{SecretsKeys, Store, StoreOptions};
 
@@ -27,8 +30,17 @@ pub struct DatabaseOptions {
     #[arg(long, env = "RCRT_TENANT", default_value = DEFAULT_TENANT, value_name = "NAME")]
     pub tenant: String,
 
+    /// How long entries of the egress log are kept, such as 12h, 30d or 4w
+    #[arg(long, env = "RCRT_KEEP_EGRESS_AUDIT", default_value = "30d", value_name = "TIME", value_parser = kept)]
+    pub keep_egress_audit: Duration,
+
     #[command(flatten)]
     pub embedding: EmbeddingArgs,
+}
+
+fn kept(text: &str) -> Result<Duration, String> {
+    let seconds = ttl_seconds(&Value::from(text)).ok_or("write a number and a unit: 12h, 30d, 4w")?;
+    Ok(Duration::from_secs(seconds))
 }
 
 /// The role that row-level security holds for.
@@ -158,6 +170,7 @@ async fn open(
         app_url,
         max_connections: options.database_connections,
         embedding: options.embedding.options()?,
+        egress_kept: options.keep_egress_audit,
         ..StoreOptions::new(admin_url, secrets_keys)
     };
     let say = |step: &str| progress.step(step);

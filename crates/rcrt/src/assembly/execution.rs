@@ -17,8 +17,9 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::{Native, NativeOptions, protection};
+use super::{EgressRecords, EgressWriting, Native, NativeOptions, protection};
 use crate::cli::SANDBOX_WORKER;
+use crate::denied_hosts::DeniedHosts;
 use crate::private_hosts::PrivateHosts;
 
 #[derive(Debug, Clone, Args)]
@@ -45,6 +46,9 @@ pub struct ExecutionOptions {
     pub private_hosts: PrivateHosts,
 
     #[command(flatten)]
+    pub denied_hosts: DeniedHosts,
+
+    #[command(flatten)]
     pub native: NativeOptions,
 
     /// How much protection there must be around tools: strict (all that is required, or no tool runs), or minimal
@@ -62,6 +66,7 @@ pub fn sandbox_level() -> impl TypedValueParser<Value = Level> {
 pub struct Prepared {
     sandbox: Arc<Sandbox>,
     egress: Arc<Egress>,
+    egress_records: EgressRecords,
     native: Native,
     settings: RunnerOptions,
 }
@@ -73,6 +78,7 @@ pub struct Execution {
     task: JoinHandle<anyhow::Result<()>>,
     /// Fires the scheduled tasks.
     scheduler: JoinHandle<()>,
+    egress_writing: EgressWriting,
 }
 
 /// How this program starts itself as a sandbox worker.
@@ -108,7 +114,13 @@ impl Prepared {
             settings.lease = Duration::from_millis(lease);
         }
         let allowed_private = options.private_hosts.allowed.clone();
-        let egress = Arc::new(Egress::new(EgressOptions { allowed_private, ..EgressOptions::default() })?);
+        let egress_records = EgressRecords::new();
+        let egress = Arc::new(Egress::new(EgressOptions {
+            allowed_private,
+            denied: options.denied_hosts.shared(),
+            log: Some(egress_records.log.clone()),
+            ..EgressOptions::default()
+        })?);
         // A worker for every call that the runner takes: one that waited for a worker would hold its place in the runner.
         let workers = SandboxOptions {
             max_workers: settings.max_calls,
@@ -117,7 +129,7 @@ impl Prepared {
         };
         let sandbox = Arc::new(Sandbox::start(workers).await.context("the sandbox cannot start")?);
         match options.native.tools(data, egress.clone()) {
-            Ok(native) => Ok(Self { sandbox, egress, native, settings }),
+            Ok(native) => Ok(Self { sandbox, egress, egress_records, native, settings }),
             Err(error) => {
                 sandbox.close().await;
                 Err(error)
@@ -133,7 +145,7 @@ impl Prepared {
 impl Execution {
     /// `system_author` is the agent whose tools are the installation's own, where that is known.
     pub fn start(store: Arc<dyn Breadcrumbs>, prepared: Prepared, system_author: Option<Uuid>) -> Self {
-        let Prepared { sandbox, egress, native, mut settings } = prepared;
+        let Prepared { sandbox, egress, egress_records, native, mut settings } = prepared;
         protection::tell(sandbox.report());
         let Native { executor, schedule, clock, large_results } = native;
         settings.system_authors = system_author.into_iter().collect();
@@ -146,10 +158,13 @@ impl Execution {
             .with_native(builtin::KIND, Arc::new(executor));
         let runner = Runner::new(store.clone(), Arc::new(executors), settings);
         let stop = CancellationToken::new();
+        let logged_in = store.clone();
+        // A runner serves one tenant.
+        let egress_writing = EgressWriting::start(egress_records, move |_| logged_in.clone());
         let scheduler = tokio::spawn(Scheduler::new(store, clock, schedule).run(stop.clone()));
         let shutdown = stop.clone();
         let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner ended") });
-        Self { sandbox, stop, task, scheduler }
+        Self { sandbox, stop, task, scheduler, egress_writing }
     }
 
     /// Returns when the runner or the scheduler ends by itself, with the reason.
@@ -165,7 +180,7 @@ impl Execution {
 
     /// Lets running calls end; in a hurry leaves them to the store, which answers them when their leases end.
     pub async fn close(self, hurry: &CancellationToken) {
-        let Self { sandbox, stop, task, scheduler } = self;
+        let Self { sandbox, stop, task, scheduler, egress_writing } = self;
         stop.cancel();
         // One that has ended by itself was told already.
         if !scheduler.is_finished() {
@@ -176,7 +191,7 @@ impl Execution {
         {
             tracing::error!(error = format!("{error:#}"), "the runner ended badly");
         }
-        sandbox.close().await;
+        tokio::join!(sandbox.close(), egress_writing.close());
     }
 }
 

@@ -30,6 +30,7 @@ pub struct FrontOptions {
     pub limits: Limits,
     pub origins: Origins,
     pub streams: StreamOptions,
+    pub metrics_token: Option<String>,
 }
 
 /// A server that answers.
@@ -46,8 +47,14 @@ impl Front {
         token_key: TokenKey,
         tenancy: Arc<dyn Tenancy>,
     ) -> anyhow::Result<Self> {
-        let FrontOptions { auth, limits, origins, streams } = options;
-        let options = ServerOptions { limits, origins, streams, ..ServerOptions::new(listener, auth, token_key) };
+        let FrontOptions { auth, limits, origins, streams, metrics_token } = options;
+        let options = ServerOptions {
+            limits,
+            origins,
+            streams,
+            metrics_token,
+            ..ServerOptions::new(listener, auth, token_key)
+        };
         let server = Server::new(options, tenancy)?;
         let draining = server.draining();
         let stop = CancellationToken::new();

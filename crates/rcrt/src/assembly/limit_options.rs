@@ -1,33 +1,61 @@
 //! The bounds of the HTTP server, as options.
 
+use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use server::{Limits, MAX_BODY_BYTES, Rate};
+use server::{Limits, MAX_BODY_BYTES, NoRate, Rate};
+
+/// A rate, or `off` (also `0`) for none.
+#[derive(Debug, Clone, Copy)]
+struct RateLimit(Option<Rate>);
+
+impl FromStr for RateLimit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "off" | "0" => Ok(Self(None)),
+            rate => rate.parse().map(|rate| Self(Some(rate))).map_err(|error: NoRate| format!("{error}; or off")),
+        }
+    }
+}
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
-    /// Requests of one agent: RATE for each second, or RATE:BURST [default: no limit]
-    #[arg(long, env = "RCRT_RATE_LIMIT_AGENT", value_name = "RATE[:BURST]")]
-    rate_limit_agent: Option<Rate>,
+    /// Requests of one agent: RATE for each second, or RATE:BURST; off for no limit
+    #[arg(long, env = "RCRT_RATE_LIMIT_AGENT", value_name = "RATE[:BURST]", default_value = "5000:20000")]
+    rate_limit_agent: RateLimit,
 
-    /// Requests of all agents of one tenant together [default: no limit]
-    #[arg(long, env = "RCRT_RATE_LIMIT_TENANT", value_name = "RATE[:BURST]")]
-    rate_limit_tenant: Option<Rate>,
+    /// Requests of all agents of one tenant together; off for no limit
+    #[arg(long, env = "RCRT_RATE_LIMIT_TENANT", value_name = "RATE[:BURST]", default_value = "10000:40000")]
+    rate_limit_tenant: RateLimit,
 
-    /// Requests of one runner's agent on the routes of runners, which count nowhere else [default: no limit]
-    #[arg(long, env = "RCRT_RATE_LIMIT_RUNNER", value_name = "RATE[:BURST]")]
-    rate_limit_runner: Option<Rate>,
+    /// Requests of one runner's agent on the routes of runners, which count nowhere else
+    #[arg(long, env = "RCRT_RATE_LIMIT_RUNNER", value_name = "RATE[:BURST]", default_value = "off")]
+    rate_limit_runner: RateLimit,
 
-    /// Requests without a valid token from one address
+    /// Requests without a valid token from one address, and as many for the health, the metrics and the docs; off for no
+    /// limit
     #[arg(long, env = "RCRT_RATE_LIMIT_ADDRESS", value_name = "RATE[:BURST]", default_value = "200:1000")]
-    rate_limit_address: Rate,
+    rate_limit_address: RateLimit,
 
-    /// Connections at once; more are answered 503
+    /// Connections at once. For one more, a connection is closed that waits for a request; where none waits, it is
+    /// answered 503
     #[arg(long, env = "RCRT_MAX_CONNECTIONS", default_value_t = 8192, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_connections: u32,
+
+    /// The same, of one address or one IPv6 network of 64 bits
+    #[arg(long, env = "RCRT_MAX_CONNECTIONS_PER_ADDRESS", default_value_t = 4096, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    max_connections_per_address: u32,
+
+    /// Requests of one tenant under way at once, event streams among them; those of runners do not count
+    #[arg(long, env = "RCRT_MAX_REQUESTS_PER_TENANT", default_value_t = 4096, value_name = "N",
+        value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    max_requests_per_tenant: u32,
 
     /// Bytes of a request's body at most
     #[arg(long, env = "RCRT_MAX_BODY", default_value_t = MAX_BODY_BYTES as u64, value_name = "BYTES",
@@ -43,14 +71,47 @@ pub struct LimitOptions {
 impl LimitOptions {
     pub fn limits(&self) -> Limits {
         Limits {
-            agent: self.rate_limit_agent,
-            tenant: self.rate_limit_tenant,
-            runner: self.rate_limit_runner,
-            address: Some(self.rate_limit_address),
+            agent: self.rate_limit_agent.0,
+            tenant: self.rate_limit_tenant.0,
+            runner: self.rate_limit_runner.0,
+            address: self.rate_limit_address.0,
             max_connections: self.max_connections as usize,
+            max_connections_per_address: self.max_connections_per_address as usize,
+            max_requests_per_tenant: self.max_requests_per_tenant as usize,
             max_body_bytes: usize::try_from(self.max_body).unwrap_or(MAX_BODY_BYTES),
             drain_time: Duration::from_secs(self.drain_seconds),
             ..Limits::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use clap::Parser;
+    use server::Limits;
+
+    use super::LimitOptions;
+
+    #[derive(Parser)]
+    struct Program {
+        #[command(flatten)]
+        limits: LimitOptions,
+    }
+
+    fn limits(words: &[&str]) -> Limits {
+        Program::try_parse_from(["program"].iter().chain(words)).unwrap_or_else(|error| panic!("{error}")).limits.limits()
+    }
+
+    #[test]
+    fn the_defaults_are_the_servers_and_a_rate_can_be_switched_off() {
+        assert_eq!(format!("{:?}", limits(&[])), format!("{:?}", Limits { address: limits(&[]).address, ..Limits::default() }));
+        for off in ["off", "0"] {
+            let limits = limits(&["--rate-limit-agent", off, "--rate-limit-tenant", off, "--rate-limit-address", off]);
+            assert!(limits.agent.is_none() && limits.tenant.is_none() && limits.address.is_none());
+        }
+        assert_eq!(limits(&["--rate-limit-agent", "7:9"]).agent.unwrap().to_string(), "7:9");
+        assert!(Program::try_parse_from(["program", "--rate-limit-agent", "often"]).is_err());
     }
 }

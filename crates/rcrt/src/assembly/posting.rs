@@ -4,12 +4,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use breadcrumb::Deliveries;
+use breadcrumb::{Breadcrumbs, Deliveries};
 use clap::Args;
-use executors::egress::{Egress, PrivateHost};
+use executors::egress::{DeniedHost, Egress, EgressOptions, PrivateHost};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 use webhooks::{Deliverer, DeliveryOptions};
+
+use super::{EgressRecords, EgressWriting};
 
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options for webhooks")]
@@ -74,19 +77,31 @@ impl PostingOptions {
 pub struct Posting {
     stop: CancellationToken,
     task: JoinHandle<()>,
+    egress_writing: EgressWriting,
+}
+
+/// Where webhooks may go beside public hosts, and where not.
+pub struct PostingHosts {
+    pub allowed_private: Vec<PrivateHost>,
+    pub denied: Arc<[DeniedHost]>,
 }
 
 impl Posting {
     pub fn start(
         queue: Arc<dyn Deliveries>,
         options: &PostingOptions,
-        allowed_private: Vec<PrivateHost>,
+        hosts: PostingHosts,
+        store_of: impl Fn(Uuid) -> Arc<dyn Breadcrumbs> + Send + Sync + 'static,
     ) -> anyhow::Result<Self> {
         let options = options.delivery();
-        let gate = Egress::new(options.egress(allowed_private)).context("webhooks cannot be posted")?;
+        let records = EgressRecords::new();
+        let PostingHosts { allowed_private, denied } = hosts;
+        let egress = EgressOptions { denied, log: Some(records.log.clone()), ..options.egress(allowed_private) };
+        let gate = Egress::new(egress).context("webhooks cannot be posted")?;
+        let egress_writing = EgressWriting::start(records, store_of);
         let stop = CancellationToken::new();
         let task = tokio::spawn(Deliverer::new(queue, Arc::new(gate), options).run(stop.clone()));
-        Ok(Self { stop, task })
+        Ok(Self { stop, task, egress_writing })
     }
 
     /// Returns if the deliverer ends by itself.
@@ -99,12 +114,12 @@ impl Posting {
     /// Lets attempts end that are under way, a few seconds long; in a hurry leaves them to the next server.
     pub async fn close(mut self, hurry: &CancellationToken) {
         self.stop.cancel();
-        if self.task.is_finished() {
-            return;
+        if !self.task.is_finished() {
+            tokio::select! {
+                () = self.lost() => {}
+                () = hurry.cancelled() => self.task.abort(),
+            }
         }
-        tokio::select! {
-            () = self.lost() => {}
-            () = hurry.cancelled() => self.task.abort(),
-        }
+        self.egress_writing.close().await;
     }
 }

@@ -26,6 +26,10 @@ pub struct ServingOptions {
     /// commas in the environment; * for all, though not with --auth open
     #[arg(long, env = "RCRT_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     cors_origin: Vec<String>,
+    /// A token that opens /metrics with the names of every tenant's tools, for Prometheus; at least 16 characters. Without
+    /// it that takes the token of `rcrt token --operator`
+    #[arg(long, env = "RCRT_METRICS_TOKEN", hide_env_values = true, value_name = "TOKEN", value_parser = metrics_token)]
+    metrics_token: Option<String>,
     #[command(flatten)]
     streams: StreamBounds,
     #[command(flatten)]
@@ -56,6 +60,14 @@ impl StreamBounds {
             ..StreamOptions::default()
         }
     }
+}
+
+/// One that could be guessed would open them to everybody.
+fn metrics_token(text: &str) -> Result<String, String> {
+    if text.len() < 16 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("must have at least 16 characters of ASCII without spaces".into());
+    }
+    Ok(text.to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -135,7 +147,8 @@ impl ServingOptions {
         let (data, token_key) = (folder.path(), folder.keys.token_key()?);
         system.open_store(folder, &self.database, progress).await?;
         let (limits, streams) = (self.limits.limits(), self.streams.options());
-        let options = FrontOptions { auth, limits, origins, streams };
+        let metrics_token = self.metrics_token.clone();
+        let options = FrontOptions { auth, limits, origins, streams, metrics_token };
         let token = system.open_front(listener, options, &token_key, &data)?;
         tracing::info!(%base_url, "the server listens");
         Ok(Served { base_url, data, token })

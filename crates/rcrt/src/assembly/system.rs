@@ -4,16 +4,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, anyhow};
-use breadcrumb::{Identity, Tenancy};
-use executors::egress::PrivateHost;
+use breadcrumb::{Identity, Profile, Role, Tenancy};
 use schemas::Schemas;
 use server::TokenKey;
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
 
 use super::{
     Agents, DataFolder, Database, DatabaseOptions, Execution, Front, FrontOptions, PostgresUsed, Posting,
-    PostingOptions, Prepared, TokenFile,
+    PostingHosts, PostingOptions, Prepared, TokenFile,
 };
 use crate::progress::Progress;
 
@@ -73,8 +73,15 @@ impl System {
     }
 
     /// The deliveries to webhooks, beside the store.
-    pub fn start_posting(&mut self, options: &PostingOptions, allowed_private: &[PrivateHost]) -> anyhow::Result<()> {
-        self.posting = Some(Posting::start(self.store()?.deliveries(), options, allowed_private.to_vec())?);
+    pub fn start_posting(&mut self, options: &PostingOptions, hosts: PostingHosts) -> anyhow::Result<()> {
+        let store = self.store()?.clone();
+        let deliveries = store.deliveries();
+        let store_of = move |owner_id| {
+            // Of no agent: deliveries are the server's own work.
+            let (agent_id, roles, profile) = (Uuid::nil(), vec![Role::Runner], Profile::Main);
+            store.acting_as(Identity { owner_id, agent_id, roles, profile })
+        };
+        self.posting = Some(Posting::start(deliveries, options, hosts, store_of)?);
         Ok(())
     }
 

@@ -1,5 +1,6 @@
 //! One file per subcommand: its options, and what it does.
 
+pub mod audit;
 pub mod backup;
 pub mod bench;
 mod bench_doors;
@@ -66,6 +67,7 @@ async fn dispatch(command: Command, config: &Config) -> anyhow::Result<()> {
         Command::Tool(tool) => tool.run(config, output).await,
         Command::Crumb(crumb) => crumb.run(config, output).await,
         Command::Secret(secret) => secret.run(config, output).await,
+        Command::Audit(audit) => audit.run(config, output).await,
         Command::Backup(backup) => backup.run(config, output).await,
         Command::Restore(restore) => restore.run(config, output).await,
         Command::Export(export) => export.run(config, output).await,

@@ -3,8 +3,9 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::assembly::{PostingOptions, Served, ServingOptions, System};
+use crate::assembly::{PostingHosts, PostingOptions, Served, ServingOptions, System};
 use crate::config::Config;
+use crate::denied_hosts::DeniedHosts;
 use crate::output::Output;
 use crate::private_hosts::PrivateHosts;
 use crate::progress::Progress;
@@ -25,6 +26,8 @@ pub struct Server {
     posting: PostingOptions,
     #[command(flatten)]
     private_hosts: PrivateHosts,
+    #[command(flatten)]
+    denied_hosts: DeniedHosts,
 }
 
 impl Server {
@@ -50,7 +53,8 @@ impl Server {
     ) -> anyhow::Result<()> {
         let Served { base_url, data, .. } =
             self.serving.open(self.serving.begin(config).await?, progress, system).await?;
-        system.start_posting(&self.posting, &self.private_hosts.allowed)?;
+        let allowed_private = self.private_hosts.allowed.clone();
+        system.start_posting(&self.posting, PostingHosts { allowed_private, denied: self.denied_hosts.shared() })?;
         progress.done();
         let base = base_url.as_str().trim_end_matches('/');
         if output.is_json() {

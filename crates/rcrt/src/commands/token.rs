@@ -2,14 +2,17 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use anyhow::Context;
 use breadcrumb::{NewAgent, Profile, Role};
-use clap::Args;
-use client::{Client, Credentials, TokenRequest};
+use clap::{Args, Subcommand};
+use client::{Client, Credentials, Revoke, TokenRequest};
 use serde_json::json;
 use server::{ProvenToken, TokenKey};
+use tokio::task::spawn_blocking;
+use uuid::Uuid;
 
 use crate::config::Config;
-use crate::connection;
+use crate::{connection, input};
 use crate::exit::Failure;
 use crate::keys::Keys;
 use crate::output::Output;
@@ -30,8 +33,13 @@ Examples:
   rcrt token --agent dashboard --role subscriber
   rcrt token --agent helper --role emitter,subscriber --profile subagent
   rcrt token --profile scheduled
-  curl -H \"Authorization: Bearer $(rcrt token --operator)\" http://127.0.0.1:8081/tenants")]
+  curl -H \"Authorization: Bearer $(rcrt token --operator)\" http://127.0.0.1:8081/tenants
+  rcrt token revoke --stdin < leaked.token
+  rcrt token revoke --all --agent 0198c0de-0000-7000-8000-000000000001")]
+#[command(args_conflicts_with_subcommands = true)]
 pub struct Token {
+    #[command(subcommand)]
+    action: Option<Action>,
     /// Make an agent of this name
     #[arg(long, value_name = "NAME", requires = "roles")]
     agent: Option<String>,
@@ -46,8 +54,58 @@ pub struct Token {
     profile: Option<Profile>,
 }
 
+#[derive(Debug, Subcommand)]
+enum Action {
+    Revoke(RevokeToken),
+}
+
+/// End tokens before they expire: at once on this server, within seconds on others
+#[derive(Debug, Args)]
+struct RevokeToken {
+    /// The token, read from stdin
+    #[arg(long, conflicts_with_all = ["jti", "all"])]
+    stdin: bool,
+    /// The token with this id, its claim `jti`
+    #[arg(long, value_name = "ID", conflicts_with = "all")]
+    jti: Option<Uuid>,
+    /// Every token of the agent that was issued so far
+    #[arg(long)]
+    all: bool,
+    /// Whose, with --jti or --all [default: the agent of the token that the command uses]
+    #[arg(long, value_name = "ID", conflicts_with = "stdin")]
+    agent: Option<Uuid>,
+}
+
+impl RevokeToken {
+    async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        if !self.stdin && self.jti.is_none() && !self.all {
+            let what = "say which tokens: --stdin, --jti ID or --all";
+            return Err(Failure::Usage(what.into()).into());
+        }
+        let token = match self.stdin {
+            true => Some(spawn_blocking(|| input::secret("Token")).await.context("the token was not read")??),
+            false => None,
+        };
+        let revoke = Revoke { token, jti: self.jti, agent_id: self.agent, all: self.all };
+        let done = connection::client(config)?.revoke_tokens(&revoke).await?;
+        if output.is_json() {
+            return output.json(&done);
+        }
+        match (done.jti, done.issued_before) {
+            (Some(jti), _) => output.line(&format!("revoked the token {jti} of the agent {}", done.agent_id)),
+            (None, before) => {
+                let before = before.unwrap_or_default();
+                output.line(&format!("revoked every token of the agent {} from before {before}", done.agent_id))
+            }
+        }
+    }
+}
+
 impl Token {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+        if let Some(Action::Revoke(revoke)) = self.action {
+            return revoke.run(config, output).await;
+        }
         if let Some(name) = self.agent {
             let agent = NewAgent { name, roles: self.roles, profile: self.profile.unwrap_or_default() };
             let made = connection::client(config)?.create_agent(agent).await?;

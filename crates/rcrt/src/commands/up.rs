@@ -14,7 +14,7 @@ use uuid::Uuid;
 use validate::Author;
 
 use super::first_catalog;
-use crate::assembly::{ExecutionOptions, PostgresUsed, PostingOptions, Prepared, Served, ServingOptions, System};
+use crate::assembly::{ExecutionOptions, PostgresUsed, PostingHosts, PostingOptions, Prepared, Served, ServingOptions, System};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
@@ -102,7 +102,11 @@ impl Up {
         let (served, could_prepare) = tokio::join!(self.serving.open(begun, progress, system), preparing);
         let Served { base_url, data, token } = served?;
         could_prepare?;
-        system.start_posting(&self.posting, &self.execution.private_hosts.allowed)?;
+        let hosts = PostingHosts {
+            allowed_private: self.execution.private_hosts.allowed.clone(),
+            denied: self.execution.denied_hosts.shared(),
+        };
+        system.start_posting(&self.posting, hosts)?;
         progress.step("Starting the runner");
         let store = system.acting_as(system.agents()?.first.clone())?;
         let mut awaited = Vec::new();

@@ -3,6 +3,7 @@
 
 mod bench;
 mod database;
+mod egress;
 mod native;
 mod offline;
 mod operations;

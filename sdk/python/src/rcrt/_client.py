@@ -481,6 +481,47 @@ class Rcrt:
 
     # Operations
 
+    async def revoke_tokens(
+        self, *, token: str | None = None, jti: str | None = None, agent_id: str | None = None, all: bool = False
+    ) -> types.Revoked:
+        """Ends tokens before they expire; without an argument the client's own."""
+        named = {"token": token, "jti": jti, "agent_id": agent_id}
+        body: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
+        if all:
+            body["all"] = True
+        return cast(types.Revoked, await self._transport.json("POST", "/auth/revoke", body=body))
+
+    async def stream_ticket(self) -> types.StreamTicket:
+        """A one-time ticket for a browser's ``EventSource``, which sends no header."""
+        return cast(types.StreamTicket, await self._transport.json("POST", "/events/ticket"))
+
+    async def egress_log(
+        self,
+        *,
+        tool: str | None = None,
+        host: str | None = None,
+        agent_id: str | None = None,
+        call: str | None = None,
+        outcome: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        before: int | None = None,
+        limit: int | None = None,
+    ) -> types.EgressPage:
+        """What tools and webhooks asked of other servers, newest first; ``before`` is the ``next`` of the page before."""
+        query: dict[str, QueryValue] = {
+            "tool": tool,
+            "host": host,
+            "agent_id": agent_id,
+            "call": call,
+            "outcome": outcome,
+            "since": since,
+            "until": until,
+            "before": before,
+            "limit": limit,
+        }
+        return cast(types.EgressPage, await self._read("/audit/egress", query=query))
+
     async def hygiene_stats(self) -> types.HygieneReport:
         """How the taking out of ended records goes."""
         return cast(types.HygieneReport, await self._read("/hygiene/stats"))
