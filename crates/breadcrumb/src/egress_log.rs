@@ -100,8 +100,7 @@ impl EgressRecord {
         if (self.outcome == EgressOutcome::Answered) != self.status.is_some() {
             found.add(format!("{place}.status"), "must be there if and only if the outcome is answered");
         }
-        let numbers =
-            [("bytes_out", self.bytes_out), ("bytes_in", self.bytes_in), ("duration_ms", self.duration_ms)];
+        let numbers = [("bytes_out", self.bytes_out), ("bytes_in", self.bytes_in), ("duration_ms", self.duration_ms)];
         for (field, _) in numbers.into_iter().filter(|(_, number)| i64::try_from(*number).is_err()) {
             found.add(format!("{place}.{field}"), "is too large");
         }

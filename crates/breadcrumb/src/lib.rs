@@ -10,8 +10,8 @@ mod breadcrumb;
 mod call;
 pub mod catalog;
 mod check;
-mod embedder;
 mod egress_log;
+mod embedder;
 mod event;
 mod hex;
 mod host;
@@ -46,10 +46,8 @@ pub use breadcrumb::{
 pub use call::{Call, CallState, Claim, ClaimRequest, HeldLease, Lease, LeaseStatus, Release};
 pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
 pub use check::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
+pub use egress_log::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, MAX_EGRESS_REASON};
 pub use embedder::{EmbedError, Embedder, EmbeddingModel, Haste};
-pub use egress_log::{
-    EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, MAX_EGRESS_REASON,
-};
 pub use event::{Event, EventKind, EventNumber, EventStream, FollowStream, Followed, Following};
 pub use hex::hex;
 pub use host::{Host, HostEntry, HostError, is_web_port};

@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use crate::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Call, Claim, ClaimRequest, Created, EgressEntry, EgressQuery, EgressRecord, EventNumber, EventStream, FollowStream, Following, Found,
-    HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo, Selector,
-    SelectorSubscription, Standby, StandingBy, Violations, event,
+    BreadcrumbView, Call, Claim, ClaimRequest, Created, EgressEntry, EgressQuery, EgressRecord, EventNumber,
+    EventStream, FollowStream, Following, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search,
+    SecretChanges, SecretInfo, Selector, SelectorSubscription, Standby, StandingBy, Violations, event,
 };
 
 /// Why the store did not do what was asked. Nothing was changed.

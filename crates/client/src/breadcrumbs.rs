@@ -5,10 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EgressEntry, EgressQuery,
-    EgressRecord, EventNumber, FollowStream, Following,
-    Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search, SearchMode, SecretChanges, SecretInfo,
-    Selector, SelectorSubscription, StoreError, Violations,
+    BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EgressEntry, EgressQuery, EgressRecord,
+    EventNumber, FollowStream, Following, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search,
+    SearchMode, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;

@@ -3,8 +3,8 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    audit, backup, bench, bootstrap, call, completions, crumb, doctor, export, import, keys, restore, runner, secret, server,
-    token, tool, up,
+    audit, backup, bench, bootstrap, call, completions, crumb, doctor, export, import, keys, restore, runner, secret,
+    server, token, tool, up,
 };
 use crate::config::Config;
 use crate::exit;

@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressQuery,
-    EgressRecord, EventNumber, EventStream,
-    FollowStream, Following, Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, Role, Search,
-    SecretChanges, SecretInfo, Selector, SelectorSubscription, Standby, StandingBy, StoreError, schema_names,
+    EgressRecord, EventNumber, EventStream, FollowStream, Following, Found, HeldLease, Identity, Lease, NewBreadcrumb,
+    NewSecret, Release, Role, Search, SecretChanges, SecretInfo, Selector, SelectorSubscription, Standby, StandingBy,
+    StoreError, schema_names,
 };
 use uuid::Uuid;
 

@@ -247,7 +247,8 @@ fn credential(state: &ServerState, access: Access, request: &Request) -> Result<
     if let Some(token) = bearer.map(str::to_owned).or(token) {
         return Ok(Credential::Token(token));
     }
-    let missing = "send the header Authorization: Bearer <token>, or ?ticket=<ticket> with a ticket from POST /events/ticket";
+    let missing =
+        "send the header Authorization: Bearer <token>, or ?ticket=<ticket> with a ticket from POST /events/ticket";
     Ok(Credential::Ticket(query.take("ticket")?.ok_or_else(|| Problem::token_missing(missing))?))
 }
 

@@ -106,7 +106,11 @@ impl Allowances {
 
     /// One request that needs no token.
     pub fn take_probe(&self, peer: Option<Peer>) -> Result<(), Problem> {
-        take(self.probes.as_ref(), peer, "too many requests for the health, the metrics and the docs came from this address")
+        take(
+            self.probes.as_ref(),
+            peer,
+            "too many requests for the health, the metrics and the docs came from this address",
+        )
     }
 }
 

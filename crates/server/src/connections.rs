@@ -189,8 +189,7 @@ mod tests {
     #[test]
     fn the_oldest_that_never_asked_goes_first_then_the_one_that_is_idle_for_longest() {
         let connections = Connections::new(3, 3);
-        let (idle, half, working) =
-            (enter(&connections, HERE), enter(&connections, HERE), enter(&connections, HERE));
+        let (idle, half, working) = (enter(&connections, HERE), enter(&connections, HERE), enter(&connections, HERE));
         drop(idle.work());
         let _work = working.work();
         let fourth = enter(&connections, THERE);

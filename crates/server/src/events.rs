@@ -128,17 +128,8 @@ pub async fn ticket(
 }
 
 /// What a stream takes in its query.
-const PARAMETERS: [&str; 9] = [
-    "last_event_id",
-    "filters",
-    "schema_name",
-    "tag",
-    "all_tags",
-    "any_tags",
-    "agent_id",
-    "all",
-    "ticket",
-];
+const PARAMETERS: [&str; 9] =
+    ["last_event_id", "filters", "schema_name", "tag", "all_tags", "any_tags", "agent_id", "all", "ticket"];
 
 /// Follow events
 ///

@@ -47,7 +47,9 @@ impl Readiness {
             let ping = AssertUnwindSafe(tenancy.ping()).catch_unwind();
             match tokio::time::timeout(MOST_TIME, ping).await {
                 Ok(Ok(answer)) => answer,
-                Ok(Err(_panic)) => Err(StoreError::Internal("the store panicked when it was asked for a sign of life".into())),
+                Ok(Err(_panic)) => {
+                    Err(StoreError::Internal("the store panicked when it was asked for a sign of life".into()))
+                }
                 Err(_late) => Err(StoreError::Unavailable("no answer to a ping".into())),
             }
         });

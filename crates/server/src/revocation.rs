@@ -12,12 +12,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    AuthMode, ServerState,
-    access::Caller,
-    answers::Private,
-    auth::MAX_TTL_SEC,
-    json_body::JsonBody,
-    problem::Problem,
+    AuthMode, ServerState, access::Caller, answers::Private, auth::MAX_TTL_SEC, json_body::JsonBody, problem::Problem,
     token::TokenError,
 };
 

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
-    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressQuery, EgressRecord, EventNumber, FollowStream, Following,
-    Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret, Release, Search, SecretChanges, SecretInfo, Selector,
-    SelectorSubscription, Standby, StandingBy, StoreError, Violations,
+    BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressQuery,
+    EgressRecord, EventNumber, FollowStream, Following, Found, HeldLease, Identity, Lease, NewBreadcrumb, NewSecret,
+    Release, Search, SecretChanges, SecretInfo, Selector, SelectorSubscription, Standby, StandingBy, StoreError,
+    Violations,
 };
 use uuid::Uuid;
 
@@ -20,7 +21,8 @@ use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 use crate::view::{Eyes, View, Wish};
 use crate::{
-    acl, agents, calls, egress_log, events, history, idempotency, listing, meaning, records, search, secrets, selectors, shares,
+    acl, agents, calls, egress_log, events, history, idempotency, listing, meaning, records, search, secrets,
+    selectors, shares,
 };
 
 pub(crate) struct TenantStore {

@@ -100,7 +100,13 @@ impl Gate {
         body: Option<BodyStream>,
     ) -> Result<FetchResponse, OpError> {
         let vault = Vault::default();
-        self.0.fetch(Ask { tool, rules, vault: &vault, connections: &Connections::default(), origin: None }, request, body).await
+        self.0
+            .fetch(
+                Ask { tool, rules, vault: &vault, connections: &Connections::default(), origin: None },
+                request,
+                body,
+            )
+            .await
     }
 }
 

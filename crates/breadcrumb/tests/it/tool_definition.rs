@@ -38,8 +38,22 @@ fn a_code_tool_is_read_whole() {
 fn names_that_look_alike_are_no_names() {
     // Cyrillic, Greek and full-width letters, characters that are not seen, marks, and a direction that is reversed.
     for name in [
-        "gr\u{435}et", "\u{261}reet", "gree\u{3c4}", "\u{ff47}reet", "gre\u{200b}et", "greet\u{feff}", "gree\u{301}t",
-        "\u{202e}teerg", "gre\u{ad}et", " greet", "greet ", "greet\u{a0}", "greet\n", "greet\0", "gr/eet", "gr\\eet",
+        "gr\u{435}et",
+        "\u{261}reet",
+        "gree\u{3c4}",
+        "\u{ff47}reet",
+        "gre\u{200b}et",
+        "greet\u{feff}",
+        "gree\u{301}t",
+        "\u{202e}teerg",
+        "gre\u{ad}et",
+        " greet",
+        "greet ",
+        "greet\u{a0}",
+        "greet\n",
+        "greet\0",
+        "gr/eet",
+        "gr\\eet",
     ] {
         assert_eq!(code(json!({"name": name})).unwrap_err(), ["name"], "{name:?}");
     }

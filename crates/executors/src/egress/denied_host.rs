@@ -111,7 +111,18 @@ mod tests {
 
     #[test]
     fn what_is_no_host_is_refused() {
-        for text in ["", "*", "https://a.example", "a.example:443", "10.0.0.0/33", "::/129", "a.example/8", "10.0.0.0/", "/8", "10/8"] {
+        for text in [
+            "",
+            "*",
+            "https://a.example",
+            "a.example:443",
+            "10.0.0.0/33",
+            "::/129",
+            "a.example/8",
+            "10.0.0.0/",
+            "/8",
+            "10/8",
+        ] {
             assert!(text.parse::<DeniedHost>().is_err(), "{text:?}");
         }
     }

@@ -154,7 +154,8 @@ impl Egress {
     }
 
     fn passage(&self, ask: Ask<'_>, method: &Method, url: &Url) -> Result<Passage, OpError> {
-        let passage = Passage::begin(self.options.log.as_ref(), ask.tool, ask.origin.as_ref(), ask.vault, (method, url));
+        let passage =
+            Passage::begin(self.options.log.as_ref(), ask.tool, ask.origin.as_ref(), ask.vault, (method, url));
         passage.ok_or_else(|| type_error("the URL names no host and port that a request could go to"))
     }
 

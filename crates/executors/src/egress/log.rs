@@ -159,7 +159,8 @@ impl Drop for Passage {
         record.bytes_in = self.bytes_in.load(Ordering::Relaxed);
         record.duration_ms = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let (tool, host, port, method) = (&record.tool, &record.host, record.port, &record.method);
-        let (outcome, status, call) = (record.outcome.as_str(), record.status, record.call.map(tracing::field::display));
+        let (outcome, status, call) =
+            (record.outcome.as_str(), record.status, record.call.map(tracing::field::display));
         let (bytes_out, bytes_in, duration_ms) = (record.bytes_out, record.bytes_in, record.duration_ms);
         let reason = record.reason.as_deref();
         tracing::info!(

@@ -11,8 +11,8 @@ use hickory_resolver::config::{
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{Resolver as Hickory, TokioResolver};
 
-use super::{DeniedHost, Interfaces};
 use super::judge::{NotDialled, Reach, judge};
+use super::{DeniedHost, Interfaces};
 
 /// Asks for a name's addresses, as DNS answers.
 #[async_trait]

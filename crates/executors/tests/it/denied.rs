@@ -30,7 +30,11 @@ async fn a_denied_name_is_not_even_asked_for() {
     let network = Network::new().inside(&format!("api.test:{port}")).inside(&format!("a.other.test:{port}"));
     let rules = listed(&[format!("api.test:{port}"), format!("*.other.test:{port}")]);
     let gate = denying(&network, &["api.test", "*.other.test"]);
-    for url in [format!("http://api.test:{port}/"), format!("http://API.TEST.:{port}/"), format!("http://a.other.test:{port}/")] {
+    for url in [
+        format!("http://api.test:{port}/"),
+        format!("http://API.TEST.:{port}/"),
+        format!("http://a.other.test:{port}/"),
+    ] {
         refused(&gate, &rules, &url).await;
     }
     // Also for a tool that may go everywhere.

@@ -72,7 +72,10 @@ async fn an_answered_request_is_told_with_its_sizes_once_its_answer_was_read() {
         let answer = text(answer).await.unwrap();
         let record = logged.next();
         assert_eq!((&*record.host, record.port, &*record.method), ("api.test", port, "POST"));
-        assert_eq!((record.outcome, record.status, record.reason.as_deref()), (EgressOutcome::Answered, Some(200), None));
+        assert_eq!(
+            (record.outcome, record.status, record.reason.as_deref()),
+            (EgressOutcome::Answered, Some(200), None)
+        );
         assert_eq!((record.bytes_out, record.bytes_in), (pieces * 1000, answer.len() as u64));
         let told = format!("{record:?}");
         assert!(!told.contains("secret-path") && !told.contains("hidden"), "{told}");
@@ -92,7 +95,11 @@ async fn refusals_have_their_reason_and_failures_have_none() {
     assert!(record.reason.unwrap().contains("may not use the network"));
 
     let inside = listed(&[format!("127.0.0.1:{port}")]);
-    logged.fetch(&inside, get(format!("http://127.0.0.1:{port}/")), None).await.map(|answer| answer.status).unwrap_err();
+    logged
+        .fetch(&inside, get(format!("http://127.0.0.1:{port}/")), None)
+        .await
+        .map(|answer| answer.status)
+        .unwrap_err();
     assert!(logged.next().reason.unwrap().contains("loopback"));
 
     let gone = listed(&["gone.test:1".into()]);

@@ -48,13 +48,8 @@ impl Front {
         tenancy: Arc<dyn Tenancy>,
     ) -> anyhow::Result<Self> {
         let FrontOptions { auth, limits, origins, streams, metrics_token } = options;
-        let options = ServerOptions {
-            limits,
-            origins,
-            streams,
-            metrics_token,
-            ..ServerOptions::new(listener, auth, token_key)
-        };
+        let options =
+            ServerOptions { limits, origins, streams, metrics_token, ..ServerOptions::new(listener, auth, token_key) };
         let server = Server::new(options, tenancy)?;
         let draining = server.draining();
         let stop = CancellationToken::new();

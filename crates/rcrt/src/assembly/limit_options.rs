@@ -101,12 +101,18 @@ mod tests {
     }
 
     fn limits(words: &[&str]) -> Limits {
-        Program::try_parse_from(["program"].iter().chain(words)).unwrap_or_else(|error| panic!("{error}")).limits.limits()
+        Program::try_parse_from(["program"].iter().chain(words))
+            .unwrap_or_else(|error| panic!("{error}"))
+            .limits
+            .limits()
     }
 
     #[test]
     fn the_defaults_are_the_servers_and_a_rate_can_be_switched_off() {
-        assert_eq!(format!("{:?}", limits(&[])), format!("{:?}", Limits { address: limits(&[]).address, ..Limits::default() }));
+        assert_eq!(
+            format!("{:?}", limits(&[])),
+            format!("{:?}", Limits { address: limits(&[]).address, ..Limits::default() })
+        );
         for off in ["off", "0"] {
             let limits = limits(&["--rate-limit-agent", off, "--rate-limit-tenant", off, "--rate-limit-address", off]);
             assert!(limits.agent.is_none() && limits.tenant.is_none() && limits.address.is_none());

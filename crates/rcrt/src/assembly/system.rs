@@ -12,8 +12,8 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Agents, DataFolder, Database, DatabaseOptions, Execution, Front, FrontOptions, PostgresUsed, Posting,
-    PostingHosts, PostingOptions, Prepared, TokenFile,
+    Agents, DataFolder, Database, DatabaseOptions, Execution, Front, FrontOptions, PostgresUsed, Posting, PostingHosts,
+    PostingOptions, Prepared, TokenFile,
 };
 use crate::progress::Progress;
 

@@ -57,7 +57,8 @@ fn moment(text: &str) -> Result<DateTime<Utc>, String> {
     if let Ok(moment) = text.parse() {
         return Ok(moment);
     }
-    let ago = ttl_seconds(&Value::from(text)).and_then(|seconds| chrono::TimeDelta::try_seconds(i64::try_from(seconds).ok()?));
+    let ago = ttl_seconds(&Value::from(text))
+        .and_then(|seconds| chrono::TimeDelta::try_seconds(i64::try_from(seconds).ok()?));
     let moment = ago.and_then(|ago| Utc::now().checked_sub_signed(ago));
     moment.ok_or_else(|| "write a time such as 2026-01-31T12:00:00Z, or how long ago: 30m, 2h, 7d".into())
 }

@@ -12,10 +12,10 @@ use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
 use crate::config::Config;
-use crate::{connection, input};
 use crate::exit::Failure;
 use crate::keys::Keys;
 use crate::output::Output;
+use crate::{connection, input};
 
 /// Print the access token, or make an agent that gets its own
 #[derive(Debug, Args)]
@@ -82,9 +82,10 @@ impl RevokeToken {
             let what = "say which tokens: --stdin, --jti ID or --all";
             return Err(Failure::Usage(what.into()).into());
         }
-        let token = match self.stdin {
-            true => Some(spawn_blocking(|| input::secret("Token")).await.context("the token was not read")??),
-            false => None,
+        let token = if self.stdin {
+            Some(spawn_blocking(|| input::secret("Token")).await.context("the token was not read")??)
+        } else {
+            None
         };
         let revoke = Revoke { token, jti: self.jti, agent_id: self.agent, all: self.all };
         let done = connection::client(config)?.revoke_tokens(&revoke).await?;

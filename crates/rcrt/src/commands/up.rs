@@ -14,7 +14,9 @@ use uuid::Uuid;
 use validate::Author;
 
 use super::first_catalog;
-use crate::assembly::{ExecutionOptions, PostgresUsed, PostingHosts, PostingOptions, Prepared, Served, ServingOptions, System};
+use crate::assembly::{
+    ExecutionOptions, PostgresUsed, PostingHosts, PostingOptions, Prepared, Served, ServingOptions, System,
+};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};

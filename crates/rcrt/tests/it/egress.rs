@@ -64,9 +64,18 @@ fn what_tools_ask_of_others_is_told_and_what_is_denied_is_refused() {
     });
     let entries = entries.expect("the requests stand in the log");
     let (denied, answered) = (&entries[0], &entries[1]);
-    assert_eq!((&denied["host"], &denied["outcome"], &denied["port"]), (&json!("www.denied.example"), &json!("refused"), &json!(443)));
-    assert_eq!((&answered["host"], &answered["outcome"], &answered["status"]), (&json!("127.0.0.1"), &json!("answered"), &json!(200)));
-    assert_eq!((&answered["method"], &answered["bytes_out"], &answered["bytes_in"]), (&json!("GET"), &json!(0), &json!(27)));
+    assert_eq!(
+        (&denied["host"], &denied["outcome"], &denied["port"]),
+        (&json!("www.denied.example"), &json!("refused"), &json!(443))
+    );
+    assert_eq!(
+        (&answered["host"], &answered["outcome"], &answered["status"]),
+        (&json!("127.0.0.1"), &json!("answered"), &json!(200))
+    );
+    assert_eq!(
+        (&answered["method"], &answered["bytes_out"], &answered["bytes_in"]),
+        (&json!("GET"), &json!(0), &json!(27))
+    );
     for field in ["agent_id", "tool_id", "call"] {
         assert!(answered[field].is_string(), "{answered}");
     }
@@ -98,7 +107,9 @@ fn revoked(up: &Running) -> String {
     let name = |field: &str| agent[field].as_str().unwrap().to_owned();
     let as_agent = |arguments: &[&str]| {
         let mut command = up.command(arguments);
-        for (variable, field) in [("RCRT_OWNER_ID", "owner_id"), ("RCRT_AGENT_ID", "id"), ("RCRT_AGENT_KEY", "agent_key")] {
+        for (variable, field) in
+            [("RCRT_OWNER_ID", "owner_id"), ("RCRT_AGENT_ID", "id"), ("RCRT_AGENT_KEY", "agent_key")]
+        {
             command.env(variable, name(field));
         }
         String::from_utf8(command.output().unwrap().stdout).unwrap().trim().to_owned()

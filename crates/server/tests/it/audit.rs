@@ -43,7 +43,10 @@ async fn a_runner_writes_and_a_curator_reads_newest_first_page_by_page() {
         ("outcome=refused", vec!["denied.example"]),
         ("host=b.example", vec!["b.example"]),
         ("since=2026-01-01T00:02:00Z&until=2026-01-01T00:03:00Z", vec!["b.example"]),
-        ("agent_id=00000000-0000-0000-0000-000000000000&call=00000000-0000-0000-0000-000000000000&tool=weather", vec!["b.example", "a.example"]),
+        (
+            "agent_id=00000000-0000-0000-0000-000000000000&call=00000000-0000-0000-0000-000000000000&tool=weather",
+            vec!["b.example", "a.example"],
+        ),
         ("host=c.example", vec![]),
     ] {
         assert_eq!(hosts(&ask(query).await), found, "{query}");
@@ -71,7 +74,10 @@ async fn what_is_wrong_is_named() {
     let (mut no_status, mut no_host) = (entry("a.example", 1), entry("", 1));
     no_status["status"] = Value::Null;
     no_host["host"] = json!("");
-    world.post("/audit/egress", &token, json!({"entries": [entry("a.example", 1), no_status]})).await.violation("entries[1].status");
+    world
+        .post("/audit/egress", &token, json!({"entries": [entry("a.example", 1), no_status]}))
+        .await
+        .violation("entries[1].status");
     world.post("/audit/egress", &token, json!({"entries": [no_host]})).await.violation("entries[0].host");
     let many: Vec<Value> = (0..1001).map(|_| entry("a.example", 1)).collect();
     world.post("/audit/egress", &token, json!({"entries": many})).await.violation("entries");

@@ -152,8 +152,7 @@ impl World {
     pub async fn operators_token(&self, roles: &[Role]) -> String {
         let tenant = self.tenant().await;
         let (agent, _) = self.agent(tenant, roles).await;
-        let identity =
-            Identity { owner_id: tenant, agent_id: agent.id, roles: roles.to_vec(), profile: Profile::Main };
+        let identity = Identity { owner_id: tenant, agent_id: agent.id, roles: roles.to_vec(), profile: Profile::Main };
         key().issue_for_operator(&identity, Duration::from_mins(10)).unwrap()
     }
 

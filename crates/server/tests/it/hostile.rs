@@ -116,9 +116,15 @@ async fn no_header_and_no_line_is_smuggled_into_an_answer() {
     let id = world.create(&token, note("one\r\nX-Smuggled: yes")).await;
     let close = "Host: localhost\r\nConnection: close";
     for (what, request) in [
-        ("a request id", format!("GET /health/live HTTP/1.1\r\n{close}\r\nX-Request-Id: a%0d%0aX-Smuggled: yes\r\n\r\n")),
+        (
+            "a request id",
+            format!("GET /health/live HTTP/1.1\r\n{close}\r\nX-Request-Id: a%0d%0aX-Smuggled: yes\r\n\r\n"),
+        ),
         ("a bare return", format!("GET /health/live HTTP/1.1\r\n{close}\r\nX-Request-Id: a\rX-Smuggled: yes\r\n\r\n")),
-        ("a folded line", format!("GET /health/live HTTP/1.1\r\n{close}\r\nX-Request-Id: a\r\n X-Smuggled: yes\r\n\r\n")),
+        (
+            "a folded line",
+            format!("GET /health/live HTTP/1.1\r\n{close}\r\nX-Request-Id: a\r\n X-Smuggled: yes\r\n\r\n"),
+        ),
         ("a path", format!("GET /nowhere%0d%0aX-Smuggled:%20yes HTTP/1.1\r\n{close}\r\n\r\n")),
         ("a query", format!("GET /health?x=%0d%0aX-Smuggled:%20yes HTTP/1.1\r\n{close}\r\n\r\n")),
         ("an origin", format!("GET /health/live HTTP/1.1\r\n{close}\r\nOrigin: http://a%0d%0aX-Smuggled: yes\r\n\r\n")),
@@ -139,7 +145,9 @@ async fn no_header_and_no_line_is_smuggled_into_an_answer() {
         "Transfer-Encoding: chunked, identity".to_owned(),
         "Transfer-Encoding: \u{b}chunked".to_owned(),
     ] {
-        let request = format!("POST /auth/token HTTP/1.1\r\n{close}\r\nContent-Type: application/json\r\n{lengths}\r\n\r\n{hidden}");
+        let request = format!(
+            "POST /auth/token HTTP/1.1\r\n{close}\r\nContent-Type: application/json\r\n{lengths}\r\n\r\n{hidden}"
+        );
         let answer = raw(&world, &request).await;
         assert!(answer.matches("HTTP/1.1 ").count() <= 1 && !answer.contains("HTTP/1.1 200"), "{lengths}: {answer}");
     }

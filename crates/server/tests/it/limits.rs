@@ -234,10 +234,9 @@ async fn who_asks_for_the_health_too_often_is_bounded_by_its_address() {
 #[tokio::test]
 async fn who_never_ends_its_headers_is_let_go() {
     let brief = Duration::from_millis(200);
-    for limits in [
-        Limits { header_time: brief, ..Limits::default() },
-        Limits { first_header_time: brief, ..Limits::default() },
-    ] {
+    for limits in
+        [Limits { header_time: brief, ..Limits::default() }, Limits { first_header_time: brief, ..Limits::default() }]
+    {
         let world = start(limits).await;
         let slow = half(&world).await;
         let ended = tokio::time::timeout(Duration::from_secs(8), all_of(slow)).await.expect("the connection ends");

@@ -5,8 +5,8 @@ use std::sync::{
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, Role,
-    StoreError, Tenancy, TenantInfo, TokenRevocation, Webhooks,
+    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent,
+    NewAgentKey, Role, StoreError, Tenancy, TenantInfo, TokenRevocation, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use server::{AuthMode, Server, ServerOptions};
@@ -73,7 +73,10 @@ async fn who_is_no_operator_sees_no_names_of_tools() {
     ];
     for token in not_the_operators {
         let open = world.get("/metrics", &token).await.ok().text;
-        assert!(open.contains("rcrt_http_requests_total{method=\"GET\",path=\"/breadcrumbs\",status=\"200\"}"), "{open}");
+        assert!(
+            open.contains("rcrt_http_requests_total{method=\"GET\",path=\"/breadcrumbs\",status=\"200\"}"),
+            "{open}"
+        );
         assert!(open.contains("# TYPE rcrt_http_request_duration_seconds histogram"), "{open}");
         assert!(open.contains("rcrt_http_request_duration_seconds_bucket{"), "{open}");
         assert!(!open.contains("secret-plan") && !open.contains("rcrt_tool_") && !open.contains("made_up"), "{open}");

@@ -107,7 +107,10 @@ async fn others_tokens_are_not_for_an_agent_to_end_and_bad_input_is_named() {
         world.post("/auth/revoke", &own, body).await.problem(403, "forbidden");
     }
     world.post("/auth/revoke", &elsewhere, json!({"token": token})).await.violation("token");
-    world.post("/auth/revoke", &elsewhere, json!({"jti": jti(&token), "agent_id": agent.id})).await.problem(404, "not_found");
+    world
+        .post("/auth/revoke", &elsewhere, json!({"jti": jti(&token), "agent_id": agent.id}))
+        .await
+        .problem(404, "not_found");
     world.get("/breadcrumbs", &token).await.ok();
     world.post("/auth/revoke", &own, json!({"jti": jti(&own), "all": true})).await.violation("");
     world.post("/auth/revoke", &own, json!({"agent_id": mine.id})).await.violation("agent_id");

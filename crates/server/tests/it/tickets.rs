@@ -79,7 +79,8 @@ async fn a_tickets_stream_ends_with_the_token_it_was_given_for() {
     let tenant = world.tenant().await;
     let (agent, _) = world.agent(tenant, &[Role::Subscriber]).await;
     let token = brief(tenant, agent.id);
-    let mut wire = Wire::open(world.request("GET", &format!("/events/stream?ticket={}", ticket(&world, &token).await), "")).await;
+    let mut wire =
+        Wire::open(world.request("GET", &format!("/events/stream?ticket={}", ticket(&world, &token).await), "")).await;
     assert!(wire.next().await.is_some());
     assert!(wire.next().await.is_none());
     world.close().await;
@@ -87,8 +88,7 @@ async fn a_tickets_stream_ends_with_the_token_it_was_given_for() {
 
 /// A token that is good for two seconds.
 fn brief(tenant: Uuid, agent_id: Uuid) -> String {
-    let identity =
-        Identity { owner_id: tenant, agent_id, roles: vec![Role::Subscriber], profile: Profile::Main };
+    let identity = Identity { owner_id: tenant, agent_id, roles: vec![Role::Subscriber], profile: Profile::Main };
     key().issue(&identity, Duration::from_secs(2)).unwrap()
 }
 

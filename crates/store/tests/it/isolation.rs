@@ -1,6 +1,8 @@
 //! Row-level security, seen from under the store.
 
-use breadcrumb::{AclChange, Action, BreadcrumbChanges, Identity, NewBreadcrumb, NewSecret, Role, Visibility, schema_names};
+use breadcrumb::{
+    AclChange, Action, BreadcrumbChanges, Identity, NewBreadcrumb, NewSecret, Role, Visibility, schema_names,
+};
 use conformance::Harness;
 use conformance::harness::{claim_of, note, request};
 use sqlx::{AssertSqlSafe, Connection, PgConnection};

@@ -15,7 +15,7 @@ use breadcrumb::{
     Breadcrumbs, Identity, NewAgent, NewBreadcrumb, NewWebhook, Profile, Role, Selector, Tenancy, WebhookInfo,
     WebhookSecret, Webhooks,
 };
-use executors::egress::{Egress, Resolver};
+use executors::egress::{Egress, EgressOptions, Resolver};
 use serde_json::{Value, json};
 use sqlx::{Connection, PgConnection};
 use store::{SecretsKey, Store, StoreOptions};
@@ -143,12 +143,19 @@ pub struct Delivering {
 impl Delivering {
     /// `receiver.test` leads to loopback, where the operator allows it; `outside.test` too, where nobody does.
     pub fn start(store: &Store, options: DeliveryOptions) -> Self {
+        Self::start_with(store, options, |_| {})
+    }
+
+    /// The same, with what the operator sets of the gate.
+    pub fn start_with(store: &Store, options: DeliveryOptions, set: impl FnOnce(&mut EgressOptions)) -> Self {
         let names = Names::default();
         let loopback: IpAddr = LOOPBACK;
         names.set(HOST, vec![vec![loopback]]);
         names.set("outside.test", vec![vec![loopback]]);
         let names: Arc<dyn Resolver> = Arc::new(names);
-        let gate = Egress::with_resolver(options.egress(vec![HOST.parse().unwrap()]), &names).unwrap();
+        let mut egress = options.egress(vec![HOST.parse().unwrap()]);
+        set(&mut egress);
+        let gate = Egress::with_resolver(egress, &names).unwrap();
         let deliverer = Deliverer::new(store.deliveries(), Arc::new(gate), options);
         let stop = CancellationToken::new();
         let task = tokio::spawn(deliverer.run(stop.clone()));

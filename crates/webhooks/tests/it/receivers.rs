@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use breadcrumb::WebhookState;
+use breadcrumb::{EgressOutcome, WebhookState};
+use executors::egress::{DeniedHost, EgressLog};
 use webhooks::DeliveryOptions;
 
 use crate::harness::{Delivering, HOST, Receiver, World, options, silent, status};
@@ -84,14 +85,24 @@ async fn one_that_is_gone_is_asked_no_more() {
 #[tokio::test]
 async fn one_that_redirects_is_not_followed() {
     let world = World::start().await;
-    let away = (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, "/elsewhere")]).into_response();
-    let mut receiver = Receiver::start(vec![away]).await;
-    let webhook = world.webhook(&receiver.url).await;
+    let mut inside = Receiver::start(vec![]).await;
+    let port = inside.url.split(':').nth(2).unwrap().split('/').next().unwrap();
+    let away = |location: String| (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, location)]).into_response();
+    let mut receivers = Vec::new();
+    for location in ["/elsewhere".to_owned(), format!("http://127.0.0.1:{port}/hook"), inside.url.clone()] {
+        let receiver = Receiver::start(vec![away(location)]).await;
+        receivers.push((world.webhook(&receiver.url).await, receiver));
+    }
     let delivering = Delivering::start(&world.store, options());
     world.write("one").await;
-    receiver.next().await;
-    world.until("SELECT count(*) FROM webhooks WHERE failures = 1", 1).await;
-    assert!(world.info(webhook.id).await.last_error.unwrap().contains("redirects are not followed"));
+    for (_, receiver) in &mut receivers {
+        receiver.next().await;
+    }
+    world.until("SELECT count(*) FROM webhooks WHERE failures = 1", 3).await;
+    for (webhook, _) in &receivers {
+        assert!(world.info(webhook.id).await.last_error.unwrap().contains("redirects are not followed"));
+    }
+    assert!(inside.rest().is_empty());
     delivering.stop().await;
     world.store.close().await;
 }
@@ -161,5 +172,28 @@ async fn one_inside_that_nobody_allowed_is_refused_and_told() {
     let dead = world.webhooks().dead_letters(world.tenant, 100, 0).await.unwrap();
     assert!(dead.iter().all(|letter| letter.last_error.contains("non-public address")), "{dead:?}");
     delivering.stop().await;
+    world.store.close().await;
+}
+
+#[tokio::test]
+async fn what_the_operator_denies_is_refused_and_each_attempt_is_told() {
+    let world = World::start().await;
+    let receiver = Receiver::start(vec![]).await;
+    let port = receiver.url.split(':').nth(2).unwrap().split('/').next().unwrap().to_owned();
+    world.webhook(&receiver.url).await;
+    for (denied, is_delivered) in [("127.0.0.0/8", false), (HOST, false), ("*.receiver.test", true)] {
+        let (log, mut records) = EgressLog::new();
+        let rule: DeniedHost = denied.parse().unwrap();
+        let delivering = Delivering::start_with(&world.store, options(), |egress| {
+            (egress.denied, egress.log) = (vec![rule].into(), Some(log));
+        });
+        world.write("one").await;
+        let (owner_id, record) = records.recv().await.unwrap();
+        assert_eq!((owner_id, &*record.tool, &*record.host), (world.tenant, "webhooks", HOST), "{denied}");
+        assert_eq!((record.port.to_string(), &*record.method, record.call.is_some()), (port.clone(), "POST", true));
+        assert_eq!(record.outcome == EgressOutcome::Answered, is_delivered, "{denied}: {record:?}");
+        assert_eq!(record.outcome == EgressOutcome::Refused, !is_delivered, "{denied}: {record:?}");
+        delivering.stop().await;
+    }
     world.store.close().await;
 }
