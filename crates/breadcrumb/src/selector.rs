@@ -12,6 +12,8 @@ use uuid::Uuid;
 use crate::only_object::only_object;
 use crate::{Event, Violations};
 
+/// What the tag of a request id begins with.
+const REQUEST_TAG: &str = "request:";
 /// How many selectors an agent may have.
 pub const MAX_SELECTORS: usize = 100;
 /// The most bytes of a selector's conditions on the context, as JSON.
@@ -165,6 +167,14 @@ impl Selector {
     /// Whether the event is of a record that is meant.
     pub fn means(&self, event: &Event) -> bool {
         self.matches(&event.tags, event.schema_name.as_deref(), &event.context)
+    }
+
+    /// Whether it asks for what belongs to a request id: by the tag `request:<id>`, or by `$.request_id`. Of responses, a
+    /// store then gives only those to the agent's own requests, since other agents may use the same request id.
+    pub fn names_request(&self) -> bool {
+        let is_request_tag = |tag: &String| tag.starts_with(REQUEST_TAG);
+        self.any_tags.iter().chain(&self.all_tags).any(is_request_tag)
+            || self.context_match.iter().any(|one| *one.path.steps() == ["request_id"])
     }
 
     /// A selector without parts means every record.

@@ -16,6 +16,7 @@ pub mod harness;
 pub mod listing;
 pub mod profiles;
 pub mod records;
+pub mod request_ids;
 pub mod rights;
 pub mod secrets;
 pub mod selectors;
@@ -75,6 +76,15 @@ macro_rules! suite {
                 a_secrets_events_tell_nothing_of_its_context,
                 a_guest_writes_nothing_that_a_runtime_acts_upon,
                 what_comes_of_a_private_request_is_its_authors,
+                an_old_version_is_seen_by_its_own_visibility,
+                an_old_version_is_seen_by_its_own_sensitivity,
+            ],
+            request_ids: [
+                a_list_by_request_id_gives_the_askers_own_response,
+                a_search_by_request_id_gives_the_askers_own_response,
+                a_stream_by_request_id_gives_the_askers_own_response,
+                a_response_outlives_the_record_of_its_request,
+                nothing_else_is_tagged_as_a_response,
             ],
             listing: [
                 the_newest_change_comes_first_page_by_page,

@@ -537,3 +537,53 @@ pub async fn what_comes_of_a_private_request_is_its_authors(harness: &impl Harne
     assert_eq!(cast.author.get(response).await.unwrap().visibility, Visibility::Private);
     assert_not_found(cast.colleague.get(response).await);
 }
+
+/// The versions that an agent reads of a record, oldest first.
+async fn versions_for(agent: &Agent, id: Uuid) -> Vec<i64> {
+    let mut versions: Vec<i64> = agent.history(id).await.unwrap().iter().map(|one| one.version).collect();
+    versions.reverse();
+    versions
+}
+
+pub async fn an_old_version_is_seen_by_its_own_visibility(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let id = cast.author.create(private("Diary"), None).await.unwrap().id;
+    let opened = BreadcrumbChanges {
+        visibility: Some(Visibility::Team),
+        context: Some(object(json!({"text": "for all"}))),
+        ..BreadcrumbChanges::default()
+    };
+    cast.author.update(id, 1, opened).await.unwrap();
+    let renamed = BreadcrumbChanges { title: Some("Open diary".into()), ..BreadcrumbChanges::default() };
+    cast.author.update(id, 2, renamed).await.unwrap();
+    for agent in [&cast.author, &cast.curator, &cast.runner] {
+        assert_eq!(versions_for(agent, id).await, [1, 2, 3]);
+    }
+    assert_eq!(versions_for(&cast.colleague, id).await, [2, 3]);
+    // A grant to read all of the record opens its past too, and only while it stands.
+    let grant = AclChange::agent(id, id_of(&cast.colleague), [Action::ReadFull]);
+    cast.author.grant(&grant).await.unwrap();
+    assert_eq!(versions_for(&cast.colleague, id).await, [1, 2, 3]);
+    cast.author.revoke(&grant).await.unwrap();
+    assert_eq!(versions_for(&cast.colleague, id).await, [2, 3]);
+    // What acts in an agent's name reads no more than that agent.
+    let for_colleague = cast.runner.acting_for(id_of(&cast.colleague)).unwrap();
+    let read = for_colleague.history(id).await.unwrap();
+    assert_eq!(read.iter().map(|one| one.version).collect::<Vec<_>>(), [3, 2]);
+}
+
+pub async fn an_old_version_is_seen_by_its_own_sensitivity(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let secret =
+        NewBreadcrumb { sensitivity: Sensitivity::Secret, ..noted("Code", json!({"text": "4711"}), &["kept"]) };
+    let id = cast.author.create(secret, None).await.unwrap().id;
+    let declared = BreadcrumbChanges {
+        sensitivity: Some(Sensitivity::Low),
+        context: Some(object(json!({"text": "none"}))),
+        ..BreadcrumbChanges::default()
+    };
+    cast.author.update(id, 1, declared).await.unwrap();
+    assert_eq!(versions_for(&cast.author, id).await, [1, 2]);
+    assert_eq!(versions_for(&cast.curator, id).await, [1, 2]);
+    assert_eq!(versions_for(&cast.colleague, id).await, [2]);
+}

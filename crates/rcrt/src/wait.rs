@@ -88,11 +88,17 @@ async fn follow(
                 if event.kind == EventKind::Deleted || !event.tags.contains(&asked.tag) {
                     continue;
                 }
+                // Another request may have the same id: the runtime names the request's record in what it writes.
+                let of = |name: &str| event.context.get(name).is_some_and(|request| *request == asked.request.to_string());
+                let metadata = event.context.get("metadata").and_then(|metadata| metadata.get("request"));
                 match event.schema_name.as_deref() {
-                    Some(schema_names::TOOL_RESPONSE) if event.kind == EventKind::Created => {
-                        return Ok(event.breadcrumb_id);
-                    }
-                    Some(schema_names::TOOL_PROGRESS) => {
+                    Some(schema_names::TOOL_RESPONSE) if event.kind == EventKind::Created => match metadata {
+                        Some(request) if *request == asked.request.to_string() => return Ok(event.breadcrumb_id),
+                        Some(_) => {}
+                        // A secret response shows no context.
+                        None => look.reset_immediately(),
+                    },
+                    Some(schema_names::TOOL_PROGRESS) if of("request") => {
                         let message = event.context.get("message").and_then(Value::as_str).unwrap_or_default();
                         watching.progress(event.context.get("fraction").and_then(Value::as_f64), message);
                     }

@@ -52,10 +52,14 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
             .bind(&deleted)
             .execute(tx.connection())
             .await?;
-        sqlx::query("DELETE FROM calls WHERE request = ANY($1) AND state = 'finished'")
-            .bind(&deleted)
-            .execute(tx.connection())
-            .await?;
+        // A call stays as long as its request or its response does: it says whose response that is.
+        sqlx::query(
+            "DELETE FROM calls c WHERE (c.request = ANY($1) OR c.response = ANY($1)) AND c.state = 'finished'
+                AND NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.id IN (c.request, c.response))",
+        )
+        .bind(&deleted)
+        .execute(tx.connection())
+        .await?;
     }
     tx.commit().await?;
     Ok(forgotten.len())

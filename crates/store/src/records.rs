@@ -22,6 +22,8 @@ use crate::transaction::TenantTransaction;
 use crate::view::Wish;
 use crate::writing::{self, Key, Outcome, Prepared, Work};
 
+const RESPONSE_TAG: &str = "tool:response";
+
 /// The record was checked before.
 pub(crate) async fn create(
     store: &Arc<Inner>,
@@ -134,6 +136,7 @@ pub(crate) async fn update(
     }
     author.mark(&mut next.tags, &record.tags)?;
     refuse_response(next.schema_name.as_deref())?;
+    refuse_response_tag(&next.tags, &record.tags)?;
     author.refuse_what_runners_keep(next.schema_name.as_deref())?;
     keep_the_question(&record, &next)?;
     author.refuse_to_open(&record, &next)?;
@@ -332,6 +335,16 @@ pub(crate) fn refuse_response(schema_name: Option<&str>) -> Result<(), Violation
     if schema_name == Some(schema_names::TOOL_RESPONSE) {
         let message = "is written by the runtime alone: a runner answers a call through its lease";
         return Err(Violations::one("schema_name", message));
+    }
+    Ok(())
+}
+
+/// No other record looks like a response. `before`: the tags that the record has already.
+pub(crate) fn refuse_response_tag(tags: &[String], before: &[String]) -> Result<(), Violations> {
+    let is_new = |tag: &&String| *tag == RESPONSE_TAG && !before.contains(*tag);
+    if tags.iter().any(|tag| is_new(&tag)) {
+        let message = format!("has {RESPONSE_TAG}, which only a {} has", schema_names::TOOL_RESPONSE);
+        return Err(Violations::one("tags", message));
     }
     Ok(())
 }

@@ -108,6 +108,13 @@ impl Conditions {
             let condition = self.context(condition);
             self.and(&condition);
         }
+        // Last, since it asks for each record that is left. Shared records are no responses.
+        if selector.names_request() && !self.is_shared {
+            self.and(&format!(
+                "(b.schema_name IS DISTINCT FROM '{}' OR takes_response(b.id))",
+                schema_names::TOOL_RESPONSE
+            ));
+        }
     }
 
     fn context(&mut self, condition: &ContextMatch) -> String {

@@ -140,6 +140,7 @@ impl Breadcrumbs for TenantStore {
         record.check()?;
         self.author.mark(&mut record.tags, &[])?;
         records::refuse_response(record.schema_name.as_deref())?;
+        records::refuse_response_tag(&record.tags, &[])?;
         if let Some(key) = idempotency_key {
             idempotency::check(key)?;
         }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::hearing::Listener;
 use super::subscription;
 use crate::failure::Done;
-use crate::selectors::{AgentSelectors, OpenSelectors};
+use crate::selectors::{Admission, AgentSelectors, OpenSelectors};
 use crate::store::Inner;
 
 /// Begins a subscription. An event that is not chosen is told as passed, so that the subscriber's place moves on.
@@ -38,7 +38,9 @@ pub(super) struct Choice {
 }
 
 impl Choice {
-    pub(super) fn admits(&self, event: &Event) -> bool {
-        self.filters.iter().all(|filter| filter.means(event)) && self.own.as_ref().is_none_or(|own| own.admit(event))
+    pub(super) fn admits(&self, event: &Event) -> Admission {
+        let by_filters = self.filters.iter().map(|filter| Admission::by(filter, event)).min();
+        let by_own = self.own.as_ref().map(|own| own.admit(event));
+        by_filters.into_iter().chain(by_own).min().unwrap_or(Admission::Always)
     }
 }

@@ -73,6 +73,10 @@ impl Listener {
     pub(super) fn agent(&self) -> Uuid {
         self.agent
     }
+
+    pub(super) fn sees_all(&self) -> bool {
+        self.sees_all
+    }
 }
 
 #[cfg(test)]

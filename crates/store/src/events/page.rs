@@ -171,6 +171,16 @@ pub(super) async fn is_granted(store: &Arc<Inner>, listener: Listener, event: &E
         .is_some_and(|readers| readers.iter().any(|reader| *reader == listener.agent() || *reader == listener.tenant)))
 }
 
+/// Whether the listener may take this response for the answer to a request id that it named.
+pub(super) async fn takes_response(store: &Arc<Inner>, listener: Listener, event: &Event) -> Done<bool> {
+    let mut tx = TenantTransaction::begin(store, listener.tenant).await?;
+    Ok(sqlx::query_scalar("SELECT hears_response($1, $2)")
+        .bind(listener.agent())
+        .bind(event.breadcrumb_id)
+        .fetch_one(tx.connection())
+        .await?)
+}
+
 impl EventRow {
     fn into_event(self, tenant: Uuid, number: i64) -> Weighed {
         let kind = EventKind::from_name(&self.kind);

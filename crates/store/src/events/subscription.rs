@@ -15,6 +15,7 @@ use super::hearing::{Listener, Verdict};
 use super::page::{self, Page, Weighed};
 use super::snapshot::Snapshot;
 use crate::failure::Done;
+use crate::selectors::Admission;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
@@ -60,6 +61,15 @@ pub(crate) async fn subscribe(
     .boxed())
 }
 
+/// What only the database knows about an event.
+#[derive(Clone, Copy)]
+enum Question {
+    /// Does a grant still open its record to the listener?
+    IsGranted,
+    /// May the listener take this response for the answer to a request id that it named?
+    TakesResponse,
+}
+
 struct Subscription {
     store: Arc<Inner>,
     listener: Listener,
@@ -86,8 +96,8 @@ impl Subscription {
                 if self.was_seen(weighed.event.number.0) {
                     continue;
                 }
-                let is_chosen = self.choice.as_ref().is_none_or(|choice| choice.admits(&weighed.event));
-                if !is_chosen || !self.may_hear(&weighed).await? {
+                let admission = self.choice.as_ref().map_or(Admission::Always, |choice| choice.admits(&weighed.event));
+                if !self.may_hear(&weighed, admission).await? {
                     return Ok(Followed::Passed(weighed.event.number));
                 }
                 let event = Arc::try_unwrap(weighed).map_or_else(|shared| shared.event.clone(), |own| own.event);
@@ -158,17 +168,31 @@ impl Subscription {
     }
 
     /// What the listener may not hear of only moves its cursor.
-    async fn may_hear(&mut self, weighed: &Arc<Weighed>) -> Result<bool, StoreError> {
-        match self.listener.hears(&weighed.hearing) {
-            Verdict::Hears => return Ok(true),
-            Verdict::Nothing => return Ok(false),
-            Verdict::HeardByGrant => {}
+    async fn may_hear(&mut self, weighed: &Arc<Weighed>, admission: Admission) -> Result<bool, StoreError> {
+        if admission == Admission::Never {
+            return Ok(false);
         }
+        let verdict = self.listener.hears(&weighed.hearing);
+        if verdict == Verdict::Nothing {
+            return Ok(false);
+        }
+        let is_granted = verdict == Verdict::Hears || self.ask(weighed, Question::IsGranted).await?;
+        let is_for_asker = admission == Admission::ToAsker && !self.listener.sees_all();
+        Ok(is_granted && (!is_for_asker || self.ask(weighed, Question::TakesResponse).await?))
+    }
+
+    /// Asks the database about one event, until it answers.
+    async fn ask(&self, weighed: &Arc<Weighed>, question: Question) -> Result<bool, StoreError> {
         loop {
             let (store, listener, event) = (self.store.clone(), self.listener, weighed.clone());
-            let asking = async move { page::is_granted(&store, listener, &event.event).await };
+            let asking = async move {
+                match question {
+                    Question::IsGranted => page::is_granted(&store, listener, &event.event).await,
+                    Question::TakesResponse => page::takes_response(&store, listener, &event.event).await,
+                }
+            };
             match self.store.tasks.spawn(asking).await {
-                Ok(Ok(is_granted)) => return Ok(is_granted),
+                Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(failure)) => {
                     let error = StoreError::from(failure);
                     if !error.is_retryable() || self.store.stop.is_cancelled() {
@@ -176,7 +200,7 @@ impl Subscription {
                     }
                     tokio::time::sleep(RETRY).await;
                 }
-                Err(error) => return Err(StoreError::Internal(format!("looking at a grant: {error}"))),
+                Err(error) => return Err(StoreError::Internal(format!("asking who may hear an event: {error}"))),
             }
         }
     }

@@ -1,5 +1,6 @@
 //! What each agent wants to hear: kept in the database, and known in memory ([`open`]) for agents with open streams.
 
+mod admission;
 mod open;
 
 use breadcrumb::{MAX_SELECTORS, Selector, SelectorSubscription, StoreError, Violations};
@@ -7,6 +8,7 @@ use chrono::{DateTime, Utc};
 use sqlx::types::Json;
 use uuid::Uuid;
 
+pub(crate) use self::admission::Admission;
 pub(crate) use self::open::{AgentSelectors, OpenSelectors, renew};
 use crate::failure::Done;
 use crate::from_row::from_row;

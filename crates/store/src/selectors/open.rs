@@ -11,7 +11,7 @@ use breadcrumb::{Event, Selector, StoreError};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
 
-use super::Kept;
+use super::{Admission, Kept};
 use crate::failure::Done;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
@@ -39,10 +39,10 @@ struct Known {
 }
 
 impl AgentSelectors {
-    /// Whether one of the selectors means the event, or there is none.
-    pub(crate) fn admit(&self, event: &Event) -> bool {
+    /// How one of the selectors admits the event. Without any selector every event is admitted.
+    pub(crate) fn admit(&self, event: &Event) -> Admission {
         let selectors = locked(&self.known).selectors.clone();
-        selectors.is_empty() || selectors.iter().any(|selector| selector.means(event))
+        if selectors.is_empty() { Admission::Always } else { Admission::by_any(&selectors, event) }
     }
 
     fn learn(&self, kept: Kept) {

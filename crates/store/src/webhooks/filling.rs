@@ -13,6 +13,7 @@ use crate::failure::Done;
 use crate::following::{Followed, Follower, Missed};
 use crate::from_row::from_row;
 use crate::row::Context;
+use crate::selectors::Admission;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
@@ -42,9 +43,8 @@ struct Wanting {
 }
 
 impl Wanting {
-    fn wants(&self, event: &Event) -> bool {
-        let admits = |selector: &Selector| selector.matches(&event.tags, event.schema_name.as_deref(), &event.context);
-        self.hook.selectors.is_empty() || self.selectors.iter().any(admits)
+    fn wants(&self, event: &Event) -> Admission {
+        if self.hook.selectors.is_empty() { Admission::Always } else { Admission::by_any(&self.selectors, event) }
     }
 }
 
@@ -59,6 +59,8 @@ from_row! {
         is_private: bool,
         /// Those of the asked agents that may hear of it.
         hearers: Vec<Uuid>,
+        /// Of a response, those that may take it for the answer to a request id that they name.
+        takers: Vec<Uuid>,
     }
 }
 
@@ -155,7 +157,9 @@ async fn matching(tx: &mut TenantTransaction, hooks: &[Wanting], events: &[&Foll
         "SELECT e.number, coalesce(b.tags, v.tags) AS tags, coalesce(b.schema_name, v.schema_name) AS schema_name,
             CASE WHEN s.is_secret THEN NULL ELSE coalesce(b.context, v.context) END AS context, s.is_secret,
             coalesce(b.visibility, v.visibility, 'private') = 'private' AS is_private,
-            ARRAY(SELECT a FROM unnest($3) a WHERE hears(a, e.breadcrumb_id, e.version)) AS hearers
+            ARRAY(SELECT a FROM unnest($3) a WHERE hears(a, e.breadcrumb_id, e.version)) AS hearers,
+            CASE WHEN coalesce(b.schema_name, v.schema_name) = 'tool.response.v1'
+                THEN ARRAY(SELECT a FROM unnest($3) a WHERE hears_response(a, e.breadcrumb_id)) ELSE '{}' END AS takers
          FROM events e
          LEFT JOIN breadcrumbs n ON n.id = e.breadcrumb_id
          LEFT JOIN breadcrumbs b ON b.id = e.breadcrumb_id AND b.version = e.version
@@ -192,8 +196,13 @@ async fn matching(tx: &mut TenantTransaction, hooks: &[Wanting], events: &[&Foll
         let mut payload: Option<Arc<str>> = None;
         for wanting in hooks {
             let hook = &wanting.hook;
-            if hook.after >= followed.number || !content.hearers.contains(&hook.agent_id) || !wanting.wants(&event) {
+            if hook.after >= followed.number || !content.hearers.contains(&hook.agent_id) {
                 continue;
+            }
+            match wanting.wants(&event) {
+                Admission::Always => {}
+                Admission::ToAsker if content.takers.contains(&hook.agent_id) => {}
+                Admission::ToAsker | Admission::Never => continue,
             }
             let payload = match &payload {
                 Some(payload) => payload.clone(),

@@ -213,3 +213,131 @@ async fn every_change_of_a_grant_is_on_the_record() {
     assert_eq!(log[0].reason.as_deref(), Some(reason.as_str()));
     harness.close().await;
 }
+
+/// Tables whose rows are about records, each with the column that names the record.
+const ABOUT_RECORDS: [(&str, &str); 8] = [
+    ("breadcrumbs", "id"),
+    ("breadcrumb_versions", "breadcrumb_id"),
+    ("breadcrumb_tags", "breadcrumb_id"),
+    ("breadcrumb_embeddings", "breadcrumb_id"),
+    ("embedding_queue", "breadcrumb_id"),
+    ("deliveries", "breadcrumb_id"),
+    ("events", "breadcrumb_id"),
+    ("calls", "request"),
+];
+
+/// In which of these tables the role sees rows about the record.
+async fn seen_in(raw: &mut PgConnection, tenant: Uuid, agent: &str, record: Uuid) -> Vec<&'static str> {
+    sqlx::query("SELECT set_config('rcrt.tenant', $1, false), set_config('rcrt.agent', $2, false)")
+        .bind(tenant.to_string())
+        .bind(agent)
+        .execute(&mut *raw)
+        .await
+        .unwrap();
+    let mut tables = Vec::new();
+    for (table, column) in ABOUT_RECORDS {
+        let sql = format!("SELECT EXISTS (SELECT FROM {table} WHERE {column} = $1)");
+        if sqlx::query_scalar(AssertSqlSafe(sql)).bind(record).fetch_one(&mut *raw).await.unwrap() {
+            tables.push(table);
+        }
+    }
+    tables
+}
+
+/// What SECURITY.md says of each table.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_about_a_record_are_seen_by_who_sees_the_record() {
+    let harness = StoreHarness::start().await;
+    let author = harness.alone().await;
+    let tenant = author.identity.owner_id;
+    let colleague = harness.agent_with(tenant, &[Role::Emitter, Role::Subscriber]).await.identity.agent_id.to_string();
+    let own = author.identity.agent_id.to_string();
+    let private = author.create(NewBreadcrumb { visibility: Visibility::Private, ..request() }, None).await.unwrap().id;
+    let open = author.create(request(), None).await.unwrap().id;
+    let mut admin = harness.admin().await;
+    sqlx::raw_sql(
+        "INSERT INTO embedding_models (name, dimensions) VALUES ('test', 2);
+         INSERT INTO breadcrumb_embeddings SELECT owner_id, id, (SELECT id FROM embedding_models), '', '[1,0]' FROM breadcrumbs;
+         INSERT INTO embedding_queue SELECT owner_id, id FROM breadcrumbs;
+         INSERT INTO webhooks (id, owner_id, agent_id, url, after)
+         SELECT gen_random_uuid(), owner_id, created_by, 'https://example.org', 0 FROM breadcrumbs LIMIT 1;
+         INSERT INTO deliveries (id, owner_id, webhook_id, event, breadcrumb_id, version, payload, size_bytes)
+         SELECT gen_random_uuid(), e.owner_id, w.id, e.number, e.breadcrumb_id, 1, '{}', 2 FROM events e, webhooks w",
+    )
+    .execute(&mut admin)
+    .await
+    .unwrap();
+    for id in [private, open] {
+        author.update(id, 1, BreadcrumbChanges::default()).await.unwrap();
+    }
+    let mut raw = PgConnection::connect(&harness.database.app_url).await.unwrap();
+    let all: Vec<&str> = ABOUT_RECORDS.iter().map(|(table, _)| *table).collect();
+    let of_agents =
+        ["breadcrumbs", "breadcrumb_versions", "breadcrumb_tags", "breadcrumb_embeddings", "events", "calls"];
+    for id in [private, open] {
+        assert_eq!(seen_in(&mut raw, tenant, "*", id).await, all);
+        assert_eq!(seen_in(&mut raw, tenant, &own, id).await, of_agents);
+    }
+    for agent in [colleague.as_str(), ""] {
+        assert_eq!(seen_in(&mut raw, tenant, agent, open).await, of_agents);
+        // That a private record exists, its numbers and its call: by the tenant alone, as the page says.
+        assert_eq!(seen_in(&mut raw, tenant, agent, private).await, ["events", "calls"]);
+    }
+    // What the two tell beyond their own columns is asked of the record: the store's doors show none of it.
+    let read = harness.store.acting_as(breadcrumb::Identity {
+        owner_id: tenant,
+        agent_id: colleague.parse().unwrap(),
+        roles: vec![Role::Emitter, Role::Subscriber],
+        profile: breadcrumb::Profile::Main,
+    });
+    conformance::harness::assert_not_found(read.call(private).await);
+    conformance::harness::assert_not_found(read.cancel(private).await);
+    harness.close().await;
+}
+
+/// An old version is a row of its own: its visibility and sensitivity are those that it had.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_old_versions_row_is_seen_by_its_own_visibility() {
+    let harness = StoreHarness::start().await;
+    let author = harness.alone().await;
+    let tenant = author.identity.owner_id;
+    let colleague = harness.agent_with(tenant, &[Role::Emitter]).await.identity.agent_id.to_string();
+    let own = author.identity.agent_id.to_string();
+    let closed = NewBreadcrumb { visibility: Visibility::Private, ..note("Private") };
+    let id = author.create(closed, None).await.unwrap().id;
+    let secret = BreadcrumbChanges {
+        visibility: Some(Visibility::Team),
+        sensitivity: Some(breadcrumb::Sensitivity::Secret),
+        ..BreadcrumbChanges::default()
+    };
+    author.update(id, 1, secret).await.unwrap();
+    let open = BreadcrumbChanges { sensitivity: Some(breadcrumb::Sensitivity::Low), ..BreadcrumbChanges::default() };
+    author.update(id, 2, open).await.unwrap();
+    author.update(id, 3, BreadcrumbChanges::default()).await.unwrap();
+    let mut raw = PgConnection::connect(&harness.database.app_url).await.unwrap();
+    let mut versions = async |agent: &str| -> Vec<i64> {
+        sqlx::query("SELECT set_config('rcrt.tenant', $1, false), set_config('rcrt.agent', $2, false)")
+            .bind(tenant.to_string())
+            .bind(agent)
+            .execute(&mut raw)
+            .await
+            .unwrap();
+        sqlx::query_scalar("SELECT version FROM breadcrumb_versions WHERE breadcrumb_id = $1 ORDER BY version")
+            .bind(id)
+            .fetch_all(&mut raw)
+            .await
+            .unwrap()
+    };
+    assert_eq!(versions("*").await, [1, 2, 3]);
+    assert_eq!(versions(&own).await, [1, 2, 3]);
+    assert_eq!(versions(&colleague).await, [3]);
+    // What a version from before was is not known: it stays closed.
+    let mut admin = harness.admin().await;
+    sqlx::query("UPDATE breadcrumb_versions SET visibility = NULL, sensitivity = NULL")
+        .execute(&mut admin)
+        .await
+        .unwrap();
+    assert_eq!(versions(&colleague).await, [0; 0]);
+    assert_eq!(versions(&own).await, [1, 2, 3]);
+    harness.close().await;
+}
