@@ -7,12 +7,12 @@ use tokio::io::AsyncReadExt;
 
 use crate::file::Draft;
 use crate::program::{failure, spawn};
-use crate::{BackupError, Database, Manifest};
+use crate::{BackupError, BackupKey, Database, Manifest};
 
 /// Writes a backup to a file that is not there yet, as it stands at one moment; only its owner may read it. Gives its
-/// length in bytes. What does not come to its end leaves no file.
-pub async fn write(database: &Database, manifest: &Manifest, path: &Path) -> Result<u64, BackupError> {
-    let mut draft = Draft::begin(path, manifest)?;
+/// length in bytes. What does not come to its end leaves no file. The manifest's format and key are set here.
+pub async fn write(database: &Database, manifest: &Manifest, path: &Path, key: &BackupKey) -> Result<u64, BackupError> {
+    let mut draft = Draft::begin(path, manifest, key)?;
     match copy(database, &mut draft).await {
         Ok(()) => draft.finish(),
         Err(error) => {

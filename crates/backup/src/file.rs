@@ -1,19 +1,24 @@
-//! The file: a line that says what it is, the manifest as one line, the archive, and the SHA-256 of all that before it.
+//! The file: a line that says what it is, the manifest as one line, the archive, the SHA-256 of all that before it, and the
+//! HMAC of that sum under the [key](BackupKey) that the manifest names. The sum finds damage; the HMAC finds changes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use aws_lc_rs::digest::{Context, SHA256};
+use aws_lc_rs::digest::{Context, Digest, SHA256};
 
-use crate::{BackupError, Manifest, at};
+use crate::{BackupError, BackupKey, Manifest, at};
 
 const MAGIC: &str = "RCRT backup\n";
 /// A line break, the checksum in hexadecimal digits, a line break.
-const TRAILER: u64 = 66;
+const SUM: u64 = 66;
+/// The tag in hexadecimal digits, a line break.
+const TAG: u64 = 65;
 /// The longest manifest that is read: one is some hundred bytes.
 const LONGEST_MANIFEST: u64 = 1024 * 1024;
+/// The format before backups were authenticated.
+const UNAUTHENTICATED: u32 = 1;
 
 /// A file that is being written. It gets its name when it is whole; until then it ends on `.partial`.
 pub(crate) struct Draft {
@@ -21,10 +26,11 @@ pub(crate) struct Draft {
     draft: PathBuf,
     file: File,
     digest: Context,
+    key: BackupKey,
 }
 
 impl Draft {
-    pub(crate) fn begin(path: &Path, manifest: &Manifest) -> Result<Self, BackupError> {
+    pub(crate) fn begin(path: &Path, manifest: &Manifest, key: &BackupKey) -> Result<Self, BackupError> {
         if path.exists() {
             return Err(BackupError::Exists { path: path.to_owned() });
         }
@@ -36,8 +42,11 @@ impl Draft {
             _ => {}
         }
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&draft).map_err(at(&draft))?;
-        let mut begun = Self { path: path.to_owned(), draft, file, digest: Context::new(&SHA256) };
-        let manifest = serde_json::to_string(manifest).map_err(|error| at(path)(error.into()))?;
+        let digest = Context::new(&SHA256);
+        let mut begun = Self { path: path.to_owned(), draft, file, digest, key: key.clone() };
+        let manifest =
+            Manifest { format: Manifest::FORMAT, authenticated_by: Some(key.id().to_owned()), ..manifest.clone() };
+        let manifest = serde_json::to_string(&manifest).map_err(|error| at(path)(error.into()))?;
         begun.add(format!("{MAGIC}{manifest}\n").as_bytes())?;
         Ok(begun)
     }
@@ -49,7 +58,9 @@ impl Draft {
 
     /// Gives the file's length in bytes.
     pub(crate) fn finish(mut self) -> Result<u64, BackupError> {
-        let trailer = format!("\n{}\n", hexadecimal(self.digest.finish().as_ref()));
+        let sum = self.digest.finish();
+        let tag = self.key.tag(sum.as_ref());
+        let trailer = format!("\n{}\n{}\n", hexadecimal(sum.as_ref()), hexadecimal(tag.as_ref()));
         self.file.write_all(trailer.as_bytes()).map_err(at(&self.draft))?;
         self.file.sync_all().map_err(at(&self.draft))?;
         let length = self.file.metadata().map_err(at(&self.draft))?.len();
@@ -65,47 +76,88 @@ impl Draft {
     }
 }
 
-/// A backup whose checksum is right.
+/// What a backup must show to be opened.
+#[derive(Debug, Clone, Copy)]
+pub enum Proof<'k> {
+    /// One of these keys wrote it.
+    Keys(&'k [BackupKey]),
+    /// It is not damaged. Whoever could write to the file says what the database will hold: agents and their roles, tools
+    /// and grants among it. Also for the format from before backups were authenticated.
+    Undamaged,
+}
+
+/// A backup that has shown what was asked of it.
 #[derive(Debug)]
 pub struct Backup {
     pub manifest: Manifest,
     path: PathBuf,
-    archive_from: u64,
+    /// The first lines of the file, as they were read.
+    head: Vec<u8>,
     archive_to: u64,
+    sum: Digest,
 }
 
 impl Backup {
     /// The archive, from its first byte to its last.
-    pub(crate) fn archive(&self) -> Result<impl Read + Send + use<>, BackupError> {
+    pub(crate) fn archive(&self) -> Result<Archive, BackupError> {
         let mut file = File::open(&self.path).map_err(at(&self.path))?;
-        file.seek(SeekFrom::Start(self.archive_from)).map_err(at(&self.path))?;
-        Ok(file.take(self.archive_to - self.archive_from))
+        let from = self.head.len() as u64;
+        file.seek(SeekFrom::Start(from)).map_err(at(&self.path))?;
+        let mut digest = Context::new(&SHA256);
+        digest.update(&self.head);
+        Ok(Archive { file: file.take(self.archive_to - from), digest, sum: self.sum })
     }
 }
 
-/// Reads the whole file, to see that it is as it was written.
-pub fn open(path: &Path) -> Result<Backup, BackupError> {
+/// Reads an archive and sees whether it is still the one that was opened.
+pub(crate) struct Archive {
+    file: std::io::Take<File>,
+    digest: Context,
+    sum: Digest,
+}
+
+impl Archive {
+    /// The next part; the last one is given only if nothing was changed since the backup was opened. Empty at the end.
+    pub(crate) fn part(&mut self) -> std::io::Result<Vec<u8>> {
+        let mut part = Vec::with_capacity(256 * 1024);
+        (&mut self.file).take(256 * 1024).read_to_end(&mut part)?;
+        self.digest.update(&part);
+        let is_last = self.file.limit() == 0 || part.is_empty();
+        if is_last && self.digest.clone().finish().as_ref() != self.sum.as_ref() {
+            return Err(std::io::Error::new(ErrorKind::InvalidData, "the backup was changed while it was read"));
+        }
+        Ok(part)
+    }
+}
+
+/// Reads the whole file, to see that it is as it was written and, where keys are asked for, by whom.
+pub fn open(path: &Path, proof: Proof<'_>) -> Result<Backup, BackupError> {
     let file = File::open(path).map_err(at(path))?;
     let length = file.metadata().map_err(at(path))?.len();
     let mut reader = BufReader::with_capacity(256 * 1024, file);
     let no_backup = || BackupError::NoBackup { path: path.to_owned() };
     let damaged = |what| BackupError::Damaged { path: path.to_owned(), what };
 
-    let mut magic = [0; MAGIC.len()];
-    reader.read_exact(&mut magic).map_err(|_| no_backup())?;
-    if magic != MAGIC.as_bytes() {
+    let mut head = vec![0; MAGIC.len()];
+    reader.read_exact(&mut head).map_err(|_| no_backup())?;
+    if head != MAGIC.as_bytes() {
         return Err(no_backup());
     }
-    let mut line = Vec::new();
-    (&mut reader).take(LONGEST_MANIFEST).read_until(b'\n', &mut line).map_err(at(path))?;
-    let archive_from = (MAGIC.len() + line.len()) as u64;
-    let Some(archive_to) = length.checked_sub(TRAILER).filter(|to| *to >= archive_from && line.ends_with(b"\n")) else {
+    (&mut reader).take(LONGEST_MANIFEST).read_until(b'\n', &mut head).map_err(at(path))?;
+    if !head[MAGIC.len()..].ends_with(b"\n") {
+        return Err(damaged("it is cut off"));
+    }
+    let line = &head[MAGIC.len()..];
+    // Nothing of the manifest is proven yet: it only says where to look.
+    let manifest = read_manifest(line);
+    let is_authenticated = !matches!(manifest, Ok(Manifest { format: UNAUTHENTICATED, .. }));
+    let trailer = if is_authenticated { SUM + TAG } else { SUM };
+    let Some(archive_to) = length.checked_sub(trailer).filter(|to| *to >= head.len() as u64) else {
         return Err(damaged("it is cut off"));
     };
     let mut digest = Context::new(&SHA256);
-    digest.update(&magic);
-    digest.update(&line);
-    let mut archive = (&mut reader).take(archive_to - archive_from);
+    digest.update(&head);
+    let mut archive = (&mut reader).take(archive_to - head.len() as u64);
     loop {
         let part = archive.fill_buf().map_err(at(path))?;
         let read = part.len();
@@ -115,17 +167,47 @@ pub fn open(path: &Path) -> Result<Backup, BackupError> {
         digest.update(part);
         archive.consume(read);
     }
-    let mut trailer = String::new();
-    reader.read_to_string(&mut trailer).map_err(|_| damaged("it is cut off"))?;
-    if trailer != format!("\n{}\n", hexadecimal(digest.finish().as_ref())) {
+    let mut end = String::new();
+    reader.read_to_string(&mut end).map_err(|_| damaged("it is cut off"))?;
+    let sum = digest.finish();
+    let Some(tag) = end.strip_prefix(&format!("\n{}\n", hexadecimal(sum.as_ref()))) else {
+        if let Err(Some(format)) = manifest {
+            return Err(BackupError::Format { path: path.to_owned(), format });
+        }
         return Err(damaged("its checksum is another, so it was cut off or changed"));
+    };
+    let manifest = manifest.map_err(|format| match format {
+        Some(format) => BackupError::Format { path: path.to_owned(), format },
+        None => no_backup(),
+    })?;
+    if let Proof::Keys(keys) = proof {
+        prove(path, &manifest, sum.as_ref(), tag, keys)?;
     }
-    let format = serde_json::from_slice::<Format>(&line).map_err(|_| no_backup())?.format;
-    if format != Manifest::FORMAT {
-        return Err(BackupError::Format { path: path.to_owned(), format });
+    Ok(Backup { manifest, path: path.to_owned(), head, archive_to, sum })
+}
+
+fn prove(path: &Path, manifest: &Manifest, sum: &[u8], tag: &str, keys: &[BackupKey]) -> Result<(), BackupError> {
+    let Some(id) = manifest.authenticated_by.as_ref().filter(|_| manifest.format != UNAUTHENTICATED) else {
+        return Err(BackupError::Unauthenticated { path: path.to_owned() });
+    };
+    let Some(key) = keys.iter().find(|key| key.id() == id) else {
+        return Err(BackupError::KeyMissing { path: path.to_owned(), key: id.clone() });
+    };
+    let tag = tag.strip_suffix('\n').and_then(from_hexadecimal);
+    if tag.is_some_and(|tag| key.proves(sum, &tag)) {
+        Ok(())
+    } else {
+        Err(BackupError::Forged { path: path.to_owned(), key: id.clone() })
     }
-    let manifest = serde_json::from_slice(&line).map_err(|_| no_backup())?;
-    Ok(Backup { manifest, path: path.to_owned(), archive_from, archive_to })
+}
+
+/// The error is a format that is not known here, where it names one.
+fn read_manifest(line: &[u8]) -> Result<Manifest, Option<u32>> {
+    let Format { format } = serde_json::from_slice(line).map_err(|_| None)?;
+    if !(UNAUTHENTICATED..=Manifest::FORMAT).contains(&format) {
+        return Err(Some(format));
+    }
+    serde_json::from_slice(line).map_err(|_| None)
 }
 
 /// The one member that every format has.
@@ -140,4 +222,9 @@ fn hexadecimal(bytes: &[u8]) -> String {
         .flat_map(|byte| [byte >> 4, byte & 15])
         .filter_map(|digit| char::from_digit(digit.into(), 16))
         .collect()
+}
+
+fn from_hexadecimal(text: &str) -> Option<Vec<u8>> {
+    let digits: Vec<u8> = text.chars().map(|c| c.to_digit(16).map(|digit| digit as u8)).collect::<Option<_>>()?;
+    (digits.len() % 2 == 0).then(|| digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect())
 }

@@ -1,12 +1,12 @@
-//! A database as one file, and back: `pg_dump` and `pg_restore` underneath, around their archive a manifest and a
-//! checksum.
+//! A database as one file, and back: `pg_dump` and `pg_restore` underneath, around their archive a manifest and an HMAC.
 //!
 //! A backup is of one moment, whatever is written meanwhile. What the database keeps encrypted is encrypted in the file.
-//! This crate deliberately knows nothing of tables, tenants and keys: what the manifest says of them is its caller's to
-//! fill in and to judge, and so is which database is written over.
+//! This crate deliberately knows nothing of tables, tenants and key files: what the manifest says of them is its caller's
+//! to fill in and to judge, and so is which database is written over.
 
 mod dump;
 mod file;
+mod key;
 mod load;
 mod manifest;
 mod program;
@@ -14,7 +14,8 @@ mod program;
 use std::path::PathBuf;
 
 pub use dump::write;
-pub use file::{Backup, open};
+pub use file::{Backup, Proof, open};
+pub use key::BackupKey;
 pub use load::load;
 pub use manifest::Manifest;
 
@@ -40,6 +41,20 @@ pub enum BackupError {
     Format { path: PathBuf, format: u32 },
     #[error("{} is damaged: {what}; nothing was written", path.display())]
     Damaged { path: PathBuf, what: &'static str },
+    #[error(
+        "{} was written by a version that did not authenticate backups: nobody can tell whether it was changed; nothing \
+         was written",
+        path.display()
+    )]
+    Unauthenticated { path: PathBuf },
+    #[error("{} is authenticated with the key {key}, which is not at hand; nothing was written", path.display())]
+    KeyMissing { path: PathBuf, key: String },
+    #[error(
+        "{} was changed, or written by somebody without the key {key}: it does not carry that key's proof; nothing was \
+         written",
+        path.display()
+    )]
+    Forged { path: PathBuf, key: String },
     #[error("{program} cannot be run: {source}")]
     Run { program: String, source: std::io::Error },
     #[error("{program} failed: {output}")]

@@ -19,8 +19,11 @@ pub struct Manifest {
     pub event_horizon: i64,
     /// The ids of the keys that secrets are sealed under. The keys themselves are not in the file.
     pub secrets_keys: Vec<String>,
+    /// The id of the key that the file is authenticated with; set by who writes the file. `None` in format 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub authenticated_by: Option<String>,
 }
 
 impl Manifest {
-    pub const FORMAT: u32 = 1;
+    pub const FORMAT: u32 = 2;
 }

@@ -53,7 +53,9 @@ pub use meaning::{EmbeddingOptions, EmbeddingState};
 pub use migrating::{MIGRATOR, migrate};
 pub use open::OpenError;
 pub use options::{SecretsKey, StoreOptions};
-pub use restoring::{BackupFacts, backup_facts, count_events_on};
+pub use restoring::{
+    BackupFacts, RESTORED_OWNER, backup_facts, close_restored_owner, count_events_on, empty_for_restore,
+};
 pub use secrets::{Rewrapped, SecretsKeys, rewrap_secrets, secrets_by_key};
 pub use store::Store;
 pub use transfer::{Export, Head, Imported, Line, OldVersion, OnConflict, TransferError, export_records, import_lines};

@@ -2,6 +2,8 @@
 
 use breadcrumb::StoreError;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use url::Url;
+use uuid::Uuid;
 
 use crate::failure::Done;
 
@@ -35,6 +37,82 @@ pub async fn backup_facts(admin_url: &str) -> Result<BackupFacts, StoreError> {
         Done::Ok(BackupFacts { migration, postgres, event_horizon, secrets_keys })
     };
     Ok(asked.await?)
+}
+
+/// The ordinary user that a restored database belongs to, where who restores is a superuser.
+pub const RESTORED_OWNER: &str = "rcrt_owner";
+
+/// Throws away everything in a database, and makes it ready for a backup. Gives the URL of the user who is to load it.
+///
+/// A backup's archive says which functions and triggers there are, and so what runs when tables are written to. A
+/// superuser does not run that: then the URL is of an ordinary user ([`RESTORED_OWNER`]), who owns what is restored, then
+/// and later. On a server of ours, who reaches its socket needs no password.
+pub async fn empty_for_restore(admin_url: &str, is_ours: bool) -> Result<String, StoreError> {
+    Ok(empty(admin_url, is_ours).await?)
+}
+
+async fn empty(admin_url: &str, is_ours: bool) -> Done<String> {
+    let mut connection = PgConnection::connect(admin_url).await?;
+    let is_superuser: bool = sqlx::query_scalar("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
+        .fetch_one(&mut connection)
+        .await?;
+    if !is_superuser {
+        sqlx::raw_sql("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC")
+            .execute(&mut connection)
+            .await?;
+        let _ = connection.close().await;
+        return Ok(admin_url.to_owned());
+    }
+    let password = random_password();
+    sqlx::raw_sql(AssertSqlSafe(format!(
+        "DO $$
+         BEGIN
+            IF NOT EXISTS (SELECT FROM pg_roles WHERE rolname = '{RESTORED_OWNER}') THEN
+                CREATE ROLE {RESTORED_OWNER};
+            END IF;
+         EXCEPTION WHEN duplicate_object OR unique_violation THEN
+            NULL;
+         END
+         $$;
+         ALTER ROLE {RESTORED_OWNER} LOGIN NOSUPERUSER NOBYPASSRLS NOCREATEDB NOCREATEROLE NOREPLICATION;
+         ALTER ROLE {RESTORED_OWNER} RESET ALL;
+         GRANT rcrt_app TO {RESTORED_OWNER};
+         DROP SCHEMA public CASCADE;
+         CREATE SCHEMA public AUTHORIZATION {RESTORED_OWNER};
+         GRANT USAGE ON SCHEMA public TO PUBLIC;
+         CREATE EXTENSION vector WITH SCHEMA public"
+    )))
+    .execute(&mut connection)
+    .await?;
+    if !is_ours {
+        sqlx::raw_sql(AssertSqlSafe(format!("ALTER ROLE {RESTORED_OWNER} PASSWORD '{password}'")))
+            .execute(&mut connection)
+            .await?;
+    }
+    let _ = connection.close().await;
+    let mut url = Url::parse(admin_url).map_err(|_| StoreError::Internal("the database's address is no URL".into()))?;
+    let no_user = |()| StoreError::Internal("the database's address takes no user".into());
+    url.set_username(RESTORED_OWNER).map_err(no_user)?;
+    url.set_password((!is_ours).then_some(password.as_str())).map_err(no_user)?;
+    Ok(url.into())
+}
+
+/// Nobody logs in as the owner of what was restored any more. For a server of somebody else's, when it is done.
+pub async fn close_restored_owner(admin_url: &str) -> Result<(), StoreError> {
+    let asked = async {
+        let mut connection = PgConnection::connect(admin_url).await?;
+        sqlx::raw_sql(AssertSqlSafe(format!("ALTER ROLE {RESTORED_OWNER} NOLOGIN PASSWORD NULL")))
+            .execute(&mut connection)
+            .await?;
+        let _ = connection.close().await;
+        Done::Ok(())
+    };
+    Ok(asked.await?)
+}
+
+/// Letters and digits alone, so that it needs no quoting anywhere.
+fn random_password() -> String {
+    format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
 }
 
 /// Makes the numbers of a restored database's events go on above all that were given out before, as far as `horizon`

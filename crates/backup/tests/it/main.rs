@@ -5,13 +5,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use backup::{BackupError, Database, Manifest};
+use backup::{BackupError, BackupKey, Database, Manifest, Proof};
 use breadcrumb::{
     BreadcrumbQuery, Breadcrumbs, EventNumber, Identity, NewAgent, NewBreadcrumb, NewSecret, Profile, Role, StoreError,
     Tenancy,
 };
 use sqlx::{Connection, PgConnection};
-use store::{SecretsKey, Store, StoreOptions, backup_facts, count_events_on};
+use store::{SecretsKey, Store, StoreOptions, backup_facts, count_events_on, empty_for_restore};
 use tempfile::TempDir;
 use test_database::TestDatabase;
 use tokio::sync::watch;
@@ -65,11 +65,21 @@ async fn back_up(database: &TestDatabase, folder: &TempDir) -> PathBuf {
         made_at: chrono::Utc::now(),
         event_horizon: facts.event_horizon,
         secrets_keys: facts.secrets_keys,
+        authenticated_by: None,
     };
     let path = folder.path().join("backup");
-    let length = backup::write(&at(database).await, &manifest, &path).await.unwrap();
+    let length = backup::write(&at(database).await, &manifest, &path, &key(1)).await.unwrap();
     assert_eq!(std::fs::metadata(&path).unwrap().len(), length);
     path
+}
+
+/// Of the key that is this byte, 32 times.
+fn key(byte: u8) -> BackupKey {
+    BackupKey::derive(SecretsKey::from_bytes([byte; 32]).id(), &[byte; 32])
+}
+
+fn open_backup(path: &Path) -> Result<backup::Backup, BackupError> {
+    backup::open(path, Proof::Keys(&[key(1)]))
 }
 
 /// Also one that waits for a transaction of another test's database before subscribers see it.
@@ -79,8 +89,9 @@ async fn newest_event(database: &TestDatabase) -> EventNumber {
 }
 
 async fn restore(path: &Path) -> TestDatabase {
+    let backup = open_backup(path).unwrap();
     let fresh = TestDatabase::empty().await;
-    let backup = backup::open(path).unwrap();
+    let fresh = TestDatabase { admin_url: empty_for_restore(&fresh.admin_url, true).await.unwrap(), ..fresh };
     backup::load(&backup, &at(&fresh).await).await.unwrap();
     count_events_on(&fresh.admin_url, backup.manifest.event_horizon).await.unwrap();
     fresh
@@ -115,7 +126,7 @@ async fn a_backup_of_a_working_store_is_of_one_moment_and_comes_back_whole() {
     assert_eq!(mode & 0o777, 0o600);
     let bytes = std::fs::read(&path).unwrap();
     assert!(!bytes.windows(15).any(|window| window == b"a value to keep"));
-    assert_eq!(backup::open(&path).unwrap().manifest.secrets_keys, [SecretsKey::from_bytes([1; 32]).id()]);
+    assert_eq!(open_backup(&path).unwrap().manifest.secrets_keys, [SecretsKey::from_bytes([1; 32]).id()]);
 
     let restored = open(restore(&path).await, 1, Some(world.identity.clone())).await;
     let agent = restored.agent();
@@ -178,15 +189,15 @@ async fn a_damaged_backup_is_refused_before_anything_is_written() {
     let good = std::fs::read(&path).unwrap();
     let damaged = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
-        backup::open(&path).unwrap_err()
+        open_backup(&path).unwrap_err()
     };
-    for place in [20, good.len() / 2, good.len() - 10] {
+    for place in [20, good.len() / 2, good.len() - 80] {
         let mut bytes = good.clone();
         bytes[place] ^= 1;
         let refused = damaged(&bytes);
         assert!(matches!(refused, BackupError::Damaged { .. }), "{place}: {refused}");
     }
-    for length in [14, 100, good.len() / 2, good.len() - 1] {
+    for length in [14, 100, good.len() / 2, good.len() - 70] {
         let refused = damaged(&good[..length]);
         assert!(matches!(refused, BackupError::Damaged { .. }), "{length}: {refused}");
     }
@@ -201,21 +212,177 @@ async fn nothing_is_written_over_and_a_failure_leaves_no_file() {
     let world = open(TestDatabase::new().await, 1, None).await;
     let folder = tempfile::tempdir().unwrap();
     let path = back_up(&world.database, &folder).await;
-    let manifest = backup::open(&path).unwrap().manifest;
-    let again = backup::write(&at(&world.database).await, &manifest, &path).await.unwrap_err();
+    let manifest = open_backup(&path).unwrap().manifest;
+    let again = backup::write(&at(&world.database).await, &manifest, &path, &key(1)).await.unwrap_err();
     assert!(matches!(again, BackupError::Exists { .. }), "{again}");
 
     let server = TestDatabase::server().await;
     let nowhere = Database { url: server.url(postgres::SUPERUSER, "no_such_database"), ..at(&world.database).await };
     let elsewhere = folder.path().join("other");
-    let failed = backup::write(&nowhere, &manifest, &elsewhere).await.unwrap_err();
+    let failed = backup::write(&nowhere, &manifest, &elsewhere, &key(1)).await.unwrap_err();
     assert!(matches!(&failed, BackupError::Failed { output, .. } if output.contains("no_such_database")), "{failed}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 
     // Into a database that is not empty: all of it is undone.
-    let full = backup::open(&path).unwrap();
+    let full = open_backup(&path).unwrap();
     let refused = backup::load(&full, &at(&world.database).await).await.unwrap_err();
     assert!(matches!(refused, BackupError::Failed { program: "pg_restore", .. }), "{refused}");
     world.write("it goes on").await;
     world.store.close().await;
+}
+
+/// The parts of a backup's file: head lines, archive, trailer.
+fn parts(bytes: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
+    let lines: Vec<usize> = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at).collect();
+    let (head, trailer) = (lines[1] + 1, bytes.len() - 131);
+    (bytes[..head].to_vec(), bytes[head..trailer].to_vec(), bytes[trailer..].to_vec())
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A file of these lines and this archive with a checksum that is right, and the proof of another file.
+fn with_right_sum(head: &[u8], archive: &[u8], old_trailer: &[u8]) -> Vec<u8> {
+    let mut file = [head, archive].concat();
+    let sum = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &file);
+    file.extend(format!("\n{}\n", hexadecimal(sum.as_ref())).as_bytes());
+    file.extend(&old_trailer[66..]);
+    file
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_is_opened_by_the_key_that_wrote_it_alone() {
+    let world = open(TestDatabase::new().await, 1, None).await;
+    world.write("a note").await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = back_up(&world.database, &folder).await;
+    let other_folder = tempfile::tempdir().unwrap();
+    world.write("another note").await;
+    let other = std::fs::read(back_up(&world.database, &other_folder).await).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    assert_eq!(open_backup(&path).unwrap().manifest.authenticated_by.as_deref(), Some(key(1).id()));
+
+    let refused = backup::open(&path, Proof::Keys(&[key(2)])).unwrap_err();
+    assert!(matches!(&refused, BackupError::KeyMissing { key: wanted, .. } if wanted == key(1).id()), "{refused}");
+    assert!(matches!(backup::open(&path, Proof::Keys(&[])).unwrap_err(), BackupError::KeyMissing { .. }));
+    backup::open(&path, Proof::Keys(&[key(2), key(1)])).unwrap();
+
+    let (head, archive, trailer) = parts(&good);
+    let (_, other_archive, other_trailer) = parts(&other);
+    let changed_head = String::from_utf8(head.clone()).unwrap().replace("\"0.0.0\"", "\"9.9.9\"").into_bytes();
+    assert_ne!(changed_head, head);
+    let mut changed_archive = archive.clone();
+    changed_archive[archive.len() / 2] ^= 1;
+    let mut cut_proof = good.clone();
+    cut_proof.truncate(good.len() - 3);
+    for (what, forged) in [
+        ("a changed manifest", with_right_sum(&changed_head, &archive, &trailer)),
+        ("a changed archive", with_right_sum(&head, &changed_archive, &trailer)),
+        ("another backup's archive", with_right_sum(&head, &other_archive, &trailer)),
+        ("another backup's archive and proof", with_right_sum(&head, &other_archive, &other_trailer)),
+        ("a proof that is cut off", cut_proof),
+    ] {
+        std::fs::write(&path, &forged).unwrap();
+        let refused = open_backup(&path).unwrap_err();
+        assert!(matches!(refused, BackupError::Forged { .. }), "{what}: {refused}");
+        // Whoever says that nothing is to be proven gets what the file says.
+        backup::open(&path, Proof::Undamaged).unwrap();
+    }
+    // Nor does it help to name another key, or the format that proves nothing.
+    let named = String::from_utf8(head.clone()).unwrap().replace(key(1).id(), key(3).id()).into_bytes();
+    std::fs::write(&path, with_right_sum(&named, &archive, &trailer)).unwrap();
+    assert!(matches!(open_backup(&path).unwrap_err(), BackupError::KeyMissing { .. }));
+    let older = String::from_utf8(head).unwrap().replace("\"format\":2", "\"format\":1").into_bytes();
+    let mut file = with_right_sum(&older, &archive, &trailer);
+    file.truncate(file.len() - 65);
+    std::fs::write(&path, &file).unwrap();
+    assert!(matches!(open_backup(&path).unwrap_err(), BackupError::Unauthenticated { .. }));
+    let accepted = backup::open(&path, Proof::Undamaged).unwrap();
+    assert_eq!(accepted.manifest.format, 1);
+    world.store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_backup_that_is_exchanged_after_it_was_opened_is_not_restored() {
+    let world = open(TestDatabase::new().await, 1, None).await;
+    world.write("a note").await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = back_up(&world.database, &folder).await;
+    let opened = open_backup(&path).unwrap();
+    let good = std::fs::read(&path).unwrap();
+    let (head, mut archive, trailer) = parts(&good);
+    // In what the archive's head says it is, which pg_restore reads over.
+    let place = archive.windows(7).position(|window| window == b"default").unwrap_or(archive.len() - 1);
+    archive[place] ^= 1;
+    std::fs::write(&path, [head, archive, trailer].concat()).unwrap();
+    let fresh = TestDatabase::empty().await;
+    let fresh = TestDatabase { admin_url: empty_for_restore(&fresh.admin_url, true).await.unwrap(), ..fresh };
+    let refused = backup::load(&opened, &at(&fresh).await).await.unwrap_err();
+    assert!(matches!(refused, BackupError::Run { .. } | BackupError::Failed { .. }), "{refused}");
+    let mut connection = PgConnection::connect(&fresh.admin_url).await.unwrap();
+    let tables: i64 = sqlx::query_scalar("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'")
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+    assert_eq!(tables, 0);
+    world.store.close().await;
+}
+
+/// What only a superuser may do, each in a database whose backup then does it while it is restored or when it is used.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_archive_does_nothing_that_needs_a_superuser() {
+    let folder = tempfile::tempdir().unwrap();
+    let hostile = folder.path().join("owned");
+    let program = format!("COPY (SELECT 1) TO PROGRAM 'touch {}'", hostile.display());
+    for (name, statements) in [
+        ("a default that runs while rows are loaded", format!(
+            "CREATE FUNCTION run() RETURNS int LANGUAGE plpgsql AS $f$ BEGIN EXECUTE $p${program}$p$; RETURN 1; END $f$;
+             CREATE TABLE bait (a int); INSERT INTO bait VALUES (1);
+             CREATE INDEX ON bait ((run_index(a)))"
+        ).replace("CREATE TABLE bait", &format!(
+            "CREATE FUNCTION run_index(a int) RETURNS int IMMUTABLE LANGUAGE plpgsql AS $f$ BEGIN
+                IF current_setting('application_name') = 'pg_restore' THEN EXECUTE $p${program}$p$; END IF; RETURN a; END $f$;
+             CREATE TABLE bait"
+        ))),
+        ("a function in C", "CREATE FUNCTION c() RETURNS int LANGUAGE c AS '$libdir/plpgsql', 'plpgsql_call_handler'".into()),
+        ("an event trigger", "CREATE FUNCTION t() RETURNS event_trigger LANGUAGE plpgsql AS $f$ BEGIN END $f$;
+             CREATE EVENT TRIGGER e ON ddl_command_end EXECUTE FUNCTION t()".into()),
+    ] {
+        let database = TestDatabase::new().await;
+        database.execute(&statements).await;
+        let at_home = tempfile::tempdir().unwrap();
+        let path = back_up(&database, &at_home).await;
+        let backup = open_backup(&path).unwrap();
+        let fresh = TestDatabase::empty().await;
+        let url = empty_for_restore(&fresh.admin_url, true).await.unwrap();
+        let target = Database { url: url.clone(), ..at(&fresh).await };
+        let refused = backup::load(&backup, &target).await.unwrap_err();
+        let BackupError::Failed { output, .. } = &refused else { panic!("{name}: {refused}") };
+        assert!(output.contains("permission denied") || output.contains("superuser"), "{name}: {output}");
+        assert!(!hostile.exists(), "{name}");
+    }
+    // What waits for somebody to use the database runs as its ordinary owner at most, also with its definer's rights.
+    let database = TestDatabase::new().await;
+    let trap = format!(
+        "CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $f$ BEGIN EXECUTE $p${program}$p$; RETURN NEW; END $f$;
+         CREATE TRIGGER trap BEFORE INSERT ON restores FOR EACH ROW EXECUTE FUNCTION trap()"
+    );
+    database.execute(&trap).await;
+    let at_home = tempfile::tempdir().unwrap();
+    let backup = open_backup(&back_up(&database, &at_home).await).unwrap();
+    let fresh = TestDatabase::empty().await;
+    let url = empty_for_restore(&fresh.admin_url, true).await.unwrap();
+    backup::load(&backup, &Database { url: url.clone(), ..at(&fresh).await }).await.unwrap();
+    count_events_on(&url, 1).await.unwrap_err();
+    assert!(!hostile.exists());
+    let mut connection = PgConnection::connect(&url).await.unwrap();
+    let (is_superuser, owners): (bool, Vec<String>) = sqlx::query_as(
+        "SELECT (SELECT rolsuper OR rolbypassrls OR rolcreaterole OR rolcreatedb FROM pg_roles WHERE rolname = current_user),
+            ARRAY(SELECT DISTINCT tableowner::text FROM pg_tables WHERE schemaname = 'public')",
+    )
+    .fetch_one(&mut connection)
+    .await
+    .unwrap();
+    assert_eq!((is_superuser, owners), (false, vec![store::RESTORED_OWNER.to_owned()]));
 }

@@ -43,6 +43,8 @@ fn kept(text: &str) -> Result<Duration, String> {
     Ok(Duration::from_secs(seconds))
 }
 
+/// A database of every cluster that holds nothing of ours.
+pub const MAINTENANCE: &str = "postgres";
 /// The role that row-level security holds for.
 const APP_ROLE: &str = "rcrt_app";
 
@@ -131,10 +133,27 @@ async fn open_embedded(
     options: &DatabaseOptions,
     progress: &Progress,
 ) -> anyhow::Result<Arc<Store>> {
-    let admin_url = postgres.url(postgres::SUPERUSER, postgres::DATABASE);
+    let superuser_url = postgres.url(postgres::SUPERUSER, MAINTENANCE);
+    admit_app_role(&superuser_url, true).await.context("the role of the store cannot be set up")?;
+    let admin_url = postgres.url(tables_owner(&superuser_url).await?, postgres::DATABASE);
     let app_url = postgres.url(APP_ROLE, postgres::DATABASE);
-    admit_app_role(&admin_url, true).await.context("the role of the store cannot be set up")?;
     open(admin_url, Some(app_url), secrets_keys, options, progress).await
+}
+
+/// The user that owns the tables in our own Postgres: after a restore an ordinary one, since the functions and triggers of
+/// a backup must never run as superuser. `superuser_url`: of a database that holds nothing of a backup.
+pub async fn tables_owner(superuser_url: &str) -> anyhow::Result<&'static str> {
+    let asked = async {
+        let mut connection = PgConnection::connect(superuser_url).await?;
+        let was_restored: bool = sqlx::query_scalar("SELECT EXISTS (SELECT FROM pg_roles WHERE rolname = $1)")
+            .bind(store::RESTORED_OWNER)
+            .fetch_one(&mut connection)
+            .await?;
+        connection.close().await?;
+        Ok::<_, sqlx::Error>(was_restored)
+    };
+    let was_restored = asked.await.context("the database cannot be reached")?;
+    Ok(if was_restored { store::RESTORED_OWNER } else { postgres::SUPERUSER })
 }
 
 /// Makes the role where it is not there. On our own Postgres alone it may log in, without a password: only its owner

@@ -6,6 +6,7 @@ use anyhow::Context;
 use postgres::{DataLock, Postgres, PostgresError, PostgresOptions};
 
 use super::PostgresUsed;
+use super::database::{MAINTENANCE, tables_owner};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::progress::Progress;
@@ -13,6 +14,8 @@ use crate::progress::Progress;
 /// A way to the tables' owner.
 pub struct Direct {
     pub admin_url: String,
+    /// Who may replace the whole database: the superuser of the data folder's Postgres, else the tables' owner.
+    pub restorer_url: String,
     /// Whether it is the one of the data folder.
     pub is_embedded: bool,
     postgres: Option<Postgres>,
@@ -22,7 +25,8 @@ impl Direct {
     /// The database at this URL, else the data folder's: beside the server that runs on it, or started for this command.
     pub async fn open(config: &Config, url: Option<&String>, progress: &Progress) -> anyhow::Result<Self> {
         if let Some(url) = url {
-            return Ok(Self { admin_url: url.clone(), is_embedded: false, postgres: None });
+            let (admin_url, restorer_url) = (url.clone(), url.clone());
+            return Ok(Self { admin_url, restorer_url, is_embedded: false, postgres: None });
         }
         let data = &config.data;
         let place = PostgresUsed::read(data).and_then(|used| used.place);
@@ -37,8 +41,11 @@ impl Direct {
         match DataLock::acquire(data) {
             Ok(lock) => Self::start(lock, progress).await,
             Err(PostgresError::Held { .. }) => {
-                let admin_url = postgres::url_beside(data, postgres::SUPERUSER, postgres::DATABASE)?;
-                Ok(Self { admin_url, is_embedded: true, postgres: None })
+                let url = |user: &str, database: &str| postgres::url_beside(data, user, database);
+                let owner = tables_owner(&url(postgres::SUPERUSER, MAINTENANCE)?).await?;
+                let admin_url = url(owner, postgres::DATABASE)?;
+                let restorer_url = url(postgres::SUPERUSER, postgres::DATABASE)?;
+                Ok(Self { admin_url, restorer_url, is_embedded: true, postgres: None })
             }
             Err(error) => Err(error.into()),
         }
@@ -52,8 +59,10 @@ impl Direct {
             durable: true,
         };
         let started = postgres::start_locked(lock, options, &|step| progress.step(step)).await?;
-        let admin_url = started.url(postgres::SUPERUSER, postgres::DATABASE);
-        Ok(Self { admin_url, is_embedded: true, postgres: Some(started) })
+        let owner = tables_owner(&started.url(postgres::SUPERUSER, MAINTENANCE)).await?;
+        let admin_url = started.url(owner, postgres::DATABASE);
+        let restorer_url = started.url(postgres::SUPERUSER, postgres::DATABASE);
+        Ok(Self { admin_url, restorer_url, is_embedded: true, postgres: Some(started) })
     }
 
     /// The folder of `pg_dump` and `pg_restore`.

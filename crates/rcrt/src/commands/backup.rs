@@ -3,14 +3,15 @@
 use std::path::PathBuf;
 
 use ::backup::Manifest;
-use anyhow::Context;
+use anyhow::{Context, bail};
 use chrono::Utc;
 use clap::Args;
 use serde_json::json;
 
 use crate::assembly::{Direct, check_url};
 use crate::config::Config;
-use crate::keys::{KeyFile, Keys};
+use crate::exit::Failure;
+use crate::keys::{KeyFile, Keys, Kind};
 use crate::output::Output;
 use crate::progress::Progress;
 
@@ -18,8 +19,8 @@ use crate::progress::Progress;
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 The file holds every tenant's records, history, calls, events, agents and secrets, as they were at one moment. Secrets \
-are encrypted in it as they are in the database; the key is not in the file, and without the key they are lost. Keep \
-<data>/keys elsewhere too, or let --include-key write the keys to a file of their own, and keep that apart from the backup.
+are encrypted in it as they are in the database; the key is not in the file, and without the key they are lost. The file \
+is authenticated under the same key, and restore wants it. Keep <data>/keys elsewhere too, or let --include-key write the keys to a file of their own, and keep that apart from the backup.
 
 Examples:
   rcrt backup nightly.rcrt
@@ -60,6 +61,17 @@ impl Backup {
     }
 
     async fn write(&self, config: &Config, direct: &Direct, progress: &Progress) -> anyhow::Result<(Manifest, u64)> {
+        let ring = Keys::of(&config.data).ring(Kind::Secrets);
+        if !ring.present().exists() {
+            let what = format!(
+                "a backup is authenticated with the key of the secrets, and {} is not there; name the server's data \
+                 folder with --data",
+                ring.present().display()
+            );
+            return Err(Failure::Refused(what).into());
+        }
+        let Some((id, key)) = ring.load()?.into_iter().next() else { bail!("the folder of the keys is empty") };
+        let key = ::backup::BackupKey::derive(id, &key);
         let programs = direct.programs(config, progress).await?;
         progress.step("Writing the backup");
         let facts = store::backup_facts(&direct.admin_url).await.context("the database is none of this program's")?;
@@ -71,9 +83,10 @@ impl Backup {
             made_at: Utc::now(),
             event_horizon: facts.event_horizon,
             secrets_keys: facts.secrets_keys,
+            authenticated_by: Some(key.id().to_owned()),
         };
         let database = ::backup::Database { url: direct.admin_url.clone(), programs };
-        let bytes = ::backup::write(&database, &manifest, &self.file).await?;
+        let bytes = ::backup::write(&database, &manifest, &self.file, &key).await?;
         if let Some(file) = &self.include_key {
             KeyFile::of(&Keys::of(&config.data))?.write(file)?;
         }

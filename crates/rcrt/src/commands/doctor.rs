@@ -320,7 +320,8 @@ fn running_cluster(data: &Path) -> Option<String> {
     let (port, folder) = (lines.get(3)?, lines.get(4)?);
     let mut url = Url::parse("postgres://localhost").ok()?;
     url.set_username(postgres::SUPERUSER).ok()?;
-    url.set_path(postgres::DATABASE);
+    // Only the server's state is asked: the superuser stays out of a database that may come from a backup.
+    url.set_path("postgres");
     url.query_pairs_mut().append_pair("host", folder).append_pair("port", port).append_pair("sslmode", "disable");
     Some(url.into())
 }

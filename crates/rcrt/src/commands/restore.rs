@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ::backup::Manifest;
+use ::backup::{BackupError, BackupKey, Manifest, Proof};
 use anyhow::{Context, bail};
 use clap::Args;
 use postgres::DataLock;
@@ -18,11 +18,14 @@ use crate::keys::{KeyFile, Keys, Kind};
 use crate::output::Output;
 use crate::progress::Progress;
 
+/// A key of the secrets with its id.
+type SecretKey = (String, [u8; 32]);
+
 /// Make the database anew from a file that `rcrt backup` wrote
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Servers and runners on the database must be stopped. The file's checksum, its version and the keys of its secrets are \
-looked at before anything is written. Events count on above every number that was given out before; a subscriber that \
+Servers and runners on the database must be stopped. The file's proof of origin, its version and the keys of its \
+secrets are looked at before anything is written. What is restored belongs to an ordinary database user. Events count on above every number that was given out before; a subscriber that \
 has seen one that is lost is told so when it comes back.
 
 Examples:
@@ -41,6 +44,10 @@ pub struct Restore {
     /// Restore although a key is lost; the secrets under it are thrown away
     #[arg(long)]
     lose_secrets: bool,
+    /// Restore a backup whose origin cannot be proven: its key is lost, or a version before authentication wrote it.
+    /// Whoever could write to the file decides what the database holds: agents, roles, grants and tools
+    #[arg(long)]
+    accept_unverified: bool,
     /// The database, where it is not the data folder's own
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<String>,
@@ -51,10 +58,11 @@ impl Restore {
         check_url(self.database_url.as_ref())?;
         let progress = Progress::new();
         progress.step("Reading the backup");
-        let backup = ::backup::open(&self.file)?;
-        self.check_version(&backup.manifest)?;
         let keys = self.key_file.as_ref().map(KeyFile::read).transpose()?;
-        let present = self.check_keys(config, &backup.manifest, keys.as_ref())?;
+        let known = known_keys(config, keys.as_ref())?;
+        let backup = self.open(config, &known)?;
+        self.check_version(&backup.manifest)?;
+        let present = self.check_keys(config, &backup.manifest, known)?;
 
         let lock = DataLock::acquire(&config.data)?;
         let data = lock.data_dir().to_owned();
@@ -110,12 +118,33 @@ impl Restore {
         Ok(())
     }
 
+    /// Refuses a file that does not prove that who wrote it had one of the keys.
+    fn open(&self, config: &Config, known: &[SecretKey]) -> anyhow::Result<::backup::Backup> {
+        let keys: Vec<BackupKey> = known.iter().map(|(id, key)| BackupKey::derive(id, key)).collect();
+        let error = match ::backup::open(&self.file, Proof::Keys(&keys)) {
+            Err(error @ (BackupError::KeyMissing { .. } | BackupError::Unauthenticated { .. })) => error,
+            opened => return Ok(opened?),
+        };
+        if self.accept_unverified {
+            tracing::warn!(%error, "the backup is restored unverified");
+            return Ok(::backup::open(&self.file, Proof::Undamaged)?);
+        }
+        let help = match error {
+            BackupError::KeyMissing { .. } => format!(
+                "; copy the folder `keys` of the backed up system to {}, or name what --include-key wrote with --key-file; \
+                 where the key is lost",
+                config.data.join("keys").display()
+            ),
+            _ => String::new(),
+        };
+        let risk = "--accept-unverified restores it all the same: whoever could write to the file then decides about \
+                    agents, roles, grants and tools";
+        Err(Failure::Refused(format!("{error}{help}; {risk}")).into())
+    }
+
     /// The ids of the keys at hand. Refuses a backup whose secrets would stay closed.
-    fn check_keys(&self, config: &Config, manifest: &Manifest, more: Option<&KeyFile>) -> anyhow::Result<Vec<String>> {
-        let ring = Keys::of(&config.data).ring(Kind::Secrets);
-        let mut present: Vec<String> =
-            if ring.present().exists() { ring.load()?.into_iter().map(|(id, _)| id).collect() } else { Vec::new() };
-        present.extend(more.map(KeyFile::ids).unwrap_or_default());
+    fn check_keys(&self, config: &Config, manifest: &Manifest, known: Vec<SecretKey>) -> anyhow::Result<Vec<String>> {
+        let present: Vec<String> = known.into_iter().map(|(id, _)| id).collect();
         let missing: Vec<&str> =
             manifest.secrets_keys.iter().filter(|id| !present.contains(id)).map(String::as_str).collect();
         if !missing.is_empty() && !self.lose_secrets {
@@ -155,26 +184,25 @@ impl Restore {
         keys: &[String],
         progress: &Progress,
     ) -> anyhow::Result<()> {
-        let url = &direct.admin_url;
         // What the database of now has counted, where there is one: subscribers may have seen that.
-        let counted = store::backup_facts(url).await.map_or(0, |facts| facts.event_horizon);
+        let counted = store::backup_facts(&direct.admin_url).await.map_or(0, |facts| facts.event_horizon);
         // Before anything is thrown away: without them nothing could be put in its place.
-        let database = ::backup::Database { url: url.clone(), programs: direct.programs(config, progress).await? };
+        let programs = direct.programs(config, progress).await?;
         progress.step("Restoring");
-        let mut connection = PgConnection::connect(url).await?;
-        sqlx::raw_sql("DROP SCHEMA public CASCADE; CREATE SCHEMA public; GRANT USAGE ON SCHEMA public TO PUBLIC")
-            .execute(&mut connection)
+        admit_app_role(&direct.restorer_url, direct.is_embedded)
+            .await
+            .context("the role of the store cannot be set up")?;
+        let url = store::empty_for_restore(&direct.restorer_url, direct.is_embedded)
             .await
             .context("the database cannot be emptied")?;
-        connection.close().await?;
-        admit_app_role(url, direct.is_embedded).await.context("the role of the store cannot be set up")?;
-        ::backup::load(backup, &database).await?;
+        // From here on nothing is done as a superuser: what was restored could run then.
+        ::backup::load(backup, &::backup::Database { url: url.clone(), programs }).await?;
         progress.step("Bringing the database up to date");
         let options: PgConnectOptions = url.parse().context("the database's address")?;
         Box::pin(store::migrate(&options, &store::MIGRATOR, &|step| progress.step(step))).await?;
-        store::count_events_on(url, backup.manifest.event_horizon.max(counted)).await?;
+        store::count_events_on(&url, backup.manifest.event_horizon.max(counted)).await?;
         if self.lose_secrets {
-            let mut connection = PgConnection::connect(url).await?;
+            let mut connection = PgConnection::connect(&url).await?;
             for lost in
                 ["DELETE FROM secrets WHERE key_id <> ALL ($1)", "DELETE FROM webhook_secrets WHERE key_id <> ALL ($1)"]
             {
@@ -182,6 +210,17 @@ impl Restore {
             }
             connection.close().await?;
         }
+        if url != direct.restorer_url && !direct.is_embedded {
+            store::close_restored_owner(&direct.restorer_url).await?;
+        }
         Ok(())
     }
+}
+
+/// The keys of the secrets that are at hand, with their ids.
+fn known_keys(config: &Config, more: Option<&KeyFile>) -> anyhow::Result<Vec<SecretKey>> {
+    let ring = Keys::of(&config.data).ring(Kind::Secrets);
+    let mut known = if ring.present().exists() { ring.load()? } else { Vec::new() };
+    known.extend(more.map(KeyFile::with_ids).unwrap_or_default());
+    Ok(known)
 }

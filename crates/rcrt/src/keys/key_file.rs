@@ -44,8 +44,9 @@ impl KeyFile {
         Ok(read)
     }
 
-    pub fn ids(&self) -> Vec<String> {
-        self.keys().map(|key| SecretsKey::from_bytes(key).id()).collect()
+    /// The keys with their ids.
+    pub fn with_ids(&self) -> Vec<(String, [u8; KEY_BYTES])> {
+        self.keys().map(|key| (SecretsKey::from_bytes(key).id(), key)).collect()
     }
 
     fn keys(&self) -> impl Iterator<Item = [u8; KEY_BYTES]> {
@@ -79,7 +80,7 @@ mod tests {
         KeyFile::read(&path).unwrap().admit(to.path()).unwrap();
         let there = Keys::load(to.path()).unwrap().ring(Kind::Secrets).load().unwrap();
         assert_eq!(there, keys.ring(Kind::Secrets).load().unwrap());
-        assert_eq!(KeyFile::read(&path).unwrap().ids(), there.iter().map(|(id, _)| id.clone()).collect::<Vec<_>>());
+        assert_eq!(KeyFile::read(&path).unwrap().with_ids(), there);
     }
 
     #[test]

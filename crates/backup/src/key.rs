@@ -1,0 +1,38 @@
+//! What backups are authenticated with.
+
+use aws_lc_rs::{hkdf, hmac};
+
+/// A key that proves that a backup was written by who holds the key of the secrets. It is derived from that key and
+/// serves for nothing else, so a backup tells nothing of it.
+#[derive(Debug, Clone)]
+pub struct BackupKey {
+    id: String,
+    key: hmac::Key,
+}
+
+const INFO: &[u8] = b"rcrt backup authentication, format 2";
+
+impl BackupKey {
+    /// `id`: by which a restore finds the key again.
+    pub fn derive(id: impl Into<String>, secret: &[u8; 32]) -> Self {
+        let expanded = hkdf::Salt::new(hkdf::HKDF_SHA256, b"").extract(secret);
+        // One block of output is never too much to ask of HKDF.
+        let key = expanded.expand(&[INFO], hmac::HMAC_SHA256).map(hmac::Key::from);
+        let key = key.unwrap_or_else(|_| hmac::Key::new(hmac::HMAC_SHA256, secret));
+        Self { id: id.into(), key }
+    }
+
+    pub fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The tag of a file with this SHA-256.
+    pub(crate) fn tag(&self, digest: &[u8]) -> hmac::Tag {
+        hmac::sign(&self.key, digest)
+    }
+
+    /// In constant time.
+    pub(crate) fn proves(&self, digest: &[u8], tag: &[u8]) -> bool {
+        hmac::verify(&self.key, digest, tag).is_ok()
+    }
+}
