@@ -49,6 +49,9 @@ pub struct Schedule {
     /// The request that made it, so that the same request again is known for the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Uuid>,
+    /// That request replaced an active task.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub replaced: bool,
     #[serde(default)]
     pub status: Status,
     #[serde(default)]
@@ -153,6 +156,17 @@ impl Schedule {
         self
     }
 
+    /// In place of an active task. Where the times are the same, its state goes on: a fire that is due or under way is
+    /// not lost.
+    #[must_use]
+    pub(crate) fn replacing(mut self, there: &Self) -> Self {
+        self.replaced = true;
+        if self.run_once == there.run_once && self.state.basis == there.state.basis {
+            self.state = there.state.clone();
+        }
+        self
+    }
+
     /// When it comes about, or a sentence about the field that is wrong.
     pub fn recurrence(&self, settings: &Settings) -> Result<Recurrence, String> {
         let zone = match &self.timezone {
@@ -162,7 +176,8 @@ impl Schedule {
         let cron: Cron = self.cron.parse().map_err(|why| format!("cron: {why}"))?;
         if cron.least_distance() < settings.least_distance {
             return Err(format!(
-                "cron: comes every {} s at times; no task may come more often than every {} s",
+                "cron: fires every {} s at times; the shortest interval allowed here is {} s, which the operator sets \
+                 with --min-schedule-interval",
                 cron.least_distance().as_secs(),
                 settings.least_distance.as_secs()
             ));
@@ -185,7 +200,7 @@ impl Schedule {
     /// The context with what this schedule says; fields that are not ours stay.
     pub fn written_into(&self, mut context: Map<String, Value>) -> Map<String, Value> {
         if let Ok(Value::Object(fields)) = serde_json::to_value(self) {
-            for key in ["timezone", "tool", "input", "session", "made_by", "request"] {
+            for key in ["timezone", "tool", "input", "session", "made_by", "request", "replaced"] {
                 context.remove(key);
             }
             context.extend(fields);

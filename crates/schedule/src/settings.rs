@@ -10,7 +10,7 @@ pub struct Settings {
     pub timezone: Tz,
     /// How many tasks of a tenant may be active. Default 100.
     pub max_active: usize,
-    /// How near to each other the times of a task may be; a minute at most is looked at. Default 10 s.
+    /// The shortest interval between two fires of a task, from 1 s to 60 s. Default 10 s.
     pub least_distance: Duration,
     /// How late a fire may be and still be the regular one; later it was missed. Default 60 s.
     pub lateness: Duration,

@@ -9,7 +9,7 @@ use executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::telling::{present, task};
+use super::telling::{present, table, task};
 use super::{failed, read_input};
 use crate::book::{self, Entry};
 use crate::{Clock, Settings};
@@ -50,7 +50,8 @@ impl NativeTool for ListScheduledTasks {
         let now = self.clock.now();
         entries.sort_by_key(|entry| order(entry, now));
         let tasks: Vec<Value> = entries.iter().map(|entry| self.tell(entry, now)).collect();
-        Ok(json!({"now": present(now, self.settings.timezone), "tasks": tasks}))
+        let zone = self.settings.timezone;
+        Ok(json!({"table": table(&tasks, now, zone), "now": present(now, zone), "tasks": tasks}))
     }
 }
 

@@ -1,4 +1,4 @@
-//! `schedule_task`: a task that is to come about by the clock.
+//! `schedule_task`: creates a task that fires by the clock, or replaces the one of its name.
 
 use std::sync::Arc;
 
@@ -58,7 +58,8 @@ impl NativeTool for ScheduleTask {
         }
         let (id, schedule) = self.enter(store, call, schedule).await?;
         let now = self.clock.now();
-        let summary = match schedule.state.next_fire {
+        let action = if schedule.replaced { "replaced" } else { "created" };
+        let times = match schedule.state.next_fire {
             Some(next) => format!(
                 "{} next at {} ({}), {}.",
                 if schedule.run_once { "Fires once," } else { "Fires" },
@@ -71,9 +72,11 @@ impl NativeTool for ScheduleTask {
             ),
             None => "It has fired already.".to_owned(),
         };
+        let summary = if schedule.replaced { format!("Replaced the task of this name. {times}") } else { times };
         let mut output = json!({
             "name": schedule.name,
             "schedule_id": id,
+            "action": action,
             "summary": summary,
             "cron": schedule.cron,
             "timezone": recurrence.zone.name(),
@@ -120,6 +123,7 @@ impl ScheduleTask {
             profiles: call.profiles.iter().collect(),
             made_by: call.request.agent_id,
             request: Some(call.request.id),
+            replaced: false,
             status: Status::Active,
             state: State::default(),
         };
@@ -140,7 +144,7 @@ impl ScheduleTask {
         Ok((schedule, recurrence))
     }
 
-    /// Writes the schedule under its name, which is free then. Gives the record's id and what stands in it.
+    /// Creates the schedule, or replaces the active one of its name. Returns the record's id and what it says.
     async fn enter(
         &self,
         store: &dyn Breadcrumbs,
@@ -151,43 +155,33 @@ impl ScheduleTask {
         let mut gone = 0;
         for _ in 0..TRIES {
             let entries = book::named(store, &schedule.name).await.map_err(|error| failed(&error))?;
-            if let Some(entry) = entries.iter().find(|entry| entry.is_active()) {
-                return match &entry.schedule {
-                    // The same request again, after its first runner was lost.
-                    Ok(there) if there.request == schedule.request => Ok((entry.id.to_string(), there.clone())),
-                    Ok(there) => Err(self.taken(there)),
-                    Err(why) => Err(invalid("name", format!("the task of this name cannot be read: {why}"))),
+            let active = entries.iter().find(|entry| entry.is_active());
+            let there = active.and_then(|entry| Some((entry, entry.schedule.as_ref().ok()?)));
+            let (wanted, written) = if let Some((entry, there)) = there {
+                // The same request again, after its first runner was lost.
+                if there.request == schedule.request {
+                    return Ok((entry.id.to_string(), there.clone()));
+                }
+                refuse_replacing(call, there)?;
+                let wanted = schedule.clone().replacing(there);
+                let written = rewrite(store, call, entry, &wanted).await;
+                (wanted, written)
+            } else {
+                self.refuse_too_many(store).await?;
+                let written = match entries.last() {
+                    Some(ended) => rewrite(store, call, ended, &schedule).await,
+                    None => create(store, call, &schedule, gone).await,
                 };
-            }
-            self.refuse_too_many(store).await?;
-            let written = match entries.last() {
-                Some(ended) => revive(store, call, ended, &schedule).await,
-                None => create(store, call, &schedule, gone).await,
+                (schedule.clone(), written)
             };
             match written {
-                Ok(id) => return Ok((id, schedule)),
+                Ok(id) => return Ok((id, wanted)),
                 Err(StoreError::IdempotencyMismatch) => gone += u32::from(entries.is_empty()),
                 Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) => {}
                 Err(error) => return Err(failed(&error)),
             }
         }
         Err(contended(&schedule.name))
-    }
-
-    fn taken(&self, there: &Schedule) -> ToolFailure {
-        let now = self.clock.now();
-        let zone = there.recurrence(&self.settings).map_or(self.settings.timezone, |recurrence| recurrence.zone);
-        let next = there.state.next_fire.map(|next| {
-            format!(", next at {}{}", in_zone(next, zone), if next <= now { " (it is being fired)" } else { "" })
-        });
-        let message = format!(
-            "there is a task {:?} already ({:?} in {}{}); cancel it first, or take another name",
-            there.name,
-            there.cron,
-            zone.name(),
-            next.unwrap_or_default()
-        );
-        invalid("name", message)
     }
 
     async fn refuse_too_many(&self, store: &dyn Breadcrumbs) -> Result<(), ToolFailure> {
@@ -199,6 +193,21 @@ impl ScheduleTask {
         let details = json!({"limit": "active_tasks", "allowed": self.settings.max_active});
         Err(ToolFailure::new(ErrorCode::ResourceExhausted, message).with_details(details))
     }
+}
+
+/// To replace a task is to end it. Callers whose profile has no `cancel_scheduled_task` replace only tasks that the same
+/// agent made under the same profile.
+fn refuse_replacing(call: &ToolCall, there: &Schedule) -> Result<(), ToolFailure> {
+    let Some(profile) = call.profiles.closing("cancel_scheduled_task") else { return Ok(()) };
+    if there.made_by == call.request.agent_id && there.profiles.contains(&profile) {
+        return Ok(());
+    }
+    let message = format!(
+        "name: there is already a task {:?}, and the profile {profile} replaces only tasks that the same agent made \
+         under it; choose another name",
+        there.name
+    );
+    Err(ToolFailure::new(ErrorCode::PermissionDenied, message))
 }
 
 /// A tool that nobody offers would fail at each fire, and so would an input that the tool's schema refuses. Where no
@@ -253,21 +262,21 @@ async fn create(
     Ok(created.id.to_string())
 }
 
-/// A task that ended leaves its record to the next one of its name.
-async fn revive(
+/// The record of a name is used again, whether its task has ended or is replaced.
+async fn rewrite(
     store: &dyn Breadcrumbs,
     call: &ToolCall,
-    ended: &Entry,
+    entry: &Entry,
     schedule: &Schedule,
 ) -> Result<String, StoreError> {
-    let mut changes = ended.changed_to(schedule);
+    let mut changes = entry.changed_to(schedule);
     let mut tags = tags(call, schedule);
-    call.chain.mark(&mut tags, ended.version + 1);
+    call.chain.mark(&mut tags, entry.version + 1);
     changes.title = Some(title(schedule));
     changes.description = Some(schedule.description.clone());
     changes.tags = Some(tags);
     changes.ttl_type = Some(TtlType::Never);
-    Ok(store.update(ended.id, ended.version, changes).await?.id.to_string())
+    Ok(store.update(entry.id, entry.version, changes).await?.id.to_string())
 }
 
 fn tags(call: &ToolCall, schedule: &Schedule) -> Vec<String> {

@@ -10,6 +10,8 @@ use crate::{Recurrence, Settings};
 
 /// How many times that are to come are told.
 const NEXT: usize = 3;
+/// The longest cell of the table, in characters.
+const MAX_CELL: usize = 120;
 
 /// The present time, in UTC and in this zone.
 pub fn present(now: DateTime<Utc>, zone: Tz) -> Value {
@@ -63,6 +65,48 @@ pub fn task(schedule: &Schedule, now: DateTime<Utc>, settings: &Settings) -> Map
         tell("last_error", error.as_str().into());
     }
     told
+}
+
+/// The present time and the tasks, as [`task`] tells them, as markdown.
+pub fn table(tasks: &[Value], now: DateTime<Utc>, zone: Tz) -> String {
+    let head = format!("Current time: {} ({}); {} in UTC.\n\n", in_zone(now, zone), zone.name(), in_utc(now));
+    if tasks.is_empty() {
+        return head + "There are no scheduled tasks.";
+    }
+    let rows: Vec<String> = tasks.iter().map(row).collect();
+    head + "| Name | Cron | Time zone | Next fire | Last fire | Runs once | Status | Description |\n\
+            |---|---|---|---|---|---|---|---|\n"
+        + &rows.join("\n")
+}
+
+fn row(task: &Value) -> String {
+    let text = |key: &str| task[key].as_str().unwrap_or("–");
+    let next = match &task["next_fires"][0] {
+        Value::Object(next) => format!(
+            "{} ({})",
+            next["at"].as_str().unwrap_or_default(),
+            match next["in"].as_str().unwrap_or_default() {
+                "now" => "now".to_owned(),
+                distance => format!("in {distance}"),
+            }
+        ),
+        _ => "–".to_owned(),
+    };
+    let once = if task["run_once"] == true { "yes" } else { "no" };
+    let status = task["problem"].as_str().map_or_else(|| text("status").to_owned(), |why| format!("problem: {why}"));
+    let cells =
+        [text("name"), text("cron"), text("timezone"), &next, text("last_fire"), once, &status, text("description")];
+    format!("| {} |", cells.map(cell).join(" | "))
+}
+
+/// One line that does not end its cell.
+fn cell(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let short: String = match line.char_indices().nth(MAX_CELL) {
+        None => line,
+        Some(_) => line.chars().take(MAX_CELL - 1).chain(['…']).collect(),
+    };
+    short.replace('\\', "\\\\").replace('|', "\\|")
 }
 
 pub fn missed_policy(missed: Missed) -> &'static str {

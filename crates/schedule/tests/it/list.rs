@@ -24,6 +24,7 @@ async fn tasks_with_their_next_times_and_what_became_of_those_that_ended() {
 
     let listed = book.ask("list_scheduled_tasks", json!({"include_ended": true})).await.unwrap();
     golden(env!("CARGO_MANIFEST_DIR"), "listed.json", &serde_json::to_string_pretty(&listed).unwrap());
+    golden(env!("CARGO_MANIFEST_DIR"), "listed.md", listed["table"].as_str().unwrap());
     let active = book.ask("list_scheduled_tasks", json!({})).await.unwrap();
     assert_eq!(active["tasks"].as_array().unwrap().len(), 3);
     let one = book.ask("list_scheduled_tasks", json!({"name": "done soon"})).await.unwrap();
@@ -38,10 +39,29 @@ async fn without_tasks_it_still_tells_the_time() {
     assert_eq!(
         listed,
         json!({
+            "table": "Current time: 2026-07-01T17:45:00+05:45 (Asia/Kathmandu); 2026-07-01T12:00:00Z in UTC.\n\n\
+                There are no scheduled tasks.",
             "now": {"utc": "2026-07-01T12:00:00Z", "local": "2026-07-01T17:45:00+05:45", "timezone": "Asia/Kathmandu"},
             "tasks": []
         })
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_a_task_says_stays_in_its_cell() {
+    let book = Book::at("2026-07-01T12:00:00Z").await;
+    let more = json!({"description": format!("a | b \\ c\n\n| d |\n{}", "x".repeat(500))});
+    book.schedule("pipe|d", "0 9 * * *", more).await;
+    let listed = book.ask("list_scheduled_tasks", json!({})).await.unwrap();
+    let lines: Vec<&str> = listed["table"].as_str().unwrap().lines().collect();
+    assert_eq!(lines.len(), 5, "{lines:?}");
+    assert!(
+        lines[4].starts_with("| pipe\\|d | 0 9 * * * | UTC | 2026-07-02T09:00:00+00:00 (in 21 h) | – | no |"),
+        "{}",
+        lines[4]
+    );
+    assert!(lines[4].contains("| a \\| b \\\\ c \\| d \\| xxx"), "{}", lines[4]);
+    assert!(lines[4].chars().count() < 260, "{}", lines[4]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

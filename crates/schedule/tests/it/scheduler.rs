@@ -246,7 +246,8 @@ async fn a_text_that_was_broken_by_hand_is_left_alone_until_it_is_mended() {
     let listed = book.ask("list_scheduled_tasks", json!({"name": "broken"})).await.unwrap();
     assert_eq!(
         listed["tasks"][0]["problem"],
-        "cron: comes every 1 s at times; no task may come more often than every 10 s"
+        "cron: fires every 1 s at times; the shortest interval allowed here is 10 s, which the operator sets with \
+         --min-schedule-interval"
     );
     book.change("broken", |context| context["cron"] = "0 14 * * *".into()).await;
     watch.until(|schedule| schedule.state.next_fire == Some(moment("2026-03-01T14:00:00Z"))).await;

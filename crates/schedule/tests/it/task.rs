@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
+use std::time::Duration;
 
 use breadcrumb::{Annotations, ErrorCode, Profile, Registration, ToolSource, schema_names};
 use serde_json::{Value, json};
@@ -47,7 +48,6 @@ async fn without_a_zone_the_operators_holds_and_is_kept() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_is_told_with_its_field() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
-    book.schedule("taken", "0 9 * * *", json!({})).await;
     let base = json!({"name": "n", "cron": "0 9 * * *", "description": "d"});
     let mut told = String::new();
     for wrong in [
@@ -55,7 +55,6 @@ async fn what_is_wrong_is_told_with_its_field() {
         json!({"name": " n"}),
         json!({"name": "a\nb"}),
         json!({"name": "n".repeat(101)}),
-        json!({"name": "taken"}),
         json!({"description": "  "}),
         json!({"description": "d".repeat(4001)}),
         json!({"cron": "0 25 * * *"}),
@@ -83,7 +82,7 @@ async fn what_is_wrong_is_told_with_its_field() {
         writeln!(told, "{wrong}\n    {}: {}", failure.code, failure.message).unwrap();
     }
     golden(env!("CARGO_MANIFEST_DIR"), "refused.txt", &told);
-    assert_eq!(book.records(schema_names::SCHEDULE).await.len(), 1, "nothing was written");
+    assert_eq!(book.records(schema_names::SCHEDULE).await.len(), 0, "nothing was written");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -178,7 +177,80 @@ async fn there_may_be_so_many_and_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_want_a_name_at_once_one_gets_it() {
+async fn a_name_that_is_taken_is_replaced_with_everything() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    let first = book.schedule("report", "0 9 * * *", json!({"tool": "echo", "input": {"text": "a"}})).await;
+    assert_eq!(first["action"], "created");
+    let more = json!({"description": "Another one.", "run_once": true, "timezone": "Europe/Berlin", "missed": "skip"});
+    let second = book.schedule("report", "30 18 29 3 *", more).await;
+    assert_eq!(second["action"], "replaced");
+    assert_eq!(second["schedule_id"], first["schedule_id"]);
+    golden(env!("CARGO_MANIFEST_DIR"), "replaced.json", &shown(&second));
+    let record = book.record("report").await;
+    assert_eq!(record.description.as_deref(), Some("Another one."));
+    for (field, value) in [
+        ("cron", json!("30 18 29 3 *")),
+        ("description", json!("Another one.")),
+        ("run_once", json!(true)),
+        ("timezone", json!("Europe/Berlin")),
+        ("missed", json!("skip")),
+    ] {
+        assert_eq!(record.context[field], value, "{field}");
+    }
+    assert!(!record.context.contains_key("tool") && !record.context.contains_key("input"), "{:?}", record.context);
+    book.ask("cancel_scheduled_task", json!({"name": "report"})).await.unwrap();
+    let again = book.schedule("report", "0 9 * * *", json!({})).await;
+    assert_eq!(again["action"], "created", "the task of this name had ended");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_new_times_fire_after_a_replacement() {
+    let book = Book::at("2026-03-01T00:00:00Z").await;
+    book.schedule("moved", "0 12 * * *", json!({})).await;
+    let (mut watch, running) = (book.watch().await, book.scheduler());
+    book.schedule("moved", "0 13 * * *", json!({})).await;
+    book.clock.set("2026-03-01T13:30:00Z");
+    watch.fires(1).await;
+    running.stop().await;
+    assert_eq!(book.fired().await, ["2026-03-01T13:00:00Z"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_fire_that_is_due_is_not_lost_where_the_times_stay_the_same() {
+    let book = Book::at("2026-03-01T00:00:00Z").await;
+    book.schedule("daily", "0 12 * * *", json!({})).await;
+    book.clock.set("2026-03-01T15:00:00Z");
+    book.schedule("daily", "0 12 * * *", json!({"description": "Said better."})).await;
+    let (mut watch, running) = (book.watch().await, book.scheduler());
+    watch.fires(1).await;
+    running.stop().await;
+    assert_eq!(book.fired().await, ["2026-03-01T12:00:00Z"]);
+    let record = book.records(schema_names::SCHEDULE_FIRED).await.remove(0);
+    assert_eq!(record.context["description"], "Said better.");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_may_cancel_no_task_replaces_only_its_own() {
+    let book = Book::at("2026-03-28T12:00:00Z").await;
+    book.schedule("of main", "0 9 * * *", json!({})).await;
+    let wanted = |name: &str| {
+        let mut call = book.call("schedule_task", json!({"name": name, "cron": "0 10 * * *", "description": "d"}));
+        call.profiles.add(Profile::Subagent);
+        call
+    };
+    let failure = book.run(wanted("of main")).await.unwrap_err();
+    assert_eq!(failure.code, ErrorCode::PermissionDenied);
+    assert!(failure.message.starts_with("name: there is already a task \"of main\""), "{failure}");
+    assert_eq!(book.record("of main").await.context["cron"], "0 9 * * *");
+    assert_eq!(book.run(wanted("its own")).await.unwrap()["action"], "created");
+    assert_eq!(book.run(wanted("its own")).await.unwrap()["action"], "replaced");
+    let mut other = wanted("its own");
+    other.request.agent_id = Some(Uuid::new_v4());
+    assert_eq!(book.run(other).await.unwrap_err().code, ErrorCode::PermissionDenied);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_who_want_a_name_at_once_each_gets_it_and_one_record_stays() {
     let book = Arc::new(Book::at("2026-03-28T12:00:00Z").await);
     // The second round finds the record that the first left behind, the third finds it deleted.
     for round in 0..3 {
@@ -189,15 +261,13 @@ async fn of_many_who_want_a_name_at_once_one_gets_it() {
                 book.ask("schedule_task", input).await
             })
         });
-        let mut got = 0;
+        let mut created = 0;
         for answer in asked.collect::<Vec<_>>() {
-            match answer.await.unwrap() {
-                Ok(_) => got += 1,
-                Err(failure) => assert!(failure.message.contains("there is a task \"wanted\" already"), "{failure}"),
-            }
+            let output = answer.await.unwrap().unwrap();
+            created += usize::from(output["action"] == "created");
         }
         let records = book.records(schema_names::SCHEDULE).await;
-        assert_eq!((got, records.len()), (1, 1), "round {round}");
+        assert_eq!((created, records.len()), (1, 1), "round {round}");
         book.ask("cancel_scheduled_task", json!({"name": "wanted"})).await.unwrap();
         if round == 1 {
             book.store().delete(records[0].id, None).await.unwrap();
@@ -206,10 +276,29 @@ async fn of_many_who_want_a_name_at_once_one_gets_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_task_fires_every_second_where_the_operator_allows_it() {
+    let mut book = Book::at("2026-03-01T00:00:00Z").await;
+    book.settings.least_distance = Duration::from_secs(1);
+    book.schedule("tick", "* * * * * *", json!({})).await;
+    let (mut watch, running) = (book.watch().await, book.scheduler());
+    for second in 1..=5 {
+        book.clock.set(&format!("2026-03-01T00:00:0{second}Z"));
+        watch.fires(second).await;
+    }
+    running.stop().await;
+    let times: Vec<String> = (1..=5).map(|second| format!("2026-03-01T00:00:0{second}Z")).collect();
+    assert_eq!(book.fired().await, times);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_same_request_again_makes_no_second_task() {
     let book = Book::at("2026-03-28T12:00:00Z").await;
     let input = json!({"name": "once only", "cron": "0 9 * * *", "description": "d"});
     let call = book.call("schedule_task", input);
     let first = book.run(call.clone()).await.unwrap();
-    assert_eq!(book.run(call).await.unwrap(), first);
+    assert_eq!(book.run(call.clone()).await.unwrap(), first);
+    let replacing = book.call("schedule_task", call.input.clone());
+    let second = book.run(replacing.clone()).await.unwrap();
+    assert_eq!(second["action"], "replaced");
+    assert_eq!(book.run(replacing).await.unwrap(), second);
 }
