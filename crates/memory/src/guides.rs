@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, StoreError, schema_names::TOOL_GUIDE};
+use breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Selector, StoreError, schema_names::TOOL_GUIDE};
 use serde_json::Value;
 use uuid::Uuid;
+
+use crate::skills;
 
 /// Guides beyond so many are not looked at.
 const MOST: usize = 1_000;
@@ -18,42 +20,60 @@ pub(crate) struct Guide {
     pub summary: String,
     pub tools: Vec<String>,
     pub content: String,
+    /// Where else to look: keys of the working memory, files, addresses.
+    pub resources: Vec<String>,
 }
 
 impl Guide {
     /// `None` where the record is no guide: it has no name, or nothing to read.
-    fn read(item: &BreadcrumbListItem) -> Option<Self> {
+    pub fn read(item: &BreadcrumbListItem) -> Option<Self> {
         let context = item.context.as_ref()?;
         let text = |name: &str| context.get(name).and_then(Value::as_str).map(str::to_owned);
         let (name, body) = (text("name")?, text("content")?);
-        let tools = context.get("tools").and_then(Value::as_array).into_iter().flatten();
+        let texts = |name: &str| {
+            let items = context.get(name).and_then(Value::as_array).into_iter().flatten();
+            items.filter_map(Value::as_str).map(str::to_owned).collect()
+        };
         Some(Self {
             title: text("title").unwrap_or_else(|| name.clone()),
             summary: text("summary").unwrap_or_default(),
-            tools: tools.filter_map(Value::as_str).map(str::to_owned).collect(),
+            tools: texts("tools"),
+            resources: texts("resources"),
             name,
             content: body,
         })
     }
 }
 
-/// By name. Of two guides of one name the older one counts, so that nobody takes a guide's place.
-pub(crate) async fn all(store: &dyn Breadcrumbs) -> Result<Vec<Guide>, StoreError> {
-    let mut found: BTreeMap<String, (Uuid, Guide)> = BTreeMap::new();
-    let mut offset = 0;
+/// All records of guides under these tags, up to a bound.
+pub(crate) async fn records(store: &dyn Breadcrumbs, all_tags: &[&str]) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+    let mut found = Vec::new();
     loop {
-        let query = BreadcrumbQuery { limit: PAGE, offset, ..BreadcrumbQuery::of_schema(TOOL_GUIDE) };
+        let selector = Selector {
+            schema_name: Some(TOOL_GUIDE.into()),
+            all_tags: all_tags.iter().map(|tag| (*tag).to_owned()).collect(),
+            ..Selector::default()
+        };
+        let offset = u32::try_from(found.len()).unwrap_or(u32::MAX);
+        let query = BreadcrumbQuery { selector, limit: PAGE, offset, include_context: true };
         let page = store.list(&query).await?;
-        for item in &page {
-            let Some(guide) = Guide::read(item) else { continue };
-            // Ids begin with the time of their making.
-            if found.get(&guide.name).is_none_or(|(id, _)| item.id < *id) {
-                found.insert(guide.name.clone(), (item.id, guide));
-            }
-        }
-        offset += PAGE;
-        if page.len() < PAGE as usize || offset as usize >= MOST {
-            return Ok(found.into_values().map(|(_, guide)| guide).collect());
+        let is_last = page.len() < PAGE as usize;
+        found.extend(page);
+        if is_last || found.len() >= MOST {
+            return Ok(found);
         }
     }
+}
+
+/// By name, without skills. Of two guides of one name the older one counts, so that nobody takes a guide's place.
+pub(crate) async fn all(store: &dyn Breadcrumbs) -> Result<Vec<Guide>, StoreError> {
+    let mut found: BTreeMap<String, (Uuid, Guide)> = BTreeMap::new();
+    for item in records(store, &[]).await?.iter().filter(|item| !skills::is_skill(item)) {
+        let Some(guide) = Guide::read(item) else { continue };
+        // Ids begin with the time of their making.
+        if found.get(&guide.name).is_none_or(|(id, _)| item.id < *id) {
+            found.insert(guide.name.clone(), (item.id, guide));
+        }
+    }
+    Ok(found.into_values().map(|(_, guide)| guide).collect())
 }

@@ -12,6 +12,7 @@ mod guides;
 mod jsonpath_cost;
 mod key;
 pub mod large_result;
+mod skills;
 mod tools;
 mod working_memory;
 

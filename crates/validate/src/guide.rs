@@ -1,6 +1,6 @@
 //! `tool.guide.v1`: how a family of tools is used, with worked examples in markdown.
 //!
-//! The context: `{name, title, summary, tools: [names], content}`. The record is tagged `tool:guide` and `guide:<name>`.
+//! The context: `{name, title, summary, tools: [names], content, resources?: [texts]}`. The record is tagged `tool:guide` and `guide:<name>`.
 
 use breadcrumb::{NewBreadcrumb, Violations};
 use serde::Deserialize;
@@ -24,6 +24,9 @@ pub struct Guide {
     pub tools: Vec<String>,
     /// Markdown.
     pub content: String,
+    /// Where else to look: keys of the working memory, files, addresses.
+    #[serde(default)]
+    pub resources: Vec<String>,
 }
 
 /// What is wrong with a guide's record, each with its field, or `Ok`.

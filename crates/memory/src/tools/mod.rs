@@ -2,14 +2,18 @@
 
 mod answer;
 mod delete;
+mod delete_skill;
 mod get;
 mod get_guide;
+mod get_skill;
 mod list;
 mod list_guides;
+mod list_skills;
 mod result_jsonpath;
 mod result_search;
 mod result_slice;
 mod save;
+mod save_skill;
 mod search;
 
 use std::sync::Arc;
@@ -20,7 +24,7 @@ use crate::large_result::Settings;
 use crate::{EntryKey, Namespace, WorkingMemory};
 use breadcrumb::ToolFailure;
 
-/// Working memory, guides, and what reads large results. `settings` are those by which results are shortened.
+/// Working memory, guides, skills, and what reads large results. `settings` are those by which results are shortened.
 pub fn tools(settings: Settings) -> Vec<Arc<dyn NativeTool>> {
     vec![
         Arc::new(save::Save),
@@ -30,6 +34,10 @@ pub fn tools(settings: Settings) -> Vec<Arc<dyn NativeTool>> {
         Arc::new(search::Search),
         Arc::new(list_guides::ListGuides),
         Arc::new(get_guide::GetGuide),
+        Arc::new(save_skill::SaveSkill),
+        Arc::new(get_skill::GetSkill),
+        Arc::new(list_skills::ListSkills),
+        Arc::new(delete_skill::DeleteSkill),
         Arc::new(result_search::ResultSearch { settings: settings.clone() }),
         Arc::new(result_slice::ResultSlice { settings }),
         Arc::new(result_jsonpath::ResultJsonpath),

@@ -13,3 +13,4 @@ mod questions;
 mod races;
 mod reading;
 mod searching;
+mod skills;

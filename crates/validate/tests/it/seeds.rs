@@ -36,6 +36,10 @@ const NATIVE: &[(&str, &[&str])] = &[
             "result_slice",
             "get_tool_guide",
             "list_tool_guides",
+            "delete_skill",
+            "get_skill",
+            "list_skills",
+            "save_skill",
         ],
     ),
 ];

@@ -1,0 +1,136 @@
+//! Skills: what agents wrote down of how something is done. A skill is a guide (`tool.guide.v1`) with the tag `skill`;
+//! saving one under a name that is there replaces it. Skills are shared by a tenant.
+
+use std::collections::BTreeMap;
+
+use breadcrumb::{
+    BreadcrumbChanges, BreadcrumbListItem, Breadcrumbs, NewBreadcrumb, StoreError, schema_names::TOOL_GUIDE,
+};
+use executors::ToolCall;
+use serde_json::{Map, Value, json};
+
+use crate::guides::{Guide, records};
+
+/// On every skill.
+const TAG: &str = "skill";
+/// Each refused try means that another save came through meanwhile.
+const ATTEMPTS: usize = 20;
+
+/// A skill as the store has it.
+pub(crate) struct Skill {
+    pub item: BreadcrumbListItem,
+    pub guide: Guide,
+}
+
+pub(crate) fn is_skill(item: &BreadcrumbListItem) -> bool {
+    item.tags.iter().any(|tag| tag == TAG)
+}
+
+/// By name; the oldest record of a name counts.
+pub(crate) async fn all(store: &dyn Breadcrumbs) -> Result<Vec<Skill>, StoreError> {
+    let mut found: BTreeMap<String, Skill> = BTreeMap::new();
+    for item in records(store, &[TAG]).await? {
+        let Some(guide) = Guide::read(&item) else { continue };
+        if found.get(&guide.name).is_none_or(|there| item.id < there.item.id) {
+            found.insert(guide.name.clone(), Skill { item, guide });
+        }
+    }
+    Ok(found.into_values().collect())
+}
+
+/// The records of this name, the oldest first.
+async fn named(store: &dyn Breadcrumbs, name: &str) -> Result<Vec<Skill>, StoreError> {
+    let items = records(store, &[TAG, &tag(name)]).await?;
+    let read = |item: BreadcrumbListItem| Guide::read(&item).map(|guide| Skill { item, guide });
+    let mut found: Vec<Skill> = items.into_iter().filter_map(read).filter(|skill| skill.guide.name == name).collect();
+    found.sort_by_key(|skill| skill.item.id);
+    Ok(found)
+}
+
+pub(crate) async fn get(store: &dyn Breadcrumbs, name: &str) -> Result<Option<Skill>, StoreError> {
+    Ok(named(store, name).await?.into_iter().next())
+}
+
+/// Whether there was one of this name before.
+pub(crate) async fn save(call: &ToolCall, guide: &Guide) -> Result<bool, StoreError> {
+    let store = &*call.breadcrumbs;
+    let mut created = None;
+    for _ in 0..ATTEMPTS {
+        let there = named(store, &guide.name).await?;
+        let Some(oldest) = there.first() else {
+            created = Some(store.create(record(call, guide), None).await?.id);
+            continue;
+        };
+        if created == Some(oldest.item.id) {
+            return Ok(false);
+        }
+        // Another save created one at the same moment: everybody keeps the oldest.
+        if let Some(own) = created.take() {
+            match store.delete(own, None).await {
+                Ok(()) | Err(StoreError::NotFound { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        let new = record(call, guide);
+        let mut tags = new.tags;
+        call.chain.mark(&mut tags, oldest.item.version.saturating_add(1));
+        let changes = BreadcrumbChanges {
+            title: Some(new.title),
+            description: new.description,
+            context: Some(new.context),
+            tags: Some(tags),
+            ..BreadcrumbChanges::default()
+        };
+        match store.update(oldest.item.id, oldest.item.version, changes).await {
+            Ok(_) => return Ok(true),
+            Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(StoreError::Unavailable(format!("the skill {:?} was changed by others again and again; try again", guide.name)))
+}
+
+/// Whether there was one.
+pub(crate) async fn delete(store: &dyn Breadcrumbs, name: &str) -> Result<bool, StoreError> {
+    let mut deleted = false;
+    for skill in named(store, name).await? {
+        match store.delete(skill.item.id, None).await {
+            Ok(()) => deleted = true,
+            Err(StoreError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(deleted)
+}
+
+fn record(call: &ToolCall, guide: &Guide) -> NewBreadcrumb {
+    let mut context = Map::new();
+    for (field, value) in [
+        ("name", json!(guide.name)),
+        ("title", json!(guide.title)),
+        ("summary", json!(guide.summary)),
+        ("tools", json!(guide.tools)),
+        ("content", json!(guide.content)),
+    ] {
+        context.insert(field.to_owned(), value);
+    }
+    if !guide.resources.is_empty() {
+        context.insert("resources".to_owned(), Value::from(guide.resources.clone()));
+    }
+    let own = ["tool:guide".to_owned(), format!("guide:{}", guide.name), TAG.to_owned(), tag(&guide.name)];
+    let mut tags: Vec<String> =
+        own.into_iter().chain(call.request.workspace.clone()).chain(call.profiles.tags()).collect();
+    call.chain.mark(&mut tags, 1);
+    NewBreadcrumb {
+        title: format!("Skill: {}", guide.name),
+        description: Some(guide.summary.clone()),
+        context,
+        tags,
+        schema_name: Some(TOOL_GUIDE.into()),
+        ..NewBreadcrumb::default()
+    }
+}
+
+fn tag(name: &str) -> String {
+    format!("{TAG}:{name}")
+}
