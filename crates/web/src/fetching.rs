@@ -54,6 +54,8 @@ pub(crate) struct Way<'c> {
     pub rules: &'c NetRules,
     pub connections: &'c Connections,
     pub bounds: Bounds,
+    /// Left out: the gate's own.
+    pub user_agent: Option<&'c str>,
 }
 
 impl Way<'_> {
@@ -78,7 +80,12 @@ impl Way<'_> {
         let request = FetchRequest {
             method: "GET".into(),
             url: url.to_string(),
-            headers: headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect(),
+            headers: headers
+                .iter()
+                .copied()
+                .chain(self.user_agent.map(|agent| ("user-agent", agent)))
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .collect(),
             redirect: Redirect::Follow,
         };
         let fetched = self.gate.fetch_following(ask, request, None, self.bounds.redirects).await;

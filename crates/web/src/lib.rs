@@ -1,13 +1,13 @@
 //! The tools that read the web: `web_search`, `web_fetch`, `web_browse`. Every request goes through the egress gate,
 //! and every page is read apart from the threads that others wait for, within bounds of time and memory.
 //!
-//! It knows no queue, no record, and no way to the network but the gate. Pages run no scripts here.
+//! It knows no queue and no way to the network but the gate; long pages go to working memory. Pages run no scripts
+//! here.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod arguments;
 mod charset;
-mod chunks;
 mod content;
 mod failures;
 mod fetching;
@@ -15,6 +15,7 @@ mod github;
 mod html;
 mod json_text;
 mod media_type;
+mod page_name;
 mod search;
 mod settings;
 mod text;

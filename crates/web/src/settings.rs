@@ -36,8 +36,18 @@ pub struct Settings {
     pub reading_time: Duration,
     /// Pages that are read at the same time, each with up to some 100 MB of memory. Default 4.
     pub readers: usize,
-    /// Characters of one chunk of a long page. Default 40,000.
+    /// Results of a search that says no count, 1 to 20. Default 5.
+    pub search_count: usize,
+    /// The `User-Agent` of `web_fetch` and `web_browse`. Default `rcrt/VERSION`.
+    pub user_agent: String,
+    /// `web_browse` hands over pages of at most so many characters whole. Default 8,000.
+    pub chunk_threshold: usize,
+    /// Characters of one chunk of a longer page, at most. Default 4,000.
     pub chunk_chars: usize,
+    /// How long the chunks of a page are kept. Default 30 minutes.
+    pub chunk_keep: Duration,
+    /// How much a caller takes at once.
+    pub results: memory::large_result::Settings,
 }
 
 impl Default for Settings {
@@ -53,7 +63,12 @@ impl Default for Settings {
             most_redirects: 5,
             reading_time: Duration::from_secs(10),
             readers: 4,
-            chunk_chars: 40_000,
+            search_count: 5,
+            user_agent: concat!("rcrt/", env!("CARGO_PKG_VERSION")).into(),
+            chunk_threshold: 8000,
+            chunk_chars: 4000,
+            chunk_keep: Duration::from_mins(30),
+            results: memory::large_result::Settings::default(),
         }
     }
 }

@@ -4,19 +4,21 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use breadcrumb::ToolFailure;
+use breadcrumb::{StoreError, ToolFailure};
 use executors::egress::{Connections, Egress};
 use executors::{NativeTool, ToolCall};
+use memory::WorkingMemory;
+use memory::large_result::{Page, PagePlace, cut};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use url::Url;
 
 use crate::arguments::{read, read_url};
-use crate::chunks::{outline, split};
 use crate::content::{self, Part};
 use crate::failures::{invalid, of_status};
 use crate::fetching::{Bounds, Way, rules_of};
 use crate::github::{self, GITHUB_TOKEN, Thread};
+use crate::page_name::page_name;
 use crate::settings::Settings;
 use crate::web_fetch::ACCEPT;
 use crate::workshop::Workshop;
@@ -108,39 +110,70 @@ impl NativeTool for WebBrowse {
                 bytes: self.settings.browse_bytes,
                 redirects: self.settings.most_redirects,
             },
+            user_agent: Some(&self.settings.user_agent),
         };
         let page = self.page(&way, &url, metadata).await?;
-        let asked = u64_to_usize(call.request.max_result_chars);
-        let most = self.settings.chunk_chars.min(asked.map_or(usize::MAX, |asked| asked / 4 * 3));
-        // In a session the runner keeps a long result whole, in chunks that can be searched.
-        let is_whole = input.chunk.is_none() && call.request.session.is_some();
-        let shown = self.workshop.read(move |_| show(&page, input.chunk, if is_whole { usize::MAX } else { most }));
-        shown.await?.map(Value::String)
+        let room = self.settings.results.threshold(&call.request);
+        // What the caller takes must have room for the lines above the text as well.
+        let threshold = self.settings.chunk_threshold.min(room / 4 * 3);
+        let chunk_chars = self.settings.chunk_chars.min(threshold);
+        let split = self.workshop.read(move |_| {
+            let is_long = page.markdown.chars().nth(threshold).is_some();
+            let chunks = (is_long || input.chunk.is_some()).then(|| Page::split(&page.markdown, chunk_chars));
+            (page, chunks)
+        });
+        let (page, chunks) = split.await?;
+        let Some(chunks) = chunks else {
+            return Ok(shown(&page, None, page.markdown.trim_matches('\n')).into());
+        };
+        if let Some(number) = input.chunk {
+            let Some(chunk) = chunks.part(number) else {
+                return Err(invalid(format!("chunk: is {number}; the page has {}", chunks.parts())));
+            };
+            let line = format!("Chunk: {number} of {}", chunks.parts());
+            return Ok(shown(&page, Some(&line), chunk.trim_matches('\n')).into());
+        }
+        if let Some(session) = &call.request.session {
+            match self.keep(call, session, &page, &chunks).await {
+                Ok(kept) => {
+                    let head = shown(&page, None, "-").chars().count();
+                    let key = kept["key"].as_str().unwrap_or_default();
+                    let table = chunks.table(key, self.settings.chunk_keep, room.saturating_sub(head));
+                    metadata.insert("large_result".into(), kept);
+                    return Ok(shown(&page, None, table.trim_end()).into());
+                }
+                Err(error) => tracing::warn!(%error, "the chunks of a page cannot be kept; it is truncated"),
+            }
+        }
+        let line = format!(
+            "Note: the page has {} chunks; \"chunk\" reads one of them. In a session they are kept in working memory.",
+            chunks.parts()
+        );
+        Ok(shown(&page, Some(&line), &cut(page.markdown.trim_matches('\n'), threshold)).into())
     }
 }
 
-fn u64_to_usize(number: Option<u64>) -> Option<usize> {
-    number.map(|number| usize::try_from(number).unwrap_or(usize::MAX))
+impl WebBrowse {
+    async fn keep(&self, call: &ToolCall, session: &str, page: &Read, chunks: &Page) -> Result<Value, StoreError> {
+        let place = PagePlace {
+            session,
+            name: &page_name(&page.url),
+            keep: self.settings.chunk_keep,
+            request: &call.request,
+            memory: WorkingMemory::new(call.breadcrumbs.clone(), call.chain.clone(), call.profiles.clone()),
+        };
+        call.progress.report(None, &format!("keeping {} chunks", chunks.parts()));
+        chunks.keep(place).await
+    }
 }
 
-/// What the agent reads: all of it, or one chunk with the outline of all.
-fn show(page: &Read, wanted: Option<usize>, most: usize) -> Result<String, ToolFailure> {
-    let chunks = split(&page.markdown, most);
-    let number = wanted.unwrap_or(1);
-    let Some(chunk) = chunks.get(number - 1) else {
-        return Err(invalid(format!("chunk: is {number}; the page has {}", chunks.len())));
-    };
+/// What the agent reads: what page it is, a line about its chunks, and the text.
+fn shown(page: &Read, about_chunks: Option<&str>, text: &str) -> String {
     let mut lines: Vec<String> = page.title.iter().map(|title| format!("Title: {title}")).collect();
     lines.push(format!("URL: {}", page.url));
     lines.extend(page.notices.iter().map(|notice| format!("Note: {notice}")));
-    if chunks.len() > 1 {
-        lines.push(format!("Chunk: {number} of {}; \"chunk\" asks for another", chunks.len()));
-        if number == 1 {
-            lines.push(format!("\nOutline:\n{}\n\n---", outline(&chunks, most / 8)));
-        }
-    }
-    let text = chunk.trim_matches('\n');
+    lines.extend(about_chunks.map(str::to_owned));
     let nothing = "[the page has no text that can be read without running scripts]";
     lines.push(format!("\n{}", if text.is_empty() { nothing } else { text }));
-    Ok(lines.join("\n"))
+    lines.join("\n")
 }

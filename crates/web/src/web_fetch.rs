@@ -65,6 +65,7 @@ impl NativeTool for WebFetch {
                 bytes: self.settings.fetch_bytes,
                 redirects: self.settings.most_redirects,
             },
+            user_agent: Some(&self.settings.user_agent),
         };
         let answer = way.get(&url, &[("accept", ACCEPT)]).await?;
         metadata.insert("http_status".into(), answer.status.into());

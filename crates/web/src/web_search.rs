@@ -17,8 +17,7 @@ use crate::settings::Settings;
 use crate::text::{line, link_name, link_target};
 use crate::workshop::Workshop;
 
-const DEFAULT_COUNT: usize = 5;
-const MAX_COUNT: usize = 20;
+const MAX_COUNT: u8 = 20;
 /// Characters of a query; what is longer is cut.
 const MAX_QUERY: usize = 400;
 
@@ -26,21 +25,28 @@ const MAX_QUERY: usize = 400;
 #[serde(deny_unknown_fields)]
 struct Input {
     query: String,
-    count: Option<usize>,
+    /// Any number: what is out of bounds is clamped.
+    count: Option<f64>,
 }
 
 pub(crate) struct WebSearch {
     gate: Arc<Egress>,
     provider: Option<Arc<dyn SearchProvider>>,
     bounds: Bounds,
+    default_count: usize,
     workshop: Arc<Workshop>,
+}
+
+fn clamped(count: f64) -> usize {
+    (1..=MAX_COUNT).rev().find(|most| f64::from(*most) <= count).map_or(1, usize::from)
 }
 
 impl WebSearch {
     pub fn new(gate: Arc<Egress>, settings: &Settings, workshop: Arc<Workshop>) -> Self {
         let bounds =
             Bounds { time: settings.request_timeout, bytes: settings.fetch_bytes, redirects: settings.most_redirects };
-        Self { gate, provider: search::provider(settings), bounds, workshop }
+        let default_count = settings.search_count.clamp(1, usize::from(MAX_COUNT));
+        Self { gate, provider: search::provider(settings), bounds, default_count, workshop }
     }
 }
 
@@ -68,10 +74,7 @@ impl NativeTool for WebSearch {
 
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let input: Input = read(&call.input)?;
-        let count = input.count.unwrap_or(DEFAULT_COUNT);
-        if !(1..=MAX_COUNT).contains(&count) {
-            return Err(invalid(format!("count: is {count}; it must be from 1 to {MAX_COUNT}")));
-        }
+        let count = input.count.map_or(self.default_count, clamped);
         let text: String = line(&input.query, usize::MAX).chars().take(MAX_QUERY).collect();
         if text.is_empty() {
             return Err(invalid("query: is empty; say what to search for"));

@@ -1,7 +1,7 @@
 //! The beginning of a result, for callers that have no working memory to keep the rest.
 
 /// At most `most` characters, the last line of which says how many are left out.
-pub(crate) fn cut(text: &str, most: usize) -> String {
+pub fn cut(text: &str, most: usize) -> String {
     let whole = text.chars().count();
     if whole <= most {
         return text.to_owned();

@@ -10,13 +10,22 @@ use super::parts::{Layout, Split};
 use super::threshold::MIN_CHUNK_CHARS;
 use crate::finding::{at_most, one_line};
 
-/// The names of a result's entries.
+/// The names of a result's entries. A page is kept under its address, with colons between the parts of the name.
 pub(crate) fn chunk_name(base: &str, number: usize) -> String {
-    format!("{base}-chunk{number}")
+    if is_page(base) { format!("{base}:chunk:{number}") } else { format!("{base}-chunk{number}") }
 }
 
 pub(crate) fn index_name(base: &str) -> String {
-    format!("{base}-index")
+    if is_page(base) { format!("{base}:index") } else { format!("{base}-index") }
+}
+
+/// The result that has its index under this name.
+pub(crate) fn base_of_index(name: &str) -> Option<&str> {
+    name.strip_suffix(if is_page(name) { ":index" } else { "-index" })
+}
+
+fn is_page(name: &str) -> bool {
+    name.rsplit('/').next().is_some_and(|name| name.starts_with("web:"))
 }
 
 /// The index as an agent reads it: never larger than the smallest part, so that it is always handed over whole.
@@ -40,7 +49,7 @@ pub(crate) fn index(tool: &str, base: &str, split: &Split) -> Value {
             "tool": tool,
             "kind": match split.layout { Layout::Text { .. } => "text", Layout::Json { .. } => "json" },
             "characters": split.characters,
-            "chunk_keys": format!("{base}-chunk1 to {base}-chunk{}", split.parts.len()),
+            "chunk_keys": format!("{} to {}", chunk_name(base, 1), chunk_name(base, split.parts.len())),
             "chunks": split.parts.iter().enumerate().map(chunk).collect::<Vec<_>>(),
             "outline": outline,
         });

@@ -10,6 +10,7 @@ mod json_path;
 mod json_size;
 mod json_text;
 mod outline;
+mod page;
 mod parts;
 #[cfg(test)]
 mod properties;
@@ -18,7 +19,9 @@ mod stored;
 mod text;
 mod threshold;
 
+pub use cut::cut;
 pub use outline::Section;
+pub use page::{Page, PagePlace};
 pub use shorten::{Shortened, shorten};
 pub use threshold::{MAX_CHUNK_CHARS, MIN_CHUNK_CHARS, Settings};
 

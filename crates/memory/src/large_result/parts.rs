@@ -68,18 +68,26 @@ fn split_document(document: &Value, most: usize) -> Option<Split> {
 }
 
 fn split_text(whole: &str, most: usize) -> Split {
-    let pieces = text::split(whole, most, &Characters);
+    of_pieces(whole, &text::split(whole, most, &Characters))
+}
+
+/// Splits a page by its sections.
+pub(crate) fn split_page(whole: &str, most: usize) -> Split {
+    of_pieces(whole, &text::sections(whole, most, &Characters))
+}
+
+fn of_pieces(whole: &str, pieces: &[&str]) -> Split {
     let headings = headings(whole);
     let mut bounds = Vec::with_capacity(pieces.len());
     let (mut byte, mut character) = (0, 0);
-    for piece in &pieces {
+    for piece in pieces {
         let characters = piece.chars().count();
         bounds.push(Bound { byte, start: character, characters });
         byte += piece.len();
         character += characters;
     }
     let (outline, abouts) =
-        if headings.is_empty() { untitled(&pieces, &bounds) } else { titled(whole, &headings, &pieces, &bounds) };
+        if headings.is_empty() { untitled(pieces, &bounds) } else { titled(whole, &headings, pieces, &bounds) };
     let parts = pieces.iter().zip(&bounds).zip(abouts).map(|((piece, bound), about)| Part {
         value: (*piece).into(),
         characters: bound.characters,

@@ -108,12 +108,12 @@ fn measure(output: Value, most: usize, chunk: Option<usize>) -> Measured {
 }
 
 /// Where one result is kept.
-struct Kept {
-    memory: WorkingMemory,
-    base: EntryKey,
-    tool: String,
-    keep: Duration,
-    saved_by: Option<uuid::Uuid>,
+pub(super) struct Kept {
+    pub memory: WorkingMemory,
+    pub base: EntryKey,
+    pub tool: String,
+    pub keep: Duration,
+    pub saved_by: Option<uuid::Uuid>,
 }
 
 impl Kept {
@@ -126,7 +126,7 @@ impl Kept {
     }
 
     /// The parts, then the index: where there is an index, there is everything.
-    async fn write(&self, split: &Split) -> Result<(), StoreError> {
+    pub async fn write(&self, split: &Split) -> Result<(), StoreError> {
         let mut parts = split.parts.iter().enumerate();
         let mut writing = JoinSet::new();
         let of = self.base.path();

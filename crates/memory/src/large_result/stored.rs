@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::index::{chunk_name, index_name};
+use super::index::{base_of_index, chunk_name, index_name};
 use super::json::{Begin, join};
 use super::outline::{Section, flat};
 use super::parts::Layout;
@@ -34,7 +34,7 @@ impl Stored {
     pub async fn find(memory: &WorkingMemory, key: &str, home: &Namespace) -> Result<Option<Self>, Error> {
         let key = EntryKey::read(key, home).map_err(Error::Key)?;
         let index = |key: &EntryKey| EntryKey::of(key.namespace(), &index_name(key.name()));
-        let (base, entry) = match key.name().strip_suffix("-index") {
+        let (base, entry) = match base_of_index(key.name()) {
             Some(base) => (EntryKey::of(key.namespace(), base), memory.get(&key).await?),
             None => (key.clone(), memory.get(&index(&key)).await?),
         };

@@ -26,6 +26,36 @@ pub(crate) fn split<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> 
     checked(text, structured, most, sizer)
 }
 
+/// The most pieces of a text that is split by sections: with more of them, each is a record that nobody reads.
+const MOST_SECTIONS: usize = 500;
+
+/// A piece for each section under a heading of levels 1 to 3, and for what stands before the first. Headings without
+/// text of their own go with the next section. A section larger than `most` is split like any text. A text of very many
+/// sections is split as [`split`] does, into at most [`MOST_SECTIONS`] pieces or so.
+pub(crate) fn sections<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> Vec<&'t str> {
+    let structured = guarded(text, || {
+        let mut pieces = Vec::new();
+        let (mut start, mut has_text) = (0, false);
+        for block in blocks(text) {
+            match block.kind {
+                Kind::Heading(1..=3) if has_text => {
+                    pieces.extend(split(&text[start..block.start], most, sizer));
+                    (start, has_text) = (block.start, false);
+                }
+                Kind::Heading(_) => {}
+                Kind::Whole | Kind::Other => has_text |= !text[block.start..block.end].trim().is_empty(),
+            }
+        }
+        pieces.extend(split(&text[start..], most, sizer));
+        pieces
+    });
+    let pieces = checked(text, structured, most, sizer);
+    if pieces.len() <= MOST_SECTIONS {
+        return pieces;
+    }
+    split(text, most.max(sizer.size(text).div_ceil(MOST_SECTIONS / LEAST_PART)), sizer)
+}
+
 /// The first piece of such a split. What fits into it of the text, when that has no better end.
 pub(crate) fn first<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> &'t str {
     // No more is looked at than could be in the piece: one character is at most four bytes.

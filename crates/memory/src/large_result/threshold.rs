@@ -1,5 +1,6 @@
 //! How many characters of a result are handed over at once.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use breadcrumb::ToolRequest;
@@ -10,13 +11,16 @@ pub struct Settings {
     /// Characters of a result that a caller takes at once, where neither its request nor its model says so.
     /// Default 64,000.
     pub max_result_chars: usize,
+    /// Characters by the beginning of a model's name, with its provider (`openrouter/deepseek`) or without; the longest
+    /// beginning counts. They come before the table of known models. Default: none.
+    pub models: BTreeMap<String, usize>,
     /// How long the parts of a large result are kept. Default 20 minutes.
     pub keep: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Self { max_result_chars: 64_000, keep: Duration::from_mins(20) }
+        Self { max_result_chars: 64_000, models: BTreeMap::new(), keep: Duration::from_mins(20) }
     }
 }
 
@@ -67,7 +71,16 @@ impl Settings {
     /// What the request says, else what its model takes, else the operator's default.
     pub fn threshold(&self, request: &ToolRequest) -> usize {
         let asked = request.max_result_chars.and_then(|characters| usize::try_from(characters).ok());
-        asked.or_else(|| by_model(request.model.as_deref()?)).unwrap_or(self.max_result_chars)
+        let model = request.model.as_deref();
+        asked.or_else(|| self.by_operator(model?)).or_else(|| by_model(model?)).unwrap_or(self.max_result_chars)
+    }
+
+    fn by_operator(&self, model: &str) -> Option<usize> {
+        let model = model.trim().to_ascii_lowercase();
+        let name = model.rsplit('/').next().unwrap_or(&model);
+        let begins = |prefix: &str| model.starts_with(prefix) || name.starts_with(prefix);
+        let fitting = self.models.iter().filter(|(prefix, _)| begins(&prefix.to_ascii_lowercase()));
+        fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, characters)| *characters)
     }
 
     /// The most characters that this tool may hand over.
@@ -92,6 +105,17 @@ fn by_model(model: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_the_operator_says_of_a_model_comes_first() {
+        let models = [("openrouter/DeepSeek", 32_000), ("gpt-4", 9000), ("gpt-4o", 10_000)];
+        let models = models.map(|(model, characters)| (model.to_owned(), characters)).into();
+        let settings = Settings { models, ..Settings::default() };
+        assert_eq!(settings.by_operator("openrouter/deepseek/deepseek-chat"), Some(32_000));
+        assert_eq!(settings.by_operator("openai/GPT-4o-mini"), Some(10_000));
+        assert_eq!(settings.by_operator("gpt-4-0613"), Some(9000));
+        assert_eq!(settings.by_operator("claude-3"), None);
+    }
 
     #[test]
     fn the_longest_beginning_of_a_models_name_counts() {

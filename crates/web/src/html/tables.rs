@@ -49,7 +49,7 @@ impl Writing<'_> {
         } else {
             for cells in &grid {
                 let cells: Vec<&str> = cells.iter().map(String::as_str).collect();
-                self.writer.block(cells.join(" | ").trim());
+                self.writer.block(cells.join("\t").trim_end());
             }
         }
         self.writer.want(Gap::Blank);
@@ -94,7 +94,7 @@ impl Writing<'_> {
         let (text, total) = crate::text::cut(&text, MAX_CELL);
         let cut = if total > MAX_CELL { "…" } else { "" };
         if !self.is_markdown() {
-            return text.replace('\n', " ") + cut;
+            return text.replace(['\n', '\t'], " ") + cut;
         }
         text.replace('|', "\\|").replace('\n', "<br>") + cut
     }

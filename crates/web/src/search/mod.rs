@@ -60,7 +60,14 @@ impl Search<'_> {
         url: &Url,
         headers: &[(&str, &str)],
     ) -> Result<Answer, ToolFailure> {
-        let way = Way { gate: self.gate, call: self.call, rules, connections: self.connections, bounds: self.bounds };
+        let way = Way {
+            gate: self.gate,
+            call: self.call,
+            rules,
+            connections: self.connections,
+            bounds: self.bounds,
+            user_agent: None,
+        };
         way.get(url, headers).await
     }
 }

@@ -138,6 +138,26 @@ async fn the_request_is_a_plain_get() {
 }
 
 #[tokio::test]
+async fn the_operator_sets_the_user_agent() {
+    let show = |headers: HeaderMap| async move { headers["user-agent"].to_str().unwrap().to_owned() };
+    let (mut web, base) = site(Router::new().route("/", get(show))).await;
+    web.settings.user_agent = "Example/1.0 (+https://example.com)".into();
+    for tool in ["web_fetch", "web_browse"] {
+        let text = web.text(tool, json!({"url": base})).await;
+        assert!(text.ends_with("\nExample/1.0 (+https://example.com)"), "{tool}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn cells_of_a_table_are_separated_by_tabs() {
+    let table =
+        "<table><tr><th>Field<th>Type<th>Default</tr><tr><td>a\tb<td>x|y<td>1</tr><tr><td><td>z<td></tr></table>";
+    let (web, base) = site(Router::new().route("/", typed("text/html", table))).await;
+    let text = web.text("web_fetch", json!({"url": base})).await;
+    assert!(text.ends_with("--- Content ---\nField\tType\tDefault\na b\tx|y\t1\n\tz"), "{text:?}");
+}
+
+#[tokio::test]
 async fn arguments_are_read_strictly_and_addresses_kindly() {
     let (web, base) = site(Router::new().route("/", typed("text/plain", "hello"))).await;
     // Without a scheme it is https, which nothing here speaks.

@@ -59,6 +59,10 @@ impl Web {
         self
     }
 
+    pub fn store(&self) -> Arc<dyn breadcrumb::Breadcrumbs> {
+        self.tenant.breadcrumbs.clone()
+    }
+
     pub fn executor(&self) -> BuiltinExecutor {
         BuiltinExecutor::new().with(web::tools(Arc::new(self.network.egress()), self.settings.clone()))
     }

@@ -1,0 +1,89 @@
+//! A page in parts: kept under its address, section by section, with a table of what is in each part.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use breadcrumb::{StoreError, ToolRequest};
+use serde_json::{Value, json};
+
+use super::index::{chunk_name, index_name};
+use super::parts::{Split, split_page};
+use super::shorten::Kept;
+use crate::finding::{at_most, one_line};
+use crate::{EntryKey, Namespace, WorkingMemory};
+
+/// The longest heading in the table, in characters.
+const MAX_HEADING: usize = 120;
+
+/// A page, split at its headings.
+pub struct Page(Split);
+
+/// Where a page is kept.
+pub struct PagePlace<'p> {
+    pub session: &'p str,
+    /// The name that its entries begin with: `web:` and what stands for the address. Without `/`.
+    pub name: &'p str,
+    pub keep: Duration,
+    pub request: &'p ToolRequest,
+    pub memory: WorkingMemory,
+}
+
+impl Page {
+    /// Markdown in parts of at most `most` characters: at headings of levels 1 to 3, larger sections between blank
+    /// lines, then anywhere. Takes its time with a large page.
+    pub fn split(markdown: &str, most: usize) -> Self {
+        Self(split_page(markdown, most.max(1)))
+    }
+
+    /// How many parts there are.
+    pub fn parts(&self) -> usize {
+        self.0.parts.len()
+    }
+
+    /// The part of this number, from 1.
+    pub fn part(&self, number: usize) -> Option<&str> {
+        self.0.parts.get(number.checked_sub(1)?)?.value.as_str()
+    }
+
+    /// Keeps the parts, then their outline. Returns the response's `large_result` metadata.
+    pub async fn keep(&self, place: PagePlace<'_>) -> Result<Value, StoreError> {
+        let kept = Kept {
+            base: EntryKey::of(&Namespace::session(place.session), place.name),
+            memory: place.memory,
+            tool: place.request.tool.clone(),
+            keep: place.keep,
+            saved_by: place.request.agent_id,
+        };
+        kept.write(&self.0).await?;
+        Ok(json!({"key": kept.base.path(), "chunks": self.parts(), "characters": self.0.characters}))
+    }
+
+    /// What the caller of a kept page gets: the heading and the key of each part, in at most `room` characters as far as
+    /// they go. `key` is the one of the metadata.
+    pub fn table(&self, key: &str, keep: Duration, room: usize) -> String {
+        let (chunks, minutes) = (self.parts(), keep.as_secs().div_ceil(60));
+        let mut table = format!(
+            "The page has {} characters. It is kept in working memory for {minutes} minutes, in {chunks} chunks. Read the \
+             chunks that matter with get_from_working_memory before you draw conclusions.\n- outline: \
+             get_from_working_memory {{\"key\": \"{}\"}}\n- find words: result_search {{\"key\": \"{key}\", \"query\": \
+             \"…\"}}\n\n| # | Heading | Characters | Key |\n|---|---|---|---|\n",
+            self.0.characters,
+            index_name(key)
+        );
+        let mut left = room.saturating_sub(table.chars().count());
+        for (index, part) in self.0.parts.iter().enumerate() {
+            let heading = at_most(&one_line(&part.about), MAX_HEADING).replace('\\', "\\\\").replace('|', "\\|");
+            let number = index + 1;
+            let row = format!("| {number} | {heading} | {} | `{}` |\n", part.characters, chunk_name(key, number));
+            let more = format!("| … | {} more: see the outline | | |\n", chunks - index);
+            let needed = row.chars().count() + if number == chunks { 0 } else { more.chars().count() };
+            if needed > left {
+                let _ = write!(table, "{more}");
+                break;
+            }
+            left -= row.chars().count();
+            table.push_str(&row);
+        }
+        table
+    }
+}
