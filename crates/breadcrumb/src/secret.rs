@@ -68,8 +68,9 @@ impl SecretInfo {
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewSecret {
-    /// A letter or `_`, then letters, digits and `_`; at most 200 characters; unique in its tenant.
-    #[schema(min_length = 1, max_length = 200, pattern = "^[A-Za-z_][A-Za-z0-9_]*$")]
+    /// A letter, a digit or `_`, then also spaces and any of `.:/@+()-`; at most 200 characters; unique in its tenant. A
+    /// tool's `required_secrets` can name it if it is a letter or `_`, then letters, digits and `_`.
+    #[schema(min_length = 1, max_length = 200, pattern = "^[A-Za-z0-9_][A-Za-z0-9_ .:/@+()-]*$")]
     pub name: String,
     /// 1 to 65,536 bytes; at least 8 where tools may not read it.
     #[schema(min_length = 1, max_length = 65_536)]
@@ -118,8 +119,9 @@ impl NewSecret {
 
     pub fn check(&self) -> Result<(), Violations> {
         let mut found = Violations::default();
-        if !is_secret_name(&self.name) {
-            found.add("name", "must be a letter or _, then letters, digits and _, at most 200 in all");
+        if !is_kept_name(&self.name) {
+            let rule = "must be a letter, a digit or _, then also spaces and any of .:/@+()-, at most 200 in all";
+            found.add("name", rule);
         }
         check_value(&self.value, self.readable, &mut found);
         if let Err(more) = secret_hosts(&self.hosts) {
@@ -156,7 +158,14 @@ impl SecretChanges {
     }
 }
 
-/// A letter or `_`, then letters, digits and `_`; at most 200 characters.
+/// Nothing that would break the JSON, the header or the log line that tells of it.
+fn is_kept_name(name: &str) -> bool {
+    let is_good = |c: char| c.is_ascii_alphanumeric() || "_ .:/@+()-".contains(c);
+    name.len() <= 200 && name.chars().all(is_good) && name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
+}
+
+/// A name by which a tool's code can ask for a secret: a letter or `_`, then letters, digits and `_`; at most 200
+/// characters.
 pub fn is_secret_name(name: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.len() <= 200 && name.chars().all(is_word) && name.starts_with(|c: char| !c.is_ascii_digit())

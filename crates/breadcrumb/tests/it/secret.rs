@@ -18,7 +18,16 @@ fn names_are_those_of_variables() {
     }
     for bad in ["", "9A", "API-KEY", "API.KEY", "API KEY", "ÄPI", "A\0", "A\n", &"x".repeat(201)] {
         assert!(!is_secret_name(bad), "{bad:?}");
-        assert_eq!(fields(NewSecret::new(bad, "a long value").check()), ["name"]);
+    }
+}
+
+#[test]
+fn a_secret_may_have_a_name_that_no_code_can_ask_for() {
+    for good in ["A", "_9", "9A", "API-KEY", "openrouter.ai key", "OpenRouter (work)", &"x".repeat(200)] {
+        assert!(NewSecret::new(good, "a long value").check().is_ok(), "{good}");
+    }
+    for bad in ["", " ", " A", "-A", "ÄPI", "A\0", "A\n", "A\"", "A\\", "A{", "A'", &"x".repeat(201)] {
+        assert_eq!(fields(NewSecret::new(bad, "a long value").check()), ["name"], "{bad:?}");
     }
 }
 

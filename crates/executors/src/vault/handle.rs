@@ -7,6 +7,7 @@ const PREFIX: &str = "rcrt_secret_";
 
 /// Letters, digits and `_` alone, so that it stands unchanged wherever a tool writes it: in a header, a query, JSON.
 pub(super) fn new(name: &str) -> String {
+    let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     format!("{PREFIX}{name}_{}", Uuid::new_v4().simple())
 }
 

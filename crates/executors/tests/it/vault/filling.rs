@@ -44,6 +44,16 @@ async fn headers_are_filled_also_inside_basic() {
 }
 
 #[tokio::test]
+async fn the_handle_of_any_name_is_a_word() {
+    let name = "OpenRouter (work) a.b:c/d@e+f-g";
+    let (service, call, base) = bound(|host| vec![secret(name, VALUE, &[host])]).await;
+    let handle = call.handle(name);
+    assert!(handle.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'), "{handle}");
+    call.fetch(with_headers(base, &[("authorization", &handle)]), None).await.unwrap();
+    assert_eq!(service.last().header("authorization").unwrap(), VALUE);
+}
+
+#[tokio::test]
 async fn queries_and_bodies_are_filled_as_they_are_encoded() {
     let (service, call, base) = bound(|host| vec![secret("KEY", VALUE, &[host])]).await;
     let handle = call.handle("KEY");
