@@ -6,6 +6,7 @@ mod definitions;
 mod harness;
 mod hints;
 mod servers;
+mod shipped;
 mod time_to_live;
 mod validation;
 mod views;
