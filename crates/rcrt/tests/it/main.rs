@@ -4,6 +4,7 @@
 mod bench;
 mod database;
 mod egress;
+mod killed;
 mod native;
 mod offline;
 mod operations;

@@ -26,7 +26,7 @@ async fn responses(agent: &Agent, request: Uuid) -> Vec<ToolResponse> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_claimed_call_goes_back_and_a_running_one_is_answered() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let mut ids = Vec::new();
     for _ in 0..2 {
@@ -54,7 +54,7 @@ async fn a_claimed_call_goes_back_and_a_running_one_is_answered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_that_may_be_repeated_is_until_its_attempts_are_used() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let id = agent.create(request(), None).await.unwrap().id;
     for attempt in 1..=3 {
@@ -73,7 +73,7 @@ async fn a_tool_that_may_be_repeated_is_until_its_attempts_are_used() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cancelled_call_of_a_lost_runner_is_answered_cancelled() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let id = agent.create(request(), None).await.unwrap().id;
     agent.claim(&claim_of(1)).await.unwrap();
@@ -86,7 +86,7 @@ async fn a_cancelled_call_of_a_lost_runner_is_answered_cancelled() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_whose_time_ends_in_the_queue_is_answered_timeout() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let ended = NewBreadcrumb {
         ttl: Some(Utc::now() - TimeDelta::seconds(1)),
@@ -121,7 +121,7 @@ fn assert_too_late(answers: &[ToolResponse], when: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_waiting_request_past_its_deadline_is_not_claimed_and_is_answered() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let id = agent.create(request(), None).await.unwrap().id;
     pass_every_deadline(&harness).await;
@@ -138,7 +138,7 @@ async fn a_waiting_request_past_its_deadline_is_not_claimed_and_is_answered() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_running_call_past_its_deadline_is_its_runners() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let id = agent.create(request(), None).await.unwrap().id;
     let claim = agent.claim(&claim_of(1)).await.unwrap().remove(0);
@@ -152,7 +152,7 @@ async fn a_running_call_past_its_deadline_is_its_runners() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_comes_back_past_its_deadline_is_answered_and_not_queued() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     // Given back unstarted; given back for a retry; lost while claimed; lost while a retry was left.
     let mut ids = Vec::new();
@@ -180,7 +180,7 @@ async fn whatever_happens_there_is_one_response() {
     use proptest::prelude::*;
     use proptest::test_runner::TestRunner;
 
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let handle = tokio::runtime::Handle::current();
     let mut runner = TestRunner::new(ProptestConfig { cases: 60, failure_persistence: None, ..Default::default() });

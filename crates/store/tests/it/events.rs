@@ -160,7 +160,7 @@ async fn a_closed_store_ends_its_streams() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn old_events_are_forgotten_with_what_only_they_needed() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let kept = agent.create(noted("Kept", json!({"n": 1}), &[]), None).await.unwrap().id;
     agent.update(kept, 1, BreadcrumbChanges::default()).await.unwrap();

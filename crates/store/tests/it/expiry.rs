@@ -43,7 +43,7 @@ async fn one_call(agent: &Agent) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn twenty_thousand_ended_records_go_while_calls_are_claimed() {
     const MANY: i32 = 20_000;
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let (agent, purged) = (harness.alone().await, harness.alone().await);
     one_call(&agent).await;
     let mut admin = harness.admin().await;
@@ -90,7 +90,7 @@ async fn twenty_thousand_ended_records_go_while_calls_are_claimed() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_record_that_somebody_holds_is_passed_over() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let mut admin = harness.admin().await;
     let id = agent.create(note("Held"), None).await.unwrap().id;
@@ -222,7 +222,7 @@ async fn any_life_of_a_record_is_as_the_model_says() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reads_are_counted_in_the_own_tenant_alone() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let (agent, stranger) = (harness.alone().await, harness.alone().await);
     let once =
         NewBreadcrumb { ttl_type: Some(TtlType::Usage), ttl_config: Some(json!({"max_reads": 1})), ..note("Once") };

@@ -17,12 +17,22 @@ pub struct StoreHarness {
 
 impl StoreHarness {
     pub async fn start() -> Self {
-        Self::with_connections(StoreOptions::DEFAULT_MAX_CONNECTIONS).await
+        Self::with(|options| options).await
     }
 
     pub async fn with_connections(max_connections: u32) -> Self {
+        Self::with(|options| StoreOptions { max_connections, ..options }).await
+    }
+
+    /// A store that sweeps only when it is asked to: a sweep passes over what another one holds, so a test that asks for one
+    /// must be alone.
+    pub async fn without_sweeps() -> Self {
+        Self::with(|options| StoreOptions { sweeps: false, ..options }).await
+    }
+
+    async fn with(set: impl FnOnce(StoreOptions) -> StoreOptions) -> Self {
         let database = TestDatabase::new().await;
-        let store = open_with(&database, max_connections).await;
+        let store = open_with(&database, set).await;
         Self { database, store }
     }
 
@@ -38,18 +48,15 @@ impl StoreHarness {
 }
 
 pub async fn open(database: &TestDatabase) -> Arc<Store> {
-    open_with(database, StoreOptions::DEFAULT_MAX_CONNECTIONS).await
+    open_with(database, |options| options).await
 }
 
-async fn open_with(database: &TestDatabase, max_connections: u32) -> Arc<Store> {
+async fn open_with(database: &TestDatabase, set: impl FnOnce(StoreOptions) -> StoreOptions) -> Arc<Store> {
     let options = StoreOptions {
         app_url: Some(database.app_url.clone()),
-        max_connections,
-        // A sweep passes over what another one holds: tests that ask for one must be the only ones.
-        sweeps: false,
         ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
     };
-    Store::open(options, &|_| {}).await.unwrap()
+    Store::open(set(options), &|_| {}).await.unwrap()
 }
 
 #[async_trait]

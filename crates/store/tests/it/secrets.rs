@@ -154,7 +154,7 @@ async fn what_is_done_to_a_secret_is_on_record() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_grant_ends_at_the_moment_when_the_records_time_does() {
-    let harness = StoreHarness::start().await;
+    let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let id = agent.create_secret(NewSecret::new("KEY", "a long value")).await.unwrap().id;
     let brief =
