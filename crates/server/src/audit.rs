@@ -14,7 +14,8 @@ const PAGE: u32 = 100;
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct EgressRecords {
-    #[schema(max_items = 1000)]
+    /// At most 1000.
+    #[schema(min_items = 1)]
     entries: Vec<EgressRecord>,
 }
 

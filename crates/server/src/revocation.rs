@@ -23,7 +23,7 @@ const ASKED_EVERY: Duration = Duration::from_secs(2);
 /// the request was sent with.
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RevokeRequest {
+pub struct RevokeTokens {
     /// The token itself.
     token: Option<String>,
     /// The token's id, its claim `jti`.
@@ -37,7 +37,7 @@ pub struct RevokeRequest {
 
 /// What was revoked.
 #[derive(Serialize, ToSchema)]
-pub struct Revoked {
+pub struct RevokedTokens {
     ok: bool,
     agent_id: Uuid,
     /// The one token.
@@ -54,12 +54,12 @@ pub struct Revoked {
 /// revokes its own tokens, a curator those of any agent of the tenant. The agent's key stays good: to end it, delete the
 /// agent.
 #[utoipa::path(post, path = "/auth/revoke", tag = "auth", operation_id = "revoke_tokens",
-    request_body = RevokeRequest, responses((status = 200, body = Revoked)))]
+    request_body = RevokeTokens, responses((status = 200, body = RevokedTokens)))]
 pub async fn revoke(
     State(state): State<ServerState>,
     caller: Caller,
-    JsonBody(request): JsonBody<RevokeRequest>,
-) -> Result<Private<Revoked>, Problem> {
+    JsonBody(request): JsonBody<RevokeTokens>,
+) -> Result<Private<RevokedTokens>, Problem> {
     let revocation = revocation(&state, &caller, request)?;
     let Identity { owner_id, agent_id: by, .. } = caller.identity;
     // With open auth agents need not be known.
@@ -75,11 +75,11 @@ pub async fn revoke(
         WhichTokens::One { jti, .. } => (Some(jti), None),
         WhichTokens::IssuedBefore(before) => (None, Some(before)),
     };
-    Ok(Private(Revoked { ok: true, agent_id: revocation.agent_id, jti, issued_before }))
+    Ok(Private(RevokedTokens { ok: true, agent_id: revocation.agent_id, jti, issued_before }))
 }
 
-fn revocation(state: &ServerState, caller: &Caller, request: RevokeRequest) -> Result<TokenRevocation, Problem> {
-    let RevokeRequest { token, jti, agent_id, all } = request;
+fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens) -> Result<TokenRevocation, Problem> {
+    let RevokeTokens { token, jti, agent_id, all } = request;
     let named = usize::from(token.is_some()) + usize::from(jti.is_some()) + usize::from(all);
     let mut found = Violations::default();
     if named > 1 {

@@ -395,7 +395,7 @@ export class Rcrt {
   // Operations
 
   /** Ends tokens before they expire: `{}` the client's own, `{ all: true }` all of its agent so far. */
-  async revokeTokens(request: shapes.RevokeRequest, options: RequestOptions = {}): Promise<shapes.Revoked> {
+  async revokeTokens(request: shapes.RevokeTokens, options: RequestOptions = {}): Promise<shapes.RevokedTokens> {
     return await this.#transport.json("post", "/auth/revoke", { ...options, body: request });
   }
 

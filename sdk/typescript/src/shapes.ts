@@ -52,8 +52,8 @@ export type DeadLetter = Schemas["DeadLetter"];
 export type NewWebhook = Schemas["NewWebhook"];
 export type WebhookInfo = Schemas["WebhookInfo"];
 
-export type RevokeRequest = Partial<Schemas["RevokeRequest"]>;
-export type Revoked = Schemas["Revoked"];
+export type RevokeTokens = Partial<Schemas["RevokeTokens"]>;
+export type RevokedTokens = Schemas["RevokedTokens"];
 export type StreamTicket = Schemas["StreamTicket"];
 export type EgressEntry = Schemas["EgressEntry"];
 export type EgressPage = Schemas["EgressPage"];

@@ -483,13 +483,13 @@ class Rcrt:
 
     async def revoke_tokens(
         self, *, token: str | None = None, jti: str | None = None, agent_id: str | None = None, all: bool = False
-    ) -> types.Revoked:
+    ) -> types.RevokedTokens:
         """Ends tokens before they expire; without an argument the client's own."""
         named = {"token": token, "jti": jti, "agent_id": agent_id}
         body: dict[str, Any] = {name: value for name, value in named.items() if value is not None}
         if all:
             body["all"] = True
-        return cast(types.Revoked, await self._transport.json("POST", "/auth/revoke", body=body))
+        return cast(types.RevokedTokens, await self._transport.json("POST", "/auth/revoke", body=body))
 
     async def stream_ticket(self) -> types.StreamTicket:
         """A one-time ticket for a browser's ``EventSource``, which sends no header."""
