@@ -21,6 +21,9 @@ use crate::vault::Redaction;
 /// How many records may wait to be written.
 const MOST_WAITING: usize = 10_000;
 
+/// Characters of a host in a record: a name has fewer, and what stands in the place of a secret in it may be longer.
+const MAX_HOST: usize = 260;
+
 /// For whom a request goes out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
@@ -99,7 +102,7 @@ impl Passage {
             tool_id: origin.and_then(|origin| origin.tool_id),
             call: origin.and_then(|origin| origin.call),
             // A tool that can read a secret may put it into a name.
-            host: vault.outward().text(&host.to_string()).into_owned(),
+            host: vault.outward().text(&host.to_string()).chars().take(MAX_HOST).collect(),
             port,
             method: span::known(method.as_str()).into(),
             outcome: EgressOutcome::Failed,
@@ -122,7 +125,8 @@ impl Passage {
             self.record.outcome = EgressOutcome::Refused;
             self.record.status = None;
             let reason = self.redaction.text(&error.message);
-            self.record.reason = Some(reason.chars().take(MAX_EGRESS_REASON).collect());
+            let is_shown = |c: &char| !c.is_control();
+            self.record.reason = Some(reason.chars().filter(is_shown).take(MAX_EGRESS_REASON).collect());
         }
         result
     }

@@ -87,6 +87,11 @@ async fn run(
         }
         let mut tenants: HashMap<Uuid, Vec<EgressRecord>> = HashMap::new();
         for (owner_id, record) in batch {
+            // One that the store refuses would take the others of its batch along.
+            if let Err(found) = record.check("entry") {
+                tracing::error!(%found, "an entry of the egress log cannot be written");
+                continue;
+            }
             tenants.entry(owner_id).or_default().push(record);
         }
         for (owner_id, records) in tenants {
