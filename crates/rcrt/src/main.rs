@@ -19,6 +19,7 @@ mod output;
 mod private_hosts;
 mod progress;
 mod seed;
+mod settings;
 mod signals;
 mod telemetry;
 mod templates;

@@ -15,6 +15,7 @@ use super::execution::this_program;
 use super::working_folder::working_folder;
 use crate::cli::JAILED_COMMAND;
 use crate::exit::Failure;
+use crate::settings::{Resolved, SettingOptions};
 
 /// What is off unless it is switched on, and why.
 const OFF: &[(&str, &str)] = &[("bash", "runs any command on this machine, though in a jail")];
@@ -67,14 +68,6 @@ pub struct NativeOptions {
     #[arg(long, env = "RCRT_SEARXNG_URL", value_name = "URL", value_parser = web_url)]
     searxng_url: Option<Url>,
 
-    /// The time zone of scheduled tasks that name none, such as Europe/Berlin
-    #[arg(long, env = "RCRT_TIMEZONE", default_value = "UTC", value_name = "ZONE", value_parser = schedule::zone)]
-    timezone: chrono_tz::Tz,
-
-    /// Characters of a result that a caller gets at once, where neither its request nor its model says so
-    #[arg(long, env = "RCRT_MAX_RESULT_CHARS", default_value_t = 64_000, value_name = "N", value_parser = result_chars)]
-    max_result_chars: u64,
-
     /// The most that one set of Python packages may take of the disk, in MB
     #[arg(long, env = "RCRT_PACKAGES_SET_MB", default_value_t = 2_000, value_name = "MB", value_parser = megabytes)]
     packages_set_mb: u64,
@@ -86,6 +79,9 @@ pub struct NativeOptions {
     /// End programs and refuse packages when the disk has less than this left, in MB; 0 for no such bound
     #[arg(long, env = "RCRT_MIN_FREE_DISK_MB", default_value_t = 500, value_name = "MB", value_parser = megabytes)]
     min_free_disk_mb: u64,
+
+    #[command(flatten)]
+    settings: SettingOptions,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -100,14 +96,6 @@ fn web_url(text: &str) -> Result<Url, String> {
         Ok(_) => Err("must begin with http:// or https:// and name a host".into()),
         Err(error) => Err(format!("{error}; write https://search.example.com/")),
     }
-}
-
-fn result_chars(text: &str) -> Result<u64, String> {
-    let bounds = breadcrumb::RESULT_CHARS;
-    text.parse()
-        .ok()
-        .filter(|number| bounds.contains(number))
-        .ok_or_else(|| format!("must be a whole number from {} to {}", bounds.start(), bounds.end()))
 }
 
 /// The most that an option takes: a million MB.
@@ -127,9 +115,15 @@ pub struct Native {
 }
 
 impl NativeOptions {
-    /// Refuses what does not go together, and names of tools that are not there.
-    pub fn check(&self) -> anyhow::Result<()> {
+    /// The settings that are in force for this data folder.
+    pub fn settings(&self, data: &Path) -> anyhow::Result<Resolved> {
+        self.settings.resolve(data)
+    }
+
+    /// Refuses what does not go together, names of tools that are not there, and a configuration file that is wrong.
+    pub fn check(&self, data: &Path) -> anyhow::Result<()> {
         self.search_choice()?;
+        self.settings(data)?;
         let known = crate::embedded::native_tools();
         for (option, names, known) in [
             ("--enable-tool", &self.enabled, known.as_slice()),
@@ -169,16 +163,14 @@ impl NativeOptions {
     /// All tools. `data` is the data folder. Must be called on a runtime: which programs can be run here is found out
     /// meanwhile.
     pub fn tools(&self, data: &Path, egress: Arc<Egress>) -> anyhow::Result<Native> {
-        self.check()?;
+        self.check(data)?;
+        let settings = self.settings(data)?;
         let data = std::path::absolute(data)?;
         let workdir = working_folder(self.workdir.as_deref(), &data)?;
-        let schedule = schedule::Settings { timezone: self.timezone, ..schedule::Settings::default() };
+        let schedule = settings.schedule()?;
         let clock: Arc<dyn schedule::Clock> = Arc::new(schedule::SystemClock);
-        let large_results = memory::large_result::Settings {
-            max_result_chars: usize::try_from(self.max_result_chars)?,
-            ..memory::large_result::Settings::default()
-        };
-        let web = web::Settings { search: self.search_choice()?, ..web::Settings::default() };
+        let large_results = settings.large_results()?;
+        let web = web::Settings { search: self.search_choice()?, ..settings.web()? };
         let programs = processes::Settings {
             helper: jail::command::Helper { program: this_program()?, arguments: vec![JAILED_COMMAND.into()] },
             workdir: workdir.clone(),

@@ -14,6 +14,7 @@ use crate::assembly::{self, EmbeddingArgs, NativeOptions, PostgresUsed, sandbox_
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
+use crate::settings::InForce;
 
 /// How long a server may take to say that it is well.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
@@ -52,6 +53,8 @@ struct Findings {
     search_by_meaning: String,
     server: Server,
     data_folder: DataFolder,
+    /// As a runner that is started with the same options would have them.
+    settings: Vec<InForce>,
     tools: Tools,
 }
 
@@ -141,7 +144,7 @@ struct DataFolder {
 
 impl Doctor {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
-        self.native.check()?;
+        self.native.check(&config.data)?;
         let server = config.server_url()?;
         let ((engine, walls), postgres, server) = tokio::join!(engine(self.sandbox), postgres(config), answers(server));
         let tools = Tools::find(config, &self.native, server.reachable).await;
@@ -163,6 +166,7 @@ impl Doctor {
                 packages_set_bytes: disk.packages_set,
                 packages_total_bytes: disk.packages_total,
             },
+            settings: self.native.settings(&config.data)?.in_force().to_vec(),
             tools,
         };
         if output.is_json() {
@@ -407,5 +411,18 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
         row("", &format!("programs are ended when less than {} MB is left", mb(free)), None)?;
     }
     findings.sandbox.print(output)?;
+    print_settings(output, &findings.settings)?;
     findings.tools.print(output)
+}
+
+fn print_settings(output: Output, settings: &[InForce]) -> anyhow::Result<()> {
+    output.line(&format!("\n{}", output.paint(Style::Bold, "Settings of the program's own tools:")))?;
+    let width = |text: fn(&InForce) -> &str| settings.iter().map(|one| text(one).len()).fold(4, usize::max) + 2;
+    let (key, value) = (width(|one| one.key), width(|one| &one.value).min(40));
+    for InForce { key: name, value: text, source, from } in settings {
+        let from = from.as_ref().map(|from| format!(" {from}")).unwrap_or_default();
+        let text = if text.is_empty() { "none" } else { text };
+        output.line(&format!("  {name:<key$}{text:<value$}{source}{from}"))?;
+    }
+    Ok(())
 }

@@ -35,7 +35,7 @@ pub struct Runner {
 impl Runner {
     pub async fn run(self, config: &Config, _output: Output) -> anyhow::Result<()> {
         assembly::check_url(self.database.database_url.as_ref())?;
-        self.execution.native.check()?;
+        self.execution.native.check(&config.data)?;
         let signals = Signals::listen()?;
         let mut parts = Parts::default();
         let ended = tokio::select! {

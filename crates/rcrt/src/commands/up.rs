@@ -56,7 +56,7 @@ pub struct Up {
 impl Up {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         self.serving.check()?;
-        self.execution.native.check()?;
+        self.execution.native.check(&config.data)?;
         let signals = Signals::listen()?;
         let progress = Progress::new();
         let mut system = System::default();

@@ -12,6 +12,7 @@ mod program;
 mod secrets;
 mod security_page;
 mod server_and_runner;
+mod settings;
 mod up;
 mod usage;
 mod walls;
