@@ -1,27 +1,37 @@
 // {{description}}
 //
-// The records that make this tool run are named in subscriptions. What it writes must not match them.
+// Two steps, each started by an event (subscriptions):
+// 1. a {{trigger_schema}} appears: a {{question_schema}} is written, and the tool ends;
+// 2. somebody writes a {{answer_schema}} with the question's context.correlation: a {{result_schema}} is written.
+// The correlation is the id of the record that started the work. It is the only state, so it does not matter how long
+// the answer takes, or which runner gets it.
 
-const RESULT_SCHEMA = "{{result_schema}}";
+const TRIGGER = "{{trigger_schema}}";
+const QUESTION = "{{question_schema}}";
+const ANSWER = "{{answer_schema}}";
+const RESULT = "{{result_schema}}";
 
 interface Input {
   breadcrumb_id?: string;
 }
 
 interface Output {
-  handled: boolean;
-  result_id?: string;
+  step: "asked" | "finished" | "nothing";
+  correlation?: string;
+  record_id?: string;
 }
 
 interface Breadcrumb {
   id: string;
   title: string;
+  schema_name?: string;
   context: Record<string, unknown>;
 }
 
 interface Context {
   api: {
     getBreadcrumb(id: string): Promise<Breadcrumb>;
+    searchBreadcrumbs(query: { schema_name: string; tag: string; limit: number }): Promise<{ id: string }[]>;
     createBreadcrumb(record: {
       title: string;
       schema_name: string;
@@ -35,16 +45,69 @@ interface Context {
 export async function execute(input: Input, context: Context): Promise<Output> {
   const id = context.request.trigger_event?.breadcrumb_id ?? input.breadcrumb_id;
   if (id === undefined) {
-    return { handled: false };
+    return { step: "nothing" };
   }
   const record = await context.api.getBreadcrumb(id);
+  switch (record.schema_name) {
+    case TRIGGER:
+      return await ask(record, context);
+    case ANSWER:
+      return await finish(record, context);
+    default:
+      return { step: "nothing" };
+  }
+}
+
+/** Step 1. A task that was asked about already is not asked about again: events may come twice. */
+async function ask(task: Breadcrumb, context: Context): Promise<Output> {
+  const correlation = task.id;
+  if (await isThere(QUESTION, correlation, context)) {
+    return { step: "nothing", correlation };
+  }
+  // The work of the first step goes here.
+  const fields = Object.keys(task.context);
+  const record_id = await write(QUESTION, `Question about ${task.title}`, correlation, { fields }, context);
+  return { step: "asked", correlation, record_id };
+}
+
+/** Step 2. Answers to nobody's question, and second answers, are left alone. */
+async function finish(answer: Breadcrumb, context: Context): Promise<Output> {
+  const correlation = answer.context.correlation;
+  if (typeof correlation !== "string" || !(await isThere(QUESTION, correlation, context))) {
+    return { step: "nothing" };
+  }
+  if (await isThere(RESULT, correlation, context)) {
+    return { step: "nothing", correlation };
+  }
+  const task = await context.api.getBreadcrumb(correlation);
+  // The work of the second step goes here.
+  const work = { task: task.id, answer: answer.context.answer ?? null };
+  const record_id = await write(RESULT, `Result of ${task.title}`, correlation, work, context);
+  return { step: "finished", correlation, record_id };
+}
+
+async function isThere(schema_name: string, correlation: string, context: Context): Promise<boolean> {
+  const found = await context.api.searchBreadcrumbs({ schema_name, tag: tag(correlation), limit: 1 });
+  return found.length > 0;
+}
+
+async function write(
+  schema_name: string,
+  title: string,
+  correlation: string,
+  work: Record<string, unknown>,
+  context: Context,
+): Promise<string> {
   const workspace = context.request.workspace;
-  const result = await context.api.createBreadcrumb({
-    title: `Result for ${record.title}`.slice(0, 500),
-    schema_name: RESULT_SCHEMA,
-    tags: [`source:${id}`, ...(workspace === undefined ? [] : [workspace])],
-    // The work goes here.
-    context: { source: id, fields: Object.keys(record.context) },
+  const record = await context.api.createBreadcrumb({
+    title: title.slice(0, 500),
+    schema_name,
+    tags: [tag(correlation), ...(workspace === undefined ? [] : [workspace])],
+    context: { correlation, ...work },
   });
-  return { handled: true, result_id: result.id };
+  return record.id;
+}
+
+function tag(correlation: string): string {
+  return `correlation:${correlation}`;
 }

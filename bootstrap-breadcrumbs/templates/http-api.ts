@@ -1,34 +1,62 @@
 // {{description}}
 //
-// A key for the API is named in required_secrets and used here as context.secrets.NAME, for example in the header
-// `authorization: Bearer ${context.secrets.NAME}`: a handle, in whose place the value is put on the way to the hosts
-// that the secret is bound to. It is there once it is granted: `rcrt secret grant NAME TOOL`. Hosts that fetch may
-// reach stand in permissions.net.
+// The key is a secret of the operator's: `rcrt secret set {{secret}} --host {{host}}`, then
+// `rcrt secret grant {{secret}} {{name}}`. The code holds a handle; the value takes its place on the way to the hosts
+// that the secret is bound to. Hosts that fetch may reach are listed in permissions.net.
 
 const HOST = "{{host}}";
+const AUTH_HEADER = "{{auth_header}}";
+const AUTH_PREFIX = "{{auth_prefix}}";
+const SECRET = "{{secret}}";
 const TIMEOUT_MS = 15_000;
 
 interface Input {
-  path: string;
-  query?: Record<string, string | number | boolean>;
+  query: string;
+  limit?: number;
 }
 
 interface Output {
-  status: number;
-  data: unknown;
+  total: number;
+  items: { id: string; title: string; url: string | null }[];
 }
 
-export async function execute(input: Input): Promise<Output> {
-  const url = new URL(`https://${HOST}${input.path}`);
-  for (const [name, value] of Object.entries(input.query ?? {})) {
-    url.searchParams.set(name, String(value));
-  }
+/** What the API answers, as far as it is used. */
+interface Answer {
+  total_count: number;
+  results: { id: string | number; name: string; html_url?: string }[];
+}
+
+interface Context {
+  secrets: Record<string, string>;
+}
+
+export async function execute(input: Input, context: Context): Promise<Output> {
+  const { query, limit = 10 } = input;
+  const url = new URL(`https://${HOST}/v1/search`);
+  url.searchParams.set("q", query);
+  url.searchParams.set("per_page", String(limit));
   const response = await fetch(url, {
-    headers: { accept: "application/json" },
+    headers: { accept: "application/json", [AUTH_HEADER]: `${AUTH_PREFIX}${context.secrets[SECRET]}` },
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
+  if (response.status === 401 || response.status === 403) {
+    throw new Error(`${HOST} refused the key (${response.status}); check the secret ${SECRET}`);
+  }
   if (!response.ok) {
     throw new Error(`${HOST} answered ${response.status} ${response.statusText}`);
   }
-  return { status: response.status, data: await response.json() };
+  return mapped(await response.json(), limit);
+}
+
+/** The API's fields to the tool's own. An answer of another shape is an error that says so. */
+function mapped(answer: Partial<Answer> | null, limit: number): Output {
+  if (typeof answer?.total_count !== "number" || !Array.isArray(answer.results)) {
+    throw new Error(`${HOST} answered something else than {total_count, results}`);
+  }
+  const items = answer.results.slice(0, limit).map((result) => ({
+    id: String(result.id),
+    title: result.name,
+    url: result.html_url ?? null,
+  }));
+  return { total: answer.total_count, items };
 }

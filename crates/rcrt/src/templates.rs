@@ -12,13 +12,13 @@ use crate::seed::SeedSet;
 /// The kinds of tools that there are templates for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Kind {
-    /// Asks a JSON API over HTTPS
+    /// Searches a JSON API over HTTPS with a key, and maps its answer
     HttpApi,
     /// Reads records from the store and sums them up
     Data,
     /// Computes an output from its input alone
     Transform,
-    /// Runs by itself when a matching record appears
+    /// Works in two steps that events start: asks a question, and finishes when the answer comes
     AsyncEvent,
 }
 

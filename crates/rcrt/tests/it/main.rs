@@ -13,6 +13,7 @@ mod secrets;
 mod security_page;
 mod server_and_runner;
 mod settings;
+mod templates;
 mod up;
 mod usage;
 mod walls;
