@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::outline::{cut_below, depth};
+use super::outline::{Section, cut_below, depth};
 use super::parts::{Layout, Split};
 use super::threshold::MIN_CHUNK_CHARS;
 use crate::finding::{at_most, one_line};
@@ -35,7 +35,8 @@ pub(crate) fn index(tool: &str, base: &str, split: &Split) -> Value {
     let mut left_out = false;
     loop {
         let chunk = |(index, part): (usize, &super::parts::Part)| {
-            let mut chunk = json!({"chunk": index + 1, "characters": part.characters});
+            let key = chunk_name(base, index + 1);
+            let mut chunk = json!({"chunk": index + 1, "key": key, "characters": part.characters});
             if let Layout::Text { starts, .. } = &split.layout {
                 chunk["start"] = json!(starts.get(index));
             }
@@ -51,7 +52,7 @@ pub(crate) fn index(tool: &str, base: &str, split: &Split) -> Value {
             "characters": split.characters,
             "chunk_keys": format!("{} to {}", chunk_name(base, 1), chunk_name(base, split.parts.len())),
             "chunks": split.parts.iter().enumerate().map(chunk).collect::<Vec<_>>(),
-            "outline": outline,
+            "outline": with_keys(base, &outline),
         });
         if left_out {
             value["left_out"] = json!("the outline was too long: its deeper or later sections are left out");
@@ -79,13 +80,38 @@ pub(crate) fn index(tool: &str, base: &str, split: &Split) -> Value {
     }
 }
 
+/// The outline, each section with the key of the chunk in which it begins.
+fn with_keys(base: &str, sections: &[Section]) -> Vec<Value> {
+    let with_key = |section: &Section| {
+        let key = chunk_name(base, section.chunk);
+        let mut told = json!({"title": section.title, "chunk": section.chunk, "key": key});
+        if let Some(start) = section.start {
+            told["start"] = start.into();
+        }
+        if let Some(path) = &section.path {
+            told["path"] = path.as_str().into();
+        }
+        if !section.sections.is_empty() {
+            told["sections"] = with_keys(base, &section.sections).into();
+        }
+        told
+    };
+    sections.iter().map(with_key).collect()
+}
+
+/// The key as code in a cell of a table.
+fn cell(key: &str) -> String {
+    let key = key.replace('|', "\\|");
+    if key.contains('`') { key } else { format!("`{key}`") }
+}
+
 /// What the caller gets in place of the result, which has so many characters: at most `most` of them.
 pub(crate) fn table(tool: &str, base: &str, split: &Split, characters: usize, most: usize, keep: Duration) -> String {
     let minutes = keep.as_secs().div_ceil(60);
     let chunks = split.parts.len();
     let head = format!(
         "The result of {tool} has {characters} characters, more than the {most} that are given at once. It is kept for \
-         {minutes} minutes in {chunks} chunks:\n\n| chunk | characters | what is in it |\n|---|---|---|\n"
+         {minutes} minutes in {chunks} chunks:\n\n| # | Heading | Key |\n|---|---|---|\n"
     );
     let example = match split.layout {
         Layout::Text { .. } => "",
@@ -109,8 +135,9 @@ pub(crate) fn table(tool: &str, base: &str, split: &Split, characters: usize, mo
     let mut rows = String::new();
     for (index, part) in split.parts.iter().enumerate() {
         let about = one_line(&part.about).replace('\\', "\\\\").replace('|', "\\|");
-        let row = format!("| {} | {} | {} |\n", index + 1, part.characters, at_most(&about, 160));
-        let more = format!("| … | | {} more chunks: see the index |\n", split.parts.len() - index);
+        let key = cell(&chunk_name(base, index + 1));
+        let row = format!("| {} | {} | {key} |\n", index + 1, at_most(&about, 160));
+        let more = format!("| … | {} more chunks | see the index |\n", split.parts.len() - index);
         let is_last = index + 1 == split.parts.len();
         let room_for_more = if is_last { 0 } else { more.chars().count() };
         if row.chars().count() + room_for_more > left {
