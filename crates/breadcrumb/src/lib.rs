@@ -30,6 +30,7 @@ mod selector;
 mod standby;
 mod store;
 mod tool_definition;
+mod tool_filter;
 mod tool_request;
 mod tool_response;
 mod tool_source;
@@ -71,9 +72,10 @@ pub use selector::{ContextMatch, ContextPath, MAX_SELECTORS, MatchOp, Selector, 
 pub use standby::{Beginning, Birth, EarlyAnswer, Offer, Standby, StandingBy};
 pub use store::{Breadcrumbs, ChangeCheck, StoreError};
 pub use tool_definition::{
-    Bootstrap, BootstrapMode, Example, Implementation, Isolation, Language, NativeImplementation, ToolCode,
-    ToolDefinition,
+    Bootstrap, BootstrapMode, CURATORS_TOOL_TAG, Example, Implementation, Isolation, Language, NativeImplementation,
+    ToolCode, ToolDefinition,
 };
+pub use tool_filter::ToolFilter;
 pub use tool_request::{MAX_DEADLINE_MS, RESULT_CHARS, ToolRequest};
 pub use tool_response::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse};
 pub use tool_source::ToolSource;

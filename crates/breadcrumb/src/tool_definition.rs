@@ -6,7 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
 
-use crate::{Annotations, Limits, Permissions, Selector, ToolSource, Violations, schema_names};
+use crate::{
+    Annotations, Limits, MAX_TIMEOUT_MS, Permissions, Selector, ToolSource, Violations, nearest_names, schema_names,
+};
+
+/// A tag that the store sets on the versions of a `tool.code.v1` that a curator wrote, and on no others: such a tool may
+/// take the name of another author's `tool.v1`.
+pub const CURATORS_TOOL_TAG: &str = "author:curator";
 
 /// A tool that can be offered, whatever runs it.
 #[derive(Debug, Clone, PartialEq)]
@@ -15,6 +21,8 @@ pub struct ToolDefinition {
     pub description: String,
     /// The author's version text; empty when there is none.
     pub version: String,
+    /// RCRT's `category`: nothing here but what RCRT's clients are shown of it.
+    pub category: Option<String>,
     /// JSON Schema 2020-12 of the input. `true` admits everything.
     pub input_schema: Value,
     pub output_schema: Value,
@@ -29,6 +37,8 @@ pub struct ToolDefinition {
     pub ui_schema: Option<Value>,
     pub bootstrap: Option<Bootstrap>,
     pub implementation: Implementation,
+    /// What the record says and the runtime does not take as it is: fields that it does not know, values that it bounds.
+    pub ignored: Violations,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -42,12 +52,11 @@ impl Implementation {
         match self {
             Self::Code(_) => ToolSource::Sandbox,
             Self::Native(native) => match native.kind.as_str() {
-                "http" | "rest" => ToolSource::Rest,
                 "mcp" => {
                     let server = native.settings.get("server").and_then(Value::as_str).unwrap_or("unnamed");
                     ToolSource::Mcp(server.to_owned())
                 }
-                _ => ToolSource::Native,
+                kind => ToolSource::of_executor(kind),
             },
         }
     }
@@ -112,7 +121,7 @@ pub struct Bootstrap {
     pub enabled: bool,
     #[serde(default)]
     pub mode: BootstrapMode,
-    /// Lower runs earlier. Default 100.
+    /// Higher runs earlier, as in RCRT; of two the same, by name. Default 100.
     #[serde(default = "default_priority")]
     pub priority: i64,
     /// Names of tools that must have been bootstrapped (or be there, if they do not bootstrap) before this one.
@@ -157,20 +166,29 @@ const CODE_FIELDS: &[&str] = &[
     "bootstrap",
 ];
 
+const CODE_PART: &[&str] = &["language", "source"];
+const PERMISSIONS: &[&str] = &["net", "read", "write", "env", "run", "ffi", "hrtime"];
+const LIMITS: &[&str] = &["timeout_ms", "memory_mb", "cpu_percent", "cpu_ms", "max_attempts"];
+const EXAMPLE: &[&str] = &["description", "input", "output", "explanation"];
+const ANNOTATIONS: &[&str] = &["title", "read_only", "destructive", "idempotent", "open_world"];
+const SELECTOR: &[&str] = &["any_tags", "all_tags", "schema_name", "context_match"];
+const BOOTSTRAP: &[&str] = &["enabled", "mode", "priority", "wait_for", "input"];
+
 impl ToolDefinition {
     /// Reads the definition from a record's schema name and context; `description` and `semantic_version` are the
-    /// record's own, used where the context has none. Gives every violation, with its field.
+    /// record's own, used where the context has none. Gives every violation, with its field. A field that it does not
+    /// know is no violation: it is named in [`Self::ignored`].
     pub fn read(
         schema_name: &str,
         context: &Map<String, Value>,
         description: Option<&str>,
         semantic_version: Option<&str>,
     ) -> Result<Self, Violations> {
-        let mut fields = Fields { context, found: Violations::default() };
+        let mut fields = Fields { context, found: Violations::default(), ignored: Violations::default() };
         let name = fields.tool_name();
         let description = fields.text("description").or_else(|| description.map(str::to_owned)).unwrap_or_default();
         let version = fields.text("version").or_else(|| semantic_version.map(str::to_owned)).unwrap_or_default();
-        let definition = match schema_name {
+        let mut definition = match schema_name {
             schema_names::TOOL_CODE => Self::read_code(&mut fields, name, description, version),
             schema_names::TOOL_LEGACY => Self::read_legacy(&mut fields, name, description, version),
             other => {
@@ -179,46 +197,43 @@ impl ToolDefinition {
             }
         };
         fields.found.into_result()?;
+        definition.ignored = fields.ignored;
         Ok(definition)
     }
 
     fn read_code(fields: &mut Fields<'_>, name: String, description: String, version: String) -> Self {
-        for key in fields.context.keys() {
-            if !CODE_FIELDS.contains(&key.as_str()) {
-                fields
-                    .found
-                    .add(key, format!("is no field of a tool.code.v1; the fields are {}", CODE_FIELDS.join(", ")));
-            }
+        let context = fields.context;
+        for key in context.keys() {
+            fields.ignore_unknown("", key, CODE_FIELDS);
         }
-        let code = fields.part::<CodePart>("code");
+        let code = fields.part_of::<CodePart>("code", CODE_PART);
         if fields.context.get("code").is_none_or(Value::is_null) {
             fields.found.add("code", "is required: {\"language\": \"typescript\" or \"javascript\", \"source\": …}");
         }
         let code = code.unwrap_or_default();
-        let limits: Limits = fields.part("limits").unwrap_or_default();
-        if let Err(more) = limits.check() {
-            fields.found.0.extend(more.0);
-        }
+        let limits = fields.limits();
         let subscriptions = fields.subscriptions();
         Self {
             name,
             description,
             version,
+            category: fields.context.get("category").and_then(Value::as_str).map(str::to_owned),
             input_schema: fields.value("input_schema").unwrap_or(Value::Bool(true)),
             output_schema: fields.value("output_schema").unwrap_or(Value::Bool(true)),
-            permissions: fields.part("permissions").unwrap_or_default(),
+            permissions: fields.part_of("permissions", PERMISSIONS).unwrap_or_default(),
             limits,
             required_secrets: fields.part("required_secrets").unwrap_or_default(),
-            examples: fields.part("examples").unwrap_or_default(),
-            annotations: fields.part("annotations").unwrap_or_default(),
+            examples: fields.examples("examples", fields.value("examples")),
+            annotations: fields.part_of("annotations", ANNOTATIONS).unwrap_or_default(),
             subscriptions,
             ui_schema: fields.value("ui_schema"),
-            bootstrap: fields.part("bootstrap"),
+            bootstrap: fields.part_of("bootstrap", BOOTSTRAP),
             implementation: Implementation::Code(ToolCode {
                 language: code.language,
                 source: code.source,
                 isolation: fields.part("isolation").unwrap_or_default(),
             }),
+            ignored: Violations::default(),
         }
     }
 
@@ -229,29 +244,28 @@ impl ToolDefinition {
         if kind.is_empty() {
             fields.found.add("implementation.type", "is required: the kind of executor, such as http");
         }
-        let limits: Limits = fields.part("limits").unwrap_or_default();
-        if let Err(more) = limits.check() {
-            fields.found.0.extend(more.0);
-        }
+        let limits = fields.limits();
         Self {
             name,
             description,
             version,
+            category: fields.context.get("category").and_then(Value::as_str).map(str::to_owned),
             input_schema: part.input_schema.unwrap_or(Value::Bool(true)),
             output_schema: part.output_schema.unwrap_or(Value::Bool(true)),
-            permissions: fields.part("permissions").unwrap_or_default(),
+            permissions: fields.part_of("permissions", PERMISSIONS).unwrap_or_default(),
             limits,
             required_secrets: fields.part("required_secrets").unwrap_or_default(),
-            examples: part.examples,
-            annotations: fields.part("annotations").unwrap_or_default(),
+            examples: fields.examples("definition.examples", part.examples),
+            annotations: fields.part_of("annotations", ANNOTATIONS).unwrap_or_default(),
             subscriptions: Vec::new(),
             ui_schema: fields.value("ui_schema"),
             bootstrap: None,
             implementation: Implementation::Native(NativeImplementation { kind, settings }),
+            ignored: Violations::default(),
         }
     }
 
-    /// `tool.code.v1` goes before `tool.v1` where both have the name.
+    /// A `tool.code.v1`, which takes precedence over a `tool.v1` of the same name (`runner::records` has the rule).
     pub fn is_code(&self) -> bool {
         matches!(self.implementation, Implementation::Code(_))
     }
@@ -277,13 +291,14 @@ struct DefinitionPart {
     input_schema: Option<Value>,
     #[serde(rename = "outputSchema")]
     output_schema: Option<Value>,
-    examples: Vec<Example>,
+    examples: Option<Value>,
 }
 
 /// Reads fields one by one and collects what is wrong with each.
 struct Fields<'c> {
     context: &'c Map<String, Value>,
     found: Violations,
+    ignored: Violations,
 }
 
 impl Fields<'_> {
@@ -302,13 +317,73 @@ impl Fields<'_> {
     }
 
     fn part<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
-        match T::deserialize(self.value(key)?) {
+        let value = self.value(key)?;
+        self.read(key, value)
+    }
+
+    /// An object; of its fields those that are known.
+    fn part_of<T: DeserializeOwned>(&mut self, key: &str, known: &[&str]) -> Option<T> {
+        let value = self.value(key)?;
+        let value = self.with_known_fields(key, value, known);
+        self.read(key, value)
+    }
+
+    fn read<T: DeserializeOwned>(&mut self, place: &str, value: Value) -> Option<T> {
+        match T::deserialize(value) {
             Ok(part) => Some(part),
             Err(error) => {
-                self.found.add(key, error.to_string());
+                self.found.add(place, error.to_string());
                 None
             }
         }
+    }
+
+    fn with_known_fields(&mut self, place: &str, mut value: Value, known: &[&str]) -> Value {
+        if let Value::Object(entries) = &mut value {
+            entries.retain(|key, _| !self.ignore_unknown(place, key, known));
+        }
+        value
+    }
+
+    /// Whether the field is not known.
+    fn ignore_unknown(&mut self, place: &str, key: &str, known: &[&str]) -> bool {
+        if known.contains(&key) {
+            return false;
+        }
+        let field = if place.is_empty() { key.to_owned() } else { format!("{place}.{key}") };
+        let message = match (place, key, nearest_names(key, known.iter().copied()).first()) {
+            ("permissions", "breadcrumbs", _) => {
+                "is ignored: a tool reads the records that its caller may read, whatever it lists here".to_owned()
+            }
+            (_, _, Some(near)) => format!("is no field of the runtime and is ignored; did you mean {near}?"),
+            (_, _, None) => "is no field of the runtime and is ignored".to_owned(),
+        };
+        self.ignored.add(field, message);
+        true
+    }
+
+    /// RCRT's tools may ask for a day: a time beyond the longest is that one.
+    fn limits(&mut self) -> Limits {
+        let mut limits: Limits = self.part_of("limits", LIMITS).unwrap_or_default();
+        if limits.timeout_ms > MAX_TIMEOUT_MS {
+            let message = format!("is {}; calls end after {MAX_TIMEOUT_MS} ms all the same", limits.timeout_ms);
+            self.ignored.add("limits.timeout_ms", message);
+            limits.timeout_ms = MAX_TIMEOUT_MS;
+        }
+        if let Err(more) = limits.check() {
+            self.found.0.extend(more.0);
+        }
+        limits
+    }
+
+    fn examples(&mut self, place: &str, examples: Option<Value>) -> Vec<Example> {
+        let Some(mut examples) = examples.filter(|examples| !examples.is_null()) else { return Vec::new() };
+        if let Value::Array(items) = &mut examples {
+            for (index, item) in items.iter_mut().enumerate() {
+                *item = self.with_known_fields(&format!("{place}[{index}]"), item.take(), EXAMPLE);
+            }
+        }
+        self.read(place, examples).unwrap_or_default()
     }
 
     /// Letters, digits, `_`, `-`, `.`; 1 to 100 of them; the first a letter or `_`.
@@ -333,13 +408,14 @@ impl Fields<'_> {
             Some(Value::Object(mut wrapper)) => wrapper.remove("selectors").unwrap_or(Value::Null),
             Some(other) => other,
         };
-        let selectors: Vec<Selector> = match Vec::deserialize(selectors) {
-            Ok(selectors) => selectors,
-            Err(error) => {
-                self.found.add("subscriptions", error.to_string());
-                return Vec::new();
+        let selectors = match selectors {
+            Value::Array(items) => {
+                let known = items.into_iter().enumerate().map(|(index, item)| self.known_selector(index, item));
+                Value::Array(known.collect())
             }
+            other => other,
         };
+        let Some(selectors) = self.read::<Vec<Selector>>("subscriptions", selectors) else { return Vec::new() };
         for (index, selector) in selectors.iter().enumerate() {
             if selector.is_empty() {
                 self.found
@@ -352,5 +428,23 @@ impl Fields<'_> {
             }
         }
         selectors
+    }
+
+    /// RCRT's selectors name one tag as `tag`, which must be there.
+    fn known_selector(&mut self, index: usize, mut selector: Value) -> Value {
+        let place = format!("subscriptions[{index}]");
+        let Value::Object(entries) = &mut selector else { return selector };
+        match entries.remove("tag") {
+            None | Some(Value::Null) => {}
+            Some(tag @ Value::String(_)) => match entries.get_mut("all_tags") {
+                Some(Value::Array(tags)) => tags.push(tag),
+                Some(other) if !other.is_null() => {}
+                _ => {
+                    entries.insert("all_tags".into(), Value::Array(vec![tag]));
+                }
+            },
+            Some(_) => self.found.add(format!("{place}.tag"), "must be a string"),
+        }
+        self.with_known_fields(&place, selector, SELECTOR)
     }
 }

@@ -5,7 +5,7 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ObjectBuilder, Schema, Type};
 use utoipa::{PartialSchema, ToSchema};
 
-/// What runs a tool: as text `native`, `sandbox`, `rest` or `mcp:<server>`.
+/// What runs a tool: as text `native`, `sandbox`, `rest`, `mcp:<server>`, or the name of another kind of executor.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum ToolSource {
@@ -17,15 +17,49 @@ pub enum ToolSource {
     Rest,
     /// A tool of this MCP server.
     Mcp(String),
+    /// Another kind of executor, by its name: 1 to 50 lower-case letters, digits, `_` and `-`, a letter first.
+    Other(String),
+}
+
+const MAX_KIND: usize = 50;
+
+fn is_kind(text: &str) -> bool {
+    text.len() <= MAX_KIND
+        && text.starts_with(|first: char| first.is_ascii_lowercase())
+        && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '_' | '-'))
+}
+
+impl ToolSource {
+    /// The source of the tools of a native executor. Kinds that nobody knows are sources of their own, so that a profile
+    /// which lists what it allows has them closed.
+    pub fn of_executor(kind: &str) -> Self {
+        match kind {
+            "builtin" => Self::Native,
+            "http" | "rest" => Self::Rest,
+            // These are what other executors' tools are called.
+            "native" | "sandbox" | "mcp" => Self::Other("unknown".into()),
+            other if is_kind(other) => Self::Other(other.into()),
+            _ => Self::Other("unknown".into()),
+        }
+    }
+
+    /// The source without the server's name: `mcp` for every MCP server.
+    pub fn kind(&self) -> &str {
+        match self {
+            Self::Native => "native",
+            Self::Sandbox => "sandbox",
+            Self::Rest => "rest",
+            Self::Mcp(_) => "mcp",
+            Self::Other(kind) => kind,
+        }
+    }
 }
 
 impl std::fmt::Display for ToolSource {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Native => f.write_str("native"),
-            Self::Sandbox => f.write_str("sandbox"),
-            Self::Rest => f.write_str("rest"),
             Self::Mcp(server) => write!(f, "mcp:{server}"),
+            other => f.write_str(other.kind()),
         }
     }
 }
@@ -40,7 +74,11 @@ impl std::str::FromStr for ToolSource {
             "rest" => Ok(Self::Rest),
             other => match other.strip_prefix("mcp:") {
                 Some(server) if !server.is_empty() => Ok(Self::Mcp(server.to_owned())),
-                _ => Err(format!("{text:?} is no source; the sources are native, sandbox, rest and mcp:<server>")),
+                None if is_kind(other) && other != "mcp" => Ok(Self::Other(other.to_owned())),
+                _ => Err(format!(
+                    "{text:?} is no source; a source is native, sandbox, rest, mcp:<server> or the name of another kind \
+                     of executor"
+                )),
             },
         }
     }
@@ -51,8 +89,10 @@ impl PartialSchema for ToolSource {
     fn schema() -> RefOr<Schema> {
         ObjectBuilder::new()
             .schema_type(Type::String)
-            .pattern(Some("^(native|sandbox|rest|mcp:.+)$"))
-            .description(Some("What runs a tool: native, sandbox, rest or mcp:<server>."))
+            .pattern(Some("^(mcp:.+|[a-z][a-z0-9_-]{0,49})$"))
+            .description(Some(
+                "What runs a tool: native, sandbox, rest, mcp:<server> or the name of another kind of executor.",
+            ))
             .into()
     }
 }

@@ -17,6 +17,7 @@ pub fn tool(definition: &ToolDefinition) -> Report {
 /// As [`tool`], by the rules for its author: what is forbidden to users' tools is a warning for the operator's own.
 pub fn tool_as(definition: &ToolDefinition, author: Author) -> Report {
     let mut report = Report::default();
+    warn_of_ignored(definition, &mut report);
     check_description(definition, &mut report);
     if let Implementation::Code(tool_code) = &definition.implementation {
         code::check(tool_code, &mut report);
@@ -28,6 +29,13 @@ pub fn tool_as(definition: &ToolDefinition, author: Author) -> Report {
     check_secrets(&definition.required_secrets, &mut report);
     check_bootstrap(definition, &mut report);
     report
+}
+
+fn warn_of_ignored(definition: &ToolDefinition, report: &mut Report) {
+    for ignored in &definition.ignored.0 {
+        let rule = if ignored.field.starts_with("limits.timeout_ms") { "limits" } else { "unknown-field" };
+        report.warning(Finding::new(rule, &ignored.field, &ignored.message));
+    }
 }
 
 fn check_description(definition: &ToolDefinition, report: &mut Report) {

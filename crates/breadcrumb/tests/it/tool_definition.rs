@@ -67,7 +67,68 @@ fn every_wrong_field_is_named() {
     });
     let mut fields = code(wrong).unwrap_err();
     fields.sort();
-    assert_eq!(fields, ["code", "colour", "limits.timeout_ms", "name", "permissions", "subscriptions[0]"]);
+    assert_eq!(fields, ["code", "limits.timeout_ms", "name", "permissions", "subscriptions[0]"]);
+}
+
+/// RCRT's own tools have more fields than the runtime, and tools of later versions may.
+#[test]
+fn a_field_that_is_not_known_is_named_and_does_no_harm() {
+    let tool = code(json!({
+        "category": "general", "capabilities": {"async": true}, "dependencies": [], "permisions": {"net": true},
+        "permissions": {"net": ["api.example.com"], "breadcrumbs": {"read": ["note.v1"]}},
+        "limits": {"timeout_ms": 500, "timeout": 1},
+        "examples": [{"title": "One", "input": {}}, {"input": {}}],
+        "annotations": {"read_only": true, "colour": "red"},
+        "bootstrap": {"enabled": true, "when": "now"},
+        "subscriptions": [{"schema_name": "note.v1", "description": "notes", "comment": "all of them", "role": "trigger"}],
+    }))
+    .unwrap();
+    let mut fields: Vec<&str> = tool.ignored.0.iter().map(|one| one.field.as_str()).collect();
+    fields.sort_unstable();
+    assert_eq!(
+        fields,
+        [
+            "annotations.colour",
+            "bootstrap.when",
+            "capabilities",
+            "category",
+            "dependencies",
+            "examples[0].title",
+            "limits.timeout",
+            "permisions",
+            "permissions.breadcrumbs",
+            "subscriptions[0].comment",
+            "subscriptions[0].description",
+            "subscriptions[0].role",
+        ]
+    );
+    let said = |field: &str| &tool.ignored.0.iter().find(|one| one.field == field).unwrap().message;
+    assert_eq!(said("permisions"), "is no field of the runtime and is ignored; did you mean permissions?");
+    assert!(said("permissions.breadcrumbs").contains("whatever it lists"));
+    assert_eq!(tool.permissions.net, Grant::Listed(vec!["api.example.com".into()]));
+    assert_eq!((tool.limits.timeout_ms, tool.examples.len(), tool.annotations.read_only), (500, 2, true));
+    assert!(tool.bootstrap.unwrap().enabled);
+    // A selector that means everything once the unknown is left out means too much.
+    assert_eq!(code(json!({"subscriptions": [{"description": "all"}]})).unwrap_err(), ["subscriptions[0]"]);
+}
+
+#[test]
+fn a_selectors_tag_must_be_there() {
+    let selector = |selector: Value| code(json!({"subscriptions": [selector]})).unwrap().subscriptions.remove(0);
+    assert_eq!(selector(json!({"tag": "a"})).all_tags, ["a"]);
+    assert_eq!(selector(json!({"tag": "a", "all_tags": ["b"]})).all_tags, ["b", "a"]);
+    let both = selector(json!({"tag": "a", "any_tags": ["b", "c"], "all_tags": null}));
+    assert_eq!((both.any_tags, both.all_tags), (vec!["b".to_owned(), "c".to_owned()], vec!["a".to_owned()]));
+    assert_eq!(code(json!({"subscriptions": [{"tag": 5, "schema_name": "a"}]})).unwrap_err(), ["subscriptions[0].tag"]);
+}
+
+#[test]
+fn a_time_beyond_the_longest_is_the_longest() {
+    let tool = code(json!({"limits": {"timeout_ms": 86_400_000_u64}})).unwrap();
+    assert_eq!(tool.limits.timeout_ms, 900_000);
+    assert_eq!(tool.ignored.0.len(), 1);
+    assert_eq!(tool.ignored.0[0].to_string(), "limits.timeout_ms: is 86400000; calls end after 900000 ms all the same");
+    assert!(code(json!({"limits": {"timeout_ms": 900_000}})).unwrap().ignored.is_empty());
 }
 
 #[test]

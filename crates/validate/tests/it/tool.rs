@@ -59,6 +59,27 @@ fn every_finding_is_told_at_once() {
 }
 
 #[test]
+fn what_the_runtime_does_not_take_is_a_warning() {
+    let report = tool(&definition(json!({
+        "category": "math",
+        "permissions": { "net": false, "breadcrumbs": { "read": ["note.v1"] } },
+        "limits": { "timeout_ms": 86_400_000_u64, "memory": 64 },
+        "subscriptions": [{ "tag": "note", "comment": "notes" }]
+    })));
+    assert_eq!(report.errors, []);
+    assert_eq!(
+        short(&report.warnings),
+        [
+            ("unknown-field", "category"),
+            ("unknown-field", "limits.memory"),
+            ("limits", "limits.timeout_ms"),
+            ("unknown-field", "subscriptions[0].comment"),
+            ("unknown-field", "permissions.breadcrumbs"),
+        ]
+    );
+}
+
+#[test]
 fn a_source_that_does_not_parse_is_told_with_its_place() {
     let report =
         tool(&definition(json!({ "code": { "language": "typescript", "source": "export async function (" } })));
