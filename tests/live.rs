@@ -125,10 +125,11 @@ async fn a_stack_names_the_authors_line() {
 async fn a_subscribed_tool_runs_when_a_matching_record_appears() {
     let mut house = House::start().await;
     let source = "export async function execute(input: unknown, context: any) {\n  \
-                  return context.request.trigger_event.context.word;\n}\n";
+                  return context.request.trigger_event.context.word ?? \"called\";\n}\n";
     let subscriptions = json!({"subscriptions": [{"schema_name": "note.v1"}]});
     house.store.create(tool("listener", source, &subscriptions), None).await.unwrap();
-    house.until("listener", |response| response.error_code == Some(ErrorCode::ExecutionFailed)).await;
+    // A call's own event is that of its request.
+    house.until("listener", |response| response.output == Some(json!("called"))).await;
 
     let note = NewBreadcrumb {
         title: "A note".into(),

@@ -39,11 +39,14 @@ interface Context {
       context: Record<string, unknown>;
     }): Promise<{ id: string; version: number }>;
   };
-  request: { id: string; workspace?: string; trigger_event?: { breadcrumb_id: string } };
+  request: { id: string; workspace?: string; trigger_event?: { breadcrumb_id: string; schema_name?: string } };
 }
 
 export async function execute(input: Input, context: Context): Promise<Output> {
-  const id = context.request.trigger_event?.breadcrumb_id ?? input.breadcrumb_id;
+  // Of a call that somebody asked for, the event is the request's own.
+  const event = context.request.trigger_event;
+  const triggered = event?.schema_name === "tool.request.v1" ? undefined : event?.breadcrumb_id;
+  const id = triggered ?? input.breadcrumb_id;
   if (id === undefined) {
     return { step: "nothing" };
   }

@@ -7,8 +7,9 @@
  */
 export async function execute(_input: unknown, context: any): Promise<unknown> {
   const given: string = context.secrets.HANDLE_KEY;
-  const asked: string = await context.api.getSecret("HANDLE_KEY", "to read it");
+  const asked = await context.api.getSecret("HANDLE_KEY", "to read it");
   const shape = /^rcrt_secret_HANDLE_KEY_[0-9a-f]{32}$/;
   console.log(given, asked, context);
-  return { handles: shape.test(given) && shape.test(asked), same_kind: typeof given === typeof asked };
+  const handles = [given, asked, asked.value, `${asked}`].every((one) => shape.test(one));
+  return { handles, same_kind: typeof given === typeof asked.value };
 }

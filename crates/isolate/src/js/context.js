@@ -1,10 +1,10 @@
-// What `execute` gets as its second argument: `{secrets, api, request, progress}`, frozen.
+// What `execute` gets as its second argument: `{secrets, api, request, progress, utils}`, frozen.
 import { primordials } from "ext:core/mod.js";
 import { op_sandbox_api, op_sandbox_progress } from "ext:core/ops";
 import { opError } from "ext:sandbox/op_error.js";
 import { isOver, mustRun } from "ext:sandbox/running.js";
 
-const { JSONParse, JSONStringify, NumberIsSafeInteger, ObjectFreeze, ObjectHasOwn, ObjectKeys, StringPrototypeIsWellFormed, StringPrototypeSlice, StringPrototypeToWellFormed, TypeError } = primordials;
+const { JSONParse, JSONStringify, NumberIsSafeInteger, ObjectDefineProperty, ObjectFreeze, ObjectHasOwn, ObjectKeys, String, StringPrototypeIsWellFormed, StringPrototypeSlice, StringPrototypeToWellFormed, TypeError } = primordials;
 
 /** JSON text of one argument. */
 function json(method, name, value) {
@@ -39,6 +39,18 @@ function object(method, name, value) {
   return json(method, name, value);
 }
 
+/** A text that is one wherever a text is wanted, and has it as `value` too, as RCRT's tools expect. */
+function secretText(value) {
+  return ObjectFreeze(ObjectDefineProperty(new String(value), "value", { __proto__: null, value, enumerable: true }));
+}
+
+async function getSecret(method, id, reason) {
+  return secretText(await call("getSecret", {
+    id: text(method, "id", id),
+    reason: text(method, "reason", reason ?? ""),
+  }));
+}
+
 const api = ObjectFreeze({
   async getBreadcrumb(id) {
     return await call("getBreadcrumb", { id: text("getBreadcrumb", "id", id) });
@@ -66,10 +78,11 @@ const api = ObjectFreeze({
     return await call("vectorSearch", { query: object("vectorSearch", "the query", query) });
   },
   async getSecret(id, reason) {
-    return await call("getSecret", {
-      id: text("getSecret", "id", id),
-      reason: text("getSecret", "reason", reason ?? ""),
-    });
+    return await getSecret("getSecret", id, reason);
+  },
+  /** Another name of `getSecret`. */
+  async decryptSecret(id, reason) {
+    return await getSecret("decryptSecret", id, reason);
   },
 });
 
@@ -97,10 +110,13 @@ function freezeDeep(value) {
   return ObjectFreeze(value);
 }
 
+/** RCRT's tools look here whether the runtime can wait for events within a call. */
+const utils = ObjectFreeze({ waitForEventSupported: false });
+
 /** From the JSON text `{request, secrets}`. */
 function makeContext(json) {
   const { request, secrets } = JSONParse(json);
-  return ObjectFreeze({ secrets: freezeDeep(secrets), api, request: freezeDeep(request), progress });
+  return ObjectFreeze({ secrets: freezeDeep(secrets), api, request: freezeDeep(request), progress, utils });
 }
 
 export { makeContext };

@@ -33,6 +33,7 @@ impl World for Records {
                 self.later.cancelled().await;
                 Ok(json!(1))
             }
+            ApiCall::GetSecret { id, .. } if id == "KEY" => Ok(json!("a handle")),
             ApiCall::GetSecret { .. } => Err(OpError::new("PermissionDenied", "not among required_secrets")),
             other => Ok(json!({ "got": other })),
         }
@@ -67,6 +68,49 @@ fn every_method_reaches_the_world() {
             ApiCall::VectorSearch { query: json!({"q": "words"}) },
         ]
     );
+}
+
+/// As our tools write it, and as RCRT's do.
+#[test]
+fn a_secret_is_a_text_and_has_it_as_its_value() {
+    let (result, calls) = run(
+        "const found = [];
+         for (const method of ['getSecret', 'decryptSecret']) {
+           const key = await context.api[method]('KEY', 'because');
+           const headers = new Headers({ authorization: key, other: `Bearer ${key}` });
+           found.push([key.value, `${key}`, key + '!', key.length, JSON.stringify({ key }), headers.get('authorization'),
+             headers.get('other'), new TextEncoder().encode(key).length, new URLSearchParams({ key }).toString(), key]);
+           try { 'use strict'; key.value = 'another'; } catch { /* as it should */ }
+           found.push(key.value);
+         }
+         return [...found, context.utils];",
+    );
+    let one = json!([
+        "a handle",
+        "a handle",
+        "a handle!",
+        8,
+        "{\"key\":\"a handle\"}",
+        "a handle",
+        "Bearer a handle",
+        8,
+        "key=a+handle",
+        "a handle"
+    ]);
+    assert_eq!(result.unwrap(), json!([one, "a handle", one, "a handle", {"waitForEventSupported": false}]));
+    let asked = || ApiCall::GetSecret { id: "KEY".into(), reason: "because".into() };
+    assert_eq!(calls, [asked(), asked()]);
+}
+
+/// Also where a tool has changed what texts are made of.
+#[test]
+fn no_prototype_hides_a_secrets_value() {
+    let (result, _) =
+        run("Object.defineProperty(String.prototype, 'value', { set() {}, get: () => 'hidden', configurable: true });
+         globalThis.String = function () { return {} };
+         const key = await context.api.getSecret('KEY');
+         return [key.value, key.valueOf()];");
+    assert_eq!(result.unwrap(), json!(["a handle", "a handle"]));
 }
 
 #[test]

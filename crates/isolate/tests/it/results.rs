@@ -118,7 +118,7 @@ fn the_context_is_there_and_frozen() {
     call.request.trigger_event = Some(json!({"a": {"b": 0}}));
     let found = block_on(run_in(shared(), call)).result.unwrap();
     assert_eq!(found["refused"], json!([true, true, true, true, true]));
-    assert_eq!(found["keys"], json!(["secrets", "api", "request", "progress"]));
+    assert_eq!(found["keys"], json!(["secrets", "api", "request", "progress", "utils"]));
     assert_eq!(found["secret"], "v");
     assert_eq!(
         found["request"],
@@ -133,7 +133,8 @@ fn the_context_is_there_and_frozen() {
             "deleteBreadcrumb",
             "searchBreadcrumbs",
             "vectorSearch",
-            "getSecret"
+            "getSecret",
+            "decryptSecret"
         ])
     );
 }
