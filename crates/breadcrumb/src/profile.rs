@@ -1,17 +1,26 @@
-//! What kind of agent asks, and which tools are kept from it. The lists stand here, in code: no configuration opens
-//! what a profile closes.
+//! What kind of agent asks, and which tools it may call. The rules are in code: no configuration opens what a profile
+//! closes.
 
 use std::collections::BTreeSet;
+use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+
+use crate::{ToolFilter, ToolSource};
 
 /// Tools that start, watch and end subagents.
 pub const SUBAGENT_TOOLS: &[&str] = &["spawn_subagent", "list_subagents", "get_subagent_result", "cancel_subagent"];
 /// Tools by which MCP servers are registered.
 pub const MCP_REGISTRATION_TOOLS: &[&str] = &["mcp_register_server", "mcp_unregister_server"];
 /// Tools that talk to other agents.
-pub const A2A_TOOLS: &[&str] = &["invoke_agent", "list_known_agents"];
+pub const A2A_TOOLS: &[&str] = &["invoke_agent", "list_known_agents", "get_agent_details"];
+
+/// Sources that every restricted profile allows. A source that is not listed here or below is closed to all of them:
+/// whoever adds one decides for each profile.
+const EVERYDAY_SOURCES: &[&str] = &["native", "sandbox", "rest", "mcp"];
+const SUBAGENT_SOURCE: &[&str] = &["subagent"];
+const A2A_SOURCE: &[&str] = &["a2a"];
 
 /// The kind of agent that a token is for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -28,6 +37,9 @@ pub enum Profile {
     A2aSynthesis,
 }
 
+/// In the order of [`Profile::ALL`].
+static FILTERS: LazyLock<[ToolFilter; Profile::ALL.len()]> = LazyLock::new(|| Profile::ALL.map(Profile::rules));
+
 impl Profile {
     pub const ALL: [Self; 4] = [Self::Main, Self::Subagent, Self::Scheduled, Self::A2aSynthesis];
 
@@ -40,15 +52,36 @@ impl Profile {
         }
     }
 
-    /// Whether the tool of this name is there for this kind of agent.
-    pub fn allows(self, tool: &str) -> bool {
-        let closed: &[&[&str]] = match self {
-            Self::Main => &[],
-            Self::Subagent => &[SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS, &["cancel_scheduled_task"]],
-            Self::Scheduled => &[SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS],
-            Self::A2aSynthesis => &[A2A_TOOLS],
+    fn rules(self) -> ToolFilter {
+        let restricted = ToolFilter::nothing().allow_sources(EVERYDAY_SOURCES);
+        let starts_no_agents = |filter: ToolFilter| {
+            filter.deny_sources(SUBAGENT_SOURCE).deny_names(SUBAGENT_TOOLS).deny_names(MCP_REGISTRATION_TOOLS)
         };
-        !closed.iter().any(|names| names.contains(&tool))
+        match self {
+            Self::Main => ToolFilter::everything(),
+            Self::Subagent => {
+                starts_no_agents(restricted).allow_sources(A2A_SOURCE).deny_names(&["cancel_scheduled_task"])
+            }
+            Self::Scheduled => starts_no_agents(restricted).allow_sources(A2A_SOURCE),
+            Self::A2aSynthesis => {
+                restricted.allow_sources(SUBAGENT_SOURCE).deny_sources(A2A_SOURCE).deny_names(A2A_TOOLS)
+            }
+        }
+    }
+
+    /// Which tools this kind of agent may call.
+    pub fn filter(self) -> &'static ToolFilter {
+        &FILTERS[self as usize]
+    }
+
+    /// Whether this tool is there for this kind of agent.
+    pub fn allows(self, tool: &str, source: &ToolSource) -> bool {
+        self.filter().allows(tool, source)
+    }
+
+    /// Whether a tool of this name is closed to this kind of agent, whatever its source.
+    pub fn closes_name(self, tool: &str) -> bool {
+        self.filter().denies_name(tool)
     }
 }
 
@@ -107,8 +140,13 @@ impl Profiles {
         self.0.iter().copied()
     }
 
-    /// The first profile that keeps the tool away; `None` where it is there.
-    pub fn closing(&self, tool: &str) -> Option<Profile> {
-        self.iter().find(|profile| !profile.allows(tool))
+    /// The first profile that closes the tool; `None` where it is there.
+    pub fn closing(&self, tool: &str, source: &ToolSource) -> Option<Profile> {
+        self.iter().find(|profile| !profile.allows(tool, source))
+    }
+
+    /// The first profile that closes every tool of this name. The tool's source may close it besides.
+    pub fn closing_name(&self, tool: &str) -> Option<Profile> {
+        self.iter().find(|profile| profile.closes_name(tool))
     }
 }

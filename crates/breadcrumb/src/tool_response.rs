@@ -132,7 +132,8 @@ pub struct ToolResponse {
     #[schema(value_type = Object)]
     pub error_details: Option<Value>,
     pub execution_time_ms: u64,
-    /// `console` (captured lines), `attempt`, `runner_id`, and what executors add.
+    /// `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`, `tool_version`), and
+    /// what executors add.
     #[serde(default)]
     #[schema(value_type = Object)]
     pub metadata: Map<String, Value>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use breadcrumb::{ErrorCode, Profiles, ToolFailure, schema_names::TOOL_ERROR};
+use breadcrumb::{ErrorCode, Profile, Profiles, ToolFailure, schema_names::TOOL_ERROR};
 use serde_json::json;
 
 use crate::backoff::persist;
@@ -38,12 +38,21 @@ impl Refusal {
 
 impl Finding {
     pub async fn find(&self, name: &str, profiles: &Profiles) -> Result<Arc<Tool>, Refusal> {
-        if let Some(profile) = profiles.closing(name) {
-            let failure = ToolFailure::new(ErrorCode::PermissionDenied, format!("the profile {profile} has no {name}"))
-                .with_details(json!({"profile": profile, "tool": name}));
-            return Err(Refusal::Failed { tool: self.registry.offered(name), failure });
+        if let Some(profile) = profiles.closing_name(name) {
+            return Err(Refusal::Failed { tool: self.registry.offered(name), failure: closed(profile, name) });
         }
-        match self.judged(name, profiles).await {
+        let found = self.judged(name, profiles).await;
+        let candidate = match &found {
+            Found::Tool(tool) => Some(&tool.candidate),
+            Found::Waiting(tool) => Some(tool),
+            _ => None,
+        };
+        if let Some(tool) = candidate
+            && let Some(profile) = profiles.closing(name, &tool.source())
+        {
+            return Err(Refusal::Failed { tool: Some(tool.clone()), failure: closed(profile, name) });
+        }
+        match found {
             Found::Tool(tool) if tool.executor.waits_for(&tool.definition).is_empty() => Ok(tool),
             Found::Tool(tool) => self.ready(tool.candidate.clone(), name, profiles).await,
             Found::Waiting(tool) => self.ready(tool, name, profiles).await,
@@ -53,17 +62,33 @@ impl Finding {
         }
     }
 
-    /// The tool, where it is known and needs nothing that would have to be looked at.
-    pub fn ready_now(&self, name: &str, profiles: &Profiles) -> Option<Arc<Tool>> {
-        if profiles.closing(name).is_some() || !self.loading.is_listed() {
+    /// What serves in place of a tool that was found to lack a secret: the `tool.v1` that it replaced.
+    pub async fn in_place_of(&self, tool: &Tool, profiles: &Profiles) -> Option<Arc<Tool>> {
+        let lacks = self.readiness.recheck(&tool.candidate).await;
+        if lacks.is_empty() || !tool.definition.is_code() {
             return None;
         }
-        self.registry.working_as(name).filter(|tool| tool.executor.waits_for(&tool.definition).is_empty())
+        self.find(tool.name(), profiles).await.ok().filter(|found| found.id != tool.id)
+    }
+
+    /// The tool, where it is known and needs nothing that would have to be looked at.
+    pub fn ready_now(&self, name: &str, profiles: &Profiles) -> Option<Arc<Tool>> {
+        if !self.loading.is_listed() {
+            return None;
+        }
+        let tool = self.registry.working_as(name)?;
+        let is_open = profiles.closing(name, &tool.source()).is_none();
+        (is_open && tool.executor.waits_for(&tool.definition).is_empty()).then_some(tool)
     }
 
     /// Whose the name is, once that is judged.
     async fn judged(&self, name: &str, profiles: &Profiles) -> Found {
-        let find = || self.registry.find(name, |name| profiles.closing(name).is_none());
+        let find = || {
+            self.registry.find(name, |name, source| match source {
+                Some(source) => profiles.closing(name, source).is_none(),
+                None => profiles.closing_name(name).is_none(),
+            })
+        };
         let mut found = find();
         // Written a moment ago, perhaps: the request may have overtaken the tool's event. While the list of all tools is
         // being read, somebody with an older claim to the name may not have been read yet.
@@ -93,10 +118,12 @@ impl Finding {
     /// What it waited for may have come since, or what it had may be gone.
     async fn ready(&self, tool: Arc<Candidate>, name: &str, profiles: &Profiles) -> Result<Arc<Tool>, Refusal> {
         let lacks = self.readiness.recheck(&tool).await;
-        if lacks.is_empty()
-            && let Found::Tool(tool) = self.judged(name, profiles).await
+        // Where it lacks something, a tool that it replaced may serve.
+        if let Found::Tool(found) = self.judged(name, profiles).await
+            && (lacks.is_empty() || found.id != tool.id)
+            && profiles.closing(name, &found.source()).is_none()
         {
-            return Ok(tool);
+            return Ok(found);
         }
         if lacks.is_of_this_runner() && self.elsewhere.serves(name).await {
             return Err(Refusal::Elsewhere);
@@ -104,6 +131,11 @@ impl Finding {
         let failure = if lacks.is_empty() { undecided(name) } else { lacks.failure(&tool) };
         Err(Refusal::Failed { tool: Some(tool), failure })
     }
+}
+
+fn closed(profile: Profile, name: &str) -> ToolFailure {
+    ToolFailure::new(ErrorCode::PermissionDenied, format!("the profile {profile} has no {name}"))
+        .with_details(json!({"profile": profile, "tool": name}))
 }
 
 /// It changes while it is looked at.

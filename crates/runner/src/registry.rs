@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use breadcrumb::{CatalogEntry, ToolSource, nearest_names};
+use breadcrumb::{CatalogEntry, Profile, ToolSource, nearest_names};
 use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use uuid::Uuid;
@@ -71,8 +71,8 @@ impl Registry {
         changed
     }
 
-    /// `may_name`: which names the asker may be told of.
-    pub fn find(&self, name: &str, may_name: impl Fn(&str) -> bool) -> Found {
+    /// `may_name`: which names the asker may be told of; the source is that of the tool, where it is known.
+    pub fn find(&self, name: &str, may_name: impl Fn(&str, Option<&ToolSource>) -> bool) -> Found {
         self.read(|records| {
             if let Some(tool) = records.offered.get(name) {
                 return match working(records, tool.id) {
@@ -89,8 +89,10 @@ impl Registry {
             match records.saying(name).find_map(|record| record.problem.clone()) {
                 Some(problem) => Found::Broken(problem),
                 None => {
-                    let known = records.offered.keys().chain(records.open.keys()).map(String::as_str);
-                    Found::Unknown { nearest: nearest_names(name, known.filter(|name| may_name(name))) }
+                    let offered = records.offered.iter().filter(|(name, tool)| may_name(name, Some(&tool.source())));
+                    let open = records.open.keys().filter(|name| may_name(name, None));
+                    let known = offered.map(|(name, _)| name).chain(open).map(String::as_str);
+                    Found::Unknown { nearest: nearest_names(name, known) }
                 }
             }
         })
@@ -192,6 +194,23 @@ impl Registry {
             let waits =
                 || records.waiting.get(name).map(|one| CatalogEntry::Waiting(one.lacks.waiting(&one.candidate)));
             offered().or_else(waits)
+        })
+    }
+
+    /// All that is offered, by name.
+    pub fn all_offered(&self) -> Vec<Arc<Candidate>> {
+        self.read(|records| records.offered.values().cloned().collect())
+    }
+
+    /// For each profile, how many of the offered tools are open to it and how many closed.
+    pub fn counts_by_profile(&self) -> Vec<(Profile, usize, usize)> {
+        self.read(|records| {
+            let count = |profile: Profile| {
+                let is_open = |(name, tool): &(&String, &Arc<Candidate>)| profile.allows(name, &tool.source());
+                let open = records.offered.iter().filter(is_open).count();
+                (profile, open, records.offered.len() - open)
+            };
+            Profile::ALL.into_iter().map(count).collect()
         })
     }
 

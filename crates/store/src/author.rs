@@ -1,8 +1,8 @@
 //! Who writes, and what that agent may beyond what every writer may.
 
 use breadcrumb::{
-    Breadcrumb, Identity, MAX_TAGS, NewBreadcrumb, Profile, Profiles, Role, StoreError, Violations, Visibility,
-    schema_names,
+    Breadcrumb, CURATORS_TOOL_TAG, Identity, MAX_TAGS, NewBreadcrumb, Profile, Profiles, Role, StoreError, Violations,
+    Visibility, schema_names,
 };
 use uuid::Uuid;
 
@@ -105,6 +105,23 @@ impl Author {
         Ok(())
     }
 
+    /// Sets [`CURATORS_TOOL_TAG`] on a `tool.code.v1` that a curator writes, and takes it from one that anybody else does.
+    pub(crate) fn mark_tool(&self, record: &mut NewBreadcrumb) -> Result<(), Violations> {
+        if record.schema_name.as_deref() != Some(schema_names::TOOL_CODE) {
+            return Ok(());
+        }
+        record.tags.retain(|tag| tag != CURATORS_TOOL_TAG);
+        if self.is_curator {
+            record.tags.push(CURATORS_TOOL_TAG.to_owned());
+        }
+        if record.tags.len() > MAX_TAGS {
+            let message =
+                format!("has no room for the tag {CURATORS_TOOL_TAG}; at most {MAX_TAGS} are allowed with it");
+            return Err(Violations::one("tags", message));
+        }
+        Ok(())
+    }
+
     /// What is on offer and what will be fired is said by who runs it: readers take it at its word, and runners act on
     /// it under the profiles that stand in it. Deleting a schedule is cancelling it, whatever the way.
     pub(crate) fn refuse_what_runners_keep(&self, schema_name: Option<&str>) -> Result<(), StoreError> {
@@ -114,7 +131,7 @@ impl Author {
                 "only a runner or a curator writes, changes or deletes a {kept}"
             )));
         }
-        if kept == schema_names::SCHEDULE && !self.profile.allows(CANCEL) {
+        if kept == schema_names::SCHEDULE && self.profile.closes_name(CANCEL) {
             return Err(StoreError::Forbidden(format!("the profile {} has no {CANCEL}", self.profile)));
         }
         Ok(())

@@ -99,6 +99,14 @@ impl Catalog {
     /// says where it stands.
     pub const MAX_PART_BYTES: usize = 256 * 1024;
 
+    /// With what the tag of one part begins. A catalog record without such a tag is another program's, and is not read.
+    pub const PART_TAG: &str = "catalog:part:";
+
+    /// The part that a record with these tags is, as its tag says it.
+    pub fn part_tag(tags: &[String]) -> Option<&str> {
+        tags.iter().map(String::as_str).find(|tag| tag.starts_with(Self::PART_TAG))
+    }
+
     /// The tag of all parts.
     pub const TAG: &str = "tool:catalog";
 
@@ -111,8 +119,8 @@ impl Catalog {
     /// What an agent of this profile sees. What waits is told to everybody who may have it.
     #[must_use]
     pub fn for_profile(mut self, profile: Profile) -> Self {
-        self.tools.retain(|tool| profile.allows(&tool.name));
-        self.waiting.retain(|tool| profile.allows(&tool.name));
+        self.tools.retain(|tool| profile.allows(&tool.name, &tool.source));
+        self.waiting.retain(|tool| profile.allows(&tool.name, &tool.source));
         self
     }
 

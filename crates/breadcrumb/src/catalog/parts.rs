@@ -83,7 +83,7 @@ fn record(number: usize, part: Part) -> NewBreadcrumb {
     NewBreadcrumb {
         title: "Tools on offer".into(),
         context,
-        tags: vec![Catalog::TAG.into(), format!("catalog:part:{number}")],
+        tags: vec![Catalog::TAG.into(), format!("{}{number}", Catalog::PART_TAG)],
         schema_name: Some(TOOL_CATALOG.into()),
         ..NewBreadcrumb::default()
     }
@@ -151,9 +151,10 @@ pub(super) async fn read(store: &dyn Breadcrumbs) -> Result<Option<Catalog>, Sto
     loop {
         let page = store.list(&query).await?;
         let more = page.len() as u64 == u64::from(PAGE);
-        is_there |= !page.is_empty();
         // Newest first: where two parts have a name, because a runner divides the catalog anew, the newer is right.
-        for mut context in page.into_iter().filter_map(|item| item.context) {
+        for item in page.into_iter().filter(|item| Catalog::part_tag(&item.tags).is_some()) {
+            is_there = true;
+            let Some(mut context) = item.context else { continue };
             for tool in list::<Registration>(context.remove("tools")) {
                 entries.entry(tool.name.clone()).or_insert(Entry::Offered(tool));
             }

@@ -1,11 +1,20 @@
 use breadcrumb::profile::{A2A_TOOLS, MCP_REGISTRATION_TOOLS, SUBAGENT_TOOLS};
-use breadcrumb::{Profile, Profiles};
+use breadcrumb::{Profile, Profiles, ToolFilter, ToolSource};
+
+fn source(text: &str) -> ToolSource {
+    text.parse().unwrap()
+}
 
 #[test]
 fn each_profile_closes_its_own_tools_and_no_others() {
     let closed = |profile: Profile| {
         let lists = [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS, A2A_TOOLS, &["cancel_scheduled_task", "read_file"]];
-        lists.concat().into_iter().filter(|tool| !profile.allows(tool)).collect::<Vec<_>>()
+        lists
+            .concat()
+            .into_iter()
+            .filter(|tool| !profile.allows(tool, &ToolSource::Native))
+            .inspect(|tool| assert!(profile.closes_name(tool)))
+            .collect::<Vec<_>>()
     };
     assert_eq!(closed(Profile::Main), [""; 0]);
     assert_eq!(
@@ -14,6 +23,47 @@ fn each_profile_closes_its_own_tools_and_no_others() {
     );
     assert_eq!(closed(Profile::Scheduled), [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS].concat());
     assert_eq!(closed(Profile::A2aSynthesis), A2A_TOOLS);
+}
+
+/// A source that nobody has decided about is open to `main` alone.
+#[test]
+fn each_profile_opens_the_sources_that_were_decided_for_it() {
+    let everyday = ["native", "sandbox", "rest", "mcp:weather"];
+    for (profile, more) in [
+        (Profile::Main, vec!["subagent", "a2a", "telepathy"]),
+        (Profile::Subagent, vec!["a2a"]),
+        (Profile::Scheduled, vec!["a2a"]),
+        (Profile::A2aSynthesis, vec!["subagent"]),
+    ] {
+        let all = everyday.into_iter().chain(["subagent", "a2a", "telepathy"]);
+        let open: Vec<&str> = all.filter(|text| profile.allows("anything", &source(text))).collect();
+        assert_eq!(open, [everyday.to_vec(), more].concat(), "{profile}");
+    }
+}
+
+#[test]
+fn a_filter_is_made_of_allowed_and_denied_sources_and_names() {
+    let filter = ToolFilter::nothing()
+        .allow_sources(&["rest", "mcp"])
+        .deny_sources(&["mcp:shell"])
+        .allow_names(&["echo", "bash"])
+        .deny_names(&["bash", "wipe"]);
+    for (tool, from, is_open) in [
+        ("fetch", "rest", true),
+        ("wipe", "rest", false),
+        ("forecast", "mcp:weather", true),
+        ("run", "mcp:shell", false),
+        ("echo", "sandbox", true),
+        ("other", "sandbox", false),
+        ("bash", "native", false),
+        // A denied source closes an allowed name too.
+        ("echo", "mcp:shell", false),
+    ] {
+        assert_eq!(filter.allows(tool, &source(from)), is_open, "{tool} of {from}");
+    }
+    assert!(ToolFilter::everything().allows("fetch", &source("telepathy")));
+    assert!(!ToolFilter::everything().deny_sources(&["rest"]).allows("fetch", &source("rest")));
+    assert!(!ToolFilter::nothing().allows("fetch", &source("rest")));
 }
 
 #[test]
@@ -25,8 +75,11 @@ fn profiles_go_through_tags_and_only_close() {
     let mut back = Profiles::default();
     back.add_tags(&profiles.tags().collect::<Vec<_>>());
     assert_eq!(back, profiles);
-    assert_eq!(profiles.closing("cancel_scheduled_task"), Some(Profile::Subagent));
-    assert_eq!(profiles.closing("read_file"), None);
+    assert_eq!(profiles.closing("cancel_scheduled_task", &ToolSource::Native), Some(Profile::Subagent));
+    assert_eq!(profiles.closing_name("cancel_scheduled_task"), Some(Profile::Subagent));
+    assert_eq!(profiles.closing("read_file", &ToolSource::Native), None);
+    assert_eq!(profiles.closing("read_file", &source("telepathy")), Some(Profile::Subagent));
+    assert_eq!(profiles.closing_name("read_file"), None);
     assert_eq!(Profiles::of(Profile::Main), Profiles::default());
 }
 

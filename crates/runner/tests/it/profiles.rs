@@ -1,5 +1,7 @@
 //! What a profile closes, the runner refuses.
 
+use std::path::Path;
+
 use breadcrumb::{ErrorCode, NewBreadcrumb, Profile, ResponseStatus, ToolRequest};
 use serde_json::json;
 
@@ -111,4 +113,78 @@ async fn what_runs_by_itself_runs_under_the_profile_of_its_author() {
     // Whoever calls it, calls it under their own.
     assert_eq!(place.call("follower", json!({})).await.output, Some(json!([])));
     runner.stop().await;
+}
+
+/// What each profile is offered of all that is shipped, and of tools that are made at run time: code, an http tool, and the
+/// same under a name that a profile closes. A new tool, a new source or a changed rule changes this list: look at
+/// `breadcrumb::profile`, decide, and keep the list with `GOLDEN=renew`.
+#[tokio::test]
+async fn each_profile_is_offered_what_was_decided_for_it() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let mut tools = 0;
+    for tool in ["tools-self-contained", "tools", "tools-native"].into_iter().flat_map(shipped) {
+        place.create(tool).await;
+        tools += 1;
+    }
+    let runner = place.start(&fake);
+    let http = json!({"implementation": {"type": "http", "url": "https://api.example.com/"}});
+    for tool in [
+        code("made-code", json!({})),
+        native("made-http", http.clone()),
+        code("spawn_subagent", json!({})),
+        native("invoke_agent", http),
+    ] {
+        place.create(tool).await;
+        tools += 1;
+    }
+    let catalog = place.catalog(|catalog| catalog.names().count() == tools).await;
+    let offered = catalog.tools.iter().map(|tool| (&tool.name, &tool.source));
+    let waiting = catalog.waiting.iter().map(|tool| (&tool.name, &tool.source));
+    let mut all: Vec<_> = offered.chain(waiting).collect();
+    all.sort();
+    let closes = |profile: Profile| {
+        let open = catalog.clone().for_profile(profile);
+        move |tool: &str| open.entry(tool).is_none()
+    };
+    let columns = Profile::ALL.map(|profile| (profile, closes(profile)));
+    let heads = columns.iter().map(|(profile, _)| format!("{:<14}", profile.as_str())).collect::<Vec<_>>().concat();
+    let mut text = format!("{:<28}{:<10}{}\n", "tool", "source", heads.trim_end());
+    for (tool, source) in all {
+        let sees = columns.iter().map(|(_, closes)| format!("{:<14}", if closes(tool) { "-" } else { "yes" }));
+        let sees = sees.collect::<Vec<_>>().concat();
+        let line = format!("{:<28}{:<10}{sees}", tool, source.to_string());
+        text.extend([line.trim_end(), "\n"]);
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/profiles.txt");
+    if std::env::var("GOLDEN").is_ok_and(|wish| wish == "renew") {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &text).unwrap();
+    }
+    let kept = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(kept == text, "another list; decide, and keep it with GOLDEN=renew:\n--- kept\n{kept}\n--- now\n{text}");
+    // The runner refuses what the catalog does not offer.
+    for profile in Profile::ALL {
+        let agent = place.agent_of(profile).await;
+        let open = catalog.clone().for_profile(profile);
+        for tool in ["made-code", "made-http", "spawn_subagent", "invoke_agent"] {
+            let request = agent.create(ToolRequest::record(tool, json!({}), None, None), None).await.unwrap().id;
+            let is_closed = place.answer(request).await.error_code == Some(ErrorCode::PermissionDenied);
+            assert_eq!(is_closed, open.find(tool).is_none(), "{profile} {tool}");
+        }
+    }
+    runner.stop().await;
+}
+
+/// The tools of a folder of `bootstrap-breadcrumbs`, as records.
+fn shipped(folder: &str) -> Vec<NewBreadcrumb> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bootstrap-breadcrumbs").join(folder);
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths
+        .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        .map(|path| {
+            let source = std::fs::read_to_string(path.with_extension("ts")).ok();
+            let json = std::fs::read_to_string(&path).unwrap();
+            validate::seed::read(&path.to_string_lossy(), &json, source.as_deref()).unwrap().record
+        })
+        .collect()
 }

@@ -131,7 +131,7 @@ impl ScheduleTask {
             if tool.trim().is_empty() || tool.chars().count() > 100 {
                 return Err(invalid("tool", "is to be the name of a tool, of 1 to 100 characters"));
             }
-            if let Some(profile) = fire::profiles(&schedule).closing(tool) {
+            if let Some(profile) = fire::profiles(&schedule).closing_name(tool) {
                 let whose = if profile == Profile::Scheduled { "what a schedule calls" } else { "whoever asks" };
                 let message = format!("tool: the profile {profile}, under which {whose} runs, has no {tool}");
                 return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
