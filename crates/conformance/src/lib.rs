@@ -62,6 +62,7 @@ macro_rules! suite {
             rights: [
                 a_private_record_is_its_creators_and_the_curators,
                 a_private_request_is_hidden_and_runs,
+                a_tool_says_truly_whether_a_curator_wrote_it,
                 each_action_opens_what_it_names,
                 a_shared_record_says_whose_it_is,
                 what_is_public_is_read_in_short_by_every_tenant,

@@ -1,8 +1,8 @@
 //! Who may see and change which record.
 
 use breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, EventNumber, EventStream, NewBreadcrumb, Role, Search,
-    Selector, Sensitivity, Visibility,
+    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, CURATORS_TOOL_TAG, EventNumber, EventStream, NewBreadcrumb,
+    Role, Search, Selector, Sensitivity, Visibility, schema_names,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -105,6 +105,46 @@ pub async fn a_private_record_is_its_creators_and_the_curators(harness: &impl Ha
     }
     cast.author.delete(id, None).await.unwrap();
     assert_not_found(cast.curator.get(id).await);
+}
+
+/// A curator's word on a tool is set by the store, for the version that a curator writes and for no other.
+pub async fn a_tool_says_truly_whether_a_curator_wrote_it(harness: &impl Harness) {
+    let cast = Cast::of(harness).await;
+    let tool = |tags: &[&str]| {
+        let context = object(json!({"name": "echo", "code": {"language": "javascript", "source": ""}}));
+        let tags = tags.iter().map(|tag| (*tag).to_owned()).collect();
+        NewBreadcrumb { schema_name: Some(schema_names::TOOL_CODE.into()), context, tags, ..note("a tool") }
+    };
+    let is_curators = async |id: Uuid| cast.curator.get(id).await.unwrap().tags.contains(&CURATORS_TOOL_TAG.to_owned());
+    let forged = cast.author.create(tool(&["kept", CURATORS_TOOL_TAG]), None).await.unwrap().id;
+    assert_eq!(cast.curator.get(forged).await.unwrap().tags, ["kept"]);
+    let change = |tags: Option<&[&str]>| BreadcrumbChanges {
+        tags: tags.map(|tags| tags.iter().map(|tag| (*tag).to_owned()).collect()),
+        title: Some(Uuid::new_v4().to_string()),
+        ..BreadcrumbChanges::default()
+    };
+    for (version, (by, tags, expected)) in (1..).zip([
+        (&cast.colleague, Some(&["kept", CURATORS_TOOL_TAG][..]), false),
+        (&cast.curator, None, true),
+        (&cast.colleague, None, false),
+        (&cast.curator, Some(&["kept"][..]), true),
+    ]) {
+        by.update(forged, version, change(tags)).await.unwrap();
+        assert_eq!(is_curators(forged).await, expected, "version {}", version + 1);
+    }
+    let curators = cast.curator.create(tool(&[]), None).await.unwrap().id;
+    assert!(is_curators(curators).await);
+    // What a runner writes in another agent's name is that agent's.
+    let record = tool(&[CURATORS_TOOL_TAG]);
+    let in_name_of_a_curator = cast.runner.acting_for(id_of(&cast.curator)).unwrap();
+    let written = in_name_of_a_curator.create(record, None).await.unwrap().id;
+    assert!(!is_curators(written).await);
+    // Of another schema it is a tag like any other, until the record is a tool.
+    let noted = cast.author.create(noted("a note", json!({}), &[CURATORS_TOOL_TAG]), None).await.unwrap().id;
+    let becomes =
+        BreadcrumbChanges { schema_name: Some(schema_names::TOOL_CODE.into()), ..BreadcrumbChanges::default() };
+    cast.author.update(noted, 1, becomes).await.unwrap();
+    assert!(!is_curators(noted).await);
 }
 
 pub async fn a_private_request_is_hidden_and_runs(harness: &impl Harness) {

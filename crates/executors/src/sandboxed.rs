@@ -1,6 +1,6 @@
 //! Runs `tool.code.v1`: compiles each version once, and hands the calls to the sandbox with their world.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -89,7 +89,7 @@ impl Executor for SandboxExecutor {
                 agent_id: call.request.agent_id.map(|id| id.to_string()),
                 trigger_event: call.request.trigger_event,
             },
-            secrets: call.secrets.shown(),
+            secrets: named(call.secrets.shown(), &call.definition.required_secrets),
             limits: call.limits,
             isolation: code.isolation,
             hrtime: call.definition.permissions.hrtime,
@@ -115,6 +115,12 @@ impl Executor for SandboxExecutor {
 
 fn keeps(definition: &ToolDefinition) -> bool {
     matches!(&definition.implementation, Implementation::Code(code) if code.isolation != Isolation::Call)
+}
+
+/// `context.secrets` has what the record names; what the tool was granted besides is had by `getSecret`.
+fn named(mut secrets: BTreeMap<String, String>, names: &[String]) -> BTreeMap<String, String> {
+    secrets.retain(|name, _| names.contains(name));
+    secrets
 }
 
 fn read_rules(definition: &ToolDefinition) -> Result<NetRules, ToolFailure> {

@@ -141,13 +141,15 @@ impl CallWorld {
             OpError::new("PermissionDenied", message)
         };
         let by_id = wanted.parse::<Uuid>().ok();
+        let is_its_own =
+            |name: &str| self.required_secrets.iter().any(|one| one == name) || self.vault.shown_as(name).is_some();
         // Before the store is asked: a tool learns nothing about secrets that are not its own.
-        if by_id.is_none() && !self.required_secrets.iter().any(|name| name == wanted) {
+        if by_id.is_none() && !is_its_own(wanted) {
             return Err(denied());
         }
         let secrets = self.breadcrumbs.secrets().await.map_err(|error| op_error(&error))?;
         let found = secrets.into_iter().find(|secret| match by_id {
-            Some(id) => secret.id == id && self.required_secrets.contains(&secret.name),
+            Some(id) => secret.id == id && is_its_own(&secret.name),
             None => secret.name == wanted,
         });
         let Some(secret) = found else {

@@ -126,7 +126,7 @@ fn begin(tool: &Arc<Tool>, mut call: ToolCall) -> Begun {
 }
 
 /// Whether the value takes so many bytes, about.
-fn takes_at_most(bytes: usize, value: &Value) -> bool {
+pub(crate) fn takes_at_most(bytes: usize, value: &Value) -> bool {
     fn fits(value: &Value, left: &mut usize) -> bool {
         let takes = match value {
             Value::String(text) => text.len() + 4,

@@ -147,6 +147,7 @@ impl Answering {
         if let Some(tool) = tool {
             metadata.insert("tool_id".into(), tool.id.to_string().into());
             metadata.insert("tool_version".into(), tool.version.into());
+            metadata.insert("tool_schema_name".into(), tool.schema_name().into());
         }
         let waited = (Utc::now() - attempt.queued_at).num_milliseconds().max(0);
         metadata.insert("since_queued_ms".into(), waited.into());
@@ -264,7 +265,17 @@ fn unstorable(record: &NewBreadcrumb) -> Option<ToolFailure> {
 
 /// The same response with a failure in place of its result; what executors added may be what is wrong.
 fn failed(attempt: &Attempt<'_>, failure: ToolFailure, before: &ToolResponse) -> ToolResponse {
-    let ours = ["attempt", "request", "runner_id", "tool_id", "tool_version", "since_queued_ms", "stages", "trace_id"];
+    let ours = [
+        "attempt",
+        "request",
+        "runner_id",
+        "tool_id",
+        "tool_version",
+        "tool_schema_name",
+        "since_queued_ms",
+        "stages",
+        "trace_id",
+    ];
     let metadata: Map<String, Value> = before
         .metadata
         .iter()

@@ -2,6 +2,7 @@
 //! other. What was done stands in the store, as the requests themselves; so several runners, and a runner that
 //! starts again, agree.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -87,7 +88,7 @@ impl Bootstrapping {
     async fn pass(&mut self) -> Option<Instant> {
         let mut tools = self.registry.bootstrapped();
         self.known.retain(|(id, version), _| tools.iter().any(|tool| tool.id == *id && tool.version == *version));
-        tools.sort_by_key(|tool| (tool.bootstrap().map(|wish| wish.priority), tool.name().to_owned()));
+        tools.sort_by_key(|tool| (tool.bootstrap().map(|wish| Reverse(wish.priority)), tool.name().to_owned()));
         let mut next: Option<Instant> = None;
         for tool in tools {
             let Some(wish) = tool.bootstrap() else { continue };

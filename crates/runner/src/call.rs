@@ -7,7 +7,7 @@ use breadcrumb::{
     Birth, Breadcrumb, Breadcrumbs, Claim, ErrorCode, NewBreadcrumb, Profiles, ResponseStatus, StoreError, ToolFailure,
     ToolRequest, Violation, Visibility,
 };
-use executors::{Chain, GoAhead, ToolCall, ToolOutput};
+use executors::{Chain, GoAhead, ToolCall, ToolOutput, Vault};
 use memory::WorkingMemory;
 use memory::large_result::shorten;
 use opentelemetry::context::FutureExt;
@@ -23,8 +23,9 @@ use crate::deadline::Deadline;
 use crate::finding::{Finding, Refusal};
 use crate::leases::{Held, Leases};
 use crate::options::RunnerOptions;
+use crate::own_event::own_event;
 use crate::places::Place;
-use crate::progress;
+use crate::progress::{self, Telling};
 use crate::running::{self, Bounds, Ran, Stopped};
 use crate::secrets;
 use crate::stages::Stages;
@@ -242,8 +243,25 @@ impl Caller {
         request: &ToolRequest,
         input: Value,
     ) -> Result<Prepared, Refusal> {
-        let ready = async {
-            let (input, violations) = check(&tool, Side::Input, input).await?;
+        let mut tool = tool;
+        let checked = self.checked(&mut tool, profiles, request, input).await;
+        let call = |(input, secrets)| self.call(&tool, record, profiles, request, input, secrets);
+        match checked.and_then(call) {
+            Ok((call, telling)) => Ok(Prepared::new(tool, call, telling)),
+            Err(failure) => Err(Refusal::Failed { tool: Some(tool.candidate.clone()), failure }),
+        }
+    }
+
+    /// The input, which fits the tool, and the tool's secrets. Where it lacks one, a tool that it replaced may serve.
+    async fn checked(
+        &self,
+        tool: &mut Arc<Tool>,
+        profiles: &Profiles,
+        request: &ToolRequest,
+        mut input: Value,
+    ) -> Result<(Value, Arc<Vault>), ToolFailure> {
+        loop {
+            let (checked, violations) = check(tool, Side::Input, input).await?;
             if !violations.is_empty() {
                 return Err(violated(
                     ErrorCode::InvalidArguments,
@@ -251,43 +269,58 @@ impl Caller {
                     &violations,
                 ));
             }
-            let secrets = secrets::vault(&*self.store, &tool, request).await.inspect_err(|failure| {
-                if failure.code == ErrorCode::PermissionDenied {
+            match secrets::vault(&*self.store, tool, request).await {
+                Ok(secrets) => return Ok((checked, secrets)),
+                Err(failure) if failure.code == ErrorCode::PermissionDenied => {
                     self.finding.readiness.look();
+                    let Some(other) = self.finding.in_place_of(tool, profiles).await else { return Err(failure) };
+                    (*tool, input) = (other, checked);
                 }
-            })?;
-            let chain = Chain::of_request(&record.tags);
-            // A tool reads what who asked for it may read, and no more.
-            let own = in_name_of(&self.store, record.created_by).map_err(|error| {
-                ToolFailure::new(ErrorCode::ExecutionFailed, format!("the request's author is not known: {error}"))
-            })?;
-            let visibility = inherited(record);
-            let seen = (visibility, record.sensitivity);
-            let telling_store = if visibility == Visibility::Private { &own } else { &self.store };
-            let (progress, telling) =
-                progress::channel(telling_store.clone(), request, seen, chain.clone(), secrets.clone());
-            let call = ToolCall {
-                owner_id: record.owner_id,
-                tool_id: tool.id,
-                tool_version: tool.version,
-                definition: tool.definition.clone(),
-                limits: tool.definition.limits,
-                request: request.clone(),
-                input,
-                secrets,
-                breadcrumbs: own,
-                chain,
-                profiles: profiles.clone(),
-                progress,
-                deadline: None,
-                go_ahead: GoAhead::given(),
-            };
-            Ok((call, telling))
-        };
-        match ready.await {
-            Ok((call, telling)) => Ok(Prepared::new(tool, call, telling)),
-            Err(failure) => Err(Refusal::Failed { tool: Some(tool.candidate.clone()), failure }),
+                Err(failure) => return Err(failure),
+            }
         }
+    }
+
+    fn call(
+        &self,
+        tool: &Tool,
+        record: &Breadcrumb,
+        profiles: &Profiles,
+        request: &ToolRequest,
+        input: Value,
+        secrets: Arc<Vault>,
+    ) -> Result<(ToolCall, Telling), ToolFailure> {
+        let chain = Chain::of_request(&record.tags);
+        // A tool reads what who asked for it may read, and no more.
+        let own = in_name_of(&self.store, record.created_by).map_err(|error| {
+            ToolFailure::new(ErrorCode::ExecutionFailed, format!("the request's author is not known: {error}"))
+        })?;
+        let visibility = inherited(record);
+        let seen = (visibility, record.sensitivity);
+        let telling_store = if visibility == Visibility::Private { &own } else { &self.store };
+        let (progress, telling) =
+            progress::channel(telling_store.clone(), request, seen, chain.clone(), secrets.clone());
+        let mut request = request.clone();
+        if request.trigger_event.is_none() && tool.definition.is_code() {
+            request.trigger_event = Some(own_event(record, &input));
+        }
+        let call = ToolCall {
+            owner_id: record.owner_id,
+            tool_id: tool.id,
+            tool_version: tool.version,
+            definition: tool.definition.clone(),
+            limits: tool.definition.limits,
+            request,
+            input,
+            secrets,
+            breadcrumbs: own,
+            chain,
+            profiles: profiles.clone(),
+            progress,
+            deadline: None,
+            go_ahead: GoAhead::given(),
+        };
+        Ok((call, telling))
     }
 
     async fn attempt(&self, mut answer: Answer<'_>, prepared: Prepared, place: Option<Place>) {

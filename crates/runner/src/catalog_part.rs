@@ -1,6 +1,6 @@
 //! One part of the catalog in the store.
 
-use breadcrumb::{BreadcrumbChanges, Breadcrumbs, NewBreadcrumb, StoreError};
+use breadcrumb::{BreadcrumbChanges, Breadcrumbs, Catalog, NewBreadcrumb, StoreError};
 use uuid::Uuid;
 
 use crate::backoff::persist;
@@ -43,11 +43,6 @@ impl Kept {
     }
 }
 
-/// The tag by which a part is known.
-pub(crate) fn part_tag(tags: &[String]) -> Option<&str> {
-    tags.iter().map(String::as_str).find(|tag| tag.starts_with("catalog:part:"))
-}
-
 /// `None` where it is gone, or another runner was faster.
 pub(crate) async fn update(
     store: &dyn Breadcrumbs,
@@ -69,7 +64,7 @@ pub(crate) async fn update(
 }
 
 pub(crate) async fn create(store: &dyn Breadcrumbs, part: &NewBreadcrumb) -> Result<(), StoreError> {
-    let number = part_tag(&part.tags).unwrap_or_default();
+    let number = Catalog::part_tag(&part.tags).unwrap_or(&part.title);
     // The same part has the same key on every runner.
     let key = format!("{number}:{}", &part.fingerprint()[..32]);
     let create = |key| persist("write a part of the catalog", move || store.create(part.clone(), key));

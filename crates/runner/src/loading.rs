@@ -363,6 +363,8 @@ fn read_of(record: &Breadcrumb, working: Option<Working>, problem: Option<Proble
         id: record.id,
         version: record.version,
         created_at: record.created_at,
+        created_by: record.created_by,
+        is_code: record.schema_name.as_deref() == Some(schema_names::TOOL_CODE),
         name: said(record).map(str::to_owned),
         workspace: record.workspace().map(str::to_owned),
         is_judged,

@@ -55,6 +55,9 @@ pub struct RunnerOptions {
     /// From what size on a result is handed over in parts, and how long those are kept. Default: 64,000 characters,
     /// 20 minutes.
     pub large_results: memory::large_result::Settings,
+    /// What RCRT's clients and tools expect and other callers do not need: a catalog record of its shape, and secrets by
+    /// their ids. Default: false.
+    pub rcrt_compat: bool,
 }
 
 impl Default for RunnerOptions {
@@ -78,6 +81,7 @@ impl Default for RunnerOptions {
             system_authors: HashSet::new(),
             allowed_private: Vec::new(),
             large_results: memory::large_result::Settings::default(),
+            rcrt_compat: false,
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use breadcrumb::{Breadcrumb, Profiles, ToolDefinition, ToolFailure, Violations, schema_names};
+use breadcrumb::{Breadcrumb, CURATORS_TOOL_TAG, Profiles, ToolDefinition, ToolFailure, Violations, schema_names};
 use executors::Executors;
 use executors::egress::PrivateHost;
 use serde_json::{Map, Value, json};
@@ -21,6 +21,7 @@ pub(crate) struct Preparing {
     pub executors: Arc<Executors>,
     pub system_authors: HashSet<Uuid>,
     pub allowed_private: Arc<[PrivateHost]>,
+    pub rcrt_compat: bool,
 }
 
 /// One version of a tool's record.
@@ -73,6 +74,7 @@ impl Preparing {
             executor,
             author: version.author,
             is_system: version.author.is_some_and(|agent| self.system_authors.contains(&agent)),
+            is_curators: version.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG),
         })
     }
 
@@ -82,7 +84,7 @@ impl Preparing {
         let author = if candidate.is_system { Author::System } else { Author::User };
         let (input, output) = checked(candidate.definition.clone(), author, self.allowed_private.clone()).await?;
         load(&candidate, version.record.owner_id).await?;
-        Ok(Tool::new(candidate, input, output))
+        Ok(Tool::new(candidate, input, output, self.rcrt_compat))
     }
 }
 

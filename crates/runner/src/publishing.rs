@@ -15,8 +15,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use crate::backoff::persist;
-use crate::catalog_part::{Kept, create, delete, part_tag, update};
+use crate::catalog_part::{Kept, create, delete, update};
 use crate::elsewhere::Elsewhere;
+use crate::rcrt_catalog;
 use crate::registry::Registry;
 
 /// After a change, more of them are waited for this long …
@@ -33,6 +34,7 @@ pub(crate) struct Publishing {
     registry: Arc<Registry>,
     elsewhere: Arc<Elsewhere>,
     lost: Notify,
+    rcrt_compat: bool,
 }
 
 /// The catalog as it was written last, part by part.
@@ -42,8 +44,13 @@ struct Written {
 }
 
 impl Publishing {
-    pub fn new(store: Arc<dyn Breadcrumbs>, registry: Arc<Registry>, elsewhere: Arc<Elsewhere>) -> Arc<Self> {
-        Arc::new(Self { store, registry, elsewhere, lost: Notify::new() })
+    pub fn new(
+        store: Arc<dyn Breadcrumbs>,
+        registry: Arc<Registry>,
+        elsewhere: Arc<Elsewhere>,
+        rcrt_compat: bool,
+    ) -> Arc<Self> {
+        Arc::new(Self { store, registry, elsewhere, lost: Notify::new(), rcrt_compat })
     }
 
     /// A part was deleted: by another runner that sees less, or by a person.
@@ -61,8 +68,16 @@ impl Publishing {
     async fn work(&self) {
         let mut changes = self.registry.changes.subscribe();
         let mut written: Option<Written> = None;
+        let mut counted = Vec::new();
         loop {
             changes.mark_unchanged();
+            let counts = self.registry.counts_by_profile();
+            if counts != counted {
+                for (profile, open, closed) in &counts {
+                    tracing::info!(%profile, open, closed, "the catalog offers tools");
+                }
+                counted = counts;
+            }
             written = match self.bring_up(written.take()).await {
                 Ok(written) => Some(written),
                 Err(error) => {
@@ -84,6 +99,9 @@ impl Publishing {
 
     /// Writes what changed since the last time; everything where that is not known, or where parts are to be divided.
     async fn bring_up(&self, written: Option<Written>) -> Result<Written, StoreError> {
+        if self.rcrt_compat {
+            rcrt_catalog::bring_up(&*self.store, &self.registry.all_offered()).await?;
+        }
         let changed = self.registry.take_changed();
         if let Some(written) = written
             && let Some(written) = self.write_changed(written, &changed).await?
@@ -133,9 +151,9 @@ impl Publishing {
         let mut there: BTreeMap<String, Vec<BreadcrumbListItem>> = BTreeMap::new();
         let mut surplus = Vec::new();
         for row in self.list().await? {
-            match part_tag(&row.tags) {
-                Some(tag) => there.entry(tag.to_owned()).or_default().push(row),
-                None => surplus.push(row.id),
+            // One without a part's tag is another program's.
+            if let Some(tag) = Catalog::part_tag(&row.tags) {
+                there.entry(tag.to_owned()).or_default().push(row);
             }
         }
         let names = self.registry.names();
@@ -143,7 +161,7 @@ impl Publishing {
         let parts = catalog.records_beside(there.len());
         let mut kept = Vec::new();
         for part in &parts {
-            let mut rows = part_tag(&part.tags).and_then(|tag| there.remove(tag)).unwrap_or_default();
+            let mut rows = Catalog::part_tag(&part.tags).and_then(|tag| there.remove(tag)).unwrap_or_default();
             // More than one came from runners that began at the same moment; all of them keep the same.
             rows.sort_by_key(|row| row.id);
             let mut rows = rows.into_iter();

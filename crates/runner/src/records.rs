@@ -27,6 +27,9 @@ pub(crate) struct Record {
     /// The newest that was read.
     pub version: i64,
     pub created_at: DateTime<Utc>,
+    pub created_by: Option<Uuid>,
+    /// A `tool.code.v1`, not a `tool.v1`.
+    pub is_code: bool,
     /// The name as the record says it, be it a good one or not.
     pub name: Option<String>,
     pub workspace: Option<String>,
@@ -63,6 +66,37 @@ impl Record {
 
     fn claim_to(&self, name: &str) -> (DateTime<Utc>, Uuid) {
         self.candidate_as(name).map_or((self.created_at, self.id), |candidate| candidate.claim_to_name())
+    }
+
+    /// Whether this code takes the name although these `tool.v1` records have it too: those that are older let it.
+    fn goes_before(&self, native: &[&Record], name: &str) -> bool {
+        let candidate = self.candidate_as(name);
+        self.is_code
+            && native.iter().all(|other| {
+                other.claim_to(name) > self.claim_to(name)
+                    || candidate.is_some_and(|candidate| candidate.may_replace_a_tool_of(other.created_by))
+            })
+    }
+
+    /// Whether this is a `tool.v1` that had the name before the code which has it now.
+    fn is_replaced_by(&self, owner: &Record, name: &str) -> bool {
+        !self.is_code && owner.is_code && self.claim_to(name) < owner.claim_to(name)
+    }
+
+    /// What its author is told where another record has the name.
+    fn loses_to(&self, owner: &Record, name: &str) -> Option<Problem> {
+        let first = &owner.working_as(name)?.candidate;
+        if owner.id == self.id || self.is_replaced_by(owner, name) {
+            return None;
+        }
+        let (source, id) = (first.source(), first.id);
+        let advice = if self.is_code && !owner.is_code {
+            "choose another, or let a curator or who made that record write this one"
+        } else {
+            "choose another"
+        };
+        let message = format!("the name {name:?} is taken by a tool of the source {source} (record {id}); {advice}");
+        Some(Problem::new("name", message))
     }
 
     pub fn report(&self) -> Option<Report> {
@@ -181,28 +215,39 @@ impl Records {
         pairs.filter(|(_, (before, after))| before != after).map(|(id, _)| *id).collect()
     }
 
-    /// Gives the name to the record that had it first, whatever runs it, and whether it waits or not: nobody gets a
-    /// name by coming at a time when its owner cannot run, or is not judged yet. Who comes later is told whose it is.
+    /// Whose the name is, in their order: code that goes before the `tool.v1` records, then all others; of each kind the
+    /// oldest claim first.
+    fn in_order(&self, name: &str) -> Vec<&Record> {
+        let mut claimants: Vec<&Record> = self.claiming(name).collect();
+        let native: Vec<&Record> = claimants.iter().copied().filter(|record| !record.is_code).collect();
+        claimants.sort_by_cached_key(|record| (!record.goes_before(&native, name), record.claim_to(name)));
+        claimants
+    }
+
+    /// Gives the name to the first in order, whether it waits or not: nobody gets a name by coming at a time when its
+    /// owner cannot run, or is not judged yet. Who comes later is told whose it is. A `tool.v1` that code replaces is
+    /// told nothing; it serves where the code cannot, because that was never good, is gone, or still waits.
     fn settle(&mut self, name: &str) {
-        let mut claimants: Vec<Uuid> = self.claims.get(name).into_iter().flatten().copied().collect();
-        claimants.sort_by_cached_key(|id| self.records.get(id).map(|record| record.claim_to(name)));
-        let owner = claimants.first().and_then(|id| self.records.get(id));
-        let (owner_id, working) =
-            (owner.map(|owner| owner.id), owner.and_then(|owner| owner.working_as(name).cloned()));
-        let taken = working.as_ref().map(|first| {
-            let message = format!(
-                "the name {name:?} is taken by a tool of the source {} (record {}); choose another",
-                first.candidate.source(),
-                first.candidate.id
-            );
-            Problem::new("name", message)
+        let claimants = self.in_order(name);
+        let serving = claimants.first().map(|owner| {
+            let owner_waits = owner.working_as(name).is_some_and(|working| !working.lacks.is_empty());
+            let can_serve = |record: &&&Record| match record.working_as(name) {
+                Some(working) => working.lacks.is_empty(),
+                None => !record.is_judged,
+            };
+            let replaced = claimants.iter().find(|record| record.is_replaced_by(owner, name));
+            replaced.filter(|_| owner_waits).filter(can_serve).unwrap_or(owner)
         });
-        for id in claimants {
-            if let Some(record) = self.records.get_mut(&id)
-                && record.is_judged
-                && record.working_as(name).is_some()
-            {
-                record.taken = taken.clone().filter(|_| Some(id) != owner_id);
+        let (owner_id, working) =
+            (serving.map(|serving| serving.id), serving.and_then(|serving| serving.working_as(name).cloned()));
+        let told: Vec<(Uuid, Option<Problem>)> = claimants
+            .iter()
+            .filter(|record| record.is_judged && record.working_as(name).is_some())
+            .map(|record| (record.id, claimants.first().and_then(|owner| record.loses_to(owner, name))))
+            .collect();
+        for (id, problem) in told {
+            if let Some(record) = self.records.get_mut(&id) {
+                record.taken = problem;
             }
         }
         self.clear(name);

@@ -32,7 +32,8 @@ impl Remembered {
         loop {
             let page = persist("read the catalog of tools", || store.list(&query)).await?;
             let is_last = page.len() < PAGE as usize;
-            for mut context in page.into_iter().filter_map(|row| row.context) {
+            let parts = page.into_iter().filter(|row| Catalog::part_tag(&row.tags).is_some());
+            for mut context in parts.filter_map(|row| row.context) {
                 for kind in ["tools", "waiting"] {
                     if let Some(Value::Array(entries)) = context.remove(kind) {
                         remembered.learn(entries);

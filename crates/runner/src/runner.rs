@@ -114,6 +114,7 @@ impl Parts {
             executors: runner.executors.clone(),
             system_authors: options.system_authors.clone(),
             allowed_private: options.allowed_private.clone().into(),
+            rcrt_compat: options.rcrt_compat,
         };
         let loading = Loading::new(
             store.clone(),
@@ -162,7 +163,12 @@ impl Parts {
 
         let (triggers, events) = mpsc::channel(MAX_TRIGGERS);
         let bootstrap = Arc::new(BootstrapHints::default());
-        let publishing = Publishing::new(self.store.clone(), self.registry.clone(), self.elsewhere.clone());
+        let publishing = Publishing::new(
+            self.store.clone(),
+            self.registry.clone(),
+            self.elsewhere.clone(),
+            self.options.rcrt_compat,
+        );
         let following = Following {
             store: self.store.clone(),
             registry: self.registry.clone(),

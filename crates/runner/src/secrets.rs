@@ -20,7 +20,7 @@ pub(crate) async fn vault(
 ) -> Result<Arc<Vault>, ToolFailure> {
     let required = tool.executor.required_secrets(&tool.definition);
     let optional = tool.executor.optional_secrets(&tool.definition);
-    if required.is_empty() && optional.is_empty() {
+    if required.is_empty() && optional.is_empty() && !tool.gets_all_granted {
         return Ok(Arc::default());
     }
     let known = persist("list secrets", || store.secrets()).await.map_err(|error| unlisted(&error))?;
@@ -32,7 +32,7 @@ pub(crate) async fn vault(
     for secret in &known {
         if required.contains(&secret.name) {
             held.push(open(store, secret, tool, request).await?);
-        } else if optional.contains(&secret.name)
+        } else if (tool.gets_all_granted || optional.contains(&secret.name))
             && SecretLack::between(Some((tool.id, tool.version)), Some(secret)).is_none()
             && let Ok(secret) = open(store, secret, tool, request).await
         {

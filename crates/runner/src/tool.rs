@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use breadcrumb::{Bootstrap, BootstrapMode, Profiles, Registration, ToolDefinition, ToolSource};
+use breadcrumb::{
+    Bootstrap, BootstrapMode, Implementation, Profiles, Registration, ToolDefinition, ToolSource, schema_names,
+};
 use chrono::{DateTime, Utc};
 use executors::Executor;
 use serde_json::{Value, json};
@@ -30,6 +32,8 @@ pub(crate) struct Candidate {
     pub author: Option<Uuid>,
     /// Written by the installation itself.
     pub is_system: bool,
+    /// Written by a curator, as the store says it.
+    pub is_curators: bool,
 }
 
 /// A version that was judged here and found good.
@@ -37,6 +41,9 @@ pub(crate) struct Tool {
     pub candidate: Arc<Candidate>,
     pub input: Schema,
     pub output: Schema,
+    /// Code that asks for secrets by their ids, as RCRT's tools do, may name none in its record: it gets all that were
+    /// granted to it.
+    pub gets_all_granted: bool,
     acts: AtomicBool,
     /// How long its runs have taken of late, in microseconds; 0 before the first.
     took: AtomicU32,
@@ -54,8 +61,9 @@ impl Deref for Tool {
 }
 
 impl Tool {
-    pub fn new(candidate: Arc<Candidate>, input: Schema, output: Schema) -> Self {
-        Self { candidate, input, output, acts: AtomicBool::new(false), took: AtomicU32::new(0) }
+    pub fn new(candidate: Arc<Candidate>, input: Schema, output: Schema, rcrt_compat: bool) -> Self {
+        let gets_all_granted = rcrt_compat && candidate.asks_for_secrets();
+        Self { candidate, input, output, gets_all_granted, acts: AtomicBool::new(false), took: AtomicU32::new(0) }
     }
 
     /// Whether its calls may compute before the store knows of it: they do nothing yet that anybody could notice, and need
@@ -66,6 +74,7 @@ impl Tool {
             && executor.waits_to_go_ahead(definition)
             && executor.required_secrets(definition).is_empty()
             && executor.optional_secrets(definition).is_empty()
+            && !self.gets_all_granted
     }
 
     /// Whether its calls have ended within this time of late; so will the first, as far as anybody knows.
@@ -97,6 +106,22 @@ impl Tool {
 impl Candidate {
     pub fn name(&self) -> &str {
         &self.definition.name
+    }
+
+    /// Whether it is code that may ask for secrets as it runs.
+    pub fn asks_for_secrets(&self) -> bool {
+        let Implementation::Code(code) = &self.definition.implementation else { return false };
+        ["getSecret", "decryptSecret"].iter().any(|method| code.source.contains(method))
+    }
+
+    pub fn schema_name(&self) -> &'static str {
+        if self.definition.is_code() { schema_names::TOOL_CODE } else { schema_names::TOOL_LEGACY }
+    }
+
+    /// Whether this version may take the name of an older `tool.v1`, which this agent has made: callers trust whoever
+    /// had the name, so no other agent takes it but a curator.
+    pub fn may_replace_a_tool_of(&self, maker: Option<Uuid>) -> bool {
+        self.is_curators || (self.author.is_some() && self.author == maker)
     }
 
     pub fn source(&self) -> ToolSource {

@@ -135,6 +135,7 @@ pub(crate) async fn update(
         next = check(&record, next)?;
     }
     author.mark(&mut next.tags, &record.tags)?;
+    author.mark_tool(&mut next)?;
     refuse_response(next.schema_name.as_deref())?;
     refuse_response_tag(&next.tags, &record.tags)?;
     author.refuse_what_runners_keep(next.schema_name.as_deref())?;

@@ -139,6 +139,7 @@ impl Breadcrumbs for TenantStore {
     async fn create(&self, mut record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
         record.check()?;
         self.author.mark(&mut record.tags, &[])?;
+        self.author.mark_tool(&mut record)?;
         records::refuse_response(record.schema_name.as_deref())?;
         records::refuse_response_tag(&record.tags, &[])?;
         if let Some(key) = idempotency_key {

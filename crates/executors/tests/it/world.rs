@@ -156,6 +156,11 @@ async fn only_required_secrets_are_reachable_and_each_reading_is_audited() {
     let reasons: Vec<&str> =
         audit.iter().filter(|e| e.action == "secret.decrypted").filter_map(|e| e.reason.as_deref()).collect();
     assert_eq!(reasons, ["tool coded, request r1: to greet"; 2]);
+    // What the call was given beside what the record names is its own too.
+    call.definition = Arc::new(code(json!({}), &[]));
+    let world = CallWorld::new(Arc::new(Network::new().egress()), &call).unwrap();
+    assert_eq!(world.api(secret(&ids[0])).await.unwrap(), "value of MINE");
+    assert_eq!(refused(&world, secret(&ids[1])).await.name, "PermissionDenied");
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Whether a record already says what its file says.
 
-use breadcrumb::{Breadcrumb, BreadcrumbChanges, NewBreadcrumb};
+use breadcrumb::{Breadcrumb, BreadcrumbChanges, CURATORS_TOOL_TAG, NewBreadcrumb};
 use serde_json::Value;
 
 /// What would have to change, or `None` when the record says the same. What the file leaves open may be anything.
@@ -45,7 +45,10 @@ fn same_or_open<T: PartialEq>(file: Option<&T>, record: Option<&T>) -> bool {
 }
 
 fn same_tags(one: &[String], other: &[String]) -> bool {
-    one.iter().all(|tag| other.contains(tag)) && other.iter().all(|tag| one.contains(tag))
+    // The store sets this one, and no file says it.
+    let are_in =
+        |these: &[String], those: &[String]| these.iter().all(|tag| tag == CURATORS_TOOL_TAG || those.contains(tag));
+    are_in(one, other) && are_in(other, one)
 }
 
 /// Equality as the store keeps JSON: objects without order, numbers by amount (it turns 1e2 into 100).

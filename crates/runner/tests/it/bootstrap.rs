@@ -54,15 +54,15 @@ async fn once_is_once_for_each_version_however_many_runners_there_are() {
 }
 
 #[tokio::test]
-async fn priority_orders_and_wait_for_waits_for_success() {
+async fn higher_priority_goes_first_and_wait_for_waits_for_success() {
     let (place, fake) = (Place::new().await, Fake::new());
     place.create(code("plain", json!({}))).await;
-    place.create(code("last", wish(json!({"priority": 1, "wait_for": ["middle", "plain"]})))).await;
-    place.create(code("middle", wish(json!({"priority": 30, "wait_for": ["first"]})))).await;
-    place.create(code("first", wish(json!({"priority": 20})))).await;
-    place.create(code("before", wish(json!({"priority": 10})))).await;
-    place.create(code("never", wish(json!({"wait_for": ["fails"]})))).await;
-    place.create(code("fails", wish(json!({"priority": 40})))).await;
+    place.create(code("last", wish(json!({"priority": 90, "wait_for": ["middle", "plain"]})))).await;
+    place.create(code("middle", wish(json!({"priority": 70, "wait_for": ["first"]})))).await;
+    place.create(code("first", wish(json!({"priority": 80})))).await;
+    place.create(code("before", wish(json!({"priority": 85})))).await;
+    place.create(code("never", wish(json!({"priority": 50, "wait_for": ["fails"]})))).await;
+    place.create(code("fails", wish(json!({"priority": 60})))).await;
     place.create(code("off", json!({"bootstrap": {"enabled": false}}))).await;
     place.create(code("disabled", wish(json!({"mode": "disabled"})))).await;
     fake.does("fails", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no")) });

@@ -217,3 +217,32 @@ async fn tools_with_long_calls_never_keep_out_another() {
     }
     runner.stop().await;
 }
+
+/// What a caller writes beside the input reaches code by the request's own event, as in RCRT.
+#[tokio::test]
+async fn code_is_given_the_event_of_its_own_request() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("echo", json!({}))).await;
+    place.create(native("part", json!({}))).await;
+    fake.does("echo", |call, _| async move { Ok(call.request.trigger_event.unwrap_or_default()) });
+    fake.does("part", |call, _| async move { Ok(json!(call.request.trigger_event.is_some())) });
+    let runner = place.start(&fake);
+    let more = json!({"config_id": "c-1", "requestedBy": "agent", "input": {"messages": ["hello"]}});
+    let request = place.ask_with("echo", more).await;
+    let event = place.answer(request).await.output.unwrap();
+    assert_eq!(
+        event["context"],
+        json!({"tool": "echo", "config_id": "c-1", "requestedBy": "agent", "input": {"messages": ["hello"]}})
+    );
+    assert_eq!((&event["id"], &event["breadcrumb_id"]), (&json!(request), &json!(request)));
+    assert_eq!((&event["type"], &event["version"]), (&json!("breadcrumb.created"), &json!(1)));
+    assert_eq!(event["schema_name"], "tool.request.v1");
+    assert_eq!(event["tags"], json!(["tool:request", "workspace:test"]));
+    // A large input is not given twice.
+    let request = place.ask_with("echo", json!({"config_id": "c-2", "input": {"text": "x".repeat(50_000)}})).await;
+    let event = place.answer(request).await.output.unwrap();
+    assert_eq!(event["context"], json!({"tool": "echo", "config_id": "c-2", "input_omitted": true}));
+    // Parts of the program look at no events.
+    assert_eq!(place.call("part", json!({})).await.output, Some(json!(false)));
+    runner.stop().await;
+}

@@ -1,10 +1,10 @@
 //! The `tool.catalog.v1` records follow the tools.
 
-use breadcrumb::{Annotations, BreadcrumbQuery, Catalog, schema_names};
+use breadcrumb::{Annotations, BreadcrumbQuery, Catalog, NewBreadcrumb, schema_names};
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, code, code_context, native};
+use crate::place::{Place, code, code_context, native, options};
 
 #[tokio::test]
 async fn the_catalog_has_each_tool_with_what_a_chooser_needs() {
@@ -167,4 +167,101 @@ async fn a_catalog_triggers_nobody() {
     let requests = place.person.list(&BreadcrumbQuery::of_schema(schema_names::TOOL_REQUEST)).await.unwrap();
     assert_eq!(requests.len(), 1);
     runner.stop().await;
+}
+
+/// What RCRT's own runner, or anybody else who may, keeps beside ours.
+#[tokio::test]
+async fn a_catalog_of_another_program_is_not_read_and_stays() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let theirs = json!({
+        "workspace": "workspace:tools",
+        "tools": [{"name": "ghost", "description": "", "parameters": {}, "source": "native",
+            "tool_id": uuid::Uuid::new_v4(), "tool_version": 1}],
+    });
+    let theirs = NewBreadcrumb {
+        title: "workspace:tools Tool Catalog".into(),
+        context: theirs.as_object().unwrap().clone(),
+        tags: vec!["workspace:tools".into(), "tool:catalog".into()],
+        schema_name: Some(schema_names::TOOL_CATALOG.into()),
+        ..NewBreadcrumb::default()
+    };
+    let theirs = place.create(theirs).await;
+    assert_eq!(Catalog::read(&*place.person).await.unwrap(), None);
+    let echo = place.create(code("echo", json!({}))).await;
+    let runner = place.start(&fake);
+    let catalog = place.catalog(|catalog| catalog.find("echo").is_some()).await;
+    assert_eq!(catalog.names().collect::<Vec<_>>(), ["echo"]);
+    place.person.delete(echo, None).await.unwrap();
+    place.catalog(|catalog| catalog.find("echo").is_none()).await;
+    runner.stop().await;
+    assert_eq!(place.person.get(theirs).await.unwrap().version, 1);
+}
+
+/// The shape that RCRT's dashboard and agents read, where the operator asks for it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_compat_the_catalog_is_one_record_of_rcrts_shape_too() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let compat = || runner::RunnerOptions { rcrt_compat: true, ..options() };
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "description": "a number"}}});
+    let more = json!({
+        "description": "Adds one.", "version": "1.2.0", "category": "math", "input_schema": schema,
+        "limits": {"timeout_ms": 5000, "max_attempts": 3},
+    });
+    let add = place.create(code("add", more.clone())).await;
+    place.create(native("zip", json!({}))).await;
+    let runners = [place.start_with(&fake, compat()), place.start_with(&fake, compat())];
+    let is_theirs = |event: &breadcrumb::Event, total: u64| {
+        event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG)
+            && event.tags.contains(&"workspace:tools".to_owned())
+            && event.context["totalTools"] == total
+    };
+    let event = place.event(|event| is_theirs(event, 2)).await;
+    let mut context = serde_json::Value::Object(event.context);
+    let times =
+        [context["lastUpdated"].take(), context["tools"][0]["lastSeen"].take(), context["tools"][1]["lastSeen"].take()];
+    assert!(times.iter().all(|time| time.as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().is_ok()));
+    let hints = context["llm_hints"].take();
+    assert_eq!(hints["transform"]["available_tools"]["value"], "$.tools[*].name");
+    assert_eq!(
+        context,
+        json!({
+            "workspace": "workspace:tools",
+            "totalTools": 2,
+            "activeTools": 2,
+            "tools": [
+                {"name": "add", "description": "Adds one.", "category": "math", "version": "1.2.0",
+                    "inputSchema": schema, "outputSchema": {}, "status": "active", "lastSeen": null,
+                    "examples": [{"description": "one", "input": {}, "explanation": "nothing in"}],
+                    "capabilities": {"async": true, "timeout": 5000, "retries": 2}},
+                {"name": "zip", "description": "for a test", "category": "general", "version": "1.0.0",
+                    "inputSchema": {}, "outputSchema": {}, "status": "active", "lastSeen": null,
+                    "examples": [{"description": "one", "input": {}}],
+                    "capabilities": {"async": true, "timeout": 30000, "retries": 0}},
+            ],
+            "lastUpdated": null,
+            "llm_hints": null,
+        })
+    );
+    assert_eq!(place.person.get(event.breadcrumb_id).await.unwrap().title, "workspace:tools Tool Catalog");
+    place.person.delete(add, None).await.unwrap();
+    place.event(|event| is_theirs(event, 1)).await;
+    // Our own is there beside it, and nobody takes one for the other.
+    let catalog = place.catalog(|catalog| catalog.find("add").is_none() && catalog.find("zip").is_some()).await;
+    assert_eq!(catalog.names().collect::<Vec<_>>(), ["zip"]);
+    for runner in runners {
+        runner.stop().await;
+    }
+    let rows = place.list(schema_names::TOOL_CATALOG).await;
+    let theirs: Vec<_> = rows.iter().filter(|row| row.tags.contains(&"catalog:rcrt".to_owned())).collect();
+    assert_eq!((rows.len(), theirs.len()), (2, 1));
+    // Without a change it rests.
+    let version = theirs[0].version;
+    let runner = place.start_with(&fake, compat());
+    place.call("zip", json!({})).await;
+    place.create(code("add", more)).await;
+    place.event(|event| is_theirs(event, 2) && event.version > version).await;
+    runner.stop().await;
+    let rows = place.list(schema_names::TOOL_CATALOG).await;
+    let theirs = rows.iter().find(|row| row.tags.contains(&"catalog:rcrt".to_owned())).unwrap();
+    assert_eq!(theirs.version, version + 1);
 }

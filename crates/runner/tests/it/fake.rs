@@ -76,7 +76,7 @@ impl Fake {
     }
 
     pub fn executors(self: &Arc<Self>) -> Executors {
-        Executors::new().with_code(self.clone()).with_native("test", self.clone()).with_native("http", self.clone())
+        Executors::new().with_code(self.clone()).with_native("builtin", self.clone()).with_native("http", self.clone())
     }
 
     /// From now on every tool is loaded.

@@ -18,6 +18,7 @@ mod large_results;
 mod leases;
 mod names;
 mod place;
+mod precedence;
 mod profiles;
 mod progress;
 mod rights;

@@ -5,13 +5,15 @@ use serde_json::{Value, json};
 
 use crate::fake::Fake;
 use crate::place::{Place, Running, code, code_context, native, options};
+use crate::rights::emitter;
 use crate::unsteady::Unsteady;
 
 fn message(error: &Value) -> &str {
     error["errors"][0]["message"].as_str().unwrap()
 }
 
-/// What is refused is named with the source of what was first, in each pairing of kinds.
+/// What is refused is named with the source of what was first, in each pairing of kinds. (Code goes before native tools
+/// where a curator wrote it, which is another matter: see `precedence`.)
 #[tokio::test]
 async fn a_second_tool_of_a_name_is_refused_with_the_source_of_the_first() {
     let (place, fake) = (Place::new().await, Fake::new());
@@ -22,16 +24,17 @@ async fn a_second_tool_of_a_name_is_refused_with_the_source_of_the_first() {
     fake.does("b", |call, _| async move { Ok(json!(call.tool_id)) });
     fake.does("c", |call, _| async move { Ok(json!(call.tool_id)) });
     let runner = place.start(&fake);
+    let (_, stranger) = emitter(&place).await;
     for (source, first) in kinds {
         let name = first.title.clone();
         let first = place.create(first).await;
         assert_eq!(place.call(&name, json!({})).await.output, Some(json!(first)));
         for second in [native(&name, json!({})), code(&name, json!({})), native(&name, http.clone())] {
-            let second = place.create(second).await;
+            let second = stranger.create(second, None).await.unwrap().id;
             let error = place.tool_error(second, |_| true).await;
             let expected =
                 format!("the name {name:?} is taken by a tool of the source {source} (record {first}); choose another");
-            assert_eq!(message(&error), expected);
+            assert!(message(&error).starts_with(&expected), "{error}");
             assert!(error["running_version"].is_null());
             assert_eq!(place.call(&name, json!({})).await.output, Some(json!(first)));
         }
@@ -51,7 +54,7 @@ async fn a_second_tool_of_a_name_is_refused_with_the_source_of_the_first() {
 async fn the_next_in_line_serves_when_the_first_is_gone() {
     let (place, fake) = (Place::new().await, Fake::new());
     let older = place.create(native("echo", json!({}))).await;
-    let newer = place.create(code("echo", json!({}))).await;
+    let newer = place.create(native("echo", json!({}))).await;
     fake.does("echo", |call, _| async move { Ok(json!(call.tool_id)) });
     let runner = place.start(&fake);
     assert_eq!(place.call("echo", json!({})).await.output, Some(json!(older)));

@@ -216,7 +216,7 @@ pub fn native(name: &str, more: Value) -> NewBreadcrumb {
         "name": name,
         "description": "for a test",
         "definition": {"examples": [{"description": "one", "input": {}}]},
-        "implementation": {"type": "test"},
+        "implementation": {"type": "builtin", "tool": name},
     });
     merge(&mut context, more);
     tool(name, context, schema_names::TOOL_LEGACY)

@@ -16,7 +16,7 @@ use crate::fake::Fake;
 use crate::place::{Place, code};
 
 /// An agent that has no say in the tenant, and the store as it sees it.
-async fn emitter(place: &Place) -> (Uuid, Arc<dyn Breadcrumbs>) {
+pub async fn emitter(place: &Place) -> (Uuid, Arc<dyn Breadcrumbs>) {
     let roles = vec![Role::Emitter, Role::Subscriber];
     let agent = NewAgent { name: Uuid::new_v4().to_string(), roles, profile: Profile::Main };
     let agent = place.store.create_agent(place.owner, agent).await.unwrap().agent;
@@ -115,7 +115,8 @@ async fn a_tool_is_set_off_by_what_its_author_may_hear_of() {
     let mut heard = Vec::new();
     place
         .event(|event| {
-            let of = event.context.get("output").and_then(|output| output["breadcrumb_id"].as_str());
+            let is_note = |output: &&Value| output["schema_name"] != schema_names::TOOL_REQUEST;
+            let of = event.context.get("output").filter(is_note).and_then(|output| output["breadcrumb_id"].as_str());
             if let Some(id) = of.and_then(|id| id.parse::<Uuid>().ok()) {
                 heard.push((event.context["tool"].as_str().unwrap().to_owned(), id));
             }

@@ -19,7 +19,7 @@ async fn seed(place: &Place) {
          SELECT gen_random_uuid(), '{}', 'tool_' || n,
             json_build_object('name', 'tool_' || n, 'description', 'for a test', 'definition',
                 '{{\"examples\": [{{\"description\": \"one\", \"input\": {{}}}}]}}'::json,
-                'implementation', '{{\"type\": \"test\"}}'::json),
+                'implementation', json_build_object('type', 'builtin', 'tool', 'tool_' || n)),
             '{{}}', 'tool.v1', 'team', 'low', 1, 'none', 300, now(), now(), ''
          FROM generate_series(1, {TOOLS}) n",
         place.owner

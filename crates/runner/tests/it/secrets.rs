@@ -151,7 +151,8 @@ async fn a_tools_grant_is_not_its_successors() {
     let runner = place.start(&fake);
     assert_eq!(place.call("secretive", json!({})).await.output, Some(json!(first)));
     // A stranger's tool of the same name gets no call, and when its turn comes, no secret.
-    let stranger = place.create(code("secretive", needs)).await;
+    let (_, agent) = crate::rights::emitter(&place).await;
+    let stranger = agent.create(code("secretive", needs), None).await.unwrap().id;
     place.tool_error(stranger, |_| true).await;
     assert_eq!(place.call("secretive", json!({})).await.output, Some(json!(first)));
     place.person.delete(first, None).await.unwrap();
@@ -231,4 +232,32 @@ async fn an_older_version_that_runs_gets_nothing_of_what_a_newer_was_granted() {
     };
     assert_eq!(response.metadata["tool_version"], mended.version);
     runner.stop().await;
+}
+
+/// RCRT's model tools are told the id of their key by a configuration record, and name no secret.
+#[tokio::test]
+async fn in_compat_code_that_asks_by_id_gets_what_was_granted_to_it() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let asks = |method: &str| {
+        let source =
+            format!("export async function execute(i: any, c: any) {{ return await c.api.{method}(i.id, ''); }}");
+        json!({"code": {"language": "typescript", "source": source}})
+    };
+    let (asking, other) = ("decryptSecret", "getBreadcrumb");
+    let tools = [place.create(code("asking", asks(asking))).await, place.create(code("other", asks(other))).await];
+    for tool in ["asking", "other"] {
+        fake.does(tool, |call, _| async move { Ok(json!(call.secrets.shown().keys().collect::<Vec<_>>())) });
+    }
+    let secret = keep(&place, bound("hunter2hunter2")).await.id;
+    let unbound = keep(&place, NewSecret::new("UNGRANTED", "hunter3hunter3")).await.id;
+    for tool in tools {
+        place.person.grant_secret(secret, tool).await.unwrap();
+    }
+    let compat = runner::RunnerOptions { rcrt_compat: true, ..crate::place::options() };
+    for (options, expected) in [(crate::place::options(), json!([])), (compat, json!(["API_KEY"]))] {
+        let runner = place.start_with(&fake, options);
+        assert_eq!(place.call("asking", json!({"id": secret})).await.output, Some(expected));
+        assert_eq!(place.call("other", json!({"id": unbound})).await.output, Some(json!([])));
+        runner.stop().await;
+    }
 }

@@ -75,7 +75,7 @@ async fn a_runner_that_starts_later_offers_the_same_version() {
     let id = place.create(code("echo", json!({}))).await;
     place.change(id, 1, code_context("echo", json!({"description": "second"}))).await;
     place.change(id, 2, code_context("echo", bad_source())).await;
-    place.change(id, 3, code_context("echo", json!({"nonsense": true}))).await;
+    place.change(id, 3, code_context("echo", json!({"limits": {"timeout_ms": 0}}))).await;
     let runner = place.start(&fake);
     assert_eq!(place.call("echo", json!({})).await.output.unwrap()["version"], 2);
     assert_eq!(place.tool_error(id, |_| true).await["running_version"], 2);
