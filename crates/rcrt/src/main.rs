@@ -7,6 +7,7 @@ mod assembly;
 mod call_bar;
 mod cli;
 mod commands;
+mod compat;
 mod config;
 mod connection;
 mod denied_hosts;

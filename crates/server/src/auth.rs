@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use axum::extract::State;
-use breadcrumb::{AgentInfo, Identity, Profile, Role, Violations};
+use breadcrumb::{AgentInfo, AgentRegistration, Identity, Profile, Role, StoreError, Violations};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -54,7 +54,8 @@ pub struct GivenToken {
 
 /// Get a token
 ///
-/// The agent's key proves who asks. A server started with open auth (loopback only) asks for no key.
+/// The agent's key proves who asks. A server started with open auth asks for no key; there an `agent_id` that is not
+/// known is registered as an agent with all roles.
 #[utoipa::path(post, path = "/auth/token", tag = "auth", operation_id = "get_token",
     request_body = TokenRequest, responses((status = 200, body = GivenToken)))]
 pub async fn token(
@@ -122,7 +123,8 @@ async fn proven(state: &ServerState, request: &TokenRequest) -> Result<Identity,
     Ok(identity(agent))
 }
 
-/// Open mode: a known agent gets its roles, any other id gets all of them. The tenant must be there.
+/// Open mode: a known agent gets its roles; any other id gets all of them, and one that the caller chose is registered
+/// with them, so that it can be listed and changed. The tenant must be there.
 async fn believed(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {
     let known = match request.owner_id {
         Some(owner_id) => state.tenancy.tenants().await?.iter().any(|tenant| tenant.id == owner_id),
@@ -136,6 +138,15 @@ async fn believed(state: &ServerState, request: &TokenRequest) -> Result<Identit
     let agent_id = request.agent_id.unwrap_or_else(Uuid::new_v4);
     if let Some(agent) = state.tenancy.agent(owner_id, agent_id).await? {
         return Ok(identity(agent));
+    }
+    if request.agent_id.is_some() {
+        let agent = AgentRegistration { roles: Role::ALL.to_vec(), name: None, profile: None };
+        match state.tenancy.put_agent(owner_id, agent_id, agent).await {
+            Ok((agent, _)) => return Ok(identity(agent)),
+            // Another tenant has an agent of this id: clients of RCRT use the same few everywhere.
+            Err(StoreError::Invalid(_)) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
     Ok(Identity { owner_id, agent_id, roles: Role::ALL.to_vec(), profile: Profile::Main })
 }

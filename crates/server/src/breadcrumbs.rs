@@ -1,26 +1,33 @@
 //! Records: create, read, change, delete, list, search.
 
 use axum::{
-    Json,
+    Extension, Json,
     http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
 use breadcrumb::{
-    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView,
-    ContextMatch, Created, MAX_PAGE, NewBreadcrumb, Search, SearchMode, Selector, Violations,
+    Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, BreadcrumbView, Breadcrumbs,
+    ContextMatch, Created, MAX_FOUND, MAX_PAGE, NewBreadcrumb, Search, SearchMode, Selector, StoreError, Violations,
 };
+use serde::Serialize;
+use utoipa::ToSchema;
+use uuid::Uuid;
 
 use crate::{
     access::Caller,
     answers::Done,
-    json_body::JsonBody,
+    chosen_secrets::ChosenSecrets,
     one_header::idempotency_key,
     path_id::PathId,
     precondition::{IfMatch, etag, if_match},
     problem::Problem,
-    query::Query,
+    query::{Most, Query},
+    rcrt_compat::{MendedBody, RcrtCompat},
     traceparent,
 };
+
+/// How often a change without a version may be overtaken by others before it is refused.
+const MOST_OVERTAKEN: usize = 5;
 
 /// Says that a create was answered before, to the same `Idempotency-Key`.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
@@ -45,12 +52,17 @@ pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed")
 )]
 pub async fn create(
     caller: Caller,
+    compat: Option<Extension<RcrtCompat>>,
     headers: HeaderMap,
-    JsonBody(mut record): JsonBody<NewBreadcrumb>,
+    MendedBody(mut record): MendedBody<NewBreadcrumb>,
 ) -> Result<Response, Problem> {
     let key = idempotency_key(&headers)?;
     traceparent::carry(&headers, &mut record);
+    let chosen = compat.and_then(|_| ChosenSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
     let created = caller.store.create(record, key).await?;
+    if let Some(chosen) = chosen {
+        chosen.grant(&*caller.store).await;
+    }
     let location = HeaderValue::try_from(format!("/breadcrumbs/{}", created.id)).map_err(|_| Problem::internal())?;
     let replayed = created.replayed;
     let mut answer =
@@ -116,23 +128,56 @@ pub async fn history(
         ("If-Match" = String, Header, pattern = "^(W/)?\"?[0-9]{1,18}\"?$", description = "The version that you read, such as \"3\"")
     ),
     request_body = BreadcrumbChanges,
-    responses((status = 200, description = "The changed record", body = Breadcrumb,
+    responses((status = 200, description = "The changed record", body = Changed,
         headers(("ETag" = String, description = "The record's new version"))))
 )]
 pub async fn update(
     caller: Caller,
     PathId(id): PathId,
+    compat: Option<Extension<RcrtCompat>>,
     headers: HeaderMap,
-    JsonBody(changes): JsonBody<BreadcrumbChanges>,
+    MendedBody(changes): MendedBody<BreadcrumbChanges>,
 ) -> Result<Response, Problem> {
     let version = match if_match(&headers)? {
-        IfMatch::Version(version) => version,
+        IfMatch::Version(version) => Some(version),
+        // RCRT overwrites whatever is there.
+        IfMatch::Absent if compat.is_some() => None,
         IfMatch::Absent => return Err(Problem::precondition_required()),
         IfMatch::Any => {
             return Err(Problem::invalid("If-Match", "must name the version that you read; * would undo others' work"));
         }
     };
-    Ok(versioned(caller.store.update(id, version, changes).await?))
+    let record = match version {
+        Some(version) => caller.store.update(id, version, changes).await?,
+        None => overwrite(&*caller.store, id, changes).await?,
+    };
+    let chosen = compat.and_then(|_| ChosenSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
+    if let Some(chosen) = chosen {
+        chosen.grant(&*caller.store).await;
+    }
+    Ok(([(header::ETAG, etag(record.version))], Json(Changed { ok: true, record })).into_response())
+}
+
+/// The answer to a change.
+#[derive(Serialize, ToSchema)]
+pub struct Changed {
+    /// `true`: RCRT's clients look for it.
+    ok: bool,
+    #[serde(flatten)]
+    record: Breadcrumb,
+}
+
+/// Changes the version that is there, also where others change it meanwhile. No record is at version 0: the first try
+/// says which one is there, without a read that would count.
+async fn overwrite(store: &dyn Breadcrumbs, id: Uuid, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
+    let mut version = 0;
+    for _ in 0..MOST_OVERTAKEN {
+        match store.update(id, version, changes.clone()).await {
+            Err(StoreError::VersionConflict { actual, .. }) => version = actual,
+            done => return done,
+        }
+    }
+    store.update(id, version, changes).await
 }
 
 /// Delete a record
@@ -157,7 +202,7 @@ pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> R
 
 /// List records
 ///
-/// Newest change first. Without a `limit`, as much as one page holds: RCRT's clients expect all.
+/// Newest change first. Without a `limit`, as much as one page holds: RCRT's clients expect all. `offset` has the next page.
 #[utoipa::path(
     get, path = "/breadcrumbs", tag = "breadcrumbs", operation_id = "list_breadcrumbs",
     params(
@@ -168,23 +213,37 @@ pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> R
         ("schema_name" = Option<String>, Query),
         ("context_match" = Option<String>, Query,
             description = "Conditions on the context, a JSON array: [{\"path\": \"$.a.b\", \"op\": \"eq\", \"value\": 1}]"),
-        ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "1 to 1000; 1000 when absent"),
+        ("limit" = Option<u32>, Query, minimum = 1, description = "How many at most; 1000 when absent. More than 1000 is taken for 1000, which the header `Limit-Applied` says"),
+        ("nn" = Option<u32>, Query, minimum = 1, description = "The same as `limit`"),
         ("offset" = Option<i64>, Query, minimum = 0, maximum = 4_294_967_295_u64),
         ("include_context" = Option<bool>, Query),
     ),
-    responses((status = 200, body = Vec<BreadcrumbListItem>))
+    responses((status = 200, body = Vec<BreadcrumbListItem>, headers(
+        ("Limit-Applied" = Option<u32>, description = "How many at most, where more was asked for"),
+    )))
 )]
-pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<BreadcrumbListItem>>, Problem> {
+pub async fn list(caller: Caller, mut query: Query) -> Result<Response, Problem> {
     let selector = selector(&mut query);
+    let most = query.take_most(&["limit", "nn"], MAX_PAGE);
     let wanted = BreadcrumbQuery {
-        limit: query.take_as("limit", "a number from 1 to 1000", MAX_PAGE),
+        limit: most.map_or(MAX_PAGE, |most| most.applied),
         offset: query.take_as("offset", "a number from 0", 0),
         include_context: query.take_as("include_context", "true or false", false),
         selector,
     };
-    query.finish(&["tag", "any_tag", "schema_name", "context_match", "limit", "offset", "include_context"])?;
+    query.finish(&["tag", "any_tag", "schema_name", "context_match", "limit", "nn", "offset", "include_context"])?;
     wanted.check().map_err(as_parameters)?;
-    Ok(Json(caller.store.list(&wanted).await?))
+    Ok(with_limit(Json(caller.store.list(&wanted).await?).into_response(), most))
+}
+
+/// How many rows an answer has at most, where the caller asked for more.
+pub const LIMIT_APPLIED: HeaderName = HeaderName::from_static("limit-applied");
+
+fn with_limit(mut answer: Response, most: Option<Most>) -> Response {
+    if let Some(most) = most.filter(|most| most.is_bounded) {
+        answer.headers_mut().insert(LIMIT_APPLIED, HeaderValue::from(most.applied));
+    }
+    answer
 }
 
 /// How it was searched.
@@ -205,7 +264,8 @@ pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback
         ("qvec" = Option<String>, Query,
             description = "A vector of the store's model in place of the question's own: a JSON array of numbers, or numbers with commas between"),
         ("mode" = inline(Option<SearchMode>), Query, description = "How to search; `vector` alone goes by meaning only"),
-        ("nn" = Option<u32>, Query, minimum = 1, maximum = 100, description = "How many at most, 1 to 100; 10 when absent"),
+        ("nn" = Option<u32>, Query, minimum = 1, description = "How many at most; 10 when absent. More than 100 is taken for 100, which the header `Limit-Applied` says"),
+        ("limit" = Option<u32>, Query, minimum = 1, description = "The same as `nn`"),
         ("tag" = Option<Vec<String>>, Query, description = "The record has all of these tags"),
         ("any_tag" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
         ("schema_name" = Option<String>, Query),
@@ -215,25 +275,38 @@ pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback
     responses((status = 200, body = Vec<BreadcrumbListItem>, headers(
         ("Search-Mode" = String, description = "text, vector or hybrid"),
         ("Search-Fallback" = String, description = "Why it was searched by words only"),
+        ("Limit-Applied" = Option<u32>, description = "How many at most, where more was asked for"),
     )))
 )]
 pub async fn search(caller: Caller, mut query: Query) -> Result<Response, Problem> {
+    let most = query.take_most(&["nn", "limit"], MAX_FOUND);
     let wanted = Search {
         selector: selector(&mut query),
         q: query.take_text("q"),
         qvec: vector(&mut query),
         mode: mode(&mut query),
-        nn: query.take_as("nn", "a number from 1 to 100", Search::default().nn),
+        nn: most.map_or(Search::default().nn, |most| most.applied),
         include_context: query.take_as("include_context", "true or false", false),
     };
-    query.finish(&["q", "qvec", "mode", "nn", "tag", "any_tag", "schema_name", "context_match", "include_context"])?;
+    query.finish(&[
+        "q",
+        "qvec",
+        "mode",
+        "nn",
+        "limit",
+        "tag",
+        "any_tag",
+        "schema_name",
+        "context_match",
+        "include_context",
+    ])?;
     wanted.check().map_err(as_parameters)?;
     let found = caller.store.search(&wanted).await?;
     let mut answer = ([(SEARCH_MODE, found.mode.as_str())], Json(found.items)).into_response();
     if let Some(reason) = found.fallback.and_then(|reason| HeaderValue::try_from(reason).ok()) {
         answer.headers_mut().insert(SEARCH_FALLBACK, reason);
     }
-    Ok(answer)
+    Ok(with_limit(answer, most))
 }
 
 fn vector(query: &mut Query) -> Option<Vec<f32>> {

@@ -20,7 +20,7 @@ const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DE
 /// What a page may read beside the body.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "ETag, Location, Retry-After, X-Request-Id, Idempotency-Replayed, Preference-Applied, WWW-Authenticate, \
-     Search-Mode, Search-Fallback",
+     Search-Mode, Search-Fallback, Limit-Applied",
 );
 /// How long a browser need not ask again, in seconds: the most that any of them keeps.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");

@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use futures::StreamExt;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use crate::problem::Problem;
+use crate::{problem::Problem, rcrt_compat};
 
 /// The most bytes of a body: the largest record, and room for what stands around its context.
 pub const MAX_BODY_BYTES: usize = MAX_RECORD_BYTES + 1024 * 1024;
@@ -31,18 +31,21 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {
-        check_media_type(request.headers())?;
-        let most = request.extensions().get::<BodyLimit>().map_or(MAX_BODY_BYTES, |limit| limit.0);
-        let declared =
-            request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        if declared.is_some_and(|bytes: usize| bytes > most) {
-            return Err(Problem::too_large(most));
-        }
-        let body = tokio::time::timeout(BODY_TIME, read(request.into_body(), most))
-            .await
-            .map_err(|_| Problem::timeout())??;
-        parse(&body).map(Self)
+        let is_rcrt = rcrt_compat::is_on(request.extensions());
+        let body = whole(request).await?;
+        if is_rcrt { rcrt_compat::parse(&body) } else { parse(&body) }.map(Self)
     }
+}
+
+/// The body's bytes, if it says that it is JSON and is not too large.
+pub async fn whole(request: Request) -> Result<Bytes, Problem> {
+    check_media_type(request.headers())?;
+    let most = request.extensions().get::<BodyLimit>().map_or(MAX_BODY_BYTES, |limit| limit.0);
+    let declared = request.headers().get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+    if declared.is_some_and(|bytes: usize| bytes > most) {
+        return Err(Problem::too_large(most));
+    }
+    tokio::time::timeout(BODY_TIME, read(request.into_body(), most)).await.map_err(|_| Problem::timeout())?
 }
 
 async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
@@ -93,12 +96,15 @@ pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
         return Ok(value);
     }
     let mut reader = serde_json::Deserializer::from_slice(text);
-    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| {
-        let field = error.path().to_string();
-        problem(if field == "." { "" } else { &field }, error.inner())
-    })?;
+    let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| field_problem(&error))?;
     reader.end().map_err(|error| problem("", &error))?;
     Ok(value)
+}
+
+/// What is wrong, by the field at which it was found.
+pub fn field_problem(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
+    let field = error.path().to_string();
+    problem(if field == "." { "" } else { &field }, error.inner())
 }
 
 fn problem(path: &str, error: &serde_json::Error) -> Problem {

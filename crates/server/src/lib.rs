@@ -15,6 +15,7 @@ mod audit;
 mod auth;
 mod breadcrumbs;
 mod calls;
+mod chosen_secrets;
 mod connections;
 mod cross_origin;
 mod dead_letters;
@@ -37,6 +38,7 @@ mod precondition;
 mod prefer;
 mod problem;
 mod query;
+mod rcrt_compat;
 mod readiness;
 mod revocation;
 mod routes;
@@ -70,6 +72,7 @@ use tower_http::catch_panic::CatchPanicLayer;
 use json_body::BodyLimit;
 
 pub use cross_origin::Origins;
+pub use foreign_host::AllowedHosts;
 pub use json_body::MAX_BODY_BYTES;
 pub use limits::{Limits, NoRate, Rate};
 pub use streams::StreamOptions;
@@ -78,8 +81,10 @@ pub use token_ring::TokenKey;
 
 use allowance::Allowances;
 use answer_watch::AnswerWatch;
+use foreign_host::Answered;
 use known_agents::KnownAgents;
 use metrics::MetricsToken;
+use rcrt_compat::RcrtCompat;
 use readiness::Readiness;
 use streams::Streams;
 use under_way::UnderWay;
@@ -89,7 +94,8 @@ use under_way::UnderWay;
 pub enum AuthMode {
     /// Who proves an agent's key.
     Keys,
-    /// Whoever asks, for RCRT's clients as they are. Only on a loopback address.
+    /// Whoever asks, for RCRT's clients as they are. Beyond a loopback address only with [`ServerOptions::hosts`] or
+    /// [`ServerOptions::rcrt_compat`], and then for callers of private networks.
     Open,
 }
 
@@ -102,18 +108,21 @@ pub struct ServerOptions {
     pub limits: Limits,
     /// Whose pages a browser lets call this server.
     pub origins: Origins,
+    /// By which names, beside those of loopback, a server with open auth is addressed.
+    pub hosts: AllowedHosts,
     /// Opens `/metrics` with the names of every tenant's tools, beside the operator's tokens.
     pub metrics_token: Option<String>,
-    /// For RCRT's clients as they are: a token may stand in the address of an event stream, and a stream goes on after
-    /// its token has expired (though not after a revocation, or the end of its agent).
+    /// Takes what RCRT's clients send as RCRT takes it, a token in the address of an event stream too; a stream goes on
+    /// after its token has expired (not after a revocation, or the end of its agent). docs/moving-from-rcrt.md describes
+    /// it. Default: false.
     pub rcrt_compat: bool,
 }
 
 impl ServerOptions {
     /// For programs only: no page of another origin may call the server.
     pub fn new(listener: TcpListener, auth: AuthMode, token_key: TokenKey) -> Self {
-        let (streams, limits, origins) = Default::default();
-        Self { listener, auth, token_key, streams, limits, origins, metrics_token: None, rcrt_compat: false }
+        let (streams, limits, origins, hosts) = Default::default();
+        Self { listener, auth, token_key, streams, limits, origins, hosts, metrics_token: None, rcrt_compat: false }
     }
 }
 
@@ -121,13 +130,15 @@ impl ServerOptions {
 pub enum ServerError {
     #[error(
         "open auth gives tokens to whoever asks, so it needs a loopback address such as 127.0.0.1, and {address} is \
-         none; listen on a loopback address, or use keys"
+         none; listen on a loopback address, use keys, or allow the host names by which the server is addressed"
     )]
     OpenAuthBeyondLoopback { address: SocketAddr },
     #[error("open auth gives tokens to whoever asks, so the origins of pages that may ask are named one by one, not *")]
     AnyOriginWithOpenAuth,
     #[error("{text:?} is no origin of pages; it would be such as {right}, or * for all")]
     NoOrigin { text: String, right: String },
+    #[error("{text:?} is no host name; it would be such as rcrt, rcrt.internal or 10.0.0.5, without a port")]
+    NoHostName { text: String },
     #[error("the token key has {bytes} bytes; it needs at least {MIN_KEY_BYTES}")]
     WeakTokenKey { bytes: usize },
     #[error("a token could not be signed: {0}")]
@@ -142,6 +153,8 @@ pub struct Server {
     limits: Limits,
     state: ServerState,
     origins: Arc<Origins>,
+    /// Set with open auth.
+    answered: Option<Arc<Answered>>,
 }
 
 /// The OpenAPI 3.1 document of every server of this version, as `GET /openapi.json` gives it, in lines.
@@ -156,6 +169,7 @@ struct ServerState(Arc<Shared>);
 struct Shared {
     tenancy: Arc<dyn Tenancy>,
     auth: AuthMode,
+    rcrt_compat: bool,
     token_key: TokenKey,
     known_agents: KnownAgents,
     answers: AnswerWatch,
@@ -181,10 +195,11 @@ impl std::ops::Deref for ServerState {
 }
 
 impl Server {
-    /// Refuses open auth on an address that others can reach.
+    /// Refuses open auth on an address that others can reach, unless it is said how the server is addressed there.
     pub fn new(options: ServerOptions, tenancy: Arc<dyn Tenancy>) -> Result<Self, ServerError> {
         let address = options.listener.local_addr()?;
-        if options.auth == AuthMode::Open && !address.ip().is_loopback() {
+        let is_beyond = !address.ip().is_loopback();
+        if options.auth == AuthMode::Open && is_beyond && options.hosts.is_empty() && !options.rcrt_compat {
             return Err(ServerError::OpenAuthBeyondLoopback { address });
         }
         if options.auth == AuthMode::Open && options.origins.is_any() {
@@ -197,6 +212,7 @@ impl Server {
             readiness: Readiness::new(Arc::clone(&tenancy)),
             tenancy,
             auth: options.auth,
+            rcrt_compat: options.rcrt_compat,
             token_key: options.token_key,
             streams: Arc::default(),
             stream_options: options.streams,
@@ -209,7 +225,11 @@ impl Server {
             shutdown,
         }));
         let origins = Arc::new(options.origins);
-        Ok(Self { listener: options.listener, limits: options.limits, state, origins })
+        let answered = (options.auth == AuthMode::Open).then(|| {
+            let dotless = is_beyond && options.rcrt_compat;
+            Arc::new(Answered { hosts: options.hosts, dotless, only_private: is_beyond })
+        });
+        Ok(Self { listener: options.listener, limits: options.limits, state, origins, answered })
     }
 
     /// Cancel it before the shutdown, while what was begun comes to its end elsewhere: from then on everybody but runners is
@@ -228,12 +248,14 @@ impl Server {
         let streams = self.state.shutdown.clone();
         // Also when this future is dropped instead of finished.
         let _ends_streams = streams.clone().drop_guard();
-        let auth = self.state.auth;
         let state = self.state.clone();
         let limits = self.limits;
         let mut router = routes::router(self.state);
-        if auth == AuthMode::Open {
-            router = router.layer(from_fn(foreign_host::refuse));
+        if state.rcrt_compat {
+            router = router.layer(Extension(RcrtCompat));
+        }
+        if let Some(answered) = self.answered {
+            router = router.layer(from_fn_with_state(answered, foreign_host::refuse));
         }
         let router = router
             .layer(Extension(BodyLimit(limits.max_body_bytes.min(MAX_BODY_BYTES))))

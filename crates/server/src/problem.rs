@@ -100,7 +100,7 @@ pub const CODES: [(&str, StatusCode, &str, &str); 23] = [
         "foreign_host",
         StatusCode::MISDIRECTED_REQUEST,
         "Foreign host",
-        "A server with open auth answers only to loopback names.",
+        "A server with open auth answers only to loopback names, and to those of --allow-host.",
     ),
     (
         "idempotency_mismatch",
@@ -210,8 +210,8 @@ impl Problem {
     pub fn foreign_host() -> Self {
         Self::new(
             "foreign_host",
-            "this server gives tokens without a key, so it answers only when it is addressed as localhost or a \
-             loopback address (another web site may be behind this request)",
+            "this server gives tokens without a key, so it answers only when it is addressed as localhost, by a \
+             loopback address, or by a name that --allow-host names (another web site may be behind this request)",
         )
     }
 
@@ -261,6 +261,11 @@ impl Problem {
     pub fn with_standing(mut self, standing: Standing) -> Self {
         self.headers.extend(standing.numbers());
         self
+    }
+
+    /// For the log, where nobody waits for an answer.
+    pub fn detail(&self) -> &str {
+        &self.document.detail
     }
 
     pub fn is_unauthorized(&self) -> bool {

@@ -7,12 +7,22 @@ use breadcrumb::Violations;
 use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
-use crate::{json_body, problem::Problem};
+use crate::{json_body, problem::Problem, rcrt_compat};
+
+/// How many at most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Most {
+    pub applied: u32,
+    /// More was asked for.
+    pub is_bounded: bool,
+}
 
 /// The parameters that are not taken yet.
 pub struct Query {
     pairs: Vec<(String, String)>,
     found: Violations,
+    /// What nobody takes is ignored.
+    is_rcrt: bool,
 }
 
 impl Query {
@@ -20,6 +30,7 @@ impl Query {
         Self {
             pairs: form_urlencoded::parse(query.unwrap_or_default().as_bytes()).into_owned().collect(),
             found: Violations::default(),
+            is_rcrt: false,
         }
     }
 
@@ -90,13 +101,29 @@ impl Query {
         taken
     }
 
+    /// How many at most, by whichever of these names is given; the smallest where several are. Bounded by `most`.
+    pub fn take_most(&mut self, names: &[&str], most: u32) -> Option<Most> {
+        let asked = names.iter().filter_map(|name| {
+            let text = self.take_text(name)?;
+            let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && text.bytes().any(|byte| byte != b'0');
+            if !is_number {
+                self.wrong(name, format!("is {:?}; must be a number from 1", shortened(&text)));
+            }
+            // What does not fit is more than enough.
+            is_number.then(|| text.parse().unwrap_or(u64::MAX))
+        });
+        let asked: u64 = asked.min()?;
+        let applied = u32::try_from(asked).map_or(most, |asked| asked.min(most));
+        Some(Most { applied, is_bounded: asked > u64::from(most) })
+    }
+
     pub fn wrong(&mut self, name: &str, message: impl Into<String>) {
         self.found.add(name, message);
     }
 
     /// `Ok` when every parameter was taken and was right.
     pub fn finish(mut self, known: &[&str]) -> Result<(), Problem> {
-        for (name, _) in &self.pairs {
+        for (name, _) in self.pairs.iter().filter(|_| !self.is_rcrt) {
             let known = if known.is_empty() { "there are none".to_owned() } else { known.join(", ") };
             self.found.add(shortened(name), format!("is no parameter of this path; the parameters are: {known}"));
         }
@@ -112,6 +139,6 @@ impl<S: Send + Sync> FromRequestParts<S> for Query {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
-        Ok(Self::parse(parts.uri.query()))
+        Ok(Self { is_rcrt: rcrt_compat::is_on(&parts.extensions), ..Self::parse(parts.uri.query()) })
     }
 }

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     access::Caller, answers::Done, answers::Private, json_body::JsonBody, path_id::PathId, problem::Problem,
-    query::Query,
+    query::Query, rcrt_compat::MendedBody,
 };
 
 #[derive(Deserialize, ToSchema)]
@@ -34,7 +34,7 @@ pub struct SecretValue {
     request_body = NewSecret, responses((status = 201, body = SecretInfo)))]
 pub async fn create(
     caller: Caller,
-    JsonBody(secret): JsonBody<NewSecret>,
+    MendedBody(secret): MendedBody<NewSecret>,
 ) -> Result<(StatusCode, Json<SecretInfo>), Problem> {
     secret.check()?;
     Ok((StatusCode::CREATED, Json(caller.store.create_secret(secret).await?)))
@@ -71,7 +71,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<SecretInf
 pub async fn update(
     caller: Caller,
     PathId(id): PathId,
-    JsonBody(changes): JsonBody<SecretChanges>,
+    MendedBody(changes): MendedBody<SecretChanges>,
 ) -> Result<Json<SecretInfo>, Problem> {
     changes.check()?;
     Ok(Json(caller.store.update_secret(id, changes).await?))

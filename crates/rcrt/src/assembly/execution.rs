@@ -55,6 +55,10 @@ pub struct ExecutionOptions {
     /// (whatever this machine gives; never for strangers' tools)
     #[arg(long, env = "RCRT_SANDBOX", default_value_t, value_name = "LEVEL", value_parser = sandbox_level())]
     pub sandbox: Level,
+
+    /// Of `--compat`, which is the whole command's.
+    #[arg(skip)]
+    pub rcrt_compat: bool,
 }
 
 /// Reads `--sandbox`, and lets a shell complete it.
@@ -101,6 +105,7 @@ impl Prepared {
         let mut settings = RunnerOptions {
             allowed_private: options.private_hosts.allowed.clone(),
             max_waiting: options.max_waiting as usize,
+            rcrt_compat: options.rcrt_compat,
             ..RunnerOptions::default()
         };
         if let Some(most) = options.max_calls {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use breadcrumb::Tenancy;
-use server::{AuthMode, Limits, Origins, Server, ServerOptions, StreamOptions, TokenKey};
+use server::{AllowedHosts, AuthMode, Limits, Origins, Server, ServerOptions, StreamOptions, TokenKey};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -29,8 +29,10 @@ pub struct FrontOptions {
     pub auth: AuthMode,
     pub limits: Limits,
     pub origins: Origins,
+    pub hosts: AllowedHosts,
     pub streams: StreamOptions,
     pub metrics_token: Option<String>,
+    pub rcrt_compat: bool,
 }
 
 /// A server that answers.
@@ -47,9 +49,16 @@ impl Front {
         token_key: TokenKey,
         tenancy: Arc<dyn Tenancy>,
     ) -> anyhow::Result<Self> {
-        let FrontOptions { auth, limits, origins, streams, metrics_token } = options;
-        let options =
-            ServerOptions { limits, origins, streams, metrics_token, ..ServerOptions::new(listener, auth, token_key) };
+        let FrontOptions { auth, limits, origins, hosts, streams, metrics_token, rcrt_compat } = options;
+        let options = ServerOptions {
+            limits,
+            origins,
+            hosts,
+            streams,
+            metrics_token,
+            rcrt_compat,
+            ..ServerOptions::new(listener, auth, token_key)
+        };
         let server = Server::new(options, tenancy)?;
         let draining = server.draining();
         let stop = CancellationToken::new();

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use server::{AuthMode, Origins, ServerError, StreamOptions};
+use server::{AllowedHosts, AuthMode, Origins, ServerError, StreamOptions};
 use tokio::net::TcpListener;
 use url::Url;
 
@@ -19,7 +19,8 @@ pub struct ServingOptions {
     /// Where to listen
     #[arg(long, env = "RCRT_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     listen: SocketAddr,
-    /// Who gets a token: who proves an agent's key, or anybody who asks (only when listening on this machine alone)
+    /// Who gets a token: who proves an agent's key, or anybody who asks (when listening on this machine alone, or with
+    /// --allow-host or --compat rcrt for callers of private networks)
     #[arg(long, env = "RCRT_AUTH", default_value = "keys")]
     auth: Auth,
     /// An origin whose pages a browser lets call this server, such as http://localhost:8082; again for more, or with
@@ -30,12 +31,19 @@ pub struct ServingOptions {
     /// it that takes the token of `rcrt token --operator`
     #[arg(long, env = "RCRT_METRICS_TOKEN", hide_env_values = true, value_name = "TOKEN", value_parser = metrics_token)]
     metrics_token: Option<String>,
+    /// With --auth open: a host name or an address by which the server may be addressed beside localhost, such as rcrt in
+    /// http://rcrt:8080; again for more, or with commas in the environment
+    #[arg(long, env = "RCRT_ALLOW_HOSTS", value_name = "NAME", value_delimiter = ',')]
+    allow_host: Vec<String>,
     #[command(flatten)]
     streams: StreamBounds,
     #[command(flatten)]
     database: DatabaseOptions,
     #[command(flatten)]
     limits: LimitOptions,
+    /// Of `--compat`, which is the whole command's.
+    #[arg(skip)]
+    pub rcrt_compat: bool,
 }
 
 #[derive(Debug, Args)]
@@ -80,6 +88,7 @@ enum Auth {
 pub struct Begun {
     auth: AuthMode,
     origins: Origins,
+    hosts: AllowedHosts,
     folder: DataFolder,
     listener: TcpListener,
     base_url: Url,
@@ -105,6 +114,7 @@ impl ServingOptions {
     pub fn check(&self) -> anyhow::Result<()> {
         self.auth_mode()?;
         self.origins()?;
+        self.hosts()?;
         self.database.embedding.options()?;
         Ok(check_url(self.database.database_url.as_ref())?)
     }
@@ -114,12 +124,19 @@ impl ServingOptions {
         let listen = self.listen;
         match self.auth {
             Auth::Keys => Ok(AuthMode::Keys),
-            Auth::Open if listen.ip().is_loopback() => Ok(AuthMode::Open),
+            Auth::Open if listen.ip().is_loopback() || !self.allow_host.is_empty() || self.rcrt_compat => {
+                Ok(AuthMode::Open)
+            }
             Auth::Open => Err(Failure::Usage(format!(
-                "--auth open gives a token to anybody who asks, so it is for 127.0.0.1 or [::1] only, not for {listen}"
+                "--auth open gives a token to anybody who asks, so it is for 127.0.0.1 or [::1] only, not for {listen}; \
+                 within a private network, name the host by which the server is addressed there with --allow-host"
             ))
             .into()),
         }
+    }
+
+    fn hosts(&self) -> anyhow::Result<AllowedHosts> {
+        Ok(AllowedHosts::new(&self.allow_host).map_err(|error| Failure::Usage(format!("--allow-host: {error}")))?)
     }
 
     fn origins(&self) -> anyhow::Result<Origins> {
@@ -133,22 +150,27 @@ impl ServingOptions {
 
     /// Takes the data folder and the port.
     pub async fn begin(&self, config: &Config) -> anyhow::Result<Begun> {
-        let (auth, origins) = (self.auth_mode()?, self.origins()?);
+        let (auth, origins, hosts) = (self.auth_mode()?, self.origins()?, self.hosts()?);
         let mut folder = DataFolder::take(&config.data)?;
         let listener = bind(self.listen).await?;
         let base_url = base_url(&listener)?;
         folder.announce(base_url.as_str())?;
-        Ok(Begun { auth, origins, folder, listener, base_url })
+        Ok(Begun { auth, origins, hosts, folder, listener, base_url })
     }
 
     /// Opens the store and the HTTP server; the system has whatever is up, also after an error.
     pub async fn open(&self, begun: Begun, progress: &Progress, system: &mut System) -> anyhow::Result<Served> {
-        let Begun { auth, origins, folder, listener, base_url } = begun;
+        let Begun { auth, origins, hosts, folder, listener, base_url } = begun;
         let (data, token_key) = (folder.path(), folder.keys.token_key()?);
         system.open_store(folder, &self.database, progress).await?;
-        let (limits, streams) = (self.limits.limits(), self.streams.options());
+        let (limits, rcrt_compat) = (self.limits.limits(), self.rcrt_compat);
+        let mut streams = self.streams.options();
+        streams.new_as_updated |= rcrt_compat;
+        if auth == AuthMode::Open && !self.listen.ip().is_loopback() {
+            tracing::warn!(listen = %self.listen, "whoever reaches this server from a private network gets all rights");
+        }
         let metrics_token = self.metrics_token.clone();
-        let options = FrontOptions { auth, limits, origins, streams, metrics_token };
+        let options = FrontOptions { auth, limits, origins, hosts, streams, metrics_token, rcrt_compat };
         let token = system.open_front(listener, options, &token_key, &data)?;
         tracing::info!(%base_url, "the server listens");
         Ok(Served { base_url, data, token })

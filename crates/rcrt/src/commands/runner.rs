@@ -9,6 +9,7 @@ use client::Client;
 use schemas::Schemas;
 
 use crate::assembly::{self, Agents, DatabaseOptions, Embeddings, Execution, ExecutionOptions, Prepared};
+use crate::compat::CompatOption;
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::output::Output;
@@ -27,13 +28,16 @@ Examples:
   rcrt runner --database-url postgres://rcrt@db/rcrt --max-calls 8")]
 pub struct Runner {
     #[command(flatten)]
+    compat: CompatOption,
+    #[command(flatten)]
     database: DatabaseOptions,
     #[command(flatten)]
     execution: ExecutionOptions,
 }
 
 impl Runner {
-    pub async fn run(self, config: &Config, _output: Output) -> anyhow::Result<()> {
+    pub async fn run(mut self, config: &Config, _output: Output) -> anyhow::Result<()> {
+        self.execution.rcrt_compat = self.compat.is_rcrt();
         assembly::check_url(self.database.database_url.as_ref())?;
         self.execution.native.check(&config.data)?;
         let signals = Signals::listen()?;

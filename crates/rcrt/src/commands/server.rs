@@ -4,6 +4,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::assembly::{PostingHosts, PostingOptions, Served, ServingOptions, System};
+use crate::compat::CompatOption;
 use crate::config::Config;
 use crate::denied_hosts::DeniedHosts;
 use crate::output::Output;
@@ -21,6 +22,8 @@ Examples:
   rcrt server --database-url postgres://rcrt@db/rcrt --listen 0.0.0.0:8081")]
 pub struct Server {
     #[command(flatten)]
+    compat: CompatOption,
+    #[command(flatten)]
     serving: ServingOptions,
     #[command(flatten)]
     posting: PostingOptions,
@@ -31,7 +34,8 @@ pub struct Server {
 }
 
 impl Server {
-    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+    pub async fn run(mut self, config: &Config, output: Output) -> anyhow::Result<()> {
+        self.serving.rcrt_compat = self.compat.is_rcrt();
         self.serving.check()?;
         let signals = Signals::listen()?;
         let progress = Progress::new();

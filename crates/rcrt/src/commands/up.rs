@@ -17,6 +17,7 @@ use super::first_catalog;
 use crate::assembly::{
     ExecutionOptions, PostgresUsed, PostingHosts, PostingOptions, Prepared, Served, ServingOptions, System,
 };
+use crate::compat::CompatOption;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
@@ -40,8 +41,11 @@ A tool that comes with the program and was deleted is back after the next start;
 Examples:
   rcrt up
   rcrt up --data /var/lib/rcrt --listen 127.0.0.1:9000
+  rcrt up --compat rcrt --auth open
   DATABASE_URL=postgres://rcrt@db/rcrt rcrt up")]
 pub struct Up {
+    #[command(flatten)]
+    compat: CompatOption,
     #[command(flatten)]
     serving: ServingOptions,
     /// Do not seed the tools that come with the program
@@ -54,7 +58,8 @@ pub struct Up {
 }
 
 impl Up {
-    pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
+    pub async fn run(mut self, config: &Config, output: Output) -> anyhow::Result<()> {
+        (self.serving.rcrt_compat, self.execution.rcrt_compat) = (self.compat.is_rcrt(), self.compat.is_rcrt());
         self.serving.check()?;
         self.execution.native.check(&config.data)?;
         let signals = Signals::listen()?;

@@ -9,6 +9,7 @@ mod native;
 mod offline;
 mod operations;
 mod program;
+mod rcrt_compat;
 mod secrets;
 mod security_page;
 mod server_and_runner;

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use breadcrumb::{Identity, NewAgent, Profile, Role, Tenancy};
 use serde_json::{Value, json};
-use server::{AuthMode, Server, ServerError, ServerOptions, TokenError, TokenKey};
+use server::{AllowedHosts, AuthMode, Server, ServerError, ServerOptions, TokenError, TokenKey};
 use tokio::net::TcpListener;
 use uuid::Uuid;
 
@@ -94,11 +94,20 @@ async fn open_mode_gives_tokens_without_a_key() {
     let world = World::start_with(AuthMode::Open).await;
     let token = world.post("/auth/token", "", json!({})).await.ok().json();
     world.post("/breadcrumbs", token["token"].as_str().unwrap(), json!({"title": "x"})).await.ok();
-    // The same tenant again, and an agent that was never made.
+    // The same tenant again, and an agent that was never made: it is registered, with more than this token has.
     let agent = Uuid::new_v4();
     let ask = json!({"owner_id": token["owner_id"], "agent_id": agent, "roles": ["subscriber"]});
     let second = world.post("/auth/token", "", ask).await.ok().json();
     assert_eq!((&second["agent_id"], &second["roles"]), (&json!(agent), &json!(["subscriber"])));
+    let registered = world.get(&format!("/agents/{agent}"), token["token"].as_str().unwrap()).await.ok().json();
+    assert_eq!(registered["roles"], json!(Role::ALL));
+    // An agent without an id of its own choice is not.
+    let unnamed = format!("/agents/{}", token["agent_id"].as_str().unwrap());
+    world.get(&unnamed, token["token"].as_str().unwrap()).await.problem(404, "not_found");
+    // Another tenant has an agent of this id: a token is given all the same.
+    let other = world.tenant().await;
+    let taken = world.post("/auth/token", "", json!({"owner_id": other, "agent_id": agent})).await.ok().json();
+    assert_eq!((&taken["owner_id"], &taken["agent_id"]), (&json!(other), &json!(agent)));
     let listed = world.get("/breadcrumbs", second["token"].as_str().unwrap()).await.ok().json();
     assert_eq!(listed.as_array().unwrap().len(), 1);
     world.post("/auth/token", "", json!({"owner_id": Uuid::new_v4()})).await.violation("owner_id");
@@ -119,8 +128,38 @@ async fn open_mode_is_refused_beyond_loopback_and_so_are_weak_keys() {
     let options = ServerOptions::new(listener, AuthMode::Open, key());
     let refused = Server::new(options, world.store.clone()).err().unwrap();
     assert!(matches!(refused, ServerError::OpenAuthBeyondLoopback { .. }), "{refused}");
+    assert!(matches!(AllowedHosts::new(&["http://rcrt"]), Err(ServerError::NoHostName { .. })));
     assert!(matches!(TokenKey::from_bytes(&[1; 31]), Err(ServerError::WeakTokenKey { bytes: 31 })));
     world.close().await;
+}
+
+#[tokio::test]
+async fn open_mode_is_reached_by_the_names_that_are_allowed() {
+    async fn asked(world: &World, base: &str, host: &str) -> crate::harness::Answer {
+        answer(world.http.post(format!("{base}/auth/token")).header("Host", host).json(&json!({}))).await
+    }
+    let listening = async |listen: &str, hosts: &[&str], rcrt_compat: bool| {
+        let hosts = AllowedHosts::new(hosts).unwrap();
+        World::start_listening(listen, AuthMode::Open, |options| {
+            options.hosts = hosts;
+            options.rcrt_compat = rcrt_compat;
+        })
+        .await
+    };
+    for (listen, hosts, rcrt_compat, taken, refused) in [
+        ("127.0.0.1:0", &["rcrt.internal"][..], false, &["rcrt.internal:8080", "localhost"][..], "rcrt"),
+        // Whoever has the network's DNS could rebind a name without a dot to this machine.
+        ("127.0.0.1:0", &[], true, &["localhost"], "rcrt"),
+        ("0.0.0.0:0", &["rcrt"], false, &["rcrt:8080", "RCRT"], "other"),
+        ("0.0.0.0:0", &[], true, &["rcrt:8080", "tools-runner", "127.0.0.1"], "rcrt.evil.example"),
+    ] {
+        let world = listening(listen, hosts, rcrt_compat).await;
+        for host in taken {
+            asked(&world, &world.base, host).await.ok();
+        }
+        asked(&world, &world.base, refused).await.problem(421, "foreign_host");
+        world.close().await;
+    }
 }
 
 #[tokio::test]

@@ -115,3 +115,33 @@ async fn a_selectors_own_names_are_taken_in_a_query() {
     }
     world.close().await;
 }
+
+#[tokio::test]
+async fn a_list_and_a_search_give_what_they_can_where_more_is_asked_for() {
+    let world = World::start().await;
+    let token = world.token(&Role::ALL).await;
+    for title in ["one", "two", "three"] {
+        world.create(&token, note(title)).await;
+    }
+    let asked = async |path: &str| {
+        let answer = world.get(path, &token).await.ok();
+        let applied = answer.header("limit-applied").to_owned();
+        (answer.json().as_array().unwrap().len(), applied)
+    };
+    for (path, found, applied) in [
+        ("/breadcrumbs?limit=2", 2, ""),
+        ("/breadcrumbs?nn=2", 2, ""),
+        ("/breadcrumbs?nn=2&limit=1", 1, ""),
+        ("/breadcrumbs?limit=1000", 3, ""),
+        ("/breadcrumbs?limit=1001", 3, "1000"),
+        ("/breadcrumbs?nn=10000", 3, "1000"),
+        ("/breadcrumbs?limit=99999999999999999999999999", 3, "1000"),
+        ("/breadcrumbs/search?q=note&nn=2", 2, ""),
+        ("/breadcrumbs/search?q=note&limit=2", 2, ""),
+        ("/breadcrumbs/search?q=note&nn=100", 3, ""),
+        ("/breadcrumbs/search?q=note&nn=10000", 3, "100"),
+    ] {
+        assert_eq!(asked(path).await, (found, applied.to_owned()), "{path}");
+    }
+    world.close().await;
+}

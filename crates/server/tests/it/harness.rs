@@ -93,6 +93,11 @@ impl World {
         Self::start_on(TestDatabase::new().await, auth, |options| options.limits = limits).await
     }
 
+    /// For RCRT's clients as they are.
+    pub async fn start_for_rcrt(auth: AuthMode) -> Self {
+        Self::start_on(TestDatabase::new().await, auth, |options| options.rcrt_compat = true).await
+    }
+
     /// A second server, with a store of its own, on the same database. It takes the same tokens.
     pub async fn beside(&self) -> Self {
         Self::start_on(self.database.clone(), AuthMode::Keys, |_| {}).await
@@ -103,7 +108,21 @@ impl World {
         Self::start_on(TestDatabase::new().await, AuthMode::Keys, set).await
     }
 
+    /// On another address than 127.0.0.1; it is asked there.
+    pub async fn start_listening(listen: &str, auth: AuthMode, set: impl FnOnce(&mut ServerOptions)) -> Self {
+        Self::start_at(listen, TestDatabase::new().await, auth, set).await
+    }
+
     async fn start_on(database: TestDatabase, auth: AuthMode, set: impl FnOnce(&mut ServerOptions)) -> Self {
+        Self::start_at("127.0.0.1:0", database, auth, set).await
+    }
+
+    async fn start_at(
+        listen: &str,
+        database: TestDatabase,
+        auth: AuthMode,
+        set: impl FnOnce(&mut ServerOptions),
+    ) -> Self {
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),
             max_connections: 4,
@@ -111,8 +130,8 @@ impl World {
         };
         let store = Store::open(options, &|_| {}).await.unwrap();
         let schemas = Schemas::over(store.clone());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let base = format!("http://{}", listener.local_addr().unwrap());
+        let listener = TcpListener::bind(listen).await.unwrap();
+        let base = format!("http://127.0.0.1:{}", listener.local_addr().unwrap().port());
         let mut options = ServerOptions::new(listener, auth, key());
         set(&mut options);
         let server = Server::new(options, schemas.clone()).unwrap();

@@ -20,6 +20,7 @@ mod limits;
 mod openapi;
 mod operations;
 mod races;
+mod rcrt_compat;
 mod revocation;
 mod roles;
 mod routes;
