@@ -36,7 +36,7 @@ impl Packages {
     /// Finds the packages, or installs them (0.7 GB on the disk). One process at a time.
     pub async fn install() -> anyhow::Result<Self> {
         let folder = postgres::default_cache_dir().join("peers");
-        std::fs::create_dir_all(&folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        postgres::make_private(&folder).map_err(anyhow::Error::msg)?;
         let lock = std::fs::File::create(folder.join("lock"))?;
         // Held until the file is dropped; another bench may install for minutes.
         let lock = tokio::task::spawn_blocking(move || lock.lock().map(|()| lock)).await??;

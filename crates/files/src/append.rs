@@ -56,7 +56,7 @@ fn append(folder: &WorkingFolder, input: &Input, stop: &Stop) -> Result<Value, T
     let place = folder.place(&input.path)?;
     place.check_is_file()?;
     binary::refuse_name(NAME, &place, &place.path)?;
-    let dir = folder.open()?;
+    let dir = folder.open_for(input.content.len() as u64)?;
     let path = shown(&place.text);
     if place.metadata(&dir)?.is_none() {
         let missing = place.missing(&dir);

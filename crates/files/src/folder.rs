@@ -5,10 +5,11 @@ use std::io;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Component, Path, PathBuf};
 
-use breadcrumb::ToolFailure;
+use breadcrumb::{ErrorCode, ToolFailure};
 use cap_std::ambient_authority;
 use cap_std::fs::{Dir, File, FileType, Metadata, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;
+use serde_json::json;
 
 use crate::Settings;
 use crate::arguments::invalid;
@@ -24,6 +25,7 @@ const LOOKED_AT: usize = 10_000;
 pub struct WorkingFolder {
     path: PathBuf,
     in_jail: Option<PathBuf>,
+    min_free: u64,
 }
 
 /// A path of a caller, relative to the working folder. Not yet looked up: it may lead anywhere until it is opened.
@@ -35,7 +37,7 @@ pub struct Place {
 
 impl WorkingFolder {
     pub fn new(settings: &Settings) -> Self {
-        Self { path: settings.folder.clone(), in_jail: settings.in_jail.clone() }
+        Self { path: settings.folder.clone(), in_jail: settings.in_jail.clone(), min_free: settings.min_free }
     }
 
     /// Opens the folder, made for this program's user alone where it is not there. Every call opens it anew, so that one
@@ -47,6 +49,28 @@ impl WorkingFolder {
             .create(&self.path)
             .and_then(|()| Dir::open_ambient_dir(&self.path, ambient_authority()))
             .map_err(|error| failed(format!("the working folder cannot be opened: {error}")))
+    }
+
+    /// The same for writing so many bytes: refused where too little would be left on the disk.
+    pub fn open_for(&self, bytes: u64) -> Result<Dir, ToolFailure> {
+        const MB: u64 = 1_000_000;
+        let dir = self.open()?;
+        if self.min_free == 0 {
+            return Ok(dir);
+        }
+        let disk = rustix::fs::fstatvfs(&dir)
+            .map_err(|error| failed(format!("the disk of the working folder cannot be looked at: {error}")))?;
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        if free.saturating_sub(bytes) >= self.min_free {
+            return Ok(dir);
+        }
+        let message = format!(
+            "the disk has {} MB left, and {} MB of it must stay free (--min-free-disk-mb)",
+            free / MB,
+            self.min_free / MB
+        );
+        let details = json!({"limit": "free_disk_bytes", "allowed": self.min_free});
+        Err(ToolFailure::new(ErrorCode::ResourceExhausted, message).with_details(details).retryable(true))
     }
 
     /// Reads a path. An absolute one below the working folder is taken as well, by either of its names.

@@ -29,6 +29,8 @@ pub struct Settings {
     pub folder: PathBuf,
     /// An absolute path by which programs in a jail know the same folder: what they print is taken too.
     pub in_jail: Option<PathBuf>,
+    /// Bytes that must be left on the disk: with less nothing is written. 0 for no such bound.
+    pub min_free: u64,
 }
 
 /// The tools of this family: `read_file`, `write_file`, `append_file`.

@@ -53,7 +53,7 @@ fn write(folder: &WorkingFolder, input: &Input, stop: &Stop) -> Result<Value, To
     let place = folder.place(&input.path)?;
     place.check_is_file()?;
     binary::refuse_name(NAME, &place, &place.path)?;
-    let dir = folder.open()?;
+    let dir = folder.open_for(input.content.len() as u64)?;
     let cannot = |error: std::io::Error| of_io(&place.text, "cannot be written", &error);
     if let Some(parent) = place.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         dir.create_dir_all(parent).map_err(|error| place.leads_out(&dir).unwrap_or_else(|| cannot(error)))?;

@@ -26,7 +26,7 @@ mod wheel;
 
 use std::path::{Path, PathBuf};
 
-pub use ::wheel::{Progress, default_cache_dir};
+pub use ::wheel::{Progress, default_cache_dir, make_private};
 pub use error::PostgresError;
 pub use keeper::State;
 pub use lock::{DataLock, Holder};

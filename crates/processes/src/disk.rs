@@ -36,6 +36,8 @@ impl DiskBounds {
             return Ok(None);
         }
         let disk = statvfs(folder).map_err(io::Error::from)?;
+        // Some systems count blocks in 32 bits.
+        #[allow(clippy::useless_conversion)]
         let free = u64::from(disk.blocks_available()).saturating_mul(disk.fragment_size());
         Ok((free < self.min_free).then(|| {
             let message = format!(

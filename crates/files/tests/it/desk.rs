@@ -21,9 +21,14 @@ pub struct Desk {
 impl Desk {
     /// The working folder is `work` in a folder of its own, beside which a secret file lies.
     pub async fn new() -> Self {
+        Self::on_a_disk(0).await
+    }
+
+    /// So many bytes must stay free on the disk.
+    pub async fn on_a_disk(min_free: u64) -> Self {
         let outer = TempDir::new().unwrap();
         std::fs::write(outer.path().join("secret.txt"), "the secret").unwrap();
-        let settings = Settings { folder: outer.path().join("work"), in_jail: Some("/jailed/work".into()) };
+        let settings = Settings { folder: outer.path().join("work"), in_jail: Some("/jailed/work".into()), min_free };
         let executor = Arc::new(BuiltinExecutor::new().with(files::tools(&settings)));
         Self { tenant: Box::pin(Tenant::new()).await, outer, executor }
     }

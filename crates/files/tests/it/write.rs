@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
-use breadcrumb::ErrorCode::{ExecutionFailed, InvalidArguments};
+use breadcrumb::ErrorCode::{ExecutionFailed, InvalidArguments, ResourceExhausted};
 use serde_json::json;
 
 use crate::desk::{Desk, refused};
@@ -17,6 +17,18 @@ async fn a_file_is_made_with_its_folders_and_replaced_as_a_whole() {
     assert_eq!(desk.text("a/b/c.txt"), "é");
     assert_eq!(desk.write("empty", "").await.unwrap()["bytes"], 0);
     assert_eq!(desk.names(), ["a", "empty"]);
+}
+
+#[tokio::test]
+async fn a_disk_that_is_nearly_full_is_not_written_to() {
+    let desk = Desk::on_a_disk(u64::MAX).await;
+    desk.put("log.txt", "old");
+    let failure = refused(desk.write("new.txt", "x").await, ResourceExhausted, "--min-free-disk-mb");
+    assert_eq!((failure.is_retryable, failure.details.unwrap()["limit"].clone()), (true, json!("free_disk_bytes")));
+    refused(desk.append("log.txt", "x").await, ResourceExhausted, "--min-free-disk-mb");
+    assert_eq!(desk.names(), ["log.txt"]);
+    assert_eq!(desk.read_all("log.txt").await.unwrap(), "old");
+    Desk::on_a_disk(1).await.write("new.txt", "x").await.unwrap();
 }
 
 #[tokio::test]

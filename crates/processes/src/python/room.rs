@@ -99,7 +99,7 @@ impl Room {
                 let bytes = noted(&path, used)?;
                 kept.push(Kept { used, path, bytes, is_in_use: in_use.contains(&name) });
             } else if !is_own && used.elapsed().is_ok_and(|age| age > ABANDONED) {
-                fs::remove_dir_all(path)?;
+                or_gone(fs::remove_dir_all(path))?;
             } else {
                 let bytes = bytes_in(&path)?;
                 if is_own && bytes > bounds.packages_set {
@@ -123,8 +123,8 @@ impl Room {
             let set = kept.remove(oldest);
             // Under its own name it is whole or not there.
             let aside = self.folder.join(unfinished_name(Uuid::new_v4()));
-            fs::rename(set.path, &aside)?;
-            fs::remove_dir_all(aside)?;
+            or_gone(fs::rename(set.path, &aside))?;
+            or_gone(fs::remove_dir_all(aside))?;
         }
     }
 
@@ -145,9 +145,15 @@ fn noted(set: &Path, used: SystemTime) -> io::Result<u64> {
         return Ok(bytes);
     }
     let bytes = bytes_in(set)?;
-    fs::write(note, bytes.to_string())?;
-    fs::File::open(set)?.set_times(FileTimes::new().set_modified(used))?;
+    let remembered = fs::write(note, bytes.to_string())
+        .and_then(|()| fs::File::open(set)?.set_times(FileTimes::new().set_modified(used)));
+    or_gone(remembered)?;
     Ok(bytes)
+}
+
+/// What is not there any more was removed by another call, or another runner.
+fn or_gone(done: io::Result<()>) -> io::Result<()> {
+    done.or_else(|error| if error.kind() == ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 /// What a folder and all in it take of the disk. What goes away meanwhile does not count.

@@ -76,7 +76,7 @@ pub struct NativeOptions {
     #[arg(long, env = "RCRT_PACKAGES_TOTAL_MB", default_value_t = 8_000, value_name = "MB", value_parser = megabytes)]
     packages_total_mb: u64,
 
-    /// End programs and refuse packages when the disk has less than this left, in MB; 0 for no such bound
+    /// End programs and refuse packages and files when the disk has less than this left, in MB; 0 for no such bound
     #[arg(long, env = "RCRT_MIN_FREE_DISK_MB", default_value_t = 500, value_name = "MB", value_parser = megabytes)]
     min_free_disk_mb: u64,
 
@@ -178,8 +178,11 @@ impl NativeOptions {
             network: self.network.iter().cloned().collect::<BTreeSet<String>>(),
             disk: self.disk_bounds(),
         };
-        let mut tools: Vec<Arc<dyn NativeTool>> =
-            files::tools(&files::Settings { folder: workdir, in_jail: Some(processes::FOLDER.into()) });
+        let mut tools: Vec<Arc<dyn NativeTool>> = files::tools(&files::Settings {
+            folder: workdir,
+            in_jail: Some(processes::FOLDER.into()),
+            min_free: self.disk_bounds().min_free,
+        });
         tools.extend(web::tools(egress, web));
         tools.extend(memory::tools(large_results.clone()));
         tools.extend(schedule::tools(&schedule, &clock));

@@ -29,6 +29,11 @@ fn a_wrong_command_line_is_status_2_and_says_what_is_wrong() {
         (vec!["tool", "new", "1st"], "1st"),
         (vec!["runner", "--timezone", "Mars/Olympus"], "Mars/Olympus"),
         (vec!["runner", "--max-result-chars", "10"], "from 1000 to 4000000"),
+        (vec!["runner", "--min-free-disk-mb", "1GB"], "whole number of MB"),
+        (
+            vec!["runner", "--packages-set-mb", "9", "--packages-total-mb", "8", "--token", "x"],
+            "--packages-set-mb 9 is more than --packages-total-mb 8",
+        ),
         (vec!["runner", "--searxng-url", "search.example.com"], "https://"),
         (vec!["runner", "--search", "searxng", "--token", "x"], "--searxng-url"),
         (vec!["runner", "--search", "google"], "[possible values: brave, searxng]"),
