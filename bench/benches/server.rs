@@ -11,7 +11,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use breadcrumb::{
     AgentInfo, AgentRegistration, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role, StoreError, Tenancy,
-    TenantInfo, ToolRequest, Webhooks,
+    TenantInfo, TenantQuotas, TenantUsage, ToolRequest, Webhooks,
 };
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use server::{AuthMode, Server, ServerOptions, TokenKey};
@@ -49,6 +49,12 @@ impl Tenancy for OneTenant {
         Ok(None)
     }
     async fn put_tenant(&self, _: Uuid, _: &str) -> Result<(TenantInfo, bool), StoreError> {
+        Err(StoreError::Internal("not in this store".into()))
+    }
+    async fn set_quotas(&self, _: Uuid, _: TenantQuotas) -> Result<(), StoreError> {
+        Err(StoreError::Internal("not in this store".into()))
+    }
+    async fn usage(&self, _: Uuid) -> Result<TenantUsage, StoreError> {
         Err(StoreError::Internal("not in this store".into()))
     }
     async fn delete_tenant(&self, _: Uuid) -> Result<(), StoreError> {

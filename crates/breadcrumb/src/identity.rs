@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError, Webhooks};
+use crate::{Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError, TenantQuotas, TenantUsage, Webhooks};
 
 /// What an agent may do. Roles add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -173,6 +173,12 @@ pub trait Tenancy: Send + Sync + 'static {
     /// Makes the tenant of this id (`true`), or renames it. [`StoreError::Invalid`] on `name` when another has it, on `id`
     /// when a deleted one had it.
     async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool), StoreError>;
+
+    /// Bounds what the tenant may keep.
+    async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<(), StoreError>;
+
+    /// What the tenant keeps, and how much it may.
+    async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError>;
 
     /// Deletes the tenant: its agents are refused from now on, its rows go in the background. [`StoreError::Invalid`] on
     /// `id` for the last one, and for one in which a runner is at work.

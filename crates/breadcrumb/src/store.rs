@@ -37,6 +37,12 @@ pub enum StoreError {
     /// Events that were to come next are not kept any more; from this number on nothing is missing.
     #[error("events were missed, because they are kept for some days only; follow on from number {first}")]
     EventsMissed { first: EventNumber },
+    /// The tenant keeps as much as it may. `quota`: `records` or `bytes`.
+    #[error(
+        "the tenant's quota of {limit} {quota} is used up ({used} are kept); delete what is not needed, or ask the operator \
+         for more. Old versions and deleted records count towards bytes for a while"
+    )]
+    QuotaExceeded { quota: String, limit: u64, used: u64 },
     /// The database has no room left.
     #[error("the store is out of disk space; nothing was written")]
     Full,

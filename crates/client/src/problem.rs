@@ -22,7 +22,11 @@ struct Problem {
     #[serde(default)]
     actual: Option<i64>,
     #[serde(default)]
-    limit: Option<usize>,
+    limit: Option<u64>,
+    #[serde(default)]
+    quota: Option<String>,
+    #[serde(default)]
+    used: Option<u64>,
 }
 
 /// What an answer that is no success means.
@@ -31,7 +35,7 @@ pub(crate) fn error(status: StatusCode, body: &[u8]) -> StoreError {
 }
 
 fn known(status: StatusCode, problem: Problem) -> StoreError {
-    let Problem { code, detail, violations, what, id, expected, actual, limit } = problem;
+    let Problem { code, detail, violations, what, id, expected, actual, limit, quota, used } = problem;
     match code.as_str() {
         "not_found" => StoreError::NotFound { what: named(what.as_deref()), id: id.unwrap_or_default() },
         "version_conflict" => {
@@ -41,7 +45,12 @@ fn known(status: StatusCode, problem: Problem) -> StoreError {
         "lease_lost" => StoreError::LeaseLost { request: id.unwrap_or_default() },
         "unauthorized" => StoreError::Unauthorized(detail),
         "forbidden" => StoreError::Forbidden(detail),
-        "too_large" => StoreError::TooLarge { limit: limit.unwrap_or_default() },
+        "too_large" => StoreError::TooLarge { limit: usize::try_from(limit.unwrap_or_default()).unwrap_or(usize::MAX) },
+        "quota_exceeded" => StoreError::QuotaExceeded {
+            quota: quota.unwrap_or_default(),
+            limit: limit.unwrap_or_default(),
+            used: used.unwrap_or_default(),
+        },
         "full" => StoreError::Full,
         "unavailable" | "draining" | "rate_limited" | "too_many_streams" => StoreError::Unavailable(detail),
         "invalid" if !violations.is_empty() => StoreError::Invalid(Violations(violations)),

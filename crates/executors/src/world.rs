@@ -330,7 +330,7 @@ fn op_error(error: &StoreError) -> OpError {
         StoreError::VersionConflict { .. } => "VersionConflict",
         StoreError::Invalid(_) | StoreError::IdempotencyMismatch => "InvalidArguments",
         StoreError::Unauthorized(_) | StoreError::Forbidden(_) => "PermissionDenied",
-        StoreError::TooLarge { .. } => "ResourceExhausted",
+        StoreError::TooLarge { .. } | StoreError::QuotaExceeded { .. } => "ResourceExhausted",
         StoreError::Full
         | StoreError::Unavailable(_)
         | StoreError::LeaseLost { .. }

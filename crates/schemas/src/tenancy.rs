@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent,
-    NewAgentKey, StoreError, Tenancy, TenantInfo, TokenRevocation, Webhooks,
+    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -34,6 +33,14 @@ impl Tenancy for Schemas {
 
     async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool), StoreError> {
         self.inner.put_tenant(id, name).await
+    }
+
+    async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<(), StoreError> {
+        self.inner.set_quotas(id, quotas).await
+    }
+
+    async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError> {
+        self.inner.usage(id).await
     }
 
     async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {

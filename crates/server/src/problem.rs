@@ -56,9 +56,15 @@ pub struct ProblemDocument {
     /// `tool_not_found`: names of tools that may have been meant.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
-    /// `too_large`: the most bytes that are taken.
+    /// `too_large`: the most bytes that are taken. `quota_exceeded`: the most that the tenant may keep.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub limit: Option<usize>,
+    pub limit: Option<u64>,
+    /// `quota_exceeded`: which quota, `records` or `bytes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quota: Option<String>,
+    /// `quota_exceeded`: how much the tenant keeps.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub used: Option<u64>,
     /// `malformed_json`: where the reader stopped, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
@@ -67,7 +73,7 @@ pub struct ProblemDocument {
 }
 
 /// Every code with its status, its title and what a caller should do; the page at `/docs` shows it.
-pub const CODES: [(&str, StatusCode, &str, &str); 23] = [
+pub const CODES: [(&str, StatusCode, &str, &str); 24] = [
     ("malformed_json", StatusCode::BAD_REQUEST, "Malformed JSON", "Mend the body at `line` and `column`."),
     ("invalid", StatusCode::BAD_REQUEST, "Invalid input", "Mend each of the `violations`."),
     ("unauthorized", StatusCode::UNAUTHORIZED, "No valid token", "Get a token from /auth/token and send it."),
@@ -130,6 +136,12 @@ pub const CODES: [(&str, StatusCode, &str, &str); 23] = [
     ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Internal error", "The log has the cause beside the X-Request-Id."),
     ("unavailable", StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "Try again after a moment."),
     ("draining", StatusCode::SERVICE_UNAVAILABLE, "Stopping", "Ask another server, or this one again after a moment."),
+    (
+        "quota_exceeded",
+        StatusCode::INSUFFICIENT_STORAGE,
+        "Quota used up",
+        "Delete what is not needed, or ask the operator for more than `limit`.",
+    ),
     ("full", StatusCode::INSUFFICIENT_STORAGE, "Out of disk space", "Nothing was written. Tell the operator."),
 ];
 
@@ -156,6 +168,8 @@ impl Problem {
             id: None,
             nearest: Vec::new(),
             limit: None,
+            quota: None,
+            used: None,
             line: None,
             column: None,
         });
@@ -180,7 +194,7 @@ impl Problem {
 
     pub fn too_large(limit: usize) -> Self {
         let detail = format!("the body is too large: at most {limit} bytes are taken");
-        Self::with("too_large", detail, |document| document.limit = Some(limit))
+        Self::with("too_large", detail, |document| document.limit = Some(limit as u64))
     }
 
     pub fn timeout() -> Self {
@@ -300,6 +314,11 @@ impl From<StoreError> for Problem {
             StoreError::Forbidden(why) => Self::forbidden(why),
             StoreError::TooLarge { limit } => Self::too_large(limit),
             StoreError::EventsMissed { .. } => Self::new("events_missed", detail),
+            StoreError::QuotaExceeded { quota, limit, used } => Self::with("quota_exceeded", detail, |document| {
+                document.quota = Some(quota);
+                document.limit = Some(limit);
+                document.used = Some(used);
+            }),
             StoreError::Full => {
                 tracing::error!("the store is out of disk space");
                 Self::new("full", detail)

@@ -2,7 +2,7 @@
 //! its own.
 
 use axum::{Json, extract::State};
-use breadcrumb::{NewAgent, NewAgentKey, Profile, Role, StoreError, TenantInfo};
+use breadcrumb::{NewAgent, NewAgentKey, Profile, Role, StoreError, TenantInfo, TenantQuotas, TenantUsage};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -23,6 +23,16 @@ use crate::{
 pub struct TenantName {
     /// Unique; 1 to 200 characters.
     name: String,
+    /// How much it may keep; the operator sets it. Absent: stays as it is.
+    quotas: Option<TenantQuotas>,
+}
+
+/// A tenant, with what it keeps and may keep.
+#[derive(Serialize, ToSchema)]
+pub struct TenantDetails {
+    #[serde(flatten)]
+    tenant: TenantInfo,
+    usage: TenantUsage,
 }
 
 /// A tenant that was made or renamed.
@@ -54,15 +64,16 @@ pub async fn list(
 
 /// Read a tenant
 #[utoipa::path(get, path = "/tenants/{id}", tag = "tenants", operation_id = "get_tenant",
-    params(("id" = Uuid, Path)), responses((status = 200, body = TenantInfo)))]
+    params(("id" = Uuid, Path)), responses((status = 200, body = TenantDetails)))]
 pub async fn get(
     State(state): State<ServerState>,
     caller: Caller,
     PathId(id): PathId,
-) -> Result<Json<TenantInfo>, Problem> {
+) -> Result<Json<TenantDetails>, Problem> {
     let id = meant(&state, id).await?;
     visible(&caller, id)?;
-    Ok(Json(state.tenancy.tenant(id).await?.ok_or(StoreError::NotFound { what: "tenant", id })?))
+    let tenant = state.tenancy.tenant(id).await?.ok_or(StoreError::NotFound { what: "tenant", id })?;
+    Ok(Json(TenantDetails { tenant, usage: state.tenancy.usage(id).await? }))
 }
 
 /// Make a tenant
@@ -127,13 +138,16 @@ async fn put(
     State(state): State<ServerState>,
     caller: Caller,
     PathId(asked): PathId,
-    JsonBody(TenantName { name }): JsonBody<TenantName>,
+    JsonBody(TenantName { name, quotas }): JsonBody<TenantName>,
 ) -> Result<Private<TenantDone>, Problem> {
     let id = meant(&state, asked).await?;
     if !caller.is_operator && id != caller.identity.owner_id {
         return Err(Problem::forbidden(
             "only the operator makes tenants and renames others than its own: use a token of `rcrt token --operator`",
         ));
+    }
+    if quotas.is_some() && !caller.is_operator {
+        return Err(Problem::forbidden("only the operator sets quotas: use a token of `rcrt token --operator`"));
     }
     // Programs find it by its name; one that means it by RCRT's id has no name to give.
     if is_default(&state, id).await? && name != OPEN_TENANT {
@@ -143,6 +157,9 @@ async fn put(
         return Err(Problem::invalid("name", "must stay `default`: servers find this tenant by its name"));
     }
     let (tenant, created) = state.tenancy.put_tenant(id, &name).await?;
+    if let Some(quotas) = quotas {
+        state.tenancy.set_quotas(id, quotas).await?;
+    }
     let first_agent = if created {
         state.known_agents.forget_tenant(id);
         let first = NewAgent { name: "first".into(), roles: Role::ALL.to_vec(), profile: Profile::Main };

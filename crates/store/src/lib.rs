@@ -29,6 +29,7 @@ mod open;
 mod options;
 mod prune;
 mod purge;
+mod quotas;
 mod records;
 mod restoring;
 mod row;

@@ -18,6 +18,7 @@ use crate::housekeeping;
 use crate::kept::Kept;
 use crate::meaning::{self, EmbeddingFollower, Meaning};
 use crate::migrating::{self, MIGRATOR};
+use crate::quotas::Quotas;
 use crate::secrets::Envelope;
 use crate::selectors::{self, OpenSelectors};
 use crate::shares::Shares;
@@ -94,6 +95,7 @@ impl Store {
             announcer: Announcer::default(),
             selectors: OpenSelectors::default(),
             deliveries_queued: Notify::new(),
+            quotas: Quotas::new(options.quotas),
             meaning: options.embedding.map(|options| Arc::new(Meaning::new(options))),
             egress_kept: options.egress_kept,
             tasks: TaskTracker::new(),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use breadcrumb::TenantQuotas;
+
 use crate::{EmbeddingOptions, SecretsKeys};
 
 /// How to reach the database, and with which keys secrets are kept.
@@ -25,6 +27,8 @@ pub struct StoreOptions {
     pub sweeps: bool,
     /// How long entries of the egress log are kept. Default 30 days.
     pub egress_kept: Duration,
+    /// How much a tenant may keep that has no bounds of its own.
+    pub quotas: TenantQuotas,
 }
 
 impl StoreOptions {
@@ -40,6 +44,7 @@ impl StoreOptions {
             embedding: None,
             sweeps: true,
             egress_kept: Self::DEFAULT_EGRESS_KEPT,
+            quotas: TenantQuotas::default(),
         }
     }
 }

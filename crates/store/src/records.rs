@@ -14,6 +14,7 @@ use crate::author::Author;
 use crate::calls;
 use crate::failure::Done;
 use crate::idempotency;
+use crate::quotas::Room;
 use crate::row::{CountedRow, RecordRow, record_columns, sensitivity_text, visibility_text};
 use crate::search;
 use crate::secrets;
@@ -40,6 +41,17 @@ pub(crate) async fn create(
     let mut prepared = Prepared::new(id, record, Some(creator));
     prepared.call = calls::Queued::of(id, &prepared.record, author.profile);
     prepared.key = key;
+    let room = match Box::pin(room_for(store, owner_id, author, &prepared)).await {
+        Err(refused @ StoreError::QuotaExceeded { .. }) => {
+            // What was written before needs no room.
+            let Some((key, fingerprint)) = &again else { return Err(refused.into()) };
+            let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
+            let first = idempotency::first_answer(&mut tx, creator, key, fingerprint).await;
+            let id = first.map_err(|_| refused)?;
+            return Ok(Created { id, version: 1, replayed: true, warnings: Vec::new() });
+        }
+        room => room?,
+    };
     let outcome = store.write(owner_id, Work::Create(prepared)).await?;
     if outcome == Outcome::Refused
         && let Some((key, fingerprint)) = again
@@ -48,7 +60,22 @@ pub(crate) async fn create(
         let id = idempotency::first_answer(&mut tx, creator, &key, &fingerprint).await?;
         return Ok(Created { id, version: 1, replayed: true, warnings: Vec::new() });
     }
+    room.keep();
     Ok(Created { id, version: 1, replayed: false, warnings: Vec::new() })
+}
+
+/// Room for a new record in its tenant. What the runtime writes about its own work has room in any case.
+async fn room_for(store: &Arc<Inner>, owner_id: Uuid, author: Author, record: &Prepared) -> Result<Room, StoreError> {
+    let (records, bytes) = (1, record.size_bytes);
+    if author.is_mere_runner() && is_about_tools(record.record.schema_name.as_deref()) {
+        return Ok(store.quotas.take_freely(owner_id, records, bytes));
+    }
+    store.know_quotas(owner_id).await?;
+    store.quotas.take(owner_id, records, bytes)
+}
+
+fn is_about_tools(schema_name: Option<&str>) -> bool {
+    schema_name.is_some_and(|name| name.starts_with("tool.") || name.starts_with("schedule."))
 }
 
 /// Writes a record that was checked before. It asks for no call.
@@ -58,7 +85,10 @@ pub(crate) async fn insert(
     record: NewBreadcrumb,
     creator: Option<Uuid>,
 ) -> Done<()> {
-    writing::insert(tx, &Prepared::new(id, record, creator)).await
+    let record = Prepared::new(id, record, creator);
+    writing::insert(tx, &record).await?;
+    tx.noted(1, record.size_bytes);
+    Ok(())
 }
 
 /// The record, unless it is deleted, expired or another tenant's.
@@ -148,12 +178,15 @@ pub(crate) async fn update(
         let why = "who may not delete the record does not say when it ends: the grant is for update alone";
         return Err(StoreError::Forbidden(why.into()).into());
     }
+    let is_free = author.is_mere_runner() && is_about_tools(record.schema_name.as_deref());
+    let room = tx.take_room(if is_free { None } else { Some(&next) })?;
     let mut written = write_version(&mut tx, &record, &next, author.changer_of(&next), changes.names_ttl()).await?;
     if !tx.shows(&written, Wish::Read).await? {
         let is_read_in_short = tx.shows(&written, Wish::View).await?;
         cut_answer(&mut written, changes, is_read_in_short);
     }
     tx.commit().await?;
+    room.keep();
     Ok(written)
 }
 
@@ -205,6 +238,7 @@ pub(crate) async fn delete(mut tx: TenantTransaction, author: Author, id: Uuid, 
         calls::abandon(&mut tx, id, reason).await?;
     }
     remove(&mut tx, Some(author.agent), id).await?;
+    tx.noted(-1, 0);
     tx.commit().await?;
     Ok(())
 }

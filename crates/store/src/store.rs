@@ -16,6 +16,7 @@ use crate::events::{Announcer, Feeds};
 use crate::failure::{Done, is_unreachable};
 use crate::kept::Kept;
 use crate::meaning::Meaning;
+use crate::quotas::Quotas;
 use crate::secrets::Envelope;
 use crate::selectors::OpenSelectors;
 use crate::shares::Shares;
@@ -45,6 +46,7 @@ pub(crate) struct Inner {
     pub(crate) selectors: OpenSelectors,
     /// Rings when deliveries to webhooks may wait.
     pub(crate) deliveries_queued: Notify,
+    pub(crate) quotas: Quotas,
     /// `None`: search by meaning is off.
     pub(crate) meaning: Option<Arc<Meaning>>,
     pub(crate) egress_kept: Duration,

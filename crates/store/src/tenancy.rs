@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent,
-    NewAgentKey, StoreError, Tenancy, TenantInfo, TokenRevocation, Violations, Webhooks,
+    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violations, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -15,6 +14,7 @@ use crate::agents;
 use crate::expiry;
 use crate::failure::{Done, Failure, retrying};
 use crate::from_row::from_row;
+use crate::quotas;
 use crate::tenant_store::TenantStore;
 use crate::tokens;
 use crate::transaction::TenantTransaction;
@@ -111,6 +111,16 @@ fn check_name(name: &str) -> Result<(), Violations> {
     Ok(())
 }
 
+fn check_quotas(quotas: TenantQuotas) -> Result<(), Violations> {
+    let mut found = Violations::default();
+    for (field, bound) in [("quotas.max_records", quotas.max_records), ("quotas.max_bytes", quotas.max_bytes)] {
+        if bound.is_some_and(|bound| bound > TenantQuotas::MOST) {
+            found.add(field, format!("must be at most {}; 0 is no bound", TenantQuotas::MOST));
+        }
+    }
+    found.into_result()
+}
+
 #[async_trait]
 impl Tenancy for Store {
     fn acting_as(&self, identity: Identity) -> Arc<dyn Breadcrumbs> {
@@ -129,6 +139,18 @@ impl Tenancy for Store {
     async fn put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool), StoreError> {
         check_name(name)?;
         retrying!(self.try_put_tenant(id, name))
+    }
+
+    async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<(), StoreError> {
+        check_quotas(quotas)?;
+        retrying!(quotas::set(&self.inner, id, quotas))
+    }
+
+    async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError> {
+        if self.try_tenant(id).await?.is_none() {
+            return Err(StoreError::NotFound { what: "tenant", id });
+        }
+        Ok(self.inner.usage(id).await?)
     }
 
     async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {

@@ -161,6 +161,7 @@ impl Breadcrumbs for TenantStore {
     }
 
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
+        self.store.know_quotas(self.owner_id).await?;
         retrying!(async {
             reaching!(self, id, Wish::Update, |tx, author| records::update(tx, author, id, version, &changes, None))
         })
@@ -173,6 +174,7 @@ impl Breadcrumbs for TenantStore {
         changes: BreadcrumbChanges,
         check: &ChangeCheck<'_>,
     ) -> Result<Breadcrumb, StoreError> {
+        self.store.know_quotas(self.owner_id).await?;
         retrying!(async {
             let check = Some(check);
             reaching!(self, id, Wish::Update, |tx, author| records::update(tx, author, id, version, &changes, check))

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use breadcrumb::{Breadcrumb, Visibility};
+use breadcrumb::{Breadcrumb, NewBreadcrumb, StoreError, Visibility};
 use sqlx::{AssertSqlSafe, PgConnection, Postgres, Transaction};
 use uuid::Uuid;
 
 use crate::failure::Done;
+use crate::quotas::Room;
 use crate::store::Inner;
 use crate::view::{Eyes, View, Wish};
 
@@ -27,6 +28,8 @@ pub(crate) struct TenantTransaction {
     view: View,
     /// Events written so far.
     events: i32,
+    /// Records and bytes that are counted with the commit, whatever the tenant's quotas are.
+    noted: (i64, i64),
 }
 
 impl TenantTransaction {
@@ -50,7 +53,7 @@ impl TenantTransaction {
         let commit = if durability == Durability::Soon { "off" } else { "DEFAULT" };
         let begin = format!("BEGIN; {}; SET LOCAL synchronous_commit = {commit}", view.settings());
         let transaction = store.begin(&begin).await?;
-        Ok(Self { transaction, store: store.clone(), owner_id: view.owner_id, view, events: 0 })
+        Ok(Self { transaction, store: store.clone(), owner_id: view.owner_id, view, events: 0, noted: (0, 0) })
     }
 
     /// Waits until no other transaction changes this record, and keeps it so until the end of this one. Must come
@@ -105,8 +108,25 @@ impl TenantTransaction {
         self.events - 1
     }
 
+    /// Counts what the tenant keeps more, or less, after the commit.
+    pub(crate) fn noted(&mut self, records: i64, bytes: i64) {
+        self.noted = (self.noted.0 + records, self.noted.1 + bytes);
+    }
+
+    /// Room for the next version of a record, as large as this one is; without one, room is not asked for.
+    pub(crate) fn take_room(&self, version: Option<&NewBreadcrumb>) -> Result<Room, StoreError> {
+        let size = |version: &NewBreadcrumb| Breadcrumb::measure(&version.context).1;
+        match version.filter(|_| self.store.quotas.has_bound(self.owner_id)) {
+            Some(version) => self.store.quotas.take(self.owner_id, 0, size(version)),
+            None => Ok(self.store.quotas.take_freely(self.owner_id, 0, 0)),
+        }
+    }
+
     pub(crate) async fn commit(self) -> Done<()> {
         self.transaction.commit().await?;
+        if self.noted != (0, 0) {
+            self.store.quotas.noted(self.owner_id, self.noted.0, self.noted.1);
+        }
         if self.events > 0 {
             self.store.feeds.wake(self.owner_id);
             self.store.announcer.announce(self.owner_id);

@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStanding, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest,
-    HygieneRun, HygieneStats, Identity, Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, Search, SearchMode,
-    SecretChanges, StoreError, Tenancy, TenantInfo, TokenRevocation, Violation, Violations, Webhooks,
+    AgentInfo, AgentRegistration, AgentStanding, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, HygieneRun, HygieneStats, Identity, Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, Search, SearchMode, SecretChanges, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violation, Violations, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use client::{Client, Credentials};
@@ -116,6 +114,14 @@ impl Tenancy for Refusing {
         self.store.put_tenant(id, name).await
     }
 
+    async fn set_quotas(&self, id: Uuid, quotas: TenantQuotas) -> Result<(), StoreError> {
+        self.store.set_quotas(id, quotas).await
+    }
+
+    async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError> {
+        self.store.usage(id).await
+    }
+
     async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {
         self.store.delete_tenant(id).await
     }
@@ -203,6 +209,7 @@ async fn every_kind_of_error_survives_the_wire() {
         StoreError::Unauthorized("why".into()),
         StoreError::Forbidden("why".into()),
         StoreError::TooLarge { limit: 77 },
+        StoreError::QuotaExceeded { quota: "records".into(), limit: 7, used: 9 },
         StoreError::Full,
     ];
     kept.extend(

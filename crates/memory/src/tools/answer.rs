@@ -43,6 +43,7 @@ pub(super) fn store(error: StoreError) -> ToolFailure {
             invalid("value", format!("is too large: at most {limit} bytes of JSON are kept"))
         }
         StoreError::Forbidden(why) => ToolFailure::new(ErrorCode::PermissionDenied, why),
+        error @ StoreError::QuotaExceeded { .. } => ToolFailure::new(ErrorCode::ResourceExhausted, error.to_string()),
         error @ StoreError::Internal(_) => {
             tracing::error!(%error, "the store failed");
             failed("the store failed")

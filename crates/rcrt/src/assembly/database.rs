@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use breadcrumb::ttl_seconds;
+use breadcrumb::{TenantQuotas, ttl_seconds};
 use clap::Args;
 use postgres::{DataLock, Postgres, PostgresOptions};
 use serde_json::Value;
@@ -34,6 +34,14 @@ pub struct DatabaseOptions {
     #[arg(long, env = "RCRT_KEEP_EGRESS_AUDIT", default_value = "30d", value_name = "TIME", value_parser = kept)]
     pub keep_egress_audit: Duration,
 
+    /// Records that a tenant may keep, unless it has a bound of its own (PUT /tenants/{id})
+    #[arg(long, env = "RCRT_TENANT_MAX_RECORDS", value_name = "N", value_parser = quota())]
+    pub tenant_max_records: Option<u64>,
+
+    /// Bytes of contexts that a tenant may keep, old versions included, unless it has a bound of its own
+    #[arg(long, env = "RCRT_TENANT_MAX_BYTES", value_name = "BYTES", value_parser = quota())]
+    pub tenant_max_bytes: Option<u64>,
+
     #[command(flatten)]
     pub embedding: EmbeddingArgs,
 }
@@ -41,6 +49,10 @@ pub struct DatabaseOptions {
 fn kept(text: &str) -> Result<Duration, String> {
     let seconds = ttl_seconds(&Value::from(text)).ok_or("write a number and a unit: 12h, 30d, 4w")?;
     Ok(Duration::from_secs(seconds))
+}
+
+fn quota() -> clap::builder::RangedU64ValueParser<u64> {
+    clap::value_parser!(u64).range(1..=TenantQuotas::MOST)
 }
 
 /// A database of every cluster that holds nothing of ours.
@@ -189,6 +201,7 @@ async fn open(
         app_url,
         max_connections: options.database_connections,
         embedding: options.embedding.options()?,
+        quotas: TenantQuotas { max_records: options.tenant_max_records, max_bytes: options.tenant_max_bytes },
         egress_kept: options.keep_egress_audit,
         ..StoreOptions::new(admin_url, secrets_keys)
     };

@@ -97,6 +97,15 @@ fn is_made_anew(folder: &Path, kept: &str, exported: u64) {
     let ran = restore(&["broken.rcrt", "--key-file", "all.key"]);
     assert!(ran.status != 0, "a file that was changed is refused");
 
+    // A changed manifest with a checksum that is right shows no proof of the key; nor does a file of the old format.
+    for forge in [forged as fn(&Path) -> Vec<u8>, of_the_old_format] {
+        std::fs::write(folder.join("forged.rcrt"), forge(&folder.join("all.rcrt"))).unwrap();
+        let ran = restore(&["forged.rcrt", "--key-file", "all.key"]);
+        assert!(ran.status != 0 && ran.stderr.contains("nothing was written"), "{}", ran.stderr);
+    }
+    let ran = restore(&["forged.rcrt", "--key-file", "all.key"]);
+    assert!(ran.stderr.contains("--accept-unverified"), "the way of an old backup is named: {}", ran.stderr);
+
     restore(&["all.rcrt", "--key-file", "all.key"]).ends_with(0);
     let up = Running::start(&anew, &["up", "--listen", "127.0.0.1:0"]);
     assert_eq!(up.json(&["crumb", "get", kept])["title"], "kept");
@@ -107,6 +116,35 @@ fn is_made_anew(folder: &Path, kept: &str, exported: u64) {
     assert_eq!(up.stop().0.code(), Some(0));
     let again = restore(&["all.rcrt", "--key-file", "all.key"]).ends_with(6);
     assert!(again.stderr.contains("--replace"), "{}", again.stderr);
+}
+
+/// Head lines and archive of a backup, with one word of the manifest replaced, and the trailer that it had.
+fn changed(path: &Path, old: &str, new: &str) -> (Vec<u8>, Vec<u8>) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let trailer = bytes.split_off(bytes.len() - 131);
+    let at = bytes.windows(old.len()).position(|window| window == old.as_bytes()).unwrap();
+    bytes.splice(at..at + old.len(), new.bytes());
+    (bytes, trailer)
+}
+
+fn sum_of(bytes: &[u8]) -> String {
+    let sum = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
+    format!("\n{}\n", breadcrumb::hex(sum.as_ref()))
+}
+
+fn forged(path: &Path) -> Vec<u8> {
+    let (mut bytes, trailer) = changed(path, "\"event_horizon\":", "\"event_horizon\":1");
+    let sum = sum_of(&bytes);
+    bytes.extend(sum.as_bytes());
+    bytes.extend(&trailer[66..]);
+    bytes
+}
+
+fn of_the_old_format(path: &Path) -> Vec<u8> {
+    let (mut bytes, _) = changed(path, "\"format\":2", "\"format\":1");
+    let sum = sum_of(&bytes);
+    bytes.extend(sum.as_bytes());
+    bytes
 }
 
 fn token(up: &Running) -> String {

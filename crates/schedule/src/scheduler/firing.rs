@@ -85,7 +85,12 @@ impl Scheduler {
         let error = match self.write_fire(&entry, schedule, firing).await {
             Ok(()) => None,
             Err(error) if error.is_retryable() => return Err(error),
-            Err(error @ (StoreError::Invalid(_) | StoreError::TooLarge { .. } | StoreError::Forbidden(_))) => {
+            Err(
+                error @ (StoreError::Invalid(_)
+                | StoreError::TooLarge { .. }
+                | StoreError::QuotaExceeded { .. }
+                | StoreError::Forbidden(_)),
+            ) => {
                 tracing::warn!(schedule = schedule.name, at = %firing.at, %error, "a fire cannot be written");
                 Some(error.to_string())
             }

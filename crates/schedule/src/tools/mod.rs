@@ -70,6 +70,7 @@ fn failed(error: &StoreError) -> ToolFailure {
     let code = match error {
         StoreError::Invalid(_) | StoreError::TooLarge { .. } => ErrorCode::InvalidArguments,
         StoreError::Forbidden(_) | StoreError::Unauthorized(_) => ErrorCode::PermissionDenied,
+        StoreError::QuotaExceeded { .. } => ErrorCode::ResourceExhausted,
         _ => ErrorCode::ExecutionFailed,
     };
     ToolFailure::new(code, message).retryable(error.is_retryable())

@@ -5,8 +5,7 @@ use std::sync::{
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent,
-    NewAgentKey, Role, StoreError, Tenancy, TenantInfo, TokenRevocation, Webhooks,
+    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, Role, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use server::{AuthMode, Server, ServerOptions};
@@ -208,6 +207,14 @@ impl Tenancy for Faulty {
     }
 
     async fn put_tenant(&self, _: Uuid, _: &str) -> Result<(TenantInfo, bool), StoreError> {
+        unreachable!()
+    }
+
+    async fn set_quotas(&self, _: Uuid, _: TenantQuotas) -> Result<(), StoreError> {
+        unreachable!()
+    }
+
+    async fn usage(&self, _: Uuid) -> Result<TenantUsage, StoreError> {
         unreachable!()
     }
 

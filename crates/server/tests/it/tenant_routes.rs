@@ -114,3 +114,34 @@ async fn in_open_mode_everybody_is_the_operator_but_the_default_tenant_stays() {
     assert!(world.store.tenant(id).await.unwrap().is_none());
     world.close().await;
 }
+
+#[tokio::test]
+async fn an_operator_bounds_what_a_tenant_keeps() {
+    let world = World::start().await;
+    let home = world.tenant().await;
+    let operator = operator(&world, home).await;
+    let (bounded, name) = (world.tenant().await, Uuid::new_v4().to_string());
+    let (_, curator) = world.agent(bounded, &[Role::Curator]).await;
+    let (_, emitter) = world.agent(bounded, &[Role::Emitter]).await;
+    let body = |quotas: Value| json!({"name": name, "quotas": quotas});
+    let path = format!("/tenants/{bounded}");
+
+    send(&world, Method::PUT, bounded, &curator, body(json!({"max_records": 1}))).await.problem(403, "forbidden");
+    let too_large = send(&world, Method::PUT, bounded, &operator, body(json!({"max_bytes": 1_u64 << 60}))).await;
+    too_large.violation("quotas.max_bytes");
+    send(&world, Method::PUT, bounded, &operator, body(json!({"max_record": 1}))).await.problem(400, "invalid");
+    send(&world, Method::PUT, bounded, &operator, body(json!({"max_records": 1}))).await.ok();
+    world.create(&emitter, note("kept")).await;
+    let refused = world.post("/breadcrumbs", &emitter, note("too many")).await.problem(507, "quota_exceeded");
+    assert_eq!((&refused["quota"], &refused["limit"], &refused["used"]), (&json!("records"), &json!(1), &json!(1)));
+    assert!(refused["detail"].as_str().unwrap().contains("quota of 1 records"), "{refused}");
+    let usage = world.get(&path, &curator).await.ok().json()["usage"].clone();
+    assert_eq!((&usage["records"], &usage["in_force"]["max_records"]), (&json!(1), &json!(1)), "{usage}");
+    assert_eq!(usage["in_force"]["max_bytes"], Value::Null);
+    // A new name alone leaves the bounds; others replace them.
+    send(&world, Method::PUT, bounded, &curator, json!({"name": Uuid::new_v4().to_string()})).await.ok();
+    world.post("/breadcrumbs", &emitter, note("too many")).await.problem(507, "quota_exceeded");
+    send(&world, Method::PUT, bounded, &operator, body(json!({"max_records": null}))).await.ok();
+    world.create(&emitter, note("room for more")).await;
+    world.close().await;
+}

@@ -181,11 +181,19 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<Write>, marks: &Marks) {
     let mut replies = Vec::with_capacity(batch.len());
     for write in batch {
         let mark = marks.of(&write.work);
+        let is_response = matches!(write.work, Work::Complete { .. });
         replies.push((write.reply, if mark.is_some() { Outcome::Written } else { Outcome::Refused }));
         if let Some(mark) = mark
             && let Some(mut record) = write.work.into_record()
         {
             has_records = true;
+            // Room was taken for new records; nothing asks whether there is room for a response.
+            let of_response = record.answer().map_or(0, |answer| answer.size_bytes);
+            if is_response {
+                store.quotas.noted(owner_id, 1, record.size_bytes);
+            } else if of_response > 0 {
+                store.quotas.noted(owner_id, 1, of_response);
+            }
             let is_begun = taking::begin(&mut record, mark.at);
             queues |= record.call.is_some() && !is_begun;
             let answer = record.call.as_mut().and_then(|call| call.answer.take());

@@ -18,7 +18,7 @@ pub(crate) struct Prepared {
     pub(crate) call: Option<Queued>,
     pub(super) context: String,
     pub(super) checksum: String,
-    pub(super) size_bytes: i64,
+    pub(crate) size_bytes: i64,
     pub(super) tags: String,
     pub(super) llm_hints: Option<String>,
     pub(super) ttl: Option<DateTime<Utc>>,

@@ -1,7 +1,7 @@
 //! Row-level security, seen from under the store.
 
 use breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, Identity, NewBreadcrumb, NewSecret, Role, Visibility, schema_names,
+    AclChange, Action, BreadcrumbChanges, Identity, NewBreadcrumb, NewSecret, Role, Tenancy, Visibility, schema_names,
 };
 use conformance::Harness;
 use conformance::harness::{claim_of, note, request};

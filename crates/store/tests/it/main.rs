@@ -15,6 +15,7 @@ mod migrating;
 mod migration_rules;
 mod opening;
 mod purge;
+mod quotas;
 mod secrets;
 mod selecting;
 mod standing_by;

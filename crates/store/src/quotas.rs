@@ -1,0 +1,305 @@
+//! How much each tenant keeps, against how much it may.
+//!
+//! No row counts it: writers would wait for each other there. What a tenant keeps is counted by a query now and then, and what
+//! this process writes meanwhile is added in memory. So a bound holds for one process at once; what other processes write
+//! is seen with the next count. A tenant without a bound is not counted.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use breadcrumb::{StoreError, TenantQuotas, TenantUsage};
+use chrono::{DateTime, Utc};
+use metrics::{counter, gauge};
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::failure::Done;
+use crate::store::Inner;
+use crate::transaction::TenantTransaction;
+
+/// How old a count may be before the next one begins.
+const COUNTED_EVERY: Duration = Duration::from_mins(1);
+/// Counting takes this share of the time at most: after a count that took 3 s, the next one waits 5 minutes.
+const SHARE: u32 = 100;
+/// Tenants that nobody wrote to for this long are forgotten.
+const KEPT_FOR: Duration = Duration::from_mins(10);
+
+#[derive(Default)]
+pub(crate) struct Quotas {
+    defaults: TenantQuotas,
+    tenants: Mutex<HashMap<Uuid, Arc<Tenant>>>,
+}
+
+#[derive(Default)]
+struct Tenant {
+    known: Mutex<Known>,
+    /// One count at a time.
+    counting: tokio::sync::Mutex<()>,
+}
+
+#[derive(Default)]
+struct Known {
+    own: TenantQuotas,
+    /// `None` before the first count, and while the tenant has no bound.
+    counted: Option<Counted>,
+    /// When the bounds were read, and how long that and the counting took.
+    read: Option<(Instant, Duration)>,
+    asked: Option<Instant>,
+    /// Written by this process, from its first write on; [`Counted::records`] and `bytes` are those without them.
+    written: Amount,
+}
+
+#[derive(Clone, Copy)]
+struct Counted {
+    /// What was counted, without what this process had written by then.
+    without: Amount,
+    at: DateTime<Utc>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Amount {
+    records: i64,
+    bytes: i64,
+}
+
+/// Room that was taken for a write. Given back when it is dropped without the write.
+pub(crate) struct Room {
+    tenant: Option<Arc<Tenant>>,
+    amount: Amount,
+}
+
+impl Room {
+    /// The write has happened.
+    pub(crate) fn keep(mut self) {
+        self.tenant = None;
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        if let Some(tenant) = &self.tenant {
+            locked(&tenant.known).written.add(-self.amount.records, -self.amount.bytes);
+        }
+    }
+}
+
+impl Amount {
+    fn add(&mut self, records: i64, bytes: i64) {
+        self.records += records;
+        self.bytes += bytes;
+    }
+}
+
+impl Quotas {
+    pub(crate) fn new(defaults: TenantQuotas) -> Self {
+        Self { defaults, tenants: Mutex::default() }
+    }
+
+    fn tenant(&self, owner_id: Uuid) -> Arc<Tenant> {
+        locked(&self.tenants).entry(owner_id).or_default().clone()
+    }
+
+    /// What the runtime itself wrote or took out: it is counted, and never refused.
+    pub(crate) fn noted(&self, owner_id: Uuid, records: i64, bytes: i64) {
+        let tenant = locked(&self.tenants).get(&owner_id).cloned();
+        if let Some(tenant) = tenant {
+            locked(&tenant.known).written.add(records, bytes);
+        }
+    }
+
+    /// The same, for a write that may still fail.
+    pub(crate) fn take_freely(&self, owner_id: Uuid, records: i64, bytes: i64) -> Room {
+        let tenant = locked(&self.tenants).get(&owner_id).cloned();
+        if let Some(tenant) = &tenant {
+            locked(&tenant.known).written.add(records, bytes);
+        }
+        Room { tenant, amount: Amount { records, bytes } }
+    }
+
+    /// Whether the tenant is known to have a bound.
+    pub(crate) fn has_bound(&self, owner_id: Uuid) -> bool {
+        let tenant = locked(&self.tenants).get(&owner_id).cloned();
+        tenant.is_some_and(|tenant| locked(&tenant.known).counted.is_some())
+    }
+
+    /// Room for so much, or the refusal. What is not known yet (see [`Inner::know_quotas`]) refuses nothing.
+    pub(crate) fn take(&self, owner_id: Uuid, records: i64, bytes: i64) -> Result<Room, StoreError> {
+        let tenant = self.tenant(owner_id);
+        let mut known = locked(&tenant.known);
+        if let Some(counted) = known.counted {
+            let in_force = known.own.or(self.defaults);
+            let used = |without: i64, written: i64| (without + written).max(0).unsigned_abs();
+            let checked = [
+                ("records", in_force.max_records, used(counted.without.records, known.written.records), records),
+                ("bytes", in_force.max_bytes, used(counted.without.bytes, known.written.bytes), bytes),
+            ];
+            for (quota, limit, used, more) in checked {
+                if let Some(limit) = limit
+                    && more > 0
+                    && used.saturating_add(more.unsigned_abs()) > limit
+                {
+                    counter!("rcrt_quota_refusals_total", "quota" => quota).increment(1);
+                    return Err(StoreError::QuotaExceeded { quota: quota.to_owned(), limit, used });
+                }
+            }
+        }
+        known.written.add(records, bytes);
+        drop(known);
+        Ok(Room { tenant: Some(tenant), amount: Amount { records, bytes } })
+    }
+
+    /// The tenant's own bounds are others now.
+    pub(crate) fn forget(&self, owner_id: Uuid) {
+        locked(&self.tenants).remove(&owner_id);
+    }
+}
+
+impl Tenant {
+    /// Whether the bounds must be read, and the tenant counted, before the next write; or beside it. Who hears `Soon` is the
+    /// one to do it.
+    fn need(&self) -> Need {
+        let mut known = locked(&self.known);
+        known.asked = Some(Instant::now());
+        match known.read {
+            None => Need::Now,
+            Some((at, took)) if at.elapsed() >= COUNTED_EVERY.max(took * SHARE) => {
+                known.read = Some((Instant::now(), took));
+                Need::Soon
+            }
+            Some(_) => Need::Nothing,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Need {
+    Now,
+    Soon,
+    Nothing,
+}
+
+impl Inner {
+    /// Knows the tenant's bounds, and what it keeps where it has one. To be asked before a write takes room; waits only
+    /// where nothing is known yet.
+    pub(crate) async fn know_quotas(self: &Arc<Self>, owner_id: Uuid) -> Done<()> {
+        let tenant = self.quotas.tenant(owner_id);
+        match tenant.need() {
+            Need::Nothing => Ok(()),
+            Need::Now => {
+                let _turn = tenant.counting.lock().await;
+                // Another write may have waited for the same.
+                if locked(&tenant.known).read.is_some() { Ok(()) } else { renew(self, owner_id, &tenant).await }
+            }
+            Need::Soon => {
+                let store = self.clone();
+                self.tasks.spawn(async move {
+                    let _turn = tenant.counting.lock().await;
+                    if let Err(failure) = renew(&store, owner_id, &tenant).await {
+                        tracing::warn!(tenant = %owner_id, error = %StoreError::from(failure), "a tenant cannot be counted");
+                    }
+                });
+                Ok(())
+            }
+        }
+    }
+
+    /// What the tenant keeps, counted now where it has no bound.
+    pub(crate) async fn usage(self: &Arc<Self>, owner_id: Uuid) -> Done<TenantUsage> {
+        self.know_quotas(owner_id).await?;
+        let tenant = self.quotas.tenant(owner_id);
+        let (own, counted, written) = {
+            let known = locked(&tenant.known);
+            (known.own, known.counted, known.written)
+        };
+        let in_force = own.or(self.quotas.defaults);
+        let (amount, counted_at) = match counted {
+            Some(counted) => {
+                let Amount { records, bytes } = counted.without;
+                (Amount { records: records + written.records, bytes: bytes + written.bytes }, counted.at)
+            }
+            None => {
+                // One count of a tenant at a time, however many ask.
+                let _turn = tenant.counting.lock().await;
+                (count(self, owner_id).await?, Utc::now())
+            }
+        };
+        let whole = |number: i64| number.max(0).unsigned_abs();
+        Ok(TenantUsage { records: whole(amount.records), bytes: whole(amount.bytes), counted_at, own, in_force })
+    }
+}
+
+/// To be called in turn.
+async fn renew(store: &Arc<Inner>, owner_id: Uuid, tenant: &Tenant) -> Done<()> {
+    let began = Instant::now();
+    let own = read(store, owner_id).await?;
+    let in_force = own.or(store.quotas.defaults);
+    let before = locked(&tenant.known).written;
+    let counted = if in_force == TenantQuotas::default() { None } else { Some(count(store, owner_id).await?) };
+    let mut known = locked(&tenant.known);
+    known.own = own;
+    known.counted = counted.map(|Amount { records, bytes }| {
+        gauge!("rcrt_tenant_records", "tenant" => owner_id.to_string()).set(records as f64);
+        gauge!("rcrt_tenant_bytes", "tenant" => owner_id.to_string()).set(bytes as f64);
+        Counted { without: Amount { records: records - before.records, bytes: bytes - before.bytes }, at: Utc::now() }
+    });
+    known.read = Some((Instant::now(), began.elapsed()));
+    drop(known);
+    forget_unasked(&store.quotas);
+    Ok(())
+}
+
+/// Those without a write for a while; not the one that is being asked for now.
+fn forget_unasked(quotas: &Quotas) {
+    locked(&quotas.tenants).retain(|_, tenant| {
+        Arc::strong_count(tenant) > 1 || locked(&tenant.known).asked.is_some_and(|asked| asked.elapsed() < KEPT_FOR)
+    });
+}
+
+async fn read(store: &Arc<Inner>, owner_id: Uuid) -> Done<TenantQuotas> {
+    let mut tx = store.begin("BEGIN").await?;
+    let row: Option<(Option<i64>, Option<i64>)> =
+        sqlx::query_as("SELECT max_records, max_bytes FROM tenant_quotas($1)")
+            .bind(owner_id)
+            .fetch_optional(&mut *tx)
+            .await?;
+    let (max_records, max_bytes) = row.unwrap_or_default();
+    let whole = |number: Option<i64>| number.map(i64::unsigned_abs);
+    Ok(TenantQuotas { max_records: whole(max_records), max_bytes: whole(max_bytes) })
+}
+
+async fn count(store: &Arc<Inner>, owner_id: Uuid) -> Done<Amount> {
+    let mut tx = TenantTransaction::begin(store, owner_id).await?;
+    let (records, bytes): (i64, i64) = sqlx::query_as(
+        "SELECT count(*), (coalesce(sum(b.size_bytes), 0) + (
+            SELECT coalesce(sum(pg_column_size(v.context)), 0) FROM breadcrumb_versions v WHERE v.owner_id = $1))::bigint
+         FROM breadcrumbs b WHERE b.owner_id = $1",
+    )
+    .bind(owner_id)
+    .fetch_one(tx.connection())
+    .await?;
+    Ok(Amount { records, bytes })
+}
+
+/// Sets a tenant's own bounds.
+pub(crate) async fn set(store: &Arc<Inner>, owner_id: Uuid, quotas: TenantQuotas) -> Done<()> {
+    let number = |most: Option<u64>| most.map(u64::cast_signed);
+    let mut tx = store.begin("BEGIN").await?;
+    let is_there: bool = sqlx::query_scalar("SELECT set_tenant_quotas($1, $2, $3)")
+        .bind(owner_id)
+        .bind(number(quotas.max_records))
+        .bind(number(quotas.max_bytes))
+        .fetch_one(&mut *tx)
+        .await?;
+    if !is_there {
+        return Err(StoreError::NotFound { what: "tenant", id: owner_id }.into());
+    }
+    tx.commit().await?;
+    store.quotas.forget(owner_id);
+    Ok(())
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // Nothing panics while it holds a lock here, and every state in between is a good one.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,173 @@
+//! How much a tenant may keep.
+
+use breadcrumb::{
+    BreadcrumbChanges, BreadcrumbQuery, Created, NewBreadcrumb, Role, StoreError, Tenancy, TenantQuotas, ToolResponse,
+};
+use conformance::harness::{answer_to, claim_of, note, noted, request};
+use conformance::{Agent, Harness};
+use futures::future::join_all;
+use serde_json::json;
+use store::{SecretsKey, Store, StoreOptions};
+
+use crate::harness::StoreHarness;
+
+fn records(most: u64) -> TenantQuotas {
+    TenantQuotas { max_records: Some(most), max_bytes: None }
+}
+
+fn bytes(most: u64) -> TenantQuotas {
+    TenantQuotas { max_records: None, max_bytes: Some(most) }
+}
+
+/// An agent that is no runner and no curator, in a tenant with these bounds.
+async fn bounded(harness: &StoreHarness, quotas: TenantQuotas) -> Agent {
+    let tenant = harness.tenant().await;
+    harness.store.set_quotas(tenant, quotas).await.unwrap();
+    harness.agent_with(tenant, &[Role::Emitter]).await
+}
+
+fn assert_over<T: std::fmt::Debug>(result: Result<T, StoreError>, which: &str, most: u64, kept: u64) {
+    let expected = StoreError::QuotaExceeded { quota: which.into(), limit: most, used: kept };
+    assert_eq!(result.unwrap_err(), expected);
+}
+
+fn large(bytes: usize) -> NewBreadcrumb {
+    noted("Large", json!({"text": "x".repeat(bytes)}), &[])
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_keeps_no_more_records_than_it_may() {
+    let harness = StoreHarness::start().await;
+    let agent = bounded(&harness, records(3)).await;
+    let tenant = agent.identity.owner_id;
+    let mut kept: Vec<Created> = Vec::new();
+    for _ in 0..3 {
+        kept.push(agent.create(note("Kept"), None).await.unwrap());
+    }
+    assert_over(agent.create(note("Too many"), None).await, "records", 3, 3);
+    // A curator's records count, too, and so do requests.
+    let curator = harness.agent(tenant).await;
+    assert_over(curator.create(note("Too many"), None).await, "records", 3, 3);
+    assert_over(agent.create(request(), None).await, "records", 3, 3);
+    assert_eq!(agent.list(&BreadcrumbQuery::default()).await.unwrap().len(), 3);
+    // A change is no further record.
+    agent.update(kept[0].id, 1, BreadcrumbChanges::default()).await.unwrap();
+    let usage = harness.store.usage(tenant).await.unwrap();
+    assert_eq!((usage.records, usage.own, usage.in_force), (3, records(3), records(3)));
+    // What is deleted makes room at once, and other tenants have theirs.
+    agent.delete(kept[0].id, None).await.unwrap();
+    agent.create(note("In its place"), None).await.unwrap();
+    assert_over(agent.create(note("Too many"), None).await, "records", 3, 3);
+    harness.alone().await.create(note("Elsewhere"), None).await.unwrap();
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_keeps_no_more_bytes_than_it_may() {
+    let harness = StoreHarness::start().await;
+    let agent = bounded(&harness, bytes(10_000)).await;
+    let id = agent.create(large(6_000), None).await.unwrap().id;
+    let kept = harness.store.usage(agent.identity.owner_id).await.unwrap().bytes;
+    assert!((6_000..6_100).contains(&kept), "{kept}");
+    assert_over(agent.create(large(5_000), None).await, "bytes", 10_000, kept);
+    // Old versions stay, so each change needs room for the next one.
+    let changed = BreadcrumbChanges { context: Some(large(5_000).context), ..BreadcrumbChanges::default() };
+    assert_over(agent.update(id, 1, changed).await, "bytes", 10_000, kept);
+    let smaller = BreadcrumbChanges { context: Some(large(100).context), ..BreadcrumbChanges::default() };
+    agent.update(id, 1, smaller).await.unwrap();
+    agent.create(large(1_000), None).await.unwrap();
+    assert_eq!(agent.get(id).await.unwrap().version, 2);
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_request_of_a_full_tenant_is_answered() {
+    let harness = StoreHarness::start().await;
+    let agent = bounded(&harness, records(2)).await;
+    let tenant = agent.identity.owner_id;
+    let runner = harness.agent_with(tenant, &[Role::Runner]).await;
+    let asked = agent.create(request(), None).await.unwrap().id;
+    let cancelled = agent.create(request(), None).await.unwrap().id;
+    assert_over(agent.create(request(), None).await, "records", 2, 2);
+    // By a runner, and by the store.
+    let claim = runner.claim(&claim_of(1)).await.unwrap().remove(0);
+    assert_eq!(claim.request.id, asked);
+    runner.start(claim.lease, 1).await.unwrap();
+    runner.complete(claim.lease, answer_to(&claim, json!({"done": true}))).await.unwrap();
+    agent.cancel(cancelled).await.unwrap();
+    for request in [asked, cancelled] {
+        let query = BreadcrumbQuery::tagged(ToolResponse::tag(&request.to_string()));
+        assert_eq!(agent.list(&query).await.unwrap().len(), 1);
+    }
+    // What a runner writes about tools is kept in any case; what it writes for others is not.
+    let told = NewBreadcrumb { schema_name: Some("tool.error.v1".into()), ..note("A tool is wrong") };
+    runner.create(told, None).await.unwrap();
+    assert_over(runner.create(note("A part of a result"), None).await, "records", 2, 5);
+    let for_agent = runner.acting_for(agent.identity.agent_id).unwrap();
+    assert_over(for_agent.create(note("Of a tool"), None).await, "records", 2, 5);
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_repeated_create_needs_no_room() {
+    let harness = StoreHarness::start().await;
+    let agent = bounded(&harness, records(1)).await;
+    let first = agent.create(note("Once"), Some("key")).await.unwrap();
+    let again = agent.create(note("Once"), Some("key")).await.unwrap();
+    assert_eq!((again.id, again.replayed), (first.id, true));
+    assert_over(agent.create(note("Another"), Some("another key")).await, "records", 1, 1);
+    // Nor does a refused one, or one that cannot be written, take any.
+    agent.delete(first.id, None).await.unwrap();
+    let other = agent.create(note("Other"), Some("key")).await;
+    assert_eq!(other.unwrap_err(), StoreError::IdempotencyMismatch);
+    agent.create(note("In its place"), None).await.unwrap();
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_side_by_side_do_not_go_over() {
+    let harness = StoreHarness::start().await;
+    let agent = bounded(&harness, records(10)).await;
+    let written = join_all((0..30).map(|_| agent.create(note("One of many"), None))).await;
+    let refused = |result: &Result<Created, StoreError>| matches!(result, Err(StoreError::QuotaExceeded { .. }));
+    assert_eq!(written.iter().filter(|result| refused(result)).count(), 20);
+    assert_eq!(agent.list(&BreadcrumbQuery::default()).await.unwrap().len(), 10);
+    harness.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_operators_bounds_are_for_tenants_without_their_own() {
+    let database = test_database::TestDatabase::new().await;
+    let options = || StoreOptions {
+        app_url: Some(database.app_url.clone()),
+        quotas: TenantQuotas { max_records: Some(2), max_bytes: Some(5_000) },
+        ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([9; 32]))
+    };
+    let store = Store::open(options(), &|_| {}).await.unwrap();
+    let harness = StoreHarness { database: database.clone(), store };
+    let agent = harness.alone().await;
+    let tenant = agent.identity.owner_id;
+    agent.create(note("One"), None).await.unwrap();
+    assert_over(agent.create(large(6_000), None).await, "bytes", 5_000, 7);
+    agent.create(note("Two"), None).await.unwrap();
+    assert_over(agent.create(note("Three"), None).await, "records", 2, 2);
+    // 0 is no bound; the other one stays the operator's.
+    harness.store.set_quotas(tenant, records(0)).await.unwrap();
+    agent.create(note("Three"), None).await.unwrap();
+    let usage = harness.store.usage(tenant).await.unwrap();
+    assert_eq!((usage.records, usage.own, usage.in_force), (3, records(0), bytes(5_000)));
+    assert!(matches!(agent.create(large(6_000), None).await, Err(StoreError::QuotaExceeded { .. })));
+    // Another process knows them too, and counts what this one has written.
+    let other = Store::open(options(), &|_| {}).await.unwrap();
+    let elsewhere = other.acting_as(agent.identity.clone());
+    assert!(matches!(elsewhere.create(large(6_000), None).await, Err(StoreError::QuotaExceeded { .. })));
+    elsewhere.create(note("Four"), None).await.unwrap();
+    assert_eq!(other.usage(tenant).await.unwrap().records, 4);
+    other.close().await;
+    let too_large = TenantQuotas { max_records: Some(u64::MAX), max_bytes: None };
+    assert!(matches!(harness.store.set_quotas(tenant, too_large).await, Err(StoreError::Invalid(_))));
+    let nobody = uuid::Uuid::new_v4();
+    assert!(matches!(harness.store.set_quotas(nobody, records(1)).await, Err(StoreError::NotFound { .. })));
+    assert!(matches!(harness.store.usage(nobody).await, Err(StoreError::NotFound { .. })));
+    harness.close().await;
+}
