@@ -15,6 +15,7 @@ mod security_page;
 mod server_and_runner;
 mod settings;
 mod templates;
+mod troubleshooting;
 mod up;
 mod usage;
 mod walls;
