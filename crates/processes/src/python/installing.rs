@@ -69,7 +69,7 @@ impl Step<'_> {
         self.interpreter.show(&mut view);
         view.write(self.folder, Path::new(FOLDER));
         let time = TIME.min(self.limits.timeout());
-        let limits = Limits { memory_mb: self.limits.memory_mb.max(MEMORY_MB), ..*self.limits };
+        let limits = Limits { memory_mb: self.limits.memory_mb.max(MEMORY_MB), cpu_percent: 100, ..*self.limits };
         let mut bounds = workshop::bounds(&limits, time);
         bounds.processor_time = time;
         bounds.file = self.room.largest_file();

@@ -10,8 +10,16 @@ use tokio::process::Command;
 
 use super::machine::Machine;
 
-/// Tried in this order: what the operator's path names, and where systems keep their own.
-const PROGRAMS: [&str; 3] = ["python3", "/usr/bin/python3", "/usr/local/bin/python3"];
+/// Tried in this order: Python 3.12 first, which scripts are written for; for each what the operator's path names, then
+/// where systems keep their own.
+const PROGRAMS: [&str; 6] = [
+    "python3.12",
+    "/usr/bin/python3.12",
+    "/usr/local/bin/python3.12",
+    "python3",
+    "/usr/bin/python3",
+    "/usr/local/bin/python3",
+];
 /// Prints what it is.
 const QUESTION: &str = "import sys,os,json;print(json.dumps({'program':os.path.realpath(sys.executable),\
     'prefixes':[sys.base_prefix,sys.base_exec_prefix],'libraries':[os.path.dirname(os.__file__)],\
@@ -26,6 +34,8 @@ pub struct Interpreter {
     /// In the jail and on this machine.
     pub program: PathBuf,
     parts: Vec<PathBuf>,
+    /// `3.12.4`.
+    pub version: String,
     /// What tells it from others: environments are made for one interpreter.
     pub identity: String,
     /// What pip is told on this machine.
@@ -76,11 +86,12 @@ impl Interpreter {
         if (answer.major, answer.minor) < OLDEST {
             return Err(format!("it is older than {}.{}", OLDEST.0, OLDEST.1));
         }
+        let version = answer.version.split_whitespace().next().unwrap_or_default().to_owned();
         let identity = format!("{} {}", answer.program.display(), answer.version);
         // Somebody may have installed it right into their home: then not all that lies there is Python's.
         let prefixes = answer.prefixes.into_iter().filter(|prefix| !is_a_home(prefix));
         let parts = prefixes.chain(answer.libraries).collect();
-        Ok(Self { program: answer.program, parts, identity, machine: Machine::default() })
+        Ok(Self { program: answer.program, parts, version, identity, machine: Machine::default() })
     }
 
     /// Shows what it consists of.

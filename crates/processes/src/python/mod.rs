@@ -1,4 +1,5 @@
-//! `execute_python_script`: a script in the working folder, with packages where it asks for them.
+//! `execute_python_script`: a script in an empty folder of its own, or in the working folder, with packages where it asks
+//! for them.
 
 mod cleanup;
 mod environments;
@@ -25,7 +26,9 @@ use interpreter::Interpreter;
 use packages::PackageSet;
 
 pub const NAME: &str = "execute_python_script";
-const TIME: Duration = Duration::from_mins(1);
+const TIME: Duration = Duration::from_secs(30);
+/// Empty at the start, gone at the end, whatever is written there.
+const SCRATCH: &str = "/tmp";
 /// The longest script, in bytes.
 const LONGEST: usize = 1024 * 1024;
 /// The script as it calls itself in error messages.
@@ -43,6 +46,9 @@ struct Input {
     timeout_seconds: Option<f64>,
     #[serde(default)]
     pip_packages: Vec<String>,
+    /// Run in the working folder, where what is written stays.
+    #[serde(default)]
+    keep_files: bool,
 }
 
 pub struct ExecutePythonScript {
@@ -83,6 +89,13 @@ impl NativeTool for ExecutePythonScript {
         let interpreter =
             self.interpreter.as_ref().map_err(|why| ToolFailure::new(ErrorCode::ExecutionFailed, why.as_str()))?;
         let mut order = self.workshop.order(&call.limits, time).await?;
+        let folder = if input.keep_files { FOLDER } else { SCRATCH };
+        if !input.keep_files {
+            order.view.writable.clear();
+            order.folder = SCRATCH.into();
+            order.environment.insert("PWD".to_owned(), SCRATCH.to_owned());
+        }
+        metadata.insert("python".into(), interpreter.version.as_str().into());
         interpreter.show(&mut order.view);
         order.program = interpreter.program.clone();
         let environment = match packages {
@@ -100,8 +113,8 @@ impl NativeTool for ExecutePythonScript {
         order.view.files.push((SCRIPT.into(), input.script));
         order.arguments = vec![SCRIPT.into()];
         let own = [
-            // Modules that lie in the working folder, and no compiled ones beside them.
-            ("PYTHONPATH", FOLDER),
+            // Modules that lie in the script's folder, and no compiled ones beside them.
+            ("PYTHONPATH", folder),
             ("PYTHONDONTWRITEBYTECODE", "1"),
             // What was printed before a script is ended is told.
             ("PYTHONUNBUFFERED", "1"),
@@ -143,4 +156,19 @@ fn failed(code: i32, finished: &jail::command::Finished) -> ToolFailure {
     let message = format!("the script ended with exit code {code} {told}");
     let details = ending::with_words(json!({"exit_code": code}), finished);
     ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(details)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_seed_names_the_defaults() {
+        let definition = test_tenant::seeded(NAME);
+        let fields = &definition.input_schema["properties"];
+        assert_eq!(fields["timeout_seconds"]["default"], TIME.as_secs());
+        assert_eq!(fields["keep_files"]["default"], false);
+        let limits = definition.limits;
+        assert_eq!((TIME.as_secs(), limits.memory_mb, limits.cpu_percent), (30, 256, 50));
+    }
 }

@@ -239,8 +239,11 @@ async fn part_environments_that_others_can_change_are_not_run() {
 async fn part_scripts_see_nothing_of_pips_settings() {
     let Some((tools, _)) = with_index().await else { return };
     // What it looks for comes reversed, so that it does not find the question.
-    let script = "import os, plain\nwanted = os.environ['RCRT_INPUT'][::-1]\nfound = [str(os.environ)]\nfor top in ('/run', '/etc', '/tmp', '/work'):\n    for base, _, names in os.walk(top):\n        for name in names:\n            try: found.append(open(os.path.join(base, name), errors='replace').read())\n            except OSError: pass\nprint(len(found) > 10, sum(wanted in text for text in found))";
+    let script = "import os, plain\nwanted = os.environ['RCRT_INPUT'][::-1]\nfiles, found = 0, int(wanted in str(os.environ))\nfor top in ('/run', '/etc', '/tmp', '/work'):\n    for base, _, names in os.walk(top):\n        for name in names:\n            try: found += wanted in open(os.path.join(base, name), errors='replace').read()\n            except OSError: continue\n            files += 1\nprint(files > 10, found)";
     let mut input = with_packages(script, &["plain"]);
     input["input_data"] = SECRET.chars().rev().collect::<String>().into();
-    assert_eq!(tools.result(TOOL, input).await.unwrap(), "True 0\n");
+    input["keep_files"] = true.into();
+    // Some of the files are large.
+    let call = limited(tools.call(TOOL, input), |limits| limits.memory_mb = 1024);
+    assert_eq!(tools.execute(call).await.result.unwrap(), "True 0\n");
 }

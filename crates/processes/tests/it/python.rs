@@ -70,13 +70,55 @@ async fn standard_error_explains_a_failure() {
 }
 
 #[tokio::test]
-async fn a_script_works_with_the_files_and_modules_of_the_working_folder() {
+async fn nothing_is_kept_between_runs_unless_it_is_asked_for() {
+    needs_the_jail!();
+    let tools = Tools::new().await;
+    tools.bash("echo 21 > number.txt").await;
+    let script = "import os\nprint(os.getcwd(), sorted(os.listdir('.')), os.path.exists('/work/number.txt'))\n\
+                  open('left.txt', 'w').write('x')\nopen('module.py', 'w').write('VALUE = 7')\nimport module\n\
+                  print(module.VALUE)";
+    for _ in 0..2 {
+        assert_eq!(tools.printed(script).await, "/tmp [] False\n7\n");
+    }
+    let names: Vec<_> = fs::read_dir(tools.work()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["number.txt"]);
+}
+
+#[tokio::test]
+async fn the_response_says_which_python_ran() {
+    needs_the_jail!();
+    let tools = Tools::new().await;
+    let script = "import platform; print(platform.python_version())";
+    for (script, is_good) in [(script.to_owned(), true), (format!("{script}; raise SystemExit(1)"), false)] {
+        let output = tools.execute(tools.call("execute_python_script", json!({"script": script}))).await;
+        assert_eq!(output.result.is_ok(), is_good);
+        let version = output.metadata["python"].as_str().unwrap().to_owned();
+        let printed = match output.result {
+            Ok(text) => text,
+            Err(failure) => failure.details.unwrap()["stdout"].clone(),
+        };
+        assert_eq!(printed, format!("{version}\n"));
+        let is_there = |name: &str| {
+            let ran = std::process::Command::new(name).args(["-c", "import json, venv"]).output();
+            ran.is_ok_and(|output| output.status.success())
+        };
+        assert_eq!(
+            version.starts_with("3.12."),
+            is_there("python3.12") || is_there("/usr/bin/python3.12"),
+            "{version}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_script_works_with_the_files_and_modules_of_the_working_folder_where_it_keeps_files() {
     needs_the_jail!();
     let tools = Tools::new().await;
     tools.bash("echo 'def twice(x): return 2 * x' > doubling.py; echo 21 > number.txt").await;
     let script = "import doubling\nprint(doubling.twice(int(open('number.txt').read())))\nopen('out/../result.txt', 'w').write('kept')";
     fs::create_dir(tools.work().join("out")).unwrap();
-    assert_eq!(tools.printed(script).await, "42\n");
+    let input = json!({"script": script, "keep_files": true});
+    assert_eq!(tools.result("execute_python_script", input).await.unwrap(), "42\n");
     assert_eq!(fs::read_to_string(tools.work().join("result.txt")).unwrap(), "kept");
     let mut names: Vec<_> = fs::read_dir(tools.work()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
@@ -118,4 +160,19 @@ async fn a_script_that_is_too_long_is_refused() {
     let failure = failed(tools.python(&"#".repeat(1024 * 1024 + 1)).await, ErrorCode::InvalidArguments);
     assert!(failure.message.starts_with("script: "), "{failure}");
     assert_eq!(tools.printed(&format!("{}\nprint('long')", "#".repeat(1_000_000))).await, "long\n");
+}
+
+#[tokio::test]
+async fn a_script_has_half_a_processor() {
+    needs_the_jail!();
+    let places = jail::cgroup::Cgroups::open().0.places();
+    if !places.iter().any(|place| place.controllers.contains(&"cpu")) {
+        // A share is held by control groups alone.
+        return;
+    }
+    let tools = Tools::new().await;
+    let script = "import time\nbegun = time.perf_counter()\nwhile time.perf_counter() - begun < 2: pass\n\
+                  print(time.process_time() / (time.perf_counter() - begun))";
+    let share: f64 = tools.printed(script).await.trim().parse().unwrap();
+    assert!(share < 0.65, "{share}");
 }
