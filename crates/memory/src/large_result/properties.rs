@@ -86,6 +86,22 @@ proptest! {
     }
 
     #[test]
+    fn the_sections_of_a_page_are_the_page(text in document(), most in 1_usize..600) {
+        let pieces = text::sections(&text, most, &Characters);
+        prop_assert_eq!(pieces.concat(), text.as_str());
+        let most = most.max(text.chars().count().div_ceil(100));
+        prop_assert!(pieces.iter().all(|piece| !piece.is_empty() && piece.chars().count() <= most) || text.is_empty());
+    }
+
+    #[test]
+    fn each_section_with_text_is_a_piece(levels in vec(1_usize..=6, 1..40)) {
+        let text: String = levels.iter().map(|level| format!("{} Title\n\nSome text.\n\n", "#".repeat(*level))).collect();
+        let pieces = text::sections(&text, 10_000, &Characters);
+        let begins = levels.iter().skip(1).filter(|level| **level <= 3).count() + 1;
+        prop_assert_eq!(pieces.len(), begins, "{:?}", pieces);
+    }
+
+    #[test]
     fn tables_and_fences_are_whole_where_they_fit(
         blocks in vec(
             prop_oneof![
