@@ -179,7 +179,6 @@ struct Shared {
     under_way: Arc<UnderWay>,
     readiness: Readiness,
     metrics_token: Option<MetricsToken>,
-    rcrt_compat: bool,
     /// No new work is taken any more.
     draining: CancellationToken,
     /// Ends the event streams, which would hold a shutdown up forever, and the waiting for answers.
@@ -220,7 +219,6 @@ impl Server {
             allowances: Allowances::new(&options.limits),
             under_way: UnderWay::new(options.limits.max_requests_per_tenant),
             metrics_token: options.metrics_token.as_deref().map(MetricsToken::new),
-            rcrt_compat: options.rcrt_compat,
             draining: CancellationToken::new(),
             shutdown,
         }));

@@ -116,7 +116,7 @@ fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens) -> Re
 /// Of seconds since 1970. One that no calendar has lies far enough away.
 fn moment(seconds: u64) -> DateTime<Utc> {
     let moment = i64::try_from(seconds).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
-    moment.unwrap_or_else(|| Utc::now() + Duration::from_secs(100 * 366 * 24 * 3600))
+    moment.unwrap_or_else(|| Utc::now() + Duration::from_hours(100 * 366 * 24))
 }
 
 /// Until `stop`: learns what other servers revoked.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violations, Webhooks,
+    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent,
+    NewAgentKey, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violations, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;

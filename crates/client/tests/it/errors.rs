@@ -5,7 +5,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStanding, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest, HygieneRun, HygieneStats, Identity, Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, Search, SearchMode, SecretChanges, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violation, Violations, Webhooks,
+    AgentInfo, AgentRegistration, AgentStanding, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest,
+    HygieneRun, HygieneStats, Identity, Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, Search, SearchMode,
+    SecretChanges, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violation, Violations,
+    Webhooks,
 };
 use chrono::{DateTime, Utc};
 use client::{Client, Credentials};

@@ -71,7 +71,9 @@ impl Egress {
         most_redirects: usize,
     ) -> Result<FetchResponse, OpError> {
         let (attributes, method) = (span::attributes(&request), span::method(&request));
-        span::within(attributes, method, self.within_time(ask, request, body, most_redirects)).await
+        // On the heap: whoever fetches holds this future in its own.
+        let exchange = Box::pin(self.within_time(ask, request, body, most_redirects));
+        span::within(attributes, method, exchange).await
     }
 
     async fn within_time(

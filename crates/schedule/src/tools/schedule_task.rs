@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    Breadcrumbs, Catalog, ErrorCode, NewBreadcrumb, Profile, Registration, StoreError, ToolFailure, TtlType,
-    Violations, nearest_names, schema_names,
+    Breadcrumbs, Catalog, ErrorCode, NewBreadcrumb, Profile, Registration, StoreError, ToolFailure, ToolSource,
+    TtlType, Violations, nearest_names, schema_names,
 };
 use executors::{NativeTool, ToolCall};
 use serde::Deserialize;
@@ -198,7 +198,7 @@ impl ScheduleTask {
 /// To replace a task is to end it. Callers whose profile has no `cancel_scheduled_task` replace only tasks that the same
 /// agent made under the same profile.
 fn refuse_replacing(call: &ToolCall, there: &Schedule) -> Result<(), ToolFailure> {
-    let Some(profile) = call.profiles.closing("cancel_scheduled_task") else { return Ok(()) };
+    let Some(profile) = call.profiles.closing("cancel_scheduled_task", &ToolSource::Native) else { return Ok(()) };
     if there.made_by == call.request.agent_id && there.profiles.contains(&profile) {
         return Ok(());
     }
