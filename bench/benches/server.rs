@@ -5,14 +5,16 @@
 
 mod support;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role, StoreError, Tenancy,
-    TenantInfo, TenantQuotas, TenantUsage, ToolRequest, Webhooks,
+    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role,
+    StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, ToolRequest, Webhooks,
 };
+use chrono::{DateTime, Utc};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use server::{AuthMode, Server, ServerOptions, TokenKey};
 use support::{MemoryStore, input, owner};
@@ -82,6 +84,18 @@ impl Tenancy for OneTenant {
     }
     async fn agent_by_key(&self, _: Uuid, _: Uuid, _: &str) -> Result<Option<AgentInfo>, StoreError> {
         Ok(Some(agent()))
+    }
+    async fn standing(&self, _: Uuid, _: Uuid) -> Result<AgentStanding, StoreError> {
+        Ok(AgentStanding { agent: Some(agent()), revoked: HashSet::new(), tokens_from: None })
+    }
+    async fn revoke_tokens(&self, _: Uuid, _: Uuid, _: TokenRevocation) -> Result<(), StoreError> {
+        Err(StoreError::Internal("not in this store".into()))
+    }
+    async fn freshly_revoked(&self) -> Result<Vec<(Uuid, Uuid)>, StoreError> {
+        Ok(Vec::new())
+    }
+    async fn use_ticket(&self, _: Uuid, _: Uuid, _: DateTime<Utc>) -> Result<bool, StoreError> {
+        Err(StoreError::Internal("not in this store".into()))
     }
     async fn hygiene(&self, _: Uuid) -> Result<breadcrumb::HygieneStats, StoreError> {
         Err(StoreError::Internal("not in this store".into()))

@@ -10,11 +10,11 @@ use utoipa::ToSchema;
 pub struct TenantQuotas {
     /// Records.
     #[serde(default)]
-    #[schema(maximum = 9007199254740991u64)]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
     pub max_records: Option<u64>,
     /// Bytes of contexts: of the records, and of old versions as they are stored.
     #[serde(default)]
-    #[schema(maximum = 9007199254740991u64)]
+    #[schema(maximum = 9_007_199_254_740_991_u64)]
     pub max_bytes: Option<u64>,
 }
 

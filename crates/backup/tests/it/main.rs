@@ -239,7 +239,11 @@ fn parts(bytes: &[u8]) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    bytes
+        .iter()
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .filter_map(|digit| char::from_digit(digit.into(), 16))
+        .collect()
 }
 
 /// A file of these lines and this archive with a checksum that is right, and the proof of another file.

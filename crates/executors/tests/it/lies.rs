@@ -279,7 +279,7 @@ async fn the_bodies_of_all_calls_are_held_within_a_bound_and_each_may_send_a_sma
         let connections = Connections::default();
         let body = stream::iter([Ok(Bytes::from(vec![b'x'; bytes]))]).boxed();
         let request = FetchRequest { method: "POST".into(), ..get(format!("http://api.test:{port}/")) };
-        let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &connections };
+        let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &connections, origin: None };
         gate.0.fetch(ask, request, Some(body)).await.map(|answer| answer.status).unwrap_err()
     };
     let (first, second, third, small) = tokio::join!(post(10_000), post(10_000), post(10_000), post(8_000));

@@ -1,6 +1,6 @@
 //! What strangers tried, and what did not work.
 
-use breadcrumb::{Breadcrumbs, Identity, NewBreadcrumb, Profile, Role, Tenancy};
+use breadcrumb::{Identity, NewBreadcrumb, Profile, Role, Tenancy};
 use futures::{StreamExt, TryStreamExt, stream};
 use jsonwebtoken::{Algorithm, EncodingKey, Header};
 use serde_json::{Value, json};
