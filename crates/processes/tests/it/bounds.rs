@@ -203,6 +203,7 @@ async fn files_and_descriptors_have_bounds() {
 
 #[tokio::test]
 async fn a_disk_that_runs_full_ends_programs() {
+    const FILE: u64 = 900 * MIB;
     needs_the_jail!();
     let call = |tools: &Tools, command: &str| tools.call("bash", json!({"command": command}));
     let full = DiskBounds { min_free: u64::MAX, ..DiskBounds::default() };
@@ -213,7 +214,6 @@ async fn a_disk_that_runs_full_ends_programs() {
     assert!(!tools.work().join("begun").exists());
 
     // One that fills it meanwhile: what it writes is more than what may be written.
-    const FILE: u64 = 900 * MIB;
     let disk = nix::sys::statvfs::statvfs(tools.folders.path()).unwrap();
     let free = disk.blocks_available() * disk.fragment_size();
     let nearly = DiskBounds { min_free: free - 100 * MIB, ..DiskBounds::default() };

@@ -133,7 +133,8 @@ fn wheel(name: &str) -> Vec<u8> {
 fn archive(name: &str, modules: Vec<(String, String)>) -> Vec<u8> {
     let info = format!("{name}-1.0.dist-info");
     let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
-    let record: String = modules.iter().map(|(path, _)| format!("{path},,\n")).collect();
+    let record: Vec<String> = modules.iter().map(|(path, _)| format!("{path},,\n")).collect();
+    let record = record.concat();
     let about = [
         (format!("{info}/METADATA"), format!("Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")),
         (
