@@ -69,9 +69,12 @@ async fn run(
         let mut batch = Vec::new();
         tokio::select! {
             () = stop.cancelled() => records.taken.close(),
-            // The gate is gone.
-            0 = records.taken.recv_many(&mut batch, MAX_EGRESS_ENTRIES) => return,
-            else => {}
+            count = records.taken.recv_many(&mut batch, MAX_EGRESS_ENTRIES) => {
+                // The gate is gone.
+                if count == 0 {
+                    return;
+                }
+            }
         }
         tokio::select! {
             () = stop.cancelled() => {}

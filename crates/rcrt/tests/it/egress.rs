@@ -58,7 +58,7 @@ fn what_tools_ask_of_others_is_told_and_what_is_denied_is_refused() {
     assert!(refused["error"].as_str().unwrap().contains("the operator denies"), "{refused}");
 
     // Both entries come some seconds later at most.
-    let entries = (0..100).find_map(|_| {
+    let entries = (0..300).find_map(|_| {
         let entries = up.json(&["audit", "egress", "--tool", "web_fetch"]);
         (entries.as_array().unwrap().len() == 2).then_some(entries)
     });
