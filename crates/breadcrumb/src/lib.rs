@@ -13,11 +13,13 @@ mod check;
 mod egress_log;
 mod embedder;
 mod event;
+mod fuel;
 mod hex;
 mod host;
 mod hygiene;
 mod identity;
 pub mod limits;
+mod matcher;
 mod nearest;
 mod only_object;
 mod permissions;
@@ -37,6 +39,7 @@ mod tool_response;
 mod tool_source;
 mod traceparent;
 mod ttl;
+mod value_set;
 mod webhook;
 
 pub use acl::{AclChange, AclEntry, Action};
@@ -51,6 +54,7 @@ pub use check::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
 pub use egress_log::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, MAX_EGRESS_REASON};
 pub use embedder::{EmbedError, Embedder, EmbeddingModel, Haste};
 pub use event::{Event, EventKind, EventNumber, EventStream, FollowStream, Followed, Following};
+pub use fuel::{Fuel, OutOfFuel};
 pub use hex::hex;
 pub use host::{Host, HostEntry, HostError, is_web_port};
 pub use hygiene::{HygieneRun, HygieneStats};
@@ -59,6 +63,7 @@ pub use identity::{
     TokenRevocation, WhichTokens,
 };
 pub use limits::{Bound, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_TIMEOUT_MS};
+pub use matcher::Matcher;
 pub use nearest::nearest_names;
 pub use permissions::{Grant, NetPermission, Permissions};
 pub use profile::{Profile, Profiles};
@@ -83,6 +88,7 @@ pub use tool_response::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse};
 pub use tool_source::ToolSource;
 pub use traceparent::{NoTraceparent, Traceparent};
 pub use ttl::{Ending, MAX_TTL_READS, MAX_TTL_SECONDS, TimeToLive, TtlType, ttl_seconds};
+pub use value_set::ValueSet;
 pub use webhook::{
     DeadLetter, Deliveries, Delivery, MAX_WEBHOOKS, NewWebhook, Retention, Settlement, Taking, WebhookInfo,
     WebhookSecret, WebhookState, Webhooks,

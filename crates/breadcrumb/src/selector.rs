@@ -1,23 +1,31 @@
 //! Which records somebody means: by tags, by schema, by what stands in the context. Every part must hold; a selector
 //! without parts matches every record.
 
-use std::cmp::Ordering;
-
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::{Map, Number, Value};
+use serde_json::Value;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::Violations;
 use crate::only_object::only_object;
-use crate::{Event, Violations};
 
 /// What the tag of a request id begins with.
 const REQUEST_TAG: &str = "request:";
 /// How many selectors an agent may have.
 pub const MAX_SELECTORS: usize = 100;
-/// The most bytes of a selector's conditions on the context, as JSON.
-const MAX_CONDITION_BYTES: usize = 64 * 1024;
+/// Conditions on the context of one selector.
+const MAX_CONDITIONS: usize = 32;
+/// Bytes of one condition's value, as JSON.
+const MAX_VALUE_BYTES: usize = 16 * 1024;
+/// Bytes of all values of a selector's conditions, as JSON.
+const MAX_CONDITION_BYTES: usize = 32 * 1024;
+/// Elements of the value of `contains_any`.
+const MAX_ANY: usize = 1000;
+/// Bytes of a path.
+const MAX_PATH_BYTES: usize = 1000;
+/// Steps of a path.
+const MAX_STEPS: usize = 32;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, remote = "Self")]
@@ -100,6 +108,9 @@ impl TryFrom<String> for ContextPath {
 
     fn try_from(text: String) -> Result<Self, String> {
         let wrong = || format!("{text:?} is no path; write $.key, $.key.key or $.key[0]");
+        if text.len() > MAX_PATH_BYTES {
+            return Err(format!("a path of {} bytes is too long; at most {MAX_PATH_BYTES} are allowed", text.len()));
+        }
         let mut rest = text.strip_prefix('$').ok_or_else(wrong)?;
         let mut steps = Vec::new();
         while !rest.is_empty() {
@@ -119,8 +130,11 @@ impl TryFrom<String> for ContextPath {
             steps.push(step.to_owned());
             rest = after;
         }
-        if steps.is_empty() || steps.len() > 32 {
+        if steps.is_empty() {
             return Err(wrong());
+        }
+        if steps.len() > MAX_STEPS {
+            return Err(format!("a path of {} steps is too deep; at most {MAX_STEPS} are allowed", steps.len()));
         }
         Ok(Self { steps, text })
     }
@@ -143,32 +157,9 @@ impl ContextPath {
     pub fn steps(&self) -> &[String] {
         &self.steps
     }
-
-    /// The value at this path. On an array a step is an index, on an object a key.
-    pub fn find<'v>(&self, context: &'v Map<String, Value>) -> Option<&'v Value> {
-        let (first, rest) = self.steps.split_first()?;
-        rest.iter().try_fold(context.get(first)?, |value, step| match value {
-            Value::Object(entries) => entries.get(step),
-            Value::Array(items) => items.get(step.parse::<usize>().ok()?),
-            _ => None,
-        })
-    }
 }
 
 impl Selector {
-    /// Whether a record with these properties is meant.
-    pub fn matches(&self, tags: &[String], schema_name: Option<&str>, context: &Map<String, Value>) -> bool {
-        (self.any_tags.is_empty() || self.any_tags.iter().any(|tag| tags.contains(tag)))
-            && self.all_tags.iter().all(|tag| tags.contains(tag))
-            && self.schema_name.as_deref().is_none_or(|name| schema_name == Some(name))
-            && self.context_match.iter().all(|condition| condition.holds(context))
-    }
-
-    /// Whether the event is of a record that is meant.
-    pub fn means(&self, event: &Event) -> bool {
-        self.matches(&event.tags, event.schema_name.as_deref(), &event.context)
-    }
-
     /// Whether it asks for what belongs to a request id: by the tag `request:<id>`, or by `$.request_id`. Of responses, a
     /// store then gives only those to the agent's own requests, since other agents may use the same request id.
     pub fn names_request(&self) -> bool {
@@ -195,8 +186,9 @@ impl Selector {
         if let Some(name) = &self.schema_name {
             found.text("schema_name", name, 200);
         }
-        if self.context_match.len() > 32 {
-            found.add("context_match", "has more than 32 conditions");
+        if self.context_match.len() > MAX_CONDITIONS {
+            let count = self.context_match.len();
+            found.add("context_match", format!("has {count} conditions; at most {MAX_CONDITIONS} are allowed"));
         }
         for (index, condition) in self.context_match.iter().enumerate() {
             condition.check(&format!("context_match[{index}].value"), &mut found);
@@ -215,6 +207,10 @@ impl Selector {
 impl ContextMatch {
     fn check(&self, field: &str, found: &mut Violations) {
         found.json(field, &self.value);
+        let bytes = self.value.to_string().len();
+        if bytes > MAX_VALUE_BYTES {
+            found.add(field, format!("is {bytes} bytes of JSON; at most {MAX_VALUE_BYTES} are allowed"));
+        }
         match self.op {
             MatchOp::Gt | MatchOp::Gte | MatchOp::Lt | MatchOp::Lte
                 if !self.value.is_number() && !self.value.is_string() =>
@@ -224,93 +220,19 @@ impl ContextMatch {
             MatchOp::ContainsAny if !self.value.is_array() => {
                 found.add(field, "must be an array for contains_any");
             }
+            MatchOp::ContainsAny if self.value.as_array().is_some_and(|values| values.len() > MAX_ANY) => {
+                let count = self.value.as_array().map_or(0, Vec::len);
+                found.add(field, format!("has {count} elements; at most {MAX_ANY} are allowed"));
+            }
             MatchOp::Exists if !self.value.is_boolean() && !self.value.is_null() => {
                 found.add(field, "must be true, false or absent for exists");
             }
             _ => {}
         }
     }
-
-    /// Whether the condition holds for this context.
-    pub fn holds(&self, context: &Map<String, Value>) -> bool {
-        let there = self.path.find(context);
-        match self.op {
-            MatchOp::Exists => there.is_some() == self.value.as_bool().unwrap_or(true),
-            MatchOp::Eq => there.is_some_and(|value| same(value, &self.value)),
-            MatchOp::Ne => !there.is_some_and(|value| same(value, &self.value)),
-            MatchOp::Gt => self.is_in_order(there, Ordering::is_gt),
-            MatchOp::Gte => self.is_in_order(there, Ordering::is_ge),
-            MatchOp::Lt => self.is_in_order(there, Ordering::is_lt),
-            MatchOp::Lte => self.is_in_order(there, Ordering::is_le),
-            MatchOp::Contains => there.is_some_and(|value| contains(value, &self.value)),
-            MatchOp::ContainsAny => there.is_some_and(|value| {
-                self.value.as_array().is_some_and(|wanted| wanted.iter().any(|one| contains(value, one)))
-            }),
-        }
-    }
-}
-
-impl ContextMatch {
-    fn is_in_order(&self, there: Option<&Value>, wanted: fn(Ordering) -> bool) -> bool {
-        there.and_then(|value| order(value, &self.value)).is_some_and(wanted)
-    }
 }
 
 /// RCRT's clients write `null` for what they leave out.
 fn absent_or_null<'de, D: Deserializer<'de>, T: Deserialize<'de>>(reader: D) -> Result<Vec<T>, D::Error> {
     Ok(Option::deserialize(reader)?.unwrap_or_default())
-}
-
-/// JSON equality as Postgres' jsonb has it: numbers by amount, objects without order.
-fn same(left: &Value, right: &Value) -> bool {
-    match (left, right) {
-        (Value::Number(a), Value::Number(b)) => amounts(a, b) == Some(Ordering::Equal),
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| same(value, other)))
-        }
-        _ => left == right,
-    }
-}
-
-fn order(left: &Value, right: &Value) -> Option<Ordering> {
-    match (left, right) {
-        (Value::Number(a), Value::Number(b)) => amounts(a, b),
-        (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
-        _ => None,
-    }
-}
-
-/// The order of two numbers by their exact decimal amounts, as Postgres' numeric has it.
-fn amounts(left: &Number, right: &Number) -> Option<Ordering> {
-    match (integer(left), integer(right)) {
-        (Some(a), Some(b)) => Some(a.cmp(&b)),
-        (Some(a), None) => Some(beside(a, right.as_f64()?)),
-        (None, Some(b)) => Some(beside(b, left.as_f64()?).reverse()),
-        (None, None) => left.as_f64()?.partial_cmp(&right.as_f64()?),
-    }
-}
-
-fn integer(number: &Number) -> Option<i128> {
-    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
-}
-
-/// An integer beside a float, which means the shortest decimal that reads back as it: what stands in its JSON text.
-fn beside(integer: i128, float: f64) -> Ordering {
-    let text = float.to_string();
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
-    match whole.parse::<i128>() {
-        Ok(whole) if fraction.bytes().all(|digit| digit == b'0') => integer.cmp(&whole),
-        Ok(whole) => integer.cmp(&whole).then(if float > 0.0 { Ordering::Less } else { Ordering::Greater }),
-        Err(_) if float > 0.0 => Ordering::Less,
-        Err(_) => Ordering::Greater,
-    }
-}
-
-fn contains(value: &Value, wanted: &Value) -> bool {
-    match (value, wanted) {
-        (Value::Array(items), _) => items.iter().any(|item| same(item, wanted)),
-        (Value::String(text), Value::String(part)) => text.contains(part),
-        _ => false,
-    }
 }

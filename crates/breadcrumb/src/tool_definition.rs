@@ -14,6 +14,9 @@ use crate::{
 /// take the name of another author's `tool.v1`.
 pub const CURATORS_TOOL_TAG: &str = "author:curator";
 
+/// Selectors among a tool's `subscriptions`.
+const MAX_SUBSCRIPTIONS: usize = 20;
+
 /// A tool that can be offered, whatever runs it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolDefinition {
@@ -416,6 +419,11 @@ impl Fields<'_> {
             other => other,
         };
         let Some(selectors) = self.read::<Vec<Selector>>("subscriptions", selectors) else { return Vec::new() };
+        if selectors.len() > MAX_SUBSCRIPTIONS {
+            let message = format!("has {} selectors; at most {MAX_SUBSCRIPTIONS} are allowed", selectors.len());
+            self.found.add("subscriptions", message);
+            return Vec::new();
+        }
         for (index, selector) in selectors.iter().enumerate() {
             if selector.is_empty() {
                 self.found

@@ -8,6 +8,7 @@
 // A result is what these take, as it comes.
 #![allow(clippy::needless_pass_by_value)]
 
+mod busy;
 pub mod calls;
 pub mod catalog;
 pub mod deadlines;
@@ -22,6 +23,7 @@ pub mod secrets;
 pub mod selectors;
 pub mod ttl;
 
+pub use busy::Busy;
 pub use harness::{Agent, Harness};
 
 /// Expands to one `#[tokio::test]` per behaviour. The argument is the path of an async function without parameters

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use breadcrumb::{Breadcrumb, CURATORS_TOOL_TAG, Profiles, ToolDefinition, ToolFailure, Violations, schema_names};
+use breadcrumb::{
+    Breadcrumb, CURATORS_TOOL_TAG, Matcher, Profiles, ToolDefinition, ToolFailure, Violations, schema_names,
+};
 use executors::Executors;
 use executors::egress::PrivateHost;
 use serde_json::{Map, Value, json};
@@ -70,6 +72,7 @@ impl Preparing {
             },
             workspace: version.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
             profiles,
+            subscriptions: definition.subscriptions.iter().map(Matcher::from).collect(),
             definition: Arc::new(definition),
             executor,
             author: version.author,

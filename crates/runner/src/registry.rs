@@ -117,8 +117,9 @@ impl Registry {
     }
 
     /// Those among the records that are to be judged which may be such tools.
-    pub fn unjudged_subscribers(&self, wanted: impl Fn(&Candidate) -> bool) -> Vec<Uuid> {
-        self.read(|records| unjudged(records).filter(|tool| wanted(tool)).map(|tool| tool.id).collect())
+    pub fn unjudged_subscribers(&self, wanted: impl Fn(&Candidate) -> bool) -> Vec<Arc<Candidate>> {
+        let is_wanted = |tool: &&Arc<Candidate>| !tool.subscriptions.is_empty() && wanted(tool);
+        self.read(|records| unjudged(records).filter(is_wanted).cloned().collect())
     }
 
     pub fn may_have_subscribed(&self) -> bool {

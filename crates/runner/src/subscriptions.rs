@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{
-    Breadcrumbs, Event, MAX_RECORD_BYTES, NewBreadcrumb, StoreError, ToolRequest, Visibility, schema_names,
+    Breadcrumbs, Event, Fuel, MAX_RECORD_BYTES, NewBreadcrumb, OutOfFuel, StoreError, ToolRequest, Visibility,
+    schema_names,
 };
 use executors::Chain;
 use serde_json::{Map, Value, json};
@@ -37,10 +38,13 @@ impl Subscriptions {
                     let _ = timeout(PATIENCE, self.loading.settle()).await;
                 }
                 // What was read and not judged yet: once it is, nobody tells it of this event again.
-                for tool in self.registry.unjudged_subscribers(|tool| wants(tool, &event)) {
-                    self.loading.judge_now(tool).await;
+                let event = Arc::new(event);
+                let unjudged = self.registry.unjudged_subscribers(|tool| may_want(tool, &event));
+                for tool in wanting(unjudged, &event).await {
+                    self.loading.judge_now(tool.id).await;
                 }
-                for tool in self.registry.subscribed(|tool| wants(tool, &event)) {
+                let subscribed = self.registry.subscribed(|tool| may_want(tool, &event));
+                for tool in wanting(subscribed, &event).await {
                     self.trigger(&tool, &event).await;
                 }
             }
@@ -79,9 +83,52 @@ impl Subscriptions {
     }
 }
 
-/// Whether the event is for this tool. Never what the tool itself asked for, answered or wrote, alone or over others
+/// Those of the tools whose subscriptions mean the event. What takes longer than a moment is matched beside the runtime.
+async fn wanting(mut tools: Vec<Arc<Candidate>>, event: &Arc<Event>) -> Vec<Arc<Candidate>> {
+    let mut fuel = Fuel::at_once();
+    let mut wanting = Vec::new();
+    let known = tools.iter().take_while(|tool| match wants(tool, event, &mut fuel) {
+        Ok(is_wanted) => {
+            wanting.extend(is_wanted.then(|| (*tool).clone()));
+            true
+        }
+        Err(OutOfFuel) => false,
+    });
+    let known = known.count();
+    let rest = tools.split_off(known);
+    if rest.is_empty() {
+        return wanting;
+    }
+    let told = event.clone();
+    let matching = move || {
+        let is_wanted = |tool: &Arc<Candidate>| {
+            wants(tool, &told, &mut Fuel::whole()).unwrap_or_else(|OutOfFuel| {
+                metrics::counter!("rcrt_matches_refused_total", "where" => "subscription").increment(1);
+                false
+            })
+        };
+        rest.into_iter().filter(is_wanted).collect::<Vec<_>>()
+    };
+    match compute::pool().run(event.owner_id, matching).await {
+        Ok(more) => wanting.extend(more),
+        Err(error) => tracing::error!(event = %event.number, %error, "an event was not matched with subscriptions"),
+    }
+    wanting
+}
+
+/// Whether one of the tool's subscriptions means the event.
+fn wants(tool: &Candidate, event: &Event, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
+    for one in &tool.subscriptions {
+        if one.means(event, fuel)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether the event may be for this tool, as far as that can be told at once. Never what the tool itself asked for, answered or wrote, alone or over others
 /// that it triggered: such a circle would not end.
-fn wants(tool: &Candidate, event: &Event) -> bool {
+fn may_want(tool: &Candidate, event: &Event) -> bool {
     let schema = event.schema_name.as_deref();
     let about = event.context.get("tool").and_then(Value::as_str);
     let of_a_call = [schema_names::TOOL_REQUEST, schema_names::TOOL_RESPONSE, schema_names::TOOL_PROGRESS]
@@ -96,7 +143,6 @@ fn wants(tool: &Candidate, event: &Event) -> bool {
         // The event may be older than the tool.
         && event.updated_at >= tool.created_at
         && event.breadcrumb_id != tool.id
-        && tool.definition.subscriptions.iter().any(|one| one.matches(&event.tags, schema, &event.context))
         && !Chain::of(&event.tags, event.version).contains(tool.name())
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use breadcrumb::{
-    Bootstrap, BootstrapMode, Implementation, Profiles, Registration, ToolDefinition, ToolSource, schema_names,
+    Bootstrap, BootstrapMode, Implementation, Matcher, Profiles, Registration, ToolDefinition, ToolSource, schema_names,
 };
 use chrono::{DateTime, Utc};
 use executors::Executor;
@@ -27,6 +27,8 @@ pub(crate) struct Candidate {
     /// Of whoever wrote the tool: where it runs by itself, it runs under them.
     pub profiles: Profiles,
     pub definition: Arc<ToolDefinition>,
+    /// The definition's, made ready.
+    pub subscriptions: Vec<Matcher>,
     pub executor: Arc<dyn Executor>,
     /// Who wrote this version: in whose name it acts where it runs by itself.
     pub author: Option<Uuid>,

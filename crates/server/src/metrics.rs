@@ -21,6 +21,10 @@ static RECORDER: LazyLock<Option<PrometheusHandle>> = LazyLock::new(|| {
     describe_counter!("rcrt_quota_refusals_total", "Writes refused because a tenant's quota is used up, by quota");
     describe_gauge!("rcrt_tenant_records", "Records that a tenant with a quota keeps, as they were counted last");
     describe_gauge!("rcrt_tenant_bytes", "Bytes that a tenant with a quota keeps, as they were counted last");
+    describe_counter!(
+        "rcrt_matches_refused_total",
+        "Events that were not matched with selectors, since that costs too much, by where"
+    );
     describe_gauge!("rcrt_event_streams", "Event streams that are open");
     describe_counter!("rcrt_webhook_attempts_total", "Attempts to deliver an event to a webhook, by what came of them");
     describe_histogram!("rcrt_webhook_attempt_duration_seconds", Unit::Seconds, "Time that an attempt took");

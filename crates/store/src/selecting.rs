@@ -1,18 +1,41 @@
-//! A selector as SQL conditions that agree exactly with [`Selector::matches`].
+//! A selector as SQL conditions that agree exactly with [`breadcrumb::Matcher`].
 //!
 //! Conditions on the context read it as jsonb; they have no index of their own (under row-level security none could
 //! serve them) and are best narrowed by a tag or a schema name.
 
 use std::fmt::Write;
 
-use breadcrumb::{ContextMatch, MatchOp, Selector, schema_names};
+use breadcrumb::{ContextMatch, MatchOp, Selector, StoreError, Violations, schema_names};
 use serde_json::Value;
 use sqlx::postgres::PgArguments;
 use sqlx::query::QueryAs;
 use sqlx::{FromRow, Postgres};
 
+use crate::failure::{Done, Failure};
+use crate::transaction::TenantTransaction;
+
 /// Longer names stand in no column (see the migration that made it), and are those of no good tool.
 const MAX_TOOL_NAME: usize = 100;
+
+/// Shorter than for other statements: conditions on the context read every record that the other parts leave.
+const LONGEST: &str = "SET LOCAL statement_timeout = '10s'";
+
+/// Bounds the transaction's statements where the selector has conditions on the context.
+pub(crate) async fn bound(tx: &mut TenantTransaction, selector: &Selector) -> Done<()> {
+    if !selector.context_match.is_empty() {
+        sqlx::query(LONGEST).execute(tx.connection()).await?;
+    }
+    Ok(())
+}
+
+/// What who asked hears when that time was over.
+pub(crate) fn refusal(selector: &Selector, failure: Failure) -> StoreError {
+    if selector.context_match.is_empty() || !failure.ran_out_of_time() {
+        return failure.into();
+    }
+    let message = "takes longer than 10 s to look for; name a tag or a schema_name beside it that leaves fewer records";
+    Violations::one("context_match", message).into()
+}
 
 /// Conditions on `breadcrumbs b`, with the values that they compare with.
 pub(crate) struct Conditions {
@@ -133,10 +156,8 @@ impl Conditions {
             MatchOp::Gte => compared(&condition.value, ">=", &wanted),
             MatchOp::Lt => compared(&condition.value, "<", &wanted),
             MatchOp::Lte => compared(&condition.value, "<=", &wanted),
-            MatchOp::Contains => format!("({})", contains(&format!("{wanted}::jsonb"))),
-            MatchOp::ContainsAny => {
-                format!("EXISTS (SELECT FROM jsonb_array_elements({wanted}::jsonb) w(one) WHERE {})", contains("w.one"))
-            }
+            MatchOp::Contains => contains_any(&format!("jsonb_build_array({wanted}::jsonb)")),
+            MatchOp::ContainsAny => contains_any(&format!("{wanted}::jsonb")),
             MatchOp::Exists => "true".into(),
         };
         // One evaluation of the path for the whole condition; no row when it is not there.
@@ -187,12 +208,16 @@ fn compared(value: &Value, operator: &str, wanted: &str) -> String {
     }
 }
 
-/// Whether `v` contains the value that this SQL expression of type jsonb gives.
-fn contains(wanted: &str) -> String {
+/// Whether `v` contains an element of the array that this SQL expression of type jsonb gives.
+fn contains_any(wanted: &str) -> String {
+    // `IN` under `IS TRUE` is a subplan of its own, which is hashed once and looked up for each item: a join of the two
+    // might compare each with each.
     format!(
         "CASE jsonb_typeof(v) \
-         WHEN 'array' THEN EXISTS (SELECT FROM jsonb_array_elements(v) e(item) WHERE e.item = {wanted}) \
-         WHEN 'string' THEN jsonb_typeof({wanted}) = 'string' AND strpos(v #>> '{{}}', {wanted} #>> '{{}}') > 0 \
+         WHEN 'array' THEN EXISTS (SELECT FROM jsonb_array_elements(v) e(item) \
+            WHERE (e.item IN (SELECT w.one FROM jsonb_array_elements({wanted}) w(one))) IS TRUE) \
+         WHEN 'string' THEN EXISTS (SELECT FROM jsonb_array_elements({wanted}) w(one) \
+            WHERE jsonb_typeof(w.one) = 'string' AND strpos(v #>> '{{}}', w.one #>> '{{}}') > 0) \
          ELSE false END"
     )
 }

@@ -21,7 +21,7 @@ use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 use crate::view::{Eyes, View, Wish};
 use crate::{
-    acl, agents, calls, egress_log, events, history, idempotency, listing, meaning, records, search, secrets,
+    acl, agents, calls, egress_log, events, history, idempotency, listing, meaning, records, search, secrets, selecting,
     selectors, shares,
 };
 
@@ -187,7 +187,10 @@ impl Breadcrumbs for TenantStore {
 
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         query.check()?;
-        Ok(listing::list(&mut self.begin_for(Wish::View).await?, query, self.shared_with()).await?)
+        let mut tx = self.begin_for(Wish::View).await?;
+        selecting::bound(&mut tx, &query.selector).await?;
+        let listed = listing::list(&mut tx, query, self.shared_with()).await;
+        listed.map_err(|failure| selecting::refusal(&query.selector, failure))
     }
 
     async fn search(&self, search: &Search) -> Result<Found, StoreError> {
@@ -195,7 +198,10 @@ impl Breadcrumbs for TenantStore {
         let meaning = self.store.meaning.as_deref();
         let asked = meaning::ask(meaning, search).await?;
         let exact_up_to = meaning.map_or(0, |meaning| meaning.options.exact_up_to);
-        let items = search::run(&mut self.begin_for(Wish::View).await?, search, &asked, exact_up_to).await?;
+        let mut tx = self.begin_for(Wish::View).await?;
+        selecting::bound(&mut tx, &search.selector).await?;
+        let items = search::run(&mut tx, search, &asked, exact_up_to).await;
+        let items = items.map_err(|failure| selecting::refusal(&search.selector, failure))?;
         Ok(Found { items, mode: asked.mode, fallback: asked.fallback })
     }
 

@@ -183,3 +183,14 @@ proptest! {
         let _ = ToolDefinition::read("tool.v1", &extra, None, None);
     }
 }
+
+#[test]
+fn subscriptions_are_bounded() {
+    let refused = |subscriptions: Value| code(json!({"subscriptions": subscriptions})).unwrap_err();
+    let one = json!({"schema_name": "note.v1"});
+    code(json!({"subscriptions": vec![one.clone(); 20]})).unwrap();
+    assert_eq!(refused(json!(vec![one; 21])), ["subscriptions"]);
+    let many = json!({"context_match": [{"path": "$.a", "op": "contains_any", "value": vec![0; 30_000]}]});
+    let fields = refused(json!([many]));
+    assert!(fields.iter().all(|field| field.starts_with("subscriptions[0].context_match")), "{fields:?}");
+}

@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use breadcrumb::{
-    BreadcrumbQuery, BreadcrumbView, ContextMatch, ContextPath, DEFAULT_PAGE, EventNumber, MatchOp, NewBreadcrumb,
-    Selector, StoreError,
+    BreadcrumbQuery, BreadcrumbView, ContextMatch, ContextPath, DEFAULT_PAGE, EventNumber, Fuel, MatchOp, Matcher,
+    NewBreadcrumb, Selector, StoreError,
 };
 use clap::{Args, Subcommand};
 use futures::StreamExt;
@@ -172,6 +172,7 @@ async fn create(config: &Config, output: Output, record: &str, key: Option<Strin
 /// Follows the events and takes the stream up again where it broke.
 async fn watch(config: &Config, output: Output, which: Selector, since: Option<i64>) -> anyhow::Result<()> {
     which.check().map_err(|violations| Failure::Usage(violations.to_string()))?;
+    let matcher = Matcher::from(&which);
     let store = connection::store(config)?;
     let mut after = match since {
         Some(number) => EventNumber(number),
@@ -184,7 +185,7 @@ async fn watch(config: &Config, output: Output, which: Selector, since: Option<i
                 match event {
                     Ok(event) => {
                         after = event.number;
-                        if which.matches(&event.tags, event.schema_name.as_deref(), &event.context) {
+                        if matcher.means(&event, &mut Fuel::whole())? {
                             let mut line = json!({"number": event.number});
                             if let (Some(line), Value::Object(fields)) =
                                 (line.as_object_mut(), serde_json::to_value(&event)?)

@@ -249,6 +249,8 @@ async fn what_a_stream_is_asked_for_is_read_to_the_last_word() {
         (json!({"tags": ["a"]}), "tags"),
         (json!({"context_match": [{"path": "$.a", "op": "matches", "value": 1}]}), "context_match[0].op"),
         (json!({"context_match": [{"path": "$.a", "op": "gt", "value": true}]}), "context_match[0].value"),
+        // Against a record of 6,000 numbers this took 11 s, in which nobody else was answered.
+        (many_values(), "context_match[0].value"),
         (json!({"context_match": [{"path": "$.a", "op": "eq", "value": 1, "not": true}]}), "context_match[0].not"),
     ] {
         world.post("/subscriptions/selectors", &token, body).await.violation(field);
@@ -377,4 +379,8 @@ async fn a_new_record_is_told_as_rcrts_clients_expect_it_where_the_server_is_tol
     assert_eq!(theirs.next().await.unwrap().1["type"], "breadcrumb.updated");
     assert_eq!(ours.next().await.unwrap().1["type"], "breadcrumb.created");
     world.close().await;
+}
+
+fn many_values() -> serde_json::Value {
+    json!({"context_match": [{"path": "$.a", "op": "contains_any", "value": vec![0; 30_000]}]})
 }

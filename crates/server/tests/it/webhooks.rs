@@ -79,11 +79,16 @@ async fn what_is_no_webhook_is_refused_with_its_field() {
     let good = "https://example.com/";
     let long = "x".repeat(1001);
     world.post(&hooks, &token, json!({"url": good, "description": long})).await.violation("description");
-    let selector = json!({"context_match": [{"path": "$.a", "op": "gt", "value": []}]});
-    world
-        .post(&hooks, &token, json!({"url": good, "selector": selector}))
-        .await
-        .violation("selector.context_match[0].value");
+    for condition in [
+        json!({"path": "$.a", "op": "gt", "value": []}),
+        json!({"path": "$.a", "op": "contains_any", "value": vec![0; 30_000]}),
+    ] {
+        let selector = json!({"context_match": [condition]});
+        world
+            .post(&hooks, &token, json!({"url": good, "selector": selector}))
+            .await
+            .violation("selector.context_match[0].value");
+    }
     for secret in ["", "short", &"x".repeat(501), "with a \0 in it"] {
         world
             .post(&format!("/agents/{}/secret", agent.id), &token, json!({"secret": secret}))

@@ -96,7 +96,10 @@ impl Subscription {
                 if self.was_seen(weighed.event.number.0) {
                     continue;
                 }
-                let admission = self.choice.as_ref().map_or(Admission::Always, |choice| choice.admits(&weighed.event));
+                let admission = match &self.choice {
+                    Some(choice) => choice.admits(self.listener.tenant, &weighed).await,
+                    None => Admission::Always,
+                };
                 if !self.may_hear(&weighed, admission).await? {
                     return Ok(Followed::Passed(weighed.event.number));
                 }

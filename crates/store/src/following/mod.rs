@@ -1,8 +1,8 @@
 //! Doing something for every event, once and in order, whatever crashes.
 //!
-//! A [`Follower`] has a cursor in each tenant. A step reads the events after it, lets the follower write what they ask
-//! for, and moves the cursor, in one transaction: so each event is taken once, and after a crash the follower goes on
-//! where it stood. One process at a time follows under a name, by a lease that the database's clock judges; should two
+//! A [`Follower`] has a cursor in each tenant. A step reads the events after it and lets the follower prepare what they
+//! ask for, with no transaction open; then the follower writes that and the cursor moves, in one transaction: so each event
+//! is taken once, and after a crash the follower goes on where it stood. One process at a time follows under a name, by a lease that the database's clock judges; should two
 //! ever do it at the same moment, the cursor admits one of them and undoes the other.
 //!
 //! Writers do nothing for it. It is woken like the feeds, and looks by itself every second.
@@ -72,11 +72,19 @@ pub(crate) trait Follower: Send + Sync + 'static {
         Duration::from_millis(10)
     }
 
-    /// Does what these events (at least one, in order) ask for, in the transaction that moves the cursor. Reads come before
-    /// writes: from its first write on, the transaction holds back what other readers see of the events.
+    /// What [`Follower::prepare`] found out.
+    type Prepared: Send;
+
+    /// What these events (at least one, in order) ask for, as far as that can be told before the transaction that moves the
+    /// cursor, with no transaction of the step open. The second number says how many of the events that holds for: the
+    /// others come again in the next step. At least one.
+    async fn prepare(&self, owner_id: Uuid, events: &[Followed]) -> Done<(Self::Prepared, usize)>;
+
+    /// Does what the prepared events ask for, in the transaction that moves the cursor past them. Reads come before writes:
+    /// from its first write on, the transaction holds back what other readers see of the events.
     ///
     /// It may be undone and asked for again. An error leaves the cursor, and is tried again after a second.
-    async fn take(&self, tx: &mut TenantTransaction, events: &[Followed]) -> Done<()>;
+    async fn take(&self, tx: &mut TenantTransaction, events: &[Followed], prepared: Self::Prepared) -> Done<()>;
 
     /// Makes good for what it missed: it looks at the tenant as it is. The cursor then stands at a moment before this look, so
     /// that some of what it finds comes again as an event.

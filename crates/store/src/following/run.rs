@@ -22,7 +22,7 @@ const POLL: Duration = Duration::from_secs(1);
 const PEEK: Duration = Duration::from_millis(25);
 
 /// Until the store is closed.
-pub(crate) async fn run(store: Arc<Inner>, follower: Arc<dyn Follower>) {
+pub(crate) async fn run<F: Follower>(store: Arc<Inner>, follower: Arc<F>) {
     let who = Uuid::new_v4();
     let stop = store.stop.clone();
     // Dropped midway, a step is undone.
@@ -35,7 +35,7 @@ pub(crate) async fn run(store: Arc<Inner>, follower: Arc<dyn Follower>) {
     }
 }
 
-async fn follow(store: &Arc<Inner>, follower: &dyn Follower, who: Uuid) {
+async fn follow<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) {
     let watch = store.feeds.watches.watch();
     let mut is_failing = false;
     loop {
@@ -56,9 +56,9 @@ async fn follow(store: &Arc<Inner>, follower: &dyn Follower, who: Uuid) {
 }
 
 /// From one look at the lease to the next.
-async fn round(
+async fn round<F: Follower>(
     store: &Arc<Inner>,
-    follower: &dyn Follower,
+    follower: &F,
     who: Uuid,
     watch: &Watch,
     is_failing: &mut bool,
@@ -118,7 +118,7 @@ async fn round(
 }
 
 /// The tenants with something new, or `None` while another process follows.
-async fn turn(store: &Arc<Inner>, follower: &dyn Follower, who: Uuid) -> Done<Option<HashSet<Uuid>>> {
+async fn turn<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) -> Done<Option<HashSet<Uuid>>> {
     let mut tx = store.begin("BEGIN; SET LOCAL synchronous_commit = off").await?;
     let rows: Vec<(bool, Option<Uuid>)> = sqlx::query_as("SELECT * FROM follow_events($1, $2, $3, $4)")
         .bind(follower.name())
@@ -134,7 +134,7 @@ async fn turn(store: &Arc<Inner>, follower: &dyn Follower, who: Uuid) -> Done<Op
     Ok(Some(rows.into_iter().filter_map(|(_, tenant)| tenant).collect()))
 }
 
-async fn leave(store: &Arc<Inner>, follower: &dyn Follower, who: Uuid) -> Done<()> {
+async fn leave<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) -> Done<()> {
     let mut tx = store.begin("BEGIN").await?;
     sqlx::query("SELECT stop_following($1, $2)").bind(follower.name()).bind(who).execute(&mut *tx).await?;
     tx.commit().await?;

@@ -1,4 +1,4 @@
-//! One step of one follower in one tenant: a transaction.
+//! One step of one follower in one tenant: a look, and a transaction that does what was prepared meanwhile.
 
 use std::sync::Arc;
 
@@ -41,8 +41,7 @@ from_row! {
     }
 }
 
-pub(super) async fn step(store: &Arc<Inner>, follower: &dyn Follower, owner_id: Uuid) -> Done<Stepped> {
-    // What it writes is lost with its cursor or not at all.
+pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id: Uuid) -> Done<Stepped> {
     let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::Soon).await?;
     let place: Option<Place> = sqlx::query_as(
         "SELECT c.number, coalesce(f.number > c.number, false) AS has_missed
@@ -77,9 +76,18 @@ pub(super) async fn step(store: &Arc<Inner>, follower: &dyn Follower, owner_id: 
     } else {
         Stepped::Done
     };
-    let events: Vec<Followed> = next.into_iter().map(|next| next.event).collect();
+    drop(tx);
+    let mut events: Vec<Followed> = next.into_iter().map(|next| next.event).collect();
+    if events.is_empty() {
+        return Ok(after);
+    }
+    let (prepared, prepared_for) = follower.prepare(owner_id, &events).await?;
+    let after = if prepared_for < events.len() { Stepped::More } else { after };
+    events.truncate(prepared_for.max(1));
     let Some(last) = events.last().map(|event| event.number) else { return Ok(after) };
-    follower.take(&mut tx, &events).await?;
+    // What it writes is lost with its cursor or not at all.
+    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::Soon).await?;
+    follower.take(&mut tx, &events, prepared).await?;
     // The last write: until here nobody waits for anybody.
     let moved = sqlx::query(
         "UPDATE event_cursors SET number = $4, moved_at = now() WHERE owner_id = $1 AND follower = $2 AND number = $3",
@@ -99,7 +107,7 @@ pub(super) async fn step(store: &Arc<Inner>, follower: &dyn Follower, owner_id: 
 }
 
 /// From before the look on, events tell.
-async fn catch_up(mut tx: TenantTransaction, follower: &dyn Follower, missed: Missed) -> Done<Stepped> {
+async fn catch_up<F: Follower>(mut tx: TenantTransaction, follower: &F, missed: Missed) -> Done<Stepped> {
     let owner_id = tx.owner_id;
     let present = present(&mut tx).await?;
     follower.catch_up(&mut tx, missed).await?;

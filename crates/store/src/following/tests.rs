@@ -21,14 +21,22 @@ struct Noting {
     caught_up: Mutex<Vec<Missed>>,
     failures: AtomicUsize,
     steps: watch::Sender<usize>,
+    /// How many events it prepares at once.
+    most: usize,
+    /// Held by a test that keeps it preparing.
+    preparing: tokio::sync::Mutex<()>,
 }
 
 const NAME: &str = "noting";
 
 impl Noting {
     fn new(in_every_tenant: bool) -> Arc<Self> {
-        let (caught_up, failures) = (Mutex::default(), AtomicUsize::new(0));
-        Arc::new(Self { in_every_tenant, caught_up, failures, steps: watch::Sender::new(0) })
+        Self::preparing_at_most(in_every_tenant, usize::MAX)
+    }
+
+    fn preparing_at_most(in_every_tenant: bool, most: usize) -> Arc<Self> {
+        let (caught_up, failures, preparing) = (Mutex::default(), AtomicUsize::new(0), tokio::sync::Mutex::default());
+        Arc::new(Self { in_every_tenant, caught_up, failures, steps: watch::Sender::new(0), most, preparing })
     }
 }
 
@@ -42,7 +50,14 @@ impl Follower for Noting {
         self.in_every_tenant
     }
 
-    async fn take(&self, tx: &mut TenantTransaction, events: &[Followed]) -> Done<()> {
+    type Prepared = ();
+
+    async fn prepare(&self, _owner_id: Uuid, events: &[Followed]) -> Done<((), usize)> {
+        let _held = self.preparing.lock().await;
+        Ok(((), events.len().min(self.most)))
+    }
+
+    async fn take(&self, tx: &mut TenantTransaction, events: &[Followed], (): ()) -> Done<()> {
         let (owner_id, numbers) = (tx.owner_id, events.iter().map(|event| event.number).collect::<Vec<_>>());
         // A serial number shows the order in which they were taken.
         sqlx::query(
@@ -312,5 +327,45 @@ async fn what_failed_is_undone_and_done_again() {
     }
     assert_eq!(counted, noted);
     assert_eq!(follower.failures.load(Ordering::Acquire), 0);
+    world.store.close().await;
+}
+
+#[tokio::test]
+async fn a_step_that_prepares_some_of_its_events_comes_back_for_the_others() {
+    let world = World::start().await;
+    let follower = Noting::preparing_at_most(true, 2);
+    follow(&world.store, &follower);
+    first_step(&follower).await;
+    write(&*world.agent, 7).await;
+    assert_eq!(world.noted_all(world.tenant).await, world.events(world.tenant).await);
+    world.store.close().await;
+}
+
+/// Whatever preparing takes, nobody waits for a transaction of the step meanwhile.
+#[tokio::test]
+async fn no_transaction_is_open_while_a_follower_prepares() {
+    let world = World::start().await;
+    let follower = Noting::new(true);
+    follow(&world.store, &follower);
+    first_step(&follower).await;
+    let held = follower.preparing.lock().await;
+    write(&*world.agent, 1).await;
+    let mut admin = PgConnection::connect(&world.database.admin_url).await.unwrap();
+    loop {
+        let open: i64 = sqlx::query_scalar(
+            "SELECT count(*) FROM pg_stat_activity
+             WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()",
+        )
+        .fetch_one(&mut admin)
+        .await
+        .unwrap();
+        if open == 0 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.noted(world.tenant).await, Vec::<i64>::new());
+    drop(held);
+    assert_eq!(world.noted_all(world.tenant).await, world.events(world.tenant).await);
     world.store.close().await;
 }

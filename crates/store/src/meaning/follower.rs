@@ -40,7 +40,13 @@ impl Follower for EmbeddingFollower {
         Duration::from_millis(200)
     }
 
-    async fn take(&self, tx: &mut TenantTransaction, events: &[Followed]) -> Done<()> {
+    type Prepared = ();
+
+    async fn prepare(&self, _owner_id: Uuid, events: &[Followed]) -> Done<((), usize)> {
+        Ok(((), events.len()))
+    }
+
+    async fn take(&self, tx: &mut TenantTransaction, events: &[Followed], (): ()) -> Done<()> {
         let mut ids: Vec<Uuid> = events.iter().map(|event| event.breadcrumb_id).collect();
         // In one order everywhere, so that nobody waits in a circle.
         ids.sort_unstable();

@@ -1,6 +1,6 @@
 //! Whether a selector admits an event, and under which condition.
 
-use breadcrumb::{Event, Selector, schema_names};
+use breadcrumb::{Event, Fuel, Matcher, OutOfFuel, schema_names};
 
 /// In the order of what they admit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,18 +13,25 @@ pub(crate) enum Admission {
 }
 
 impl Admission {
-    pub(crate) fn by(selector: &Selector, event: &Event) -> Self {
-        if !selector.means(event) {
+    pub(crate) fn by(selector: &Matcher, event: &Event, fuel: &mut Fuel) -> Result<Self, OutOfFuel> {
+        Ok(if !selector.means(event, fuel)? {
             Self::Never
         } else if selector.names_request() && event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE) {
             Self::ToAsker
         } else {
             Self::Always
-        }
+        })
     }
 
     /// By the most generous of the selectors; `Never` without any.
-    pub(crate) fn by_any(selectors: &[Selector], event: &Event) -> Self {
-        selectors.iter().map(|selector| Self::by(selector, event)).max().unwrap_or(Self::Never)
+    pub(crate) fn by_any(selectors: &[Matcher], event: &Event, fuel: &mut Fuel) -> Result<Self, OutOfFuel> {
+        let mut most = Self::Never;
+        for selector in selectors {
+            most = most.max(Self::by(selector, event, fuel)?);
+            if most == Self::Always {
+                break;
+            }
+        }
+        Ok(most)
     }
 }

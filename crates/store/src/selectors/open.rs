@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use breadcrumb::{Event, Selector, StoreError};
+use breadcrumb::{Matcher, StoreError};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
 
-use super::{Admission, Kept};
+use super::Kept;
 use crate::failure::Done;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
@@ -35,21 +35,20 @@ pub(crate) struct AgentSelectors {
 
 struct Known {
     version: i64,
-    selectors: Arc<[Selector]>,
+    selectors: Arc<[Matcher]>,
 }
 
 impl AgentSelectors {
-    /// How one of the selectors admits the event. Without any selector every event is admitted.
-    pub(crate) fn admit(&self, event: &Event) -> Admission {
-        let selectors = locked(&self.known).selectors.clone();
-        if selectors.is_empty() { Admission::Always } else { Admission::by_any(&selectors, event) }
+    /// As they are at this moment, to be matched without the lock.
+    pub(crate) fn now(&self) -> Arc<[Matcher]> {
+        locked(&self.known).selectors.clone()
     }
 
     fn learn(&self, kept: Kept) {
+        let selectors = kept.selectors.iter().map(|one| Matcher::from(&one.selector)).collect();
         let mut known = locked(&self.known);
         if kept.version >= known.version {
-            known.version = kept.version;
-            known.selectors = kept.selectors.into_iter().map(|one| one.selector).collect();
+            *known = Known { version: kept.version, selectors };
         }
     }
 }

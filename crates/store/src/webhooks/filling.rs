@@ -1,10 +1,10 @@
 //! From events to deliveries: a follower of events, in the tenants that have had a webhook.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Weak};
 
 use async_trait::async_trait;
-use breadcrumb::{Event, EventNumber, Selector, StoreError};
+use breadcrumb::{Event, EventNumber, Fuel, Matcher, OutOfFuel, Selector, StoreError};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
@@ -21,6 +21,8 @@ use crate::transaction::TenantTransaction;
 pub(super) const FOLLOWER: &str = "webhooks";
 /// Bytes of the contexts that are read at once (a single larger one still is).
 const CHUNK_BYTES: i64 = 4 * 1024 * 1024;
+/// What matching may cost in one step, a fraction of a second: other tenants wait for it.
+const STEP_FUEL: u64 = 10_000_000;
 
 /// Queues what the events ask for.
 pub(crate) struct Filling(pub(crate) Weak<Inner>);
@@ -29,22 +31,49 @@ from_row! {
     struct Hook {
         id: Uuid,
         agent_id: Uuid,
-        /// Its own, else its agent's; any of them admits an event.
-        selectors: Vec<String>,
+        /// Without one, its agent's admit an event.
+        selector: Option<String>,
         after: i64,
     }
 }
 
-/// A webhook with what it wants to hear.
-struct Wanting {
-    hook: Hook,
-    /// Without any: everything.
-    selectors: Vec<Selector>,
+/// The webhooks of a tenant, and the selectors of their agents.
+struct Hooks {
+    hooks: Vec<Hook>,
+    selectors: Vec<(Uuid, String)>,
 }
 
-impl Wanting {
-    fn wants(&self, event: &Event) -> Admission {
-        if self.hook.selectors.is_empty() { Admission::Always } else { Admission::by_any(&self.selectors, event) }
+/// A webhook with what it wants to hear.
+struct Wanting<'h> {
+    hook: &'h Hook,
+    /// Any of them admits an event; with `None`, everything is.
+    selectors: Option<Arc<[Matcher]>>,
+}
+
+impl Hooks {
+    /// One that a newer version wrote admits nothing here.
+    fn wanting(&self) -> Vec<Wanting<'_>> {
+        let read = |text: &str| serde_json::from_str(text).ok().map(|selector: Selector| Matcher::from(&selector));
+        let mut of_agents: HashMap<Uuid, Vec<Matcher>> = HashMap::new();
+        for (agent, text) in &self.selectors {
+            of_agents.entry(*agent).or_default().extend(read(text));
+        }
+        let of_agents: HashMap<Uuid, Arc<[Matcher]>> =
+            of_agents.into_iter().map(|(agent, selectors)| (agent, selectors.into())).collect();
+        let wanting = self.hooks.iter().map(|hook| {
+            let own = hook.selector.as_deref().map(|text| read(text).into_iter().collect());
+            Wanting { hook, selectors: own.or_else(|| of_agents.get(&hook.agent_id).cloned()) }
+        });
+        wanting.collect()
+    }
+}
+
+impl Wanting<'_> {
+    fn wants(&self, event: &Event, fuel: &mut Fuel) -> Result<Admission, OutOfFuel> {
+        match &self.selectors {
+            Some(selectors) => Admission::by_any(selectors, event, fuel),
+            None => Ok(Admission::Always),
+        }
     }
 }
 
@@ -74,17 +103,36 @@ impl Follower for Filling {
         false
     }
 
-    async fn take(&self, tx: &mut TenantTransaction, events: &[Followed]) -> Done<()> {
-        let hooks = hooks(tx).await?;
-        let first_wanted = hooks.iter().map(|wanting| wanting.hook.after).min();
-        let Some(first_wanted) = first_wanted else { return Ok(()) };
-        let events: Vec<&Followed> = events.iter().filter(|event| event.number > first_wanted).collect();
-        let mut filled = BTreeSet::new();
-        for chunk in chunks(&events) {
-            let queued = matching(tx, &hooks, chunk).await?;
-            filled.extend(queued.iter().map(|queued| queued.webhook));
-            queue(tx, &queued).await?;
+    type Prepared = Vec<Queued>;
+
+    /// Reads what the events tell of and matches it on a thread of its own, for one piece of the events at most: so one
+    /// tenant's contents and selectors hold up the others for a bounded time.
+    async fn prepare(&self, owner_id: Uuid, events: &[Followed]) -> Done<(Vec<Queued>, usize)> {
+        let store = self.0.upgrade().ok_or_else(|| StoreError::Unavailable("the store is closing".into()))?;
+        let mut tx = TenantTransaction::begin(&store, owner_id).await?;
+        let hooks = hooks(&mut tx).await?;
+        let Some(first_wanted) = hooks.hooks.iter().map(|hook| hook.after).min() else {
+            return Ok((Vec::new(), events.len()));
+        };
+        let piece = piece(events);
+        let wanted: Vec<Followed> = piece.iter().filter(|event| event.number > first_wanted).cloned().collect();
+        if wanted.is_empty() {
+            return Ok((Vec::new(), piece.len()));
         }
+        let contents = contents(&mut tx, &hooks.hooks, &wanted).await?;
+        drop(tx);
+        let passed = piece.len() - wanted.len();
+        let matching = tokio::task::spawn_blocking(move || matching(owner_id, &hooks, &wanted, contents));
+        let (queued, matched) =
+            matching.await.map_err(|error| StoreError::Internal(format!("matching webhooks: {error}")))??;
+        // The wanted ones come last: numbers grow.
+        Ok((queued, passed + matched))
+    }
+
+    async fn take(&self, tx: &mut TenantTransaction, _: &[Followed], mut prepared: Vec<Queued>) -> Done<()> {
+        retain_heard(tx, &mut prepared).await?;
+        let filled: BTreeSet<Uuid> = prepared.iter().map(|queued| queued.webhook).collect();
+        queue(tx, &prepared).await?;
         pause_the_full(tx, filled).await
     }
 
@@ -103,12 +151,10 @@ impl Follower for Filling {
     }
 }
 
-async fn hooks(tx: &mut TenantTransaction) -> Done<Vec<Wanting>> {
+async fn hooks(tx: &mut TenantTransaction) -> Done<Hooks> {
     let owner_id = tx.owner_id;
     let hooks: Vec<Hook> = sqlx::query_as(
-        "SELECT w.id, w.agent_id, w.after, CASE WHEN w.selector IS NOT NULL THEN ARRAY[w.selector::text] ELSE
-            ARRAY(SELECT s.selector::text FROM selectors s
-                  WHERE s.owner_id = w.owner_id AND s.agent_id = w.agent_id) END AS selectors
+        "SELECT w.id, w.agent_id, w.after, w.selector::text AS selector
          FROM webhooks w WHERE w.owner_id = $1 AND w.state = 'active'
             AND NOT EXISTS (SELECT FROM agents a WHERE a.id = w.agent_id AND a.deleted_at IS NOT NULL)
          ORDER BY w.id",
@@ -116,44 +162,46 @@ async fn hooks(tx: &mut TenantTransaction) -> Done<Vec<Wanting>> {
     .bind(owner_id)
     .fetch_all(tx.connection())
     .await?;
-    // One that a newer version wrote admits nothing here.
-    let read = |hook: &Hook| hook.selectors.iter().filter_map(|text| serde_json::from_str(text).ok()).collect();
-    Ok(hooks.into_iter().map(|hook| Wanting { selectors: read(&hook), hook }).collect())
+    let agents: Vec<Uuid> = hooks.iter().filter(|hook| hook.selector.is_none()).map(|hook| hook.agent_id).collect();
+    let selectors =
+        sqlx::query_as("SELECT agent_id, selector::text FROM selectors WHERE owner_id = $1 AND agent_id = ANY($2)")
+            .bind(owner_id)
+            .bind(&agents)
+            .fetch_all(tx.connection())
+            .await?;
+    Ok(Hooks { hooks, selectors })
 }
 
-/// In pieces whose contexts fit into memory together.
-fn chunks<'e>(events: &'e [&'e Followed]) -> Vec<&'e [&'e Followed]> {
-    let mut pieces = Vec::new();
-    let (mut from, mut bytes) = (0, 0);
-    for (index, event) in events.iter().enumerate() {
-        if index > from && bytes + event.size_bytes > CHUNK_BYTES {
-            pieces.push(&events[from..index]);
-            (from, bytes) = (index, 0);
-        }
+/// The first events, whose contexts fit into memory together.
+fn piece(events: &[Followed]) -> &[Followed] {
+    let mut bytes = 0;
+    let fits = |event: &&Followed| {
         bytes += event.size_bytes;
-    }
-    if from < events.len() {
-        pieces.push(&events[from..]);
-    }
-    pieces
+        bytes <= CHUNK_BYTES
+    };
+    let fitting = events.iter().take_while(fits).count();
+    &events[..fitting.max(1).min(events.len())]
 }
 
 /// A row that is to be written.
-struct Queued {
+pub(crate) struct Queued {
     webhook: Uuid,
+    /// Whose webhook it is.
+    agent: Uuid,
     event: i64,
     breadcrumb_id: Uuid,
     version: i64,
     payload: Arc<str>,
+    /// Whether the payload leaves the context out.
+    is_redacted: bool,
 }
 
-async fn matching(tx: &mut TenantTransaction, hooks: &[Wanting], events: &[&Followed]) -> Done<Vec<Queued>> {
+async fn contents(tx: &mut TenantTransaction, hooks: &[Hook], events: &[Followed]) -> Done<Vec<Content>> {
     let owner_id = tx.owner_id;
     let numbers: Vec<i64> = events.iter().map(|event| event.number).collect();
-    let agents: Vec<Uuid> =
-        hooks.iter().map(|wanting| wanting.hook.agent_id).collect::<BTreeSet<_>>().into_iter().collect();
+    let agents: Vec<Uuid> = hooks.iter().map(|hook| hook.agent_id).collect::<BTreeSet<_>>().into_iter().collect();
     // A record that is secret now was not always, and its older versions are not told any more.
-    let contents: Vec<Content> = sqlx::query_as(
+    Ok(sqlx::query_as(
         "SELECT e.number, coalesce(b.tags, v.tags) AS tags, coalesce(b.schema_name, v.schema_name) AS schema_name,
             CASE WHEN s.is_secret THEN NULL ELSE coalesce(b.context, v.context) END AS context, s.is_secret,
             coalesce(b.visibility, v.visibility, 'private') = 'private' AS is_private,
@@ -174,10 +222,26 @@ async fn matching(tx: &mut TenantTransaction, hooks: &[Wanting], events: &[&Foll
     .bind(&numbers)
     .bind(&agents)
     .fetch_all(tx.connection())
-    .await?;
+    .await?)
+}
+
+/// What is to be queued, and for how many of the events that is known: the work ends where [`STEP_FUEL`] is used up.
+fn matching(
+    owner_id: Uuid,
+    hooks: &Hooks,
+    events: &[Followed],
+    contents: Vec<Content>,
+) -> Result<(Vec<Queued>, usize), StoreError> {
+    let hooks = hooks.wanting();
     let mut contents: HashMap<i64, Content> = contents.into_iter().map(|content| (content.number, content)).collect();
     let mut queued = Vec::new();
-    for followed in events {
+    let mut spent = 0;
+    // A webhook whose selectors cost more than its part gets no such event; the others do.
+    let part = STEP_FUEL / hooks.len().max(1) as u64;
+    for (index, followed) in events.iter().enumerate() {
+        if spent > STEP_FUEL {
+            return Ok((queued, index));
+        }
         // Forgotten since.
         let Some(content) = contents.remove(&followed.number) else { continue };
         let event = Event {
@@ -193,16 +257,24 @@ async fn matching(tx: &mut TenantTransaction, hooks: &[Wanting], events: &[&Foll
             redacted: content.is_secret,
             private: content.is_private,
         };
+        let hearers: HashSet<Uuid> = content.hearers.into_iter().collect();
         let mut payload: Option<Arc<str>> = None;
-        for wanting in hooks {
-            let hook = &wanting.hook;
-            if hook.after >= followed.number || !content.hearers.contains(&hook.agent_id) {
+        for wanting in &hooks {
+            let hook = wanting.hook;
+            if hook.after >= followed.number || !hearers.contains(&hook.agent_id) {
                 continue;
             }
-            match wanting.wants(&event) {
-                Admission::Always => {}
-                Admission::ToAsker if content.takers.contains(&hook.agent_id) => {}
-                Admission::ToAsker | Admission::Never => continue,
+            let mut fuel = Fuel::steps(part);
+            let wants = wanting.wants(&event, &mut fuel);
+            spent += part - fuel.left();
+            match wants {
+                Ok(Admission::Always) => {}
+                Ok(Admission::ToAsker) if content.takers.contains(&hook.agent_id) => {}
+                Ok(Admission::ToAsker | Admission::Never) => continue,
+                Err(OutOfFuel) => {
+                    metrics::counter!("rcrt_matches_refused_total", "where" => "webhook").increment(1);
+                    continue;
+                }
             }
             let payload = match &payload {
                 Some(payload) => payload.clone(),
@@ -212,11 +284,54 @@ async fn matching(tx: &mut TenantTransaction, hooks: &[Wanting], events: &[&Foll
                     payload.insert(text.into()).clone()
                 }
             };
-            let (breadcrumb_id, version) = (followed.breadcrumb_id, followed.version);
-            queued.push(Queued { webhook: hook.id, event: followed.number, breadcrumb_id, version, payload });
+            queued.push(Queued {
+                webhook: hook.id,
+                agent: hook.agent_id,
+                event: followed.number,
+                breadcrumb_id: followed.breadcrumb_id,
+                version: followed.version,
+                payload,
+                is_redacted: event.redacted,
+            });
         }
     }
-    Ok(queued)
+    Ok((queued, events.len()))
+}
+
+/// Leaves out what its agent may not hear any more, or what has become secret while it was matched.
+async fn retain_heard(tx: &mut TenantTransaction, queued: &mut Vec<Queued>) -> Done<()> {
+    if queued.is_empty() {
+        return Ok(());
+    }
+    let (owner_id, mut asked) = (tx.owner_id, HashSet::new());
+    let (mut agents, mut records, mut versions) = (Vec::new(), Vec::new(), Vec::new());
+    for one in queued.iter() {
+        if asked.insert((one.agent, one.breadcrumb_id, one.version)) {
+            agents.push(one.agent);
+            records.push(one.breadcrumb_id);
+            versions.push(one.version);
+        }
+    }
+    let rows: Vec<(Uuid, Uuid, i64, bool)> = sqlx::query_as(
+        "SELECT q.agent, q.record, q.version, coalesce(
+            (SELECT b.sensitivity = 'secret' FROM breadcrumbs b WHERE b.owner_id = $1 AND b.id = q.record),
+            EXISTS (SELECT FROM breadcrumb_versions l WHERE l.owner_id = $1 AND l.breadcrumb_id = q.record
+                AND l.version > q.version AND l.sensitivity = 'secret')) AS is_secret
+         FROM unnest($2, $3, $4) AS q (agent, record, version) WHERE hears(q.agent, q.record, q.version)",
+    )
+    .bind(owner_id)
+    .bind(&agents)
+    .bind(&records)
+    .bind(&versions)
+    .fetch_all(tx.connection())
+    .await?;
+    let heard: HashMap<(Uuid, Uuid, i64), bool> =
+        rows.into_iter().map(|(agent, record, version, is_secret)| ((agent, record, version), is_secret)).collect();
+    queued.retain(|one| {
+        let is_secret = heard.get(&(one.agent, one.breadcrumb_id, one.version));
+        is_secret.is_some_and(|is_secret| one.is_redacted || !is_secret)
+    });
+    Ok(())
 }
 
 async fn queue(tx: &mut TenantTransaction, queued: &[Queued]) -> Done<()> {

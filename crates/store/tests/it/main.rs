@@ -10,6 +10,7 @@ mod failure;
 mod harness;
 mod isolation;
 mod keys;
+mod matching;
 mod meaning;
 mod migrating;
 mod migration_rules;

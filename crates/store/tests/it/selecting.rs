@@ -1,6 +1,6 @@
-//! A selector means the same to the database and to [`Selector::matches`].
+//! A selector means the same to the database and to [`Matcher`].
 
-use breadcrumb::{BreadcrumbQuery, ContextMatch, ContextPath, MatchOp, NewBreadcrumb, Selector};
+use breadcrumb::{BreadcrumbQuery, ContextMatch, ContextPath, Fuel, MatchOp, Matcher, NewBreadcrumb, Selector};
 use conformance::harness::object;
 use proptest::collection::{hash_map, vec};
 use proptest::prelude::*;
@@ -127,8 +127,11 @@ async fn the_database_and_the_matcher_agree() {
             .run(&selector(), |selector| {
                 let query = BreadcrumbQuery { selector: selector.clone(), limit: 1000, ..BreadcrumbQuery::default() };
                 let found = handle.block_on(agent.list(&query)).unwrap();
+                let matcher = Matcher::from(&selector);
                 for record in &records {
-                    let expected = selector.matches(&record.tags, record.schema_name.as_deref(), &record.context);
+                    let schema_name = record.schema_name.as_deref();
+                    let expected =
+                        matcher.matches(&record.tags, schema_name, &record.context, &mut Fuel::whole()).unwrap();
                     let actual = found.iter().any(|item| item.id == record.id);
                     prop_assert_eq!(actual, expected, "{:?}", record.context);
                 }
@@ -206,15 +209,45 @@ async fn numbers_mean_their_exact_amounts() {
             let selector = Selector { context_match: vec![condition], ..Selector::default() };
             let query = BreadcrumbQuery { selector: selector.clone(), ..BreadcrumbQuery::default() };
             let mut found: Vec<String> = agent.list(&query).await.unwrap().into_iter().map(|item| item.title).collect();
-            let mut expected: Vec<String> = numbers
-                .iter()
-                .filter(|number| selector.matches(&[], None, &object(json!({"n": number}))))
-                .map(ToString::to_string)
-                .collect();
+            let matcher = Matcher::from(&selector);
+            let is_expected = |number: &&Value| {
+                matcher.matches(&[], None, &object(json!({"n": number})), &mut Fuel::whole()).unwrap()
+            };
+            let mut expected: Vec<String> = numbers.iter().filter(is_expected).map(ToString::to_string).collect();
             found.sort();
             expected.sort();
             assert_eq!(found, expected, "{op:?} {value}");
         }
     }
+    harness.close().await;
+}
+
+/// Comparing each of these values with each of the items would take far longer than a list may.
+#[tokio::test]
+async fn a_list_looks_many_values_up_by_hash() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let record = NewBreadcrumb {
+        title: "Many".into(),
+        context: object(json!({"a": vec![0.5; 400_000]})),
+        ..NewBreadcrumb::default()
+    };
+    agent.create(record, None).await.unwrap();
+    let wanted = |values: Vec<Value>| {
+        let path = ContextPath::try_from("$.a".to_owned()).unwrap();
+        let condition = ContextMatch { path, op: MatchOp::ContainsAny, value: Value::from(values) };
+        BreadcrumbQuery {
+            selector: Selector { context_match: vec![condition], ..Selector::default() },
+            ..BreadcrumbQuery::default()
+        }
+    };
+    let numbers = |from: i32| (from..from + 999).map(Value::from).collect::<Vec<_>>();
+    assert_eq!(agent.list(&wanted(numbers(0))).await.unwrap().len(), 0);
+    let mut with_it = numbers(1);
+    with_it.push(json!(0.50));
+    assert_eq!(agent.list(&wanted(with_it)).await.unwrap().len(), 1);
+    let too_many: Vec<Value> = (0..30_000).map(|_| json!(0)).collect();
+    let Err(breadcrumb::StoreError::Invalid(refused)) = agent.list(&wanted(too_many)).await else { panic!() };
+    assert_eq!(refused.0[0].field, "context_match[0].value");
     harness.close().await;
 }

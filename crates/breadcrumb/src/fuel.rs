@@ -1,0 +1,68 @@
+//! A bound on work that is counted instead of timed.
+
+use serde_json::Value;
+
+/// Bytes of text that cost one step.
+const TEXT: usize = 16;
+
+/// Steps that are left. One step takes some tens of nanoseconds: a value or a path segment looked at, or 16 bytes of
+/// text read.
+#[derive(Debug)]
+pub struct Fuel(u64);
+
+/// The work is not done: its fuel is used up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("costs more steps than it is allowed")]
+pub struct OutOfFuel;
+
+impl Fuel {
+    /// For work on a thread that others wait for: far less than a millisecond.
+    pub fn at_once() -> Self {
+        Self(20_000)
+    }
+
+    /// For work on a thread of its own: a fraction of a second.
+    pub fn whole() -> Self {
+        Self(10_000_000)
+    }
+
+    pub fn steps(steps: u64) -> Self {
+        Self(steps)
+    }
+
+    pub fn left(&self) -> u64 {
+        self.0
+    }
+
+    pub fn burn(&mut self, steps: usize) -> Result<(), OutOfFuel> {
+        if let Some(left) = self.0.checked_sub(steps as u64) {
+            self.0 = left;
+            return Ok(());
+        }
+        self.0 = 0;
+        Err(OutOfFuel)
+    }
+
+    pub fn burn_for_text(&mut self, text: &str) -> Result<(), OutOfFuel> {
+        self.burn(1 + text.len() / TEXT)
+    }
+
+    /// What it takes to look at all of a value.
+    pub fn burn_for(&mut self, value: &Value) -> Result<(), OutOfFuel> {
+        match value {
+            Value::String(text) => self.burn_for_text(text),
+            Value::Array(items) => {
+                self.burn(1)?;
+                items.iter().try_for_each(|item| self.burn_for(item))
+            }
+            Value::Object(entries) => {
+                self.burn(1)?;
+                entries.iter().try_for_each(|(key, value)| {
+                    self.burn_for_text(key)?;
+                    self.burn_for(value)
+                })
+            }
+            _ => self.burn(1),
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! A selector made ready for many records: paths read, values to be looked up by hash.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use serde_json::{Map, Value};
+
+use crate::fuel::{Fuel, OutOfFuel};
+use crate::value_set::{ValueSet, order, same};
+use crate::{ContextMatch, Event, MatchOp, Selector};
+
+/// What a selector means, for many records.
+///
+/// The cost of a match is counted in [`Fuel`] and grows with the record plus the selector, never with their product:
+/// values of `contains` and `contains_any` are looked up by hash, substrings are searched all at once.
+#[derive(Debug)]
+pub struct Matcher {
+    any_tags: HashSet<String>,
+    all_tags: Vec<String>,
+    schema_name: Option<String>,
+    conditions: Vec<Condition>,
+    names_request: bool,
+}
+
+#[derive(Debug)]
+struct Condition {
+    path: Vec<Step>,
+    test: Test,
+}
+
+/// On an object a key; on an array an index, where it is one.
+#[derive(Debug)]
+struct Step {
+    key: String,
+    index: Option<usize>,
+}
+
+#[derive(Debug)]
+enum Test {
+    Exists(bool),
+    Eq(Value),
+    Ne(Value),
+    Order(Value, fn(Ordering) -> bool),
+    Contains(Wanted),
+}
+
+/// The values of which one is to be contained.
+#[derive(Debug)]
+struct Wanted {
+    values: Vec<Value>,
+    /// Built when the first value is looked up, by whoever has the fuel for it.
+    set: OnceLock<ValueSet>,
+    /// All the strings among the values.
+    texts: OnceLock<Option<AhoCorasick>>,
+}
+
+impl From<&Selector> for Matcher {
+    fn from(selector: &Selector) -> Self {
+        Self {
+            any_tags: selector.any_tags.iter().cloned().collect(),
+            all_tags: selector.all_tags.clone(),
+            schema_name: selector.schema_name.clone(),
+            conditions: selector.context_match.iter().map(Condition::from).collect(),
+            names_request: selector.names_request(),
+        }
+    }
+}
+
+impl Matcher {
+    /// Whether a record with these properties is meant.
+    pub fn matches(
+        &self,
+        tags: &[String],
+        schema_name: Option<&str>,
+        context: &Map<String, Value>,
+        fuel: &mut Fuel,
+    ) -> Result<bool, OutOfFuel> {
+        fuel.burn(1 + tags.len() * (self.all_tags.len() + usize::from(!self.any_tags.is_empty())))?;
+        if self.schema_name.as_deref().is_some_and(|name| schema_name != Some(name))
+            || !(self.any_tags.is_empty() || tags.iter().any(|tag| self.any_tags.contains(tag)))
+            || !self.all_tags.iter().all(|tag| tags.contains(tag))
+        {
+            return Ok(false);
+        }
+        for condition in &self.conditions {
+            if !condition.holds(context, fuel)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// [`Selector::names_request`] of the selector.
+    pub fn names_request(&self) -> bool {
+        self.names_request
+    }
+
+    /// Whether the event is of a record that is meant.
+    pub fn means(&self, event: &Event, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
+        self.matches(&event.tags, event.schema_name.as_deref(), &event.context, fuel)
+    }
+}
+
+impl From<&ContextMatch> for Condition {
+    fn from(condition: &ContextMatch) -> Self {
+        let step = |step: &String| Step { key: step.clone(), index: step.parse().ok() };
+        let value = || condition.value.clone();
+        let test = match condition.op {
+            MatchOp::Exists => Test::Exists(condition.value.as_bool().unwrap_or(true)),
+            MatchOp::Eq => Test::Eq(value()),
+            MatchOp::Ne => Test::Ne(value()),
+            MatchOp::Gt => Test::Order(value(), Ordering::is_gt),
+            MatchOp::Gte => Test::Order(value(), Ordering::is_ge),
+            MatchOp::Lt => Test::Order(value(), Ordering::is_lt),
+            MatchOp::Lte => Test::Order(value(), Ordering::is_le),
+            MatchOp::Contains => Test::Contains(Wanted::new(vec![value()])),
+            // Another value than an array is refused at the door, and contains nothing.
+            MatchOp::ContainsAny => {
+                Test::Contains(Wanted::new(condition.value.as_array().cloned().unwrap_or_default()))
+            }
+        };
+        Self { path: condition.path.steps().iter().map(step).collect(), test }
+    }
+}
+
+impl Condition {
+    fn holds(&self, context: &Map<String, Value>, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
+        fuel.burn(self.path.len())?;
+        let there = self.find(context);
+        let Some(value) = there else {
+            return Ok(matches!(&self.test, Test::Exists(false) | Test::Ne(_)));
+        };
+        match &self.test {
+            Test::Exists(wanted) => Ok(*wanted),
+            Test::Eq(wanted) => is_same(value, wanted, fuel),
+            Test::Ne(wanted) => Ok(!is_same(value, wanted, fuel)?),
+            Test::Order(wanted, is_wanted) => {
+                fuel.burn_for(wanted)?;
+                Ok(order(value, wanted).is_some_and(is_wanted))
+            }
+            Test::Contains(wanted) => wanted.is_in(value, fuel),
+        }
+    }
+
+    fn find<'v>(&self, context: &'v Map<String, Value>) -> Option<&'v Value> {
+        let (first, rest) = self.path.split_first()?;
+        rest.iter().try_fold(context.get(&first.key)?, |value, step| match value {
+            Value::Object(entries) => entries.get(&step.key),
+            Value::Array(items) => items.get(step.index?),
+            _ => None,
+        })
+    }
+}
+
+/// A comparison ends where the two differ, so it costs no more than the smaller one.
+fn is_same(value: &Value, wanted: &Value, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
+    fuel.burn_for(wanted)?;
+    Ok(same(value, wanted))
+}
+
+impl Wanted {
+    fn new(values: Vec<Value>) -> Self {
+        Self { values, set: OnceLock::new(), texts: OnceLock::new() }
+    }
+
+    /// Whether one of them is in the array, or in the text.
+    fn is_in(&self, value: &Value, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
+        match value {
+            Value::Array(items) => {
+                let set = self.set(fuel)?;
+                for item in items {
+                    fuel.burn_for(item)?;
+                    if set.contains(item) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Value::String(text) => match self.texts(fuel)? {
+                Some(texts) => {
+                    fuel.burn_for_text(text)?;
+                    Ok(texts.is_match(text))
+                }
+                None => Ok(false),
+            },
+            _ => Ok(false),
+        }
+    }
+
+    fn set(&self, fuel: &mut Fuel) -> Result<&ValueSet, OutOfFuel> {
+        if let Some(set) = self.set.get() {
+            return Ok(set);
+        }
+        self.values.iter().try_for_each(|value| fuel.burn_for(value))?;
+        Ok(self.set.get_or_init(|| self.values.iter().collect()))
+    }
+
+    fn texts(&self, fuel: &mut Fuel) -> Result<Option<&AhoCorasick>, OutOfFuel> {
+        if let Some(texts) = self.texts.get() {
+            return Ok(texts.as_ref());
+        }
+        let texts: Vec<&str> = self.values.iter().filter_map(Value::as_str).collect();
+        fuel.burn(1 + texts.iter().map(|text| 1 + text.len()).sum::<usize>())?;
+        let build = || {
+            let mut builder = AhoCorasick::builder();
+            // It fails from 2^31 states on only: the values have less bytes.
+            let built = builder.kind(Some(AhoCorasickKind::ContiguousNFA)).build(&texts).ok();
+            built.filter(|_| !texts.is_empty())
+        };
+        Ok(self.texts.get_or_init(build).as_ref())
+    }
+}

@@ -1,0 +1,141 @@
+//! Equality of JSON values as Postgres' jsonb has it (1 equals 1.0, objects have no order), and sets of values that are
+//! looked up by hash.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+
+use serde_json::{Map, Number, Value};
+
+/// JSON values, each once. A lookup takes time proportional to the value looked up, however many are in the set.
+#[derive(Debug, Default)]
+pub struct ValueSet {
+    /// Keyed for each set, so that nobody can write values that collide.
+    keys: RandomState,
+    by_hash: HashMap<u64, Vec<Value>>,
+}
+
+impl<'v> FromIterator<&'v Value> for ValueSet {
+    fn from_iter<I: IntoIterator<Item = &'v Value>>(values: I) -> Self {
+        let mut set = Self::default();
+        for value in values {
+            let same_hash = set.by_hash.entry(hash_of(&set.keys, value)).or_default();
+            if !same_hash.iter().any(|other| same(other, value)) {
+                same_hash.push(value.clone());
+            }
+        }
+        set
+    }
+}
+
+impl ValueSet {
+    /// Whether no two of the values are the same.
+    pub fn are_distinct(values: &[Value]) -> bool {
+        let keys = RandomState::new();
+        let mut by_hash: HashMap<u64, Vec<&Value>> = HashMap::with_capacity(values.len());
+        values.iter().all(|value| {
+            let same_hash = by_hash.entry(hash_of(&keys, value)).or_default();
+            let is_new = !same_hash.iter().any(|other| same(other, value));
+            same_hash.push(value);
+            is_new
+        })
+    }
+
+    pub fn contains(&self, value: &Value) -> bool {
+        let same_hash = self.by_hash.get(&hash_of(&self.keys, value));
+        same_hash.is_some_and(|values| values.iter().any(|other| same(other, value)))
+    }
+}
+
+fn hash_of(keys: &RandomState, value: &Value) -> u64 {
+    let mut hasher = keys.build_hasher();
+    hash(keys, value, &mut hasher);
+    hasher.finish()
+}
+
+/// Values that are the [same](same) have the same hash.
+fn hash(keys: &RandomState, value: &Value, hasher: &mut impl Hasher) {
+    match value {
+        Value::Null => hasher.write_u8(0),
+        Value::Bool(bool) => hasher.write_u8(1 + u8::from(*bool)),
+        Value::Number(number) => match whole(number) {
+            Some(whole) => (3_u8, whole).hash(hasher),
+            None => (4_u8, number.as_f64().map(f64::to_bits)).hash(hasher),
+        },
+        Value::String(text) => (5_u8, text).hash(hasher),
+        Value::Array(items) => {
+            (6_u8, items.len()).hash(hasher);
+            items.iter().for_each(|item| hash(keys, item, hasher));
+        }
+        Value::Object(entries) => (7_u8, entries.len(), hash_of_entries(keys, entries)).hash(hasher),
+    }
+}
+
+/// A sum, since objects have no order.
+fn hash_of_entries(keys: &RandomState, entries: &Map<String, Value>) -> u64 {
+    let of_entry = |(key, value): (&String, &Value)| {
+        let mut hasher = keys.build_hasher();
+        key.hash(&mut hasher);
+        hash(keys, value, &mut hasher);
+        hasher.finish()
+    };
+    entries.iter().map(of_entry).fold(0, u64::wrapping_add)
+}
+
+/// The number where it is an integer that an integer of JSON may equal, be it written as a float or not.
+fn whole(number: &Number) -> Option<i128> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    const BEYOND: f64 = 1e20;
+    if let Some(integer) = integer(number) {
+        return Some(integer);
+    }
+    let float = number.as_f64().filter(|float| float.fract() == 0.0 && float.abs() < BEYOND)?;
+    if float.abs() < EXACT { Some(float as i128) } else { float.to_string().parse().ok() }
+}
+
+/// JSON equality as Postgres' jsonb has it: numbers by amount, objects without order.
+pub(crate) fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Number(a), Value::Number(b)) => amounts(a, b) == Some(Ordering::Equal),
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(key, value)| b.get(key).is_some_and(|other| same(value, other)))
+        }
+        _ => left == right,
+    }
+}
+
+/// The order of two numbers or of two strings; none between other values.
+pub(crate) fn order(left: &Value, right: &Value) -> Option<Ordering> {
+    match (left, right) {
+        (Value::Number(a), Value::Number(b)) => amounts(a, b),
+        (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
+        _ => None,
+    }
+}
+
+/// The order of two numbers by their exact decimal amounts, as Postgres' numeric has it.
+fn amounts(left: &Number, right: &Number) -> Option<Ordering> {
+    match (integer(left), integer(right)) {
+        (Some(a), Some(b)) => Some(a.cmp(&b)),
+        (Some(a), None) => Some(beside(a, right.as_f64()?)),
+        (None, Some(b)) => Some(beside(b, left.as_f64()?).reverse()),
+        (None, None) => left.as_f64()?.partial_cmp(&right.as_f64()?),
+    }
+}
+
+fn integer(number: &Number) -> Option<i128> {
+    number.as_i64().map(i128::from).or_else(|| number.as_u64().map(i128::from))
+}
+
+/// An integer beside a float, which means the shortest decimal that reads back as it: what stands in its JSON text.
+fn beside(integer: i128, float: f64) -> Ordering {
+    let text = float.to_string();
+    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    match whole.parse::<i128>() {
+        Ok(whole) if fraction.bytes().all(|digit| digit == b'0') => integer.cmp(&whole),
+        Ok(whole) => integer.cmp(&whole).then(if float > 0.0 { Ordering::Less } else { Ordering::Greater }),
+        Err(_) if float > 0.0 => Ordering::Less,
+        Err(_) => Ordering::Greater,
+    }
+}

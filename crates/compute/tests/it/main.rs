@@ -1,0 +1,100 @@
+//! Whose work runs, and who waits. What is under way is held by signals, never by time.
+
+#![allow(clippy::unwrap_used)]
+
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use compute::{Failed, Pool};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use uuid::Uuid;
+
+/// Work that says when it began and ends when it is told to.
+fn held() -> (oneshot::Receiver<()>, mpsc::Sender<()>, impl FnOnce() + Send + 'static) {
+    let (began, has_begun) = oneshot::channel();
+    let (end, ends) = mpsc::channel();
+    let work = move || {
+        began.send(()).unwrap();
+        ends.recv().unwrap();
+    };
+    (has_begun, end, work)
+}
+
+#[tokio::test]
+async fn a_tenant_that_fills_its_share_holds_up_nobody_else() {
+    let pool = Arc::new(Pool::new(3));
+    let (busy, other) = (Uuid::new_v4(), Uuid::new_v4());
+    let (mut running, mut ends) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let (begun, end, work) = held();
+        let pool = pool.clone();
+        running.push(tokio::spawn(async move { pool.run(busy, work).await }));
+        begun.await.unwrap();
+        ends.push(end);
+    }
+    // Its line is long.
+    for _ in 0..10 {
+        let pool = pool.clone();
+        running.push(tokio::spawn(async move { pool.run(busy, || ()).await }));
+    }
+    while pool.waiting(busy) < 10 {
+        tokio::task::yield_now().await;
+    }
+    // A longer one is refused at once, where it has a deadline.
+    let much_later = Instant::now() + std::time::Duration::from_hours(1);
+    for _ in 10..256 {
+        let pool = pool.clone();
+        running.push(tokio::spawn(async move { pool.run(busy, || ()).await }));
+    }
+    while pool.waiting(busy) < 256 {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(pool.run_until(busy, much_later, || 1).await, Err(Failed::Full));
+    assert_eq!(pool.run(busy, || 1).now(), None);
+    assert_eq!((pool.waiting(busy), pool.waiting(other)), (256, 0));
+    assert_eq!(pool.run_until(other, much_later, || 2).await, Ok(2));
+    for end in ends {
+        end.send(()).unwrap();
+    }
+    for run in running {
+        run.await.unwrap().unwrap();
+    }
+    assert_eq!(pool.run(busy, || 3).await, Ok(3));
+}
+
+#[tokio::test]
+async fn work_is_given_up_at_its_deadline_and_keeps_its_place_until_it_ends() {
+    let pool = Pool::new(2);
+    let tenant = Uuid::new_v4();
+    let (begun, end, work) = held();
+    let run = async { pool.run_until(tenant, Instant::now() + std::time::Duration::from_millis(1), work).await };
+    assert_eq!(run.await, Err(Failed::Late));
+    // It never began where its time was over first.
+    if begun.await.is_ok() {
+        assert_eq!(pool.run(tenant, || ()).now(), None);
+        end.send(()).unwrap();
+    }
+    assert_eq!(pool.run(tenant, || 1).await, Ok(1));
+}
+
+#[tokio::test]
+async fn what_panics_gives_its_place_back() {
+    let pool = Pool::new(2);
+    let tenant = Uuid::new_v4();
+    assert_eq!(pool.run(tenant, || panic!("on purpose")).await, Err::<(), _>(Failed::Panicked));
+    assert_eq!(pool.run(tenant, || 1).await, Ok(1));
+}
+
+trait Now: Future + Sized {
+    /// What it gives without waiting.
+    fn now(self) -> Option<Self::Output> {
+        let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+        match std::pin::pin!(self).poll(&mut context) {
+            std::task::Poll::Ready(output) => Some(output),
+            std::task::Poll::Pending => None,
+        }
+    }
+}
+
+impl<F: Future> Now for F {}

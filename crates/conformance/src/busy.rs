@@ -1,0 +1,52 @@
+//! A tenant whose work beside the runtime is held, by signals.
+
+use std::sync::{Arc, LazyLock, mpsc};
+
+use tokio::sync::{Mutex, OwnedMutexGuard, oneshot};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+/// Keeps all threads busy that a tenant may have, until it ends. One at a time, so that some thread is left.
+pub struct Busy {
+    ends: Vec<mpsc::Sender<()>>,
+    running: Vec<JoinHandle<()>>,
+    _alone: OwnedMutexGuard<()>,
+}
+
+static ALONE: LazyLock<Arc<Mutex<()>>> = LazyLock::new(Arc::default);
+
+impl Busy {
+    pub async fn of(tenant: Uuid) -> Self {
+        let alone = ALONE.clone().lock_owned().await;
+        let (mut ends, mut running) = (Vec::new(), Vec::new());
+        for _ in 0..compute::pool().share() {
+            let (began, has_begun) = oneshot::channel();
+            let (end, ended) = mpsc::channel::<()>();
+            running.push(tokio::spawn(async move {
+                let work = move || {
+                    began.send(()).unwrap();
+                    // Until the sender is dropped.
+                    ended.recv().unwrap_err();
+                };
+                compute::pool().run(tenant, work).await.unwrap();
+            }));
+            has_begun.await.unwrap();
+            ends.push(end);
+        }
+        Self { ends, running, _alone: alone }
+    }
+
+    /// Returns when so much of the tenant's work waits.
+    pub async fn wait_for(tenant: Uuid, waiting: usize) {
+        while compute::pool().waiting(tenant) < waiting {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    pub async fn end(self) {
+        drop(self.ends);
+        for running in self.running {
+            running.await.unwrap();
+        }
+    }
+}
