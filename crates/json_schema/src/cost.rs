@@ -1,4 +1,5 @@
-//! How often a validator visits one place of a value, at most, by the place's depth.
+//! How often a validator visits one place of a value, at most, by the place's depth, and by how many states of patterns
+//! each byte of a text there is matched.
 //!
 //! Two references to the same definition from one place double the visits there; a recursive schema that does so
 //! doubles them at every level. Such a schema is a bomb for a deep value, so the check asks here first.
@@ -6,6 +7,7 @@
 use std::collections::HashMap;
 
 use breadcrumb::Violations;
+use serde_json::Value;
 
 use crate::graph::{Edge, Graph, field};
 
@@ -16,12 +18,74 @@ const MAX_CHAIN: u32 = 40;
 /// Deeper values are refused.
 pub(crate) const MAX_VALUE_DEPTH: usize = 128;
 const CEILING: u64 = 1 << 40;
+/// States of a pattern that are held against a byte in the time of one step.
+const STATES_OF_A_STEP: u64 = 4;
 
 /// The subschemas that one schema applies at its own place, itself included, with how often each.
 type Expansion = HashMap<usize, u64>;
 
-/// Visits per place at depth 0, 1, …; the last entry holds for all deeper places.
-pub(crate) fn by_depth(graph: &Graph<'_>) -> Result<Vec<u64>, Violations> {
+/// By the depth of a place: the last entry holds for all deeper ones.
+#[derive(Debug)]
+pub(crate) struct Cost {
+    /// Visits of this place and of all places above it: each may look at, or copy, all that stands below.
+    pub visits: Vec<u64>,
+    /// States of patterns that are held against each byte of the text, or of the keys, at this place.
+    pub states: Vec<u64>,
+}
+
+impl Cost {
+    /// What this value may cost to check: steps of 16 bytes or a value. `None` from so many on, and for values that are
+    /// too deep.
+    pub(crate) fn of(&self, value: &Value, most: u64) -> Option<u64> {
+        let mut left = most;
+        self.spend(value, 0, &mut left)?;
+        Some(most - left)
+    }
+
+    /// The depth is bounded, so that this can recurse.
+    fn spend(&self, value: &Value, depth: usize, left: &mut u64) -> Option<()> {
+        if depth > MAX_VALUE_DEPTH {
+            return None;
+        }
+        let at = |costs: &[u64], depth: usize| costs.get(depth).or(costs.last()).copied().unwrap_or(1);
+        let (visits, states) = (at(&self.visits, depth), at(&self.states, depth));
+        let mut pay = |text: &str, states: u64| {
+            let bytes = text.len() as u64;
+            let matching = bytes.saturating_mul(states) / STATES_OF_A_STEP;
+            let cost = visits.saturating_mul(1 + bytes / 16).saturating_add(matching);
+            left.checked_sub(cost).map(|rest| *left = rest)
+        };
+        match value {
+            Value::String(text) => pay(text, states),
+            Value::Array(items) => {
+                pay("", 0)?;
+                items.iter().try_for_each(|item| self.spend(item, depth + 1, left))
+            }
+            Value::Object(entries) => {
+                pay("", 0)?;
+                let states = states.saturating_add(at(&self.states, depth + 1));
+                entries.keys().try_for_each(|key| pay(key, states))?;
+                entries.values().try_for_each(|item| self.spend(item, depth + 1, left))
+            }
+            _ => pay("", 0),
+        }
+    }
+}
+
+pub(crate) fn is_too_deep(value: &Value) -> bool {
+    fn is_deeper(value: &Value, than: usize) -> bool {
+        let Some(below) = than.checked_sub(1) else { return value.is_array() || value.is_object() };
+        match value {
+            Value::Array(items) => items.iter().any(|item| is_deeper(item, below)),
+            Value::Object(entries) => entries.values().any(|item| is_deeper(item, below)),
+            _ => false,
+        }
+    }
+    is_deeper(value, MAX_VALUE_DEPTH)
+}
+
+/// `states`: of the patterns of each subschema.
+pub(crate) fn by_depth(graph: &Graph<'_>, states: &[u64]) -> Result<Cost, Violations> {
     let mut expander = Expander { graph, done: HashMap::new() };
     let count = graph.nodes.len();
     for node in 0..count {
@@ -29,19 +93,35 @@ pub(crate) fn by_depth(graph: &Graph<'_>) -> Result<Vec<u64>, Violations> {
     }
     let expansions = expander.done;
     let below: Vec<Below> = (0..count).map(|node| Below::new(graph, expansions.get(&node).map(|(e, _)| e))).collect();
-    let own: Vec<u64> =
-        (0..count).map(|node| expansions.get(&node).map_or(1, |(expansion, _)| expansion.values().sum())).collect();
-    let mut cost = own;
-    let mut at_root = vec![cost.first().copied().unwrap_or(1)];
-    for _ in 0..MAX_VALUE_DEPTH {
-        let next: Vec<u64> = below.iter().map(|below| below.cost(&cost)).collect();
-        if next == cost {
-            break;
+    let at_depths = |weight: &dyn Fn(usize) -> u64| {
+        let own = |expansion: &Expansion| {
+            expansion
+                .iter()
+                .fold(0_u64, |sum, (schema, times)| sum.saturating_add(weight(*schema).saturating_mul(*times)))
+        };
+        let own = (0..count).map(|node| expansions.get(&node).map_or(1, |(expansion, _)| own(expansion).min(CEILING)));
+        let mut cost: Vec<u64> = own.collect();
+        let mut at_root = vec![cost.first().copied().unwrap_or(1)];
+        for _ in 0..MAX_VALUE_DEPTH {
+            let next: Vec<u64> = below.iter().map(|below| below.cost(&cost)).collect();
+            if next == cost {
+                break;
+            }
+            cost = next;
+            at_root.push(cost.first().copied().unwrap_or(1));
         }
-        cost = next;
-        at_root.push(cost.first().copied().unwrap_or(1));
+        at_root
+    };
+    let mut visits = at_depths(&|_| 1);
+    // What is not visited is read all the same.
+    let mut above = 1_u64;
+    let last = visits.last().copied().unwrap_or(1);
+    visits.resize(MAX_VALUE_DEPTH + 1, last);
+    for at in &mut visits {
+        above = above.saturating_add(*at);
+        *at = above;
     }
-    Ok(at_root)
+    Ok(Cost { visits, states: at_depths(&|schema| states.get(schema).copied().unwrap_or(0)) })
 }
 
 struct Expander<'g, 's> {

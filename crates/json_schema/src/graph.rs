@@ -9,8 +9,6 @@ use breadcrumb::Violations;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value};
 
-use crate::cost;
-
 /// Subschemas of one schema, at most.
 const MAX_SUBSCHEMAS: usize = 2000;
 /// Levels of any JSON inside a schema, at most.
@@ -45,6 +43,8 @@ pub(crate) struct Node<'s> {
 pub(crate) struct Graph<'s> {
     /// The root is the first.
     pub nodes: Vec<Node<'s>>,
+    /// Of the whole schema as JSON.
+    pub bytes: usize,
 }
 
 struct Builder<'s> {
@@ -59,7 +59,7 @@ struct Builder<'s> {
 impl<'s> Graph<'s> {
     /// The graph, or what is wrong with the schema, each with the place in it.
     pub(crate) fn new(root: &'s Value) -> Result<Self, Violations> {
-        bounded(root)?;
+        let bytes = bounded(root)?;
         let mut builder = Builder {
             root,
             nodes: Vec::new(),
@@ -71,7 +71,7 @@ impl<'s> Graph<'s> {
         builder.walk_from(root, String::new());
         builder.resolve();
         builder.found.into_result()?;
-        Ok(Self { nodes: builder.nodes })
+        Ok(Self { nodes: builder.nodes, bytes })
     }
 
     pub(crate) fn in_place(&self, node: usize) -> impl Iterator<Item = usize> + '_ {
@@ -80,14 +80,10 @@ impl<'s> Graph<'s> {
             .into_iter()
             .flat_map(|node| node.edges.iter().filter(|(edge, _)| *edge == Edge::InPlace).map(|(_, target)| *target))
     }
-
-    /// What checking costs at each depth of the value: see [`cost::by_depth`].
-    pub(crate) fn cost(&self) -> Result<Vec<u64>, Violations> {
-        cost::by_depth(self)
-    }
 }
 
-fn bounded(root: &Value) -> Result<(), Violations> {
+/// Bytes of the schema's JSON text.
+fn bounded(root: &Value) -> Result<usize, Violations> {
     let mut open = vec![(root, 1)];
     while let Some((value, depth)) = open.pop() {
         if depth > MAX_DEPTH {
@@ -103,7 +99,7 @@ fn bounded(root: &Value) -> Result<(), Violations> {
     if bytes > MAX_BYTES {
         return Err(Violations::one("", format!("has {bytes} bytes; at most {MAX_BYTES} are allowed")));
     }
-    Ok(())
+    Ok(bytes)
 }
 
 impl<'s> Builder<'s> {

@@ -76,8 +76,7 @@ fn words(error: &ValidationError<'_>) -> String {
             format!("must be of type {wanted}, is {}", kind_of(error.instance()))
         }
         ValidationErrorKind::Required { property } => format!("must have the property {property}"),
-        ValidationErrorKind::Enum { options } => format!("must be one of {}", shorten(&options.to_string())),
-        ValidationErrorKind::Constant { expected_value } => format!("must be {}", shorten(&expected_value.to_string())),
+        ValidationErrorKind::Custom { message, .. } => message.clone(),
         ValidationErrorKind::Minimum { limit } => format!("must be at least {limit}{}", is(error)),
         ValidationErrorKind::Maximum { limit } => format!("must be at most {limit}{}", is(error)),
         ValidationErrorKind::ExclusiveMinimum { limit } => format!("must be above {limit}{}", is(error)),
@@ -91,7 +90,6 @@ fn words(error: &ValidationError<'_>) -> String {
         ValidationErrorKind::MinProperties { limit } => format!("must have at least {limit} properties"),
         ValidationErrorKind::MaxProperties { limit } => format!("must have at most {limit} properties"),
         ValidationErrorKind::Pattern { pattern } => format!("must match the pattern {}", shorten(pattern)),
-        ValidationErrorKind::UniqueItems => "must have no item twice".to_owned(),
         ValidationErrorKind::Contains => "must have an item as `contains` asks".to_owned(),
         // `additionalProperties: false` with no property allowed speaks of the object.
         ValidationErrorKind::FalseSchema if error.schema_path().as_str().ends_with("Properties") => {

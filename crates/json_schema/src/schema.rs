@@ -4,21 +4,27 @@ use breadcrumb::{Violation, Violations};
 use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 
-use crate::{cost, graph, message};
+use crate::budget::{Budget, Part};
+use crate::by_hash::{OneOf, Unique};
+use crate::cost::{self, Cost};
+use crate::graph::Graph;
+use crate::{message, pattern};
 
 /// Violations told of one value, at most.
 pub const MAX_VIOLATIONS: usize = 50;
 
 /// Bytes of one compiled pattern and of its cache.
 const PATTERN_BYTES: usize = 1024 * 1024;
-/// Visits of subschemas that one check may cost.
-const MAX_VISITS: u64 = 20_000_000;
+/// Steps that one check may cost, a fraction of a second: see [`Cost`].
+const MAX_STEPS: u64 = 20_000_000;
+/// Steps up to which all violations are gathered. The validator makes them all before it tells the first.
+const MAX_STEPS_TO_TELL_ALL: u64 = 1_000_000;
 /// The compiler recurses along references: more than the bounds in `graph` need.
 const STACK_BYTES: usize = 64 * 1024 * 1024;
-/// What a quick check may cost: a visit costs one, and one more for each 16 bytes of text at its place.
+/// Steps of a quick check.
 const QUICK: u64 = 20_000;
-/// Items of one array in a quick check: that all are unique takes each with each.
-const QUICK_ITEMS: usize = 64;
+/// Bytes that a compiled schema takes for each byte of its text, about, beside its patterns.
+const GROWTH: u64 = 8;
 
 /// A compiled schema. Cheap to share by reference; checking allocates only for violations.
 ///
@@ -27,14 +33,34 @@ const QUICK_ITEMS: usize = 64;
 #[derive(Debug)]
 pub struct Schema {
     validator: Validator,
-    /// Visits per place of the value, by depth.
-    cost: Vec<u64>,
+    cost: Cost,
+    /// Of its owner's budget.
+    _part: Option<Part>,
 }
 
 impl Schema {
     /// Compiles, or tells what is wrong with the schema, with the place in it (`properties.a.type`).
     pub fn compile(schema: &Value) -> Result<Self, Violations> {
-        let cost = graph::Graph::new(schema)?.cost()?;
+        Self::compile_as(schema, None)
+    }
+
+    /// The same, where what it takes is still left in the budget of whoever it is compiled for.
+    pub fn compile_within(schema: &Value, budget: &Budget) -> Result<Self, Violations> {
+        Self::compile_as(schema, Some(budget))
+    }
+
+    fn compile_as(schema: &Value, budget: Option<&Budget>) -> Result<Self, Violations> {
+        let graph = Graph::new(schema)?;
+        let patterns = pattern::measure(&graph)?;
+        let takes = patterns.bytes.saturating_add(GROWTH * graph.bytes as u64);
+        let part = budget.map(|budget| budget.take(takes)).transpose().map_err(|all| {
+            let message = format!(
+                "takes about {takes} bytes when it is compiled, which is more than is left of the {all} that all \
+                 schemas of the tenant may take"
+            );
+            Violations::one("", message)
+        })?;
+        let cost = cost::by_depth(&graph, &patterns.states)?;
         let compiled = std::thread::scope(|scope| {
             let compiling =
                 std::thread::Builder::new().name("schema".into()).stack_size(STACK_BYTES).spawn_scoped(scope, || {
@@ -42,6 +68,9 @@ impl Schema {
                         .with_draft(Draft::Draft202012)
                         .offline()
                         .should_validate_formats(false)
+                        .with_keyword("enum", |_, values, _| Ok(Box::new(OneOf::of(values))))
+                        .with_keyword("const", |_, value, _| Ok(Box::new(OneOf::only(value))))
+                        .with_keyword("uniqueItems", |_, asked, _| Ok(Box::new(Unique::as_asked(asked))))
                         .with_pattern_options(
                             PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES),
                         )
@@ -54,7 +83,7 @@ impl Schema {
                 Err(error) => Err(Violations::one("", format!("no thread to compile the schema on: {error}"))),
             }
         });
-        Ok(Self { validator: compiled?, cost })
+        Ok(Self { validator: compiled?, cost, _part: part })
     }
 
     /// What is wrong with a value, with the place in it: `items[0].name`, empty for the whole value. At most
@@ -66,67 +95,34 @@ impl Schema {
     /// Whether the check of this value takes far less than a millisecond, so that any thread may do it. Says so itself
     /// in less.
     pub fn is_quick(&self, value: &Value) -> bool {
-        let mut left = QUICK;
-        self.spends(value, 0, &mut left)
-    }
-
-    /// Whether the check of the value at this depth costs no more than what is left, which it takes.
-    fn spends(&self, value: &Value, depth: usize, left: &mut u64) -> bool {
-        if depth > cost::MAX_VALUE_DEPTH {
-            return false;
-        }
-        let visits = self.cost.get(depth).or(self.cost.last()).copied().unwrap_or(1);
-        let mut pay = |text: &str| {
-            let cost = visits.saturating_mul(1 + text.len() as u64 / 16);
-            left.checked_sub(cost).map(|rest| *left = rest).is_some()
-        };
-        match value {
-            Value::String(text) => pay(text),
-            Value::Array(items) => {
-                pay("") && items.len() <= QUICK_ITEMS && items.iter().all(|item| self.spends(item, depth + 1, left))
-            }
-            Value::Object(entries) => {
-                pay("")
-                    && entries.keys().all(|key| pay(key))
-                    && entries.values().all(|item| self.spends(item, depth + 1, left))
-            }
-            _ => pay(""),
-        }
+        self.cost.of(value, QUICK).is_some()
     }
 
     /// As [`Schema::check`], with places that start with `root`: `input.items[0].name`.
     pub fn check_as(&self, root: &str, value: &Value) -> Vec<Violation> {
-        if let Err(violation) = self.affordable(root, value) {
-            return vec![violation];
-        }
+        let Some(steps) = self.cost.of(value, MAX_STEPS) else {
+            let message = if cost::is_too_deep(value) {
+                format!("is nested deeper than {} levels", cost::MAX_VALUE_DEPTH)
+            } else {
+                "is too large or too deep for its schema, which visits each place often".to_owned()
+            };
+            return vec![Violation::new(root, message)];
+        };
         let mut found = Vec::new();
-        for error in self.validator.iter_errors(value).take(MAX_VIOLATIONS) {
-            message::add(root, &error, &mut found);
+        // Without memory, where nothing is wrong.
+        if self.validator.is_valid(value) {
+            return found;
+        }
+        if steps > MAX_STEPS_TO_TELL_ALL {
+            if let Err(error) = self.validator.validate(value) {
+                message::add(root, &error, &mut found);
+            }
+        } else {
+            for error in self.validator.iter_errors(value).take(MAX_VIOLATIONS) {
+                message::add(root, &error, &mut found);
+            }
         }
         found.truncate(MAX_VIOLATIONS);
         found
-    }
-
-    /// Refuses a value that is too deep, or that this schema makes too costly to check.
-    fn affordable(&self, root: &str, value: &Value) -> Result<(), Violation> {
-        let mut visits = 0u64;
-        let mut open = vec![(value, 0)];
-        let deepest = self.cost.last().copied().unwrap_or(1);
-        while let Some((value, depth)) = open.pop() {
-            if depth > cost::MAX_VALUE_DEPTH {
-                let message = format!("is nested deeper than {} levels", cost::MAX_VALUE_DEPTH);
-                return Err(Violation::new(root, message));
-            }
-            visits = visits.saturating_add(self.cost.get(depth).copied().unwrap_or(deepest));
-            match value {
-                Value::Array(items) => open.extend(items.iter().map(|item| (item, depth + 1))),
-                Value::Object(entries) => open.extend(entries.values().map(|item| (item, depth + 1))),
-                _ => {}
-            }
-        }
-        if visits > MAX_VISITS {
-            return Err(Violation::new(root, "is too large or too deep for its schema, which visits each place often"));
-        }
-        Ok(())
     }
 }

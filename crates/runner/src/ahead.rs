@@ -86,6 +86,11 @@ impl Prepared {
         })
     }
 
+    /// What the tool may take, less what its input's check took.
+    pub fn timeout_ms(&self) -> u64 {
+        self.call.limits.timeout_ms
+    }
+
     pub fn request(&self) -> &ToolRequest {
         &self.call.request
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{
-    Birth, Breadcrumb, Breadcrumbs, Claim, ErrorCode, NewBreadcrumb, Profiles, ResponseStatus, StoreError, ToolFailure,
-    ToolRequest, Violation, Visibility,
+    Birth, Bound, Breadcrumb, Breadcrumbs, Claim, ErrorCode, LimitReached, NewBreadcrumb, Profiles, ResponseStatus,
+    StoreError, ToolFailure, ToolRequest, Violation, Visibility,
 };
 use executors::{Chain, GoAhead, ToolCall, ToolOutput, Vault};
 use memory::WorkingMemory;
@@ -47,6 +47,14 @@ pub(crate) struct Caller {
     pub stop: CancellationToken,
     /// The time for running calls is over.
     pub drained: CancellationToken,
+}
+
+/// An input that fits its tool, and what the call needs besides.
+struct Checked {
+    input: Value,
+    secrets: Arc<Vault>,
+    /// Time that the checks took of the call's `timeout_ms`.
+    took: Duration,
 }
 
 /// How far the store knows of a call.
@@ -245,7 +253,7 @@ impl Caller {
     ) -> Result<Prepared, Refusal> {
         let mut tool = tool;
         let checked = self.checked(&mut tool, profiles, request, input).await;
-        let call = |(input, secrets)| self.call(&tool, record, profiles, request, input, secrets);
+        let call = |checked| self.call(&tool, record, profiles, request, checked);
         match checked.and_then(call) {
             Ok((call, telling)) => Ok(Prepared::new(tool, call, telling)),
             Err(failure) => Err(Refusal::Failed { tool: Some(tool.candidate.clone()), failure }),
@@ -259,9 +267,13 @@ impl Caller {
         profiles: &Profiles,
         request: &ToolRequest,
         mut input: Value,
-    ) -> Result<(Value, Arc<Vault>), ToolFailure> {
+    ) -> Result<Checked, ToolFailure> {
+        let mut took = Duration::ZERO;
         loop {
-            let (checked, violations) = check(tool, Side::Input, input).await?;
+            let began = Instant::now();
+            let ends = began + tool.definition.limits.timeout().saturating_sub(took);
+            let (checked, violations) = check(tool, Side::Input, input, ends).await?;
+            took += began.elapsed();
             if !violations.is_empty() {
                 return Err(violated(
                     ErrorCode::InvalidArguments,
@@ -270,7 +282,7 @@ impl Caller {
                 ));
             }
             match secrets::vault(&*self.store, tool, request).await {
-                Ok(secrets) => return Ok((checked, secrets)),
+                Ok(secrets) => return Ok(Checked { input: checked, secrets, took }),
                 Err(failure) if failure.code == ErrorCode::PermissionDenied => {
                     self.finding.readiness.look();
                     let Some(other) = self.finding.in_place_of(tool, profiles).await else { return Err(failure) };
@@ -287,9 +299,10 @@ impl Caller {
         record: &Breadcrumb,
         profiles: &Profiles,
         request: &ToolRequest,
-        input: Value,
-        secrets: Arc<Vault>,
+        Checked { input, secrets, took }: Checked,
     ) -> Result<(ToolCall, Telling), ToolFailure> {
+        let mut limits = tool.definition.limits;
+        limits.timeout_ms = limits.timeout_ms.saturating_sub(took.as_millis() as u64).max(1);
         let chain = Chain::of_request(&record.tags);
         // A tool reads what who asked for it may read, and no more.
         let own = in_name_of(&self.store, record.created_by).map_err(|error| {
@@ -309,7 +322,7 @@ impl Caller {
             tool_id: tool.id,
             tool_version: tool.version,
             definition: tool.definition.clone(),
-            limits: tool.definition.limits,
+            limits,
             request,
             input,
             secrets,
@@ -326,8 +339,9 @@ impl Caller {
     async fn attempt(&self, mut answer: Answer<'_>, prepared: Prepared, place: Option<Place>) {
         let deadline = answer.deadline;
         answer.attempt.invocation.runs(&prepared.tool);
+        let allowed_ms = prepared.timeout_ms();
         let (tool, limits, telling, run) = prepared.go_ahead(deadline.as_ref());
-        let is_shortened = limits.timeout_ms < tool.definition.limits.timeout_ms;
+        let is_shortened = limits.timeout_ms < allowed_ms;
         let bounds = Bounds {
             held: answer.held,
             deadline: deadline.as_ref(),
@@ -368,7 +382,9 @@ impl Caller {
             None => result,
         };
         let result = match result {
-            Ok(output) => checked_output(&tool, output).await,
+            Ok(output) => {
+                checked_output(&tool, output, Instant::now() + limits.timeout().saturating_sub(elapsed)).await
+            }
             failed => failed,
         };
         let result = match result {
@@ -409,27 +425,48 @@ impl Side {
             Self::Output => &tool.output,
         }
     }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Output => "output",
+        }
+    }
 }
 
-/// A large value against a costly schema takes its time: not on a thread that others wait for.
-async fn check(tool: &Arc<Tool>, side: Side, value: Value) -> Result<(Value, Vec<Violation>), ToolFailure> {
+/// A large value against a costly schema takes its time: beside the runtime, in the tenant's turn, and on the call's time.
+async fn check(
+    tool: &Arc<Tool>,
+    side: Side,
+    value: Value,
+    deadline: Instant,
+) -> Result<(Value, Vec<Violation>), ToolFailure> {
     let schema = side.schema(tool);
     if schema.is_quick(&value) {
         let violations = schema.check(&value);
         return Ok((value, violations));
     }
-    let tool = tool.clone();
+    let (definition, checked) = (&tool.definition, tool.clone());
     let check = move || {
-        let violations = side.schema(&tool).check(&value);
+        let violations = side.schema(&checked).check(&value);
         (value, violations)
     };
-    tokio::task::spawn_blocking(check)
-        .await
-        .map_err(|error| ToolFailure::new(ErrorCode::ExecutionFailed, format!("the schema cannot be checked: {error}")))
+    compute::pool().run_until(tool.owner_id, deadline, check).await.map_err(|failed| match failed {
+        compute::Failed::Late => {
+            let allowed = definition.limits.timeout_ms;
+            let message = format!("the call's {allowed} ms were over before its {} was checked", side.name());
+            let reached = LimitReached { limit: Bound::TimeoutMs, allowed };
+            ToolFailure::new(ErrorCode::Timeout, message).with_details(json!(reached))
+        }
+        compute::Failed::Full => {
+            ToolFailure::new(ErrorCode::ExecutionFailed, "too many calls wait for their checks").retryable(true)
+        }
+        compute::Failed::Panicked => ToolFailure::new(ErrorCode::ExecutionFailed, "the schema cannot be checked"),
+    })
 }
 
-async fn checked_output(tool: &Arc<Tool>, output: Value) -> Result<Value, ToolFailure> {
-    let (output, violations) = check(tool, Side::Output, output).await?;
+async fn checked_output(tool: &Arc<Tool>, output: Value, deadline: Instant) -> Result<Value, ToolFailure> {
+    let (output, violations) = check(tool, Side::Output, output, deadline).await?;
     if violations.is_empty() {
         return Ok(output);
     }

@@ -11,7 +11,7 @@ use executors::Executors;
 use executors::egress::PrivateHost;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
-use validate::{Author, Schema};
+use validate::{Author, Budget, Schema};
 
 use crate::judging::judge;
 use crate::tool::{Candidate, Problem, Tool};
@@ -24,7 +24,12 @@ pub(crate) struct Preparing {
     pub system_authors: HashSet<Uuid>,
     pub allowed_private: Arc<[PrivateHost]>,
     pub rcrt_compat: bool,
+    /// For the schemas of all tools together.
+    pub schemas: Budget,
 }
+
+/// Bytes that the compiled schemas of a runner's tools take, about.
+pub(crate) const SCHEMA_BYTES: u64 = 512 * 1024 * 1024;
 
 /// One version of a tool's record.
 pub(crate) struct Version<'r> {
@@ -85,17 +90,21 @@ impl Preparing {
     pub async fn prepare(&self, version: &Version<'_>) -> Result<Tool, Problem> {
         let candidate = Arc::new(self.candidate(version)?);
         let author = if candidate.is_system { Author::System } else { Author::User };
-        let (input, output) = checked(candidate.definition.clone(), author, self.allowed_private.clone()).await?;
+        let (definition, allowed_private) = (candidate.definition.clone(), self.allowed_private.clone());
+        let (input, output) =
+            checked(definition, author, allowed_private, version.record.owner_id, self.schemas.clone()).await?;
         load(&candidate, version.record.owner_id).await?;
         Ok(Tool::new(candidate, input, output, self.rcrt_compat))
     }
 }
 
-/// Validation reads a syntax tree and compiles schemas: not on a thread that others wait for.
+/// Validation reads a syntax tree and compiles schemas: beside the runtime, in the tenant's turn.
 async fn checked(
     definition: Arc<ToolDefinition>,
     author: Author,
     allowed_private: Arc<[PrivateHost]>,
+    owner_id: Uuid,
+    schemas: Budget,
 ) -> Result<(Schema, Schema), Problem> {
     let check = move || {
         let report = judge(&definition, author, &allowed_private);
@@ -103,12 +112,13 @@ async fn checked(
             return Err(Problem { errors: report.errors.iter().map(|finding| json!(finding)).collect() });
         }
         let compile = |field: &str, schema: &Value| {
-            Schema::compile(schema).map_err(|error| Problem::new(field, error.to_string()))
+            Schema::compile_within(schema, &schemas).map_err(|error| Problem::new(field, error.to_string()))
         };
         let input = compile("input_schema", &definition.input_schema)?;
         Ok((input, compile("output_schema", &definition.output_schema)?))
     };
-    tokio::task::spawn_blocking(check)
+    compute::pool()
+        .run(owner_id, check)
         .await
         .unwrap_or_else(|error| Err(Problem::new("", format!("the validator failed: {error}"))))
 }

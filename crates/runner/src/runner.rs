@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use validate::Budget;
 
 use crate::answering::Answering;
 use crate::backoff::persist;
@@ -26,7 +27,7 @@ use crate::loading::Loading;
 use crate::options::RunnerOptions;
 use crate::pace::Pace;
 use crate::places::Places;
-use crate::preparing::Preparing;
+use crate::preparing::{Preparing, SCHEMA_BYTES};
 use crate::publishing::Publishing;
 use crate::readiness::Readiness;
 use crate::registry::Registry;
@@ -115,6 +116,7 @@ impl Parts {
             system_authors: options.system_authors.clone(),
             allowed_private: options.allowed_private.clone().into(),
             rcrt_compat: options.rcrt_compat,
+            schemas: Budget::new(SCHEMA_BYTES),
         };
         let loading = Loading::new(
             store.clone(),

@@ -1,18 +1,33 @@
 //! A definition: what a `schema.def.v1` record says of the records of one schema name.
 
 use breadcrumb::{NewBreadcrumb, StoreError, TtlType, Violation, Violations, schema_names, ttl_seconds};
-use json_schema::Schema;
+use json_schema::{Budget, Schema};
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::{block_in_place, spawn_blocking};
+use tokio::time::Instant;
+use uuid::Uuid;
 
 use crate::hints::Hints;
 
 /// Bytes of a definition's context, at most.
 const MAX_BYTES: usize = 64 * 1024;
 const TAG: &str = "defines:";
+/// How long a write waits for its check.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why a write was not checked: it is not written.
+pub(crate) fn busy(failed: compute::Failed) -> StoreError {
+    match failed {
+        compute::Failed::Late => {
+            let seconds = PATIENCE.as_secs();
+            StoreError::Unavailable(format!("this write waited {seconds} s for its check by a schema; try again"))
+        }
+        compute::Failed::Full => StoreError::Unavailable("too many writes wait for their checks; try again".into()),
+        compute::Failed::Panicked => StoreError::Internal("a check by a schema broke off".into()),
+    }
+}
 
 /// What becomes of a record that is not as its definition says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,11 +84,13 @@ pub(crate) fn is_the_runtimes(name: &str) -> bool {
 }
 
 impl Definition {
-    /// Reads a definition's record, or tells what is wrong with it. Compiling its schema takes some milliseconds.
+    /// Reads a definition's record, or tells what is wrong with it. Compiling its schema takes some milliseconds, and a part
+    /// of what is left to the tenant's definitions.
     pub(crate) fn read(
         context: &Map<String, Value>,
         tags: &[String],
         llm_hints: Option<&Value>,
+        budget: &Budget,
     ) -> Result<Self, Violations> {
         let mut found = Violations::default();
         let bytes = serde_json::to_vec(context).map_or(0, |text| text.len());
@@ -84,7 +101,7 @@ impl Definition {
         let name = name(&mut found, context, tags);
         let schema = match context.get("schema") {
             None | Some(Value::Null) => None,
-            Some(given) => Schema::compile(given).map_or_else(
+            Some(given) => Schema::compile_within(given, budget).map_or_else(
                 |wrong| {
                     let place = |field: &str| {
                         if field.is_empty() { "context.schema".to_owned() } else { format!("context.schema.{field}") }
@@ -121,53 +138,45 @@ impl Definition {
         self.validation != Validation::Off && self.schema.is_some()
     }
 
-    /// What is wrong with a record's context, by its places in the record. A check that takes longer goes to a thread of
-    /// its own.
-    pub(crate) async fn check(self: &Arc<Self>, context: &mut Map<String, Value>) -> Vec<Violation> {
+    /// What is wrong with a record's context, by its places in the record, where that is known at once.
+    pub(crate) fn check_at_once(&self, context: &mut Map<String, Value>) -> Option<Vec<Violation>> {
         if !self.validates() {
-            return Vec::new();
+            return Some(Vec::new());
         }
-        let value = Value::Object(std::mem::take(context));
-        let (value, found) = if self.schema.as_ref().is_none_or(|schema| schema.is_quick(&value)) {
-            let found = self.violations(&value);
-            (value, found)
-        } else {
-            let definition = self.clone();
-            let checking = spawn_blocking(move || {
-                let found = definition.violations(&value);
-                (value, found)
-            });
-            match checking.await {
-                Ok(checked) => checked,
-                // Only a panic, or a runtime that ends, comes here: nothing is written without its check.
-                Err(error) => {
-                    tracing::error!(%error, "a record cannot be checked");
-                    (Value::Null, vec![Violation::new("context", "cannot be checked now")])
-                }
-            }
-        };
-        if let Value::Object(back) = value {
-            *context = back;
-        }
-        found
+        Self::with_value(context, |value| {
+            let is_quick = self.schema.as_ref().is_none_or(|schema| schema.is_quick(value));
+            is_quick.then(|| self.violations(value))
+        })
     }
 
-    /// The same at once, where nothing can be waited for.
-    pub(crate) fn check_here(&self, context: &mut Map<String, Value>) -> Vec<Violation> {
-        if !self.validates() {
-            return Vec::new();
+    /// The same, also where it takes longer: then beside the runtime, in the tenant's turn. [`StoreError::Unavailable`] where
+    /// that does not come soon.
+    pub(crate) async fn check(
+        self: &Arc<Self>,
+        tenant: Uuid,
+        context: &mut Map<String, Value>,
+    ) -> Result<Vec<Violation>, StoreError> {
+        if let Some(found) = self.check_at_once(context) {
+            return Ok(found);
         }
-        let value = Value::Object(std::mem::take(context));
-        let is_quick = self.schema.as_ref().is_none_or(|schema| schema.is_quick(&value));
-        let found = if is_quick || Handle::current().runtime_flavor() != RuntimeFlavor::MultiThread {
-            self.violations(&value)
-        } else {
-            block_in_place(|| self.violations(&value))
+        let (definition, mut taken) = (self.clone(), std::mem::take(context));
+        let checking = move || {
+            let found = Self::with_value(&mut taken, |value| definition.violations(value));
+            (taken, found)
         };
+        let (back, found) =
+            compute::pool().run_until(tenant, Instant::now() + PATIENCE, checking).await.map_err(busy)?;
+        *context = back;
+        Ok(found)
+    }
+
+    fn with_value<T>(context: &mut Map<String, Value>, look: impl FnOnce(&Value) -> T) -> T {
+        let value = Value::Object(std::mem::take(context));
+        let seen = look(&value);
         if let Value::Object(back) = value {
             *context = back;
         }
-        found
+        seen
     }
 
     fn violations(&self, value: &Value) -> Vec<Violation> {

@@ -7,21 +7,23 @@ use std::time::{Duration, Instant};
 
 use breadcrumb::{
     Breadcrumb, BreadcrumbQuery, Breadcrumbs, EventNumber, FollowStream, Followed, Following, Identity, MAX_PAGE,
-    Profile, Role, Selector, StoreError, Tenancy, schema_names,
+    NewBreadcrumb, Profile, Role, Selector, StoreError, Tenancy, schema_names,
 };
 use futures::StreamExt;
+use json_schema::Budget;
 use tokio::sync::OnceCell;
-use tokio::task::spawn_blocking;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-use crate::definition::Definition;
+use crate::definition::{Definition, PATIENCE, busy};
 
 /// Definitions of one tenant, at most.
 pub(crate) const MAX_DEFINITIONS: usize = MAX_PAGE as usize;
 /// A tenant that nobody writes or reads in for so long is followed no more, and read anew when it is needed again.
 const KEPT_FOR: Duration = Duration::from_mins(10);
+/// Bytes that the compiled schemas of one tenant's definitions take, about.
+const BUDGET: u64 = 64 * 1024 * 1024;
 const RETRY: Duration = Duration::from_millis(500);
 
 /// The definitions at one moment.
@@ -58,6 +60,9 @@ pub(crate) struct Definitions {
 }
 
 struct Tenant {
+    id: Uuid,
+    /// For the schemas of all its definitions.
+    budget: Budget,
     known: RwLock<Arc<Known>>,
     begun: OnceCell<()>,
     used_at: Mutex<Instant>,
@@ -89,9 +94,19 @@ impl Definitions {
         }
     }
 
+    /// Judges what may become a definition of the tenant: gives the name that it defines.
+    pub(crate) async fn judge(&self, owner_id: Uuid, record: &NewBreadcrumb) -> Result<String, StoreError> {
+        let budget = self.tenant(owner_id).budget.clone();
+        let (context, tags, hints) = (record.context.clone(), record.tags.clone(), record.llm_hints.clone());
+        let reading =
+            move || Definition::read(&context, &tags, hints.as_ref(), &budget).map(|definition| definition.name);
+        let judged = compute::pool().run_until(owner_id, tokio::time::Instant::now() + PATIENCE, reading).await;
+        Ok(judged.map_err(busy)??)
+    }
+
     fn tenant(&self, owner_id: Uuid) -> Arc<Tenant> {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        let tenant = tenants.entry(owner_id).or_insert_with(|| Arc::new(Tenant::new())).clone();
+        let tenant = tenants.entry(owner_id).or_insert_with(|| Arc::new(Tenant::new(owner_id))).clone();
         drop(tenants);
         *tenant.used_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         tenant
@@ -123,8 +138,10 @@ impl Definitions {
 }
 
 impl Tenant {
-    fn new() -> Self {
+    fn new(id: Uuid) -> Self {
         Self {
+            id,
+            budget: Budget::new(BUDGET),
             known: RwLock::default(),
             begun: OnceCell::new(),
             used_at: Mutex::new(Instant::now()),
@@ -203,11 +220,14 @@ impl Tenant {
         let query = BreadcrumbQuery { selector: definitions(), limit: MAX_PAGE, ..BreadcrumbQuery::default() };
         let mut known = Known::default();
         let mut oldest: HashMap<String, Uuid> = HashMap::new();
-        for item in reader.list(&query).await? {
+        let mut items = reader.list(&query).await?;
+        // Where there is not room for all, the oldest serve: on every server the same.
+        items.sort_unstable_by_key(|item| item.id);
+        for item in items {
             let (version, definition) = match before.by_record.get(&item.id) {
                 Some((version, definition)) if *version == item.version => (*version, definition.clone()),
                 _ => match reader.get(item.id).await {
-                    Ok(record) => (record.version, read(record).await),
+                    Ok(record) => (record.version, self.judge(record).await),
                     // Deleted in between: its event comes.
                     Err(StoreError::NotFound { .. }) => continue,
                     Err(error) => return Err(error),
@@ -230,25 +250,25 @@ impl Tenant {
         }
         Ok(())
     }
+
+    /// `None` for a record that is no good definition: it was written before they were checked, or there is no room.
+    async fn judge(&self, record: Breadcrumb) -> Option<Arc<Definition>> {
+        let (id, budget) = (record.id, self.budget.clone());
+        let reading = move || Definition::read(&record.context, &record.tags, record.llm_hints.as_ref(), &budget);
+        match compute::pool().run(self.id, reading).await {
+            Ok(Ok(definition)) => Some(Arc::new(definition)),
+            Ok(Err(violations)) => {
+                tracing::warn!(record = %id, %violations, "this definition is not good, and does not serve");
+                None
+            }
+            Err(error) => {
+                tracing::error!(record = %id, %error, "a definition cannot be read");
+                None
+            }
+        }
+    }
 }
 
 fn definitions() -> Selector {
     Selector { schema_name: Some(schema_names::SCHEMA_DEFINITION.into()), ..Selector::default() }
-}
-
-/// `None` for a record that is no good definition: it was written before they were checked.
-async fn read(record: Breadcrumb) -> Option<Arc<Definition>> {
-    let id = record.id;
-    let reading = spawn_blocking(move || Definition::read(&record.context, &record.tags, record.llm_hints.as_ref()));
-    match reading.await {
-        Ok(Ok(definition)) => Some(Arc::new(definition)),
-        Ok(Err(violations)) => {
-            tracing::warn!(record = %id, %violations, "this definition is not good, and does not serve");
-            None
-        }
-        Err(error) => {
-            tracing::error!(record = %id, %error, "a definition cannot be read");
-            None
-        }
-    }
 }

@@ -15,5 +15,5 @@ pub mod template;
 mod tool;
 
 pub use finding::{Author, Finding, Report};
-pub use json_schema::{MAX_VIOLATIONS, Schema};
+pub use json_schema::{Budget, MAX_VIOLATIONS, Schema};
 pub use tool::{tool, tool_as};

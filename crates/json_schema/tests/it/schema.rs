@@ -1,6 +1,7 @@
 //! JSON Schemas: compiled, checked, and bounded.
 
-use json_schema::{MAX_VIOLATIONS, Schema};
+use json_schema::{Budget, MAX_VIOLATIONS, Schema};
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 fn violations(schema: &Value, value: &Value) -> Vec<(String, String)> {
@@ -223,7 +224,8 @@ fn a_check_is_quick_only_where_it_costs_little() {
     for _ in 0..200 {
         deep = json!([deep]);
     }
-    for value in [json!("x".repeat(2_000_000)), json!(vec![1; 1000]), json!({"many": vec![vec![1; 60]; 1000]}), deep] {
+    for value in [json!("x".repeat(2_000_000)), json!(vec![1; 100_000]), json!({"many": vec![vec![1; 60]; 1000]}), deep]
+    {
         assert!(!plain.is_quick(&value));
     }
     // Each place is visited some thousand times.
@@ -235,5 +237,122 @@ fn a_check_is_quick_only_where_it_costs_little() {
     let often = json!({"$ref": "#/$defs/d11", "items": {"$ref": "#/$defs/d11"}, "$defs": definitions});
     if let Ok(often) = Schema::compile(&often) {
         assert!(!often.is_quick(&json!(["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"])));
+    }
+}
+
+fn patterns(count: usize) -> Value {
+    let pattern = |n: usize| (format!("p{n}"), json!({"pattern": format!("\\p{{L}}{{20}}{n}")}));
+    json!({"properties": (0..count).map(pattern).collect::<serde_json::Map<_, _>>()})
+}
+
+/// 1,500 such patterns in 58 KB took 2.8 GB.
+#[test]
+fn the_patterns_of_a_schema_are_bounded_together() {
+    Schema::compile(&patterns(1)).unwrap();
+    let refused = refusal(&patterns(1500));
+    assert!(refused.starts_with("properties.p") && refused.contains("one pattern too many"), "{refused}");
+    // The same pattern is compiled once.
+    let same = json!({"pattern": "\\p{L}{20}"});
+    Schema::compile(&json!({"properties": {"a": same, "b": same, "c": same}, "items": same})).unwrap();
+    let of_names: serde_json::Map<_, _> = (0..100).map(|n| (format!("\\p{{L}}{{20}}{n}"), json!(true))).collect();
+    assert!(refusal(&json!({"patternProperties": of_names})).starts_with("patternProperties"));
+    assert!(refusal(&json!({"pattern": "a".repeat(5000)})).contains("at most 4096"));
+    assert!(refusal(&json!({"pattern": "\\cA".repeat(20)})).contains("control escapes"));
+}
+
+#[test]
+fn what_the_schemas_of_one_owner_take_is_bounded_and_given_back() {
+    let budget = Budget::new(5_000_000);
+    let first = Schema::compile_within(&patterns(2), &budget).unwrap();
+    let refused = Schema::compile_within(&patterns(2), &budget).unwrap_err().to_string();
+    assert!(refused.contains("more than is left of the 5000000"), "{refused}");
+    drop(first);
+    Schema::compile_within(&patterns(2), &budget).unwrap();
+    // What is refused for another reason takes nothing.
+    Schema::compile_within(&json!({"type": "nope"}), &Budget::new(10_000)).unwrap_err();
+}
+
+/// Each byte may be held against each state of a pattern.
+#[test]
+fn a_text_that_is_too_long_for_its_pattern_is_refused_unread() {
+    let schema = json!({"pattern": "a{1,1000}b"});
+    assert_eq!(violations(&schema, &json!(format!("{}b", "a".repeat(1000)))), []);
+    assert!(violations(&schema, &json!("a".repeat(1_000_000)))[0].1.contains("too large"));
+    let names = json!({"patternProperties": {"a{1,1000}b": true}});
+    let value = json!({"a".repeat(1_000_000): 1});
+    assert!(violations(&names, &value)[0].1.contains("too large"));
+    let plain = json!({"pattern": "^[a-z]*$"});
+    assert_eq!(violations(&plain, &json!("a".repeat(1_000_000))), []);
+}
+
+/// 31,000 numbers and a text were compared one by one with 20,000 items: 620 million comparisons.
+#[test]
+fn a_value_is_looked_up_among_many_by_hash() {
+    let mut values: Vec<Value> = (0..31_000).map(Value::from).collect();
+    values.push(json!("x"));
+    let schema = Schema::compile(&json!({"items": {"enum": values}})).unwrap();
+    assert_eq!(schema.check(&json!(vec![30_999.0; 20_000])), []);
+    assert_eq!(schema.check(&json!(vec![0.5; 20_000])).len(), MAX_VIOLATIONS);
+    let found = schema.check_as("input", &json!([1, "y"]));
+    assert_eq!(found[0].field, "input[1]");
+    assert!(found[0].message.starts_with("must be one of [0,1,2"), "{}", found[0].message);
+}
+
+/// The validator's own hash is the same for all of these.
+#[test]
+fn items_that_were_made_to_collide_are_told_apart_by_hash() {
+    let bits = |number: u32| (0..17).map(|bit| if number >> bit & 1 == 0 { json!([]) } else { json!([[]]) }).collect();
+    let items: Vec<Value> = (0..60_000).map(bits).map(Value::Array).collect();
+    let schema = json!({"uniqueItems": true});
+    assert_eq!(violations(&schema, &Value::Array(items.clone())), []);
+    let twice = [&items[..100], &items[50..51]].concat();
+    assert_eq!(violations(&schema, &Value::Array(twice)), [("input".to_owned(), "must have no item twice".to_owned())]);
+    assert_eq!(violations(&json!({"uniqueItems": false}), &json!([1, 1])), []);
+    assert_eq!(violations(&json!({"const": {"a": 1}}), &json!({"a": 1.0})), []);
+    assert_eq!(violations(&json!({"const": 1}), &json!(2)), [("input".to_owned(), "must be 1".to_owned())]);
+}
+
+/// A definition that is named twice at each of many levels is compiled once.
+#[test]
+fn a_schema_that_names_its_parts_again_and_again_stays_small() {
+    let mut definitions = serde_json::Map::new();
+    for n in 0..60 {
+        let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
+        definitions.insert(format!("d{n}"), json!({"properties": {"a": next, "b": next}}));
+    }
+    definitions.insert("d60".into(), json!({"type": "string"}));
+    Schema::compile(&json!({"$ref": "#/$defs/d0", "$defs": definitions})).unwrap();
+}
+
+fn small() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::Bool),
+        (-2_i32..3).prop_map(Value::from),
+        (-4_i32..5).prop_map(|n| json!(f64::from(n) / 2.0)),
+        "[ab]{0,2}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(2, 8, 3, |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..3).prop_map(Value::from),
+            proptest::collection::vec(("[ab]", inner), 0..3)
+                .prop_map(|entries| Value::Object(entries.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    /// The validator itself is the model: it compares one by one where there is one value, or few items.
+    #[test]
+    fn looking_up_by_hash_agrees_with_comparing(values in proptest::collection::vec(small(), 1..8), value in small()) {
+        let of_one = |wanted: &Value| jsonschema::validator_for(&json!({"const": wanted})).unwrap().is_valid(&value);
+        let expected = values.iter().any(of_one);
+        let by_enum = Schema::compile(&json!({"enum": values})).unwrap();
+        prop_assert_eq!(by_enum.check(&value).is_empty(), expected);
+        let by_const = Schema::compile(&json!({"const": values[0]})).unwrap();
+        prop_assert_eq!(by_const.check(&value).is_empty(), of_one(&values[0]));
+        let is_unique = jsonschema::validator_for(&json!({"uniqueItems": true})).unwrap().is_valid(&json!(values));
+        let unique = Schema::compile(&json!({"uniqueItems": true})).unwrap();
+        prop_assert_eq!(unique.check(&json!(values)).is_empty(), is_unique);
     }
 }

@@ -13,6 +13,7 @@ mod deadlines;
 mod elsewhere;
 mod failures;
 mod fake;
+mod heavy_checks;
 mod idling;
 mod large_results;
 mod leases;

@@ -10,6 +10,7 @@ use breadcrumb::{
 use executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 use validate::Schema;
 
 use super::telling::{distance, missed_policy, next_fires, present};
@@ -54,7 +55,7 @@ impl NativeTool for ScheduleTask {
         let store = &*call.breadcrumbs;
         let (schedule, recurrence) = self.wanted(read_input(call)?, call)?;
         if let Some(tool) = &schedule.tool {
-            refuse_what_fails(store, tool, schedule.input.as_ref()).await?;
+            refuse_what_fails(store, call.owner_id, tool, schedule.input.as_ref()).await?;
         }
         let (id, schedule) = self.enter(store, call, schedule).await?;
         let now = self.clock.now();
@@ -212,10 +213,20 @@ fn refuse_replacing(call: &ToolCall, there: &Schedule) -> Result<(), ToolFailure
 
 /// A tool that nobody offers would fail at each fire, and so would an input that the tool's schema refuses. Where no
 /// catalog is written yet, nothing is known; of a tool that waits for something, its schema is not known.
-async fn refuse_what_fails(store: &dyn Breadcrumbs, tool: &str, input: Option<&Value>) -> Result<(), ToolFailure> {
+async fn refuse_what_fails(
+    store: &dyn Breadcrumbs,
+    owner_id: Uuid,
+    tool: &str,
+    input: Option<&Value>,
+) -> Result<(), ToolFailure> {
     let Some(catalog) = Catalog::read(store).await.map_err(|error| failed(&error))? else { return Ok(()) };
     if let Some(registration) = catalog.find(tool) {
-        return refuse_unfit(registration, input.unwrap_or(&json!({})));
+        // Compiling takes some milliseconds, and a check more: beside the runtime.
+        let (registration, input) = (registration.clone(), input.cloned().unwrap_or_else(|| json!({})));
+        return compute::pool()
+            .run(owner_id, move || refuse_unfit(&registration, &input))
+            .await
+            .unwrap_or_else(|error| Err(ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string())));
     }
     if catalog.find_waiting(tool).is_some() {
         return Ok(());

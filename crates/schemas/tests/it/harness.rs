@@ -8,6 +8,7 @@ use conformance::harness::object;
 use conformance::{Agent, Harness};
 use schemas::Schemas;
 use serde_json::{Value, json};
+use sqlx::{Connection, PgConnection};
 use store::{SecretsKey, Store, StoreOptions};
 use test_database::TestDatabase;
 use uuid::Uuid;
@@ -41,6 +42,24 @@ impl LayerHarness {
 
     pub async fn alone(&self) -> Agent {
         self.agent(self.tenant().await).await
+    }
+
+    /// Waits until no connection of this database is in a transaction.
+    pub async fn no_transaction_is_open(&self) {
+        let mut admin = PgConnection::connect(&self.database.admin_url).await.unwrap();
+        loop {
+            let open: i64 = sqlx::query_scalar(
+                "SELECT count(*) FROM pg_stat_activity
+                 WHERE datname = current_database() AND xact_start IS NOT NULL AND pid <> pg_backend_pid()",
+            )
+            .fetch_one(&mut admin)
+            .await
+            .unwrap();
+            if open == 0 {
+                return;
+            }
+            tokio::task::yield_now().await;
+        }
     }
 
     /// The same agent's store, below the layer.

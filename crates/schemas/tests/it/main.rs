@@ -4,6 +4,7 @@
 
 mod definitions;
 mod harness;
+mod heavy_checks;
 mod hints;
 mod servers;
 mod shipped;

@@ -1,0 +1,39 @@
+//! What the compiled schemas of one owner may take together.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Bytes, about, that compiled schemas may take together. Each gives its part back when it is dropped.
+#[derive(Debug, Clone)]
+pub struct Budget(Arc<Account>);
+
+#[derive(Debug)]
+struct Account {
+    bytes: u64,
+    left: AtomicU64,
+}
+
+/// A schema's part.
+#[derive(Debug)]
+pub(crate) struct Part {
+    account: Arc<Account>,
+    bytes: u64,
+}
+
+impl Budget {
+    pub fn new(bytes: u64) -> Self {
+        Self(Arc::new(Account { bytes, left: AtomicU64::new(bytes) }))
+    }
+
+    /// The part, or how much there is in all.
+    pub(crate) fn take(&self, bytes: u64) -> Result<Part, u64> {
+        let took = self.0.left.fetch_update(Ordering::AcqRel, Ordering::Acquire, |left| left.checked_sub(bytes));
+        took.map(|_| Part { account: self.0.clone(), bytes }).map_err(|_| self.0.bytes)
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.account.left.fetch_add(self.bytes, Ordering::AcqRel);
+    }
+}
