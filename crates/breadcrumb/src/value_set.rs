@@ -65,7 +65,9 @@ fn hash(keys: &RandomState, value: &Value, hasher: &mut impl Hasher) {
         Value::String(text) => (5_u8, text).hash(hasher),
         Value::Array(items) => {
             (6_u8, items.len()).hash(hasher);
-            items.iter().for_each(|item| hash(keys, item, hasher));
+            for item in items {
+                hash(keys, item, hasher);
+            }
         }
         Value::Object(entries) => (7_u8, entries.len(), hash_of_entries(keys, entries)).hash(hasher),
     }

@@ -44,7 +44,7 @@ pub(crate) struct Unique {
 }
 
 impl Unique {
-    pub(crate) fn as_asked(by: &Value) -> Self {
+    pub(crate) fn if_asked(by: &Value) -> Self {
         Self { is_asked: *by == Value::Bool(true) }
     }
 }

@@ -70,7 +70,7 @@ impl Schema {
                         .should_validate_formats(false)
                         .with_keyword("enum", |_, values, _| Ok(Box::new(OneOf::of(values))))
                         .with_keyword("const", |_, value, _| Ok(Box::new(OneOf::only(value))))
-                        .with_keyword("uniqueItems", |_, asked, _| Ok(Box::new(Unique::as_asked(asked))))
+                        .with_keyword("uniqueItems", |_, asked, _| Ok(Box::new(Unique::if_asked(asked))))
                         .with_pattern_options(
                             PatternOptions::regex().size_limit(PATTERN_BYTES).dfa_size_limit(PATTERN_BYTES),
                         )
