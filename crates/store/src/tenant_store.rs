@@ -21,8 +21,8 @@ use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 use crate::view::{Eyes, View, Wish};
 use crate::{
-    acl, agents, calls, egress_log, events, history, idempotency, listing, meaning, records, search, secrets, selecting,
-    selectors, shares,
+    acl, agents, calls, egress_log, events, history, idempotency, listing, meaning, records, search, secrets,
+    selecting, selectors, shares,
 };
 
 pub(crate) struct TenantStore {
