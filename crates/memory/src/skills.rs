@@ -62,9 +62,9 @@ pub(crate) async fn save(call: &ToolCall, guide: &Guide) -> Result<bool, StoreEr
             continue;
         };
         if created == Some(oldest.item.id) {
-            return Ok(false);
+            return remove(store, &there[1..]).await;
         }
-        // Another save created one at the same moment: everybody keeps the oldest.
+        // Another save created one at the same moment: everybody keeps the oldest, and whoever looks last sees all.
         if let Some(own) = created.take() {
             match store.delete(own, None).await {
                 Ok(()) | Err(StoreError::NotFound { .. }) => {}
@@ -92,15 +92,20 @@ pub(crate) async fn save(call: &ToolCall, guide: &Guide) -> Result<bool, StoreEr
 
 /// Whether there was one.
 pub(crate) async fn delete(store: &dyn Breadcrumbs, name: &str) -> Result<bool, StoreError> {
-    let mut deleted = false;
-    for skill in named(store, name).await? {
+    remove(store, &named(store, name).await?).await
+}
+
+/// Whether any of them was still there.
+async fn remove(store: &dyn Breadcrumbs, skills: &[Skill]) -> Result<bool, StoreError> {
+    let mut removed = false;
+    for skill in skills {
         match store.delete(skill.item.id, None).await {
-            Ok(()) => deleted = true,
+            Ok(()) => removed = true,
             Err(StoreError::NotFound { .. }) => {}
             Err(error) => return Err(error),
         }
     }
-    Ok(deleted)
+    Ok(removed)
 }
 
 fn record(call: &ToolCall, guide: &Guide) -> NewBreadcrumb {
