@@ -103,7 +103,7 @@ impl TenantStore {
 
     /// Tells the agent's open streams what it wants from now on.
     fn wants<T>(&self, answer: T, kept: selectors::Kept) -> T {
-        self.store.selectors.learn(self.owner_id, self.author.voice, kept);
+        self.store.selectors.learn(self.owner_id, self.author.voice, &kept);
         self.store.announcer.announce_selectors(self.owner_id);
         answer
     }

@@ -10,7 +10,7 @@ mod fetch;
 mod fixture;
 mod golden;
 mod isolation;
-#[cfg(all(target_os = "linux", not(feature = "quickjs")))]
+#[cfg(target_os = "linux")]
 mod leftovers;
 mod limits;
 mod loading;

@@ -44,7 +44,7 @@ impl AgentSelectors {
         locked(&self.known).selectors.clone()
     }
 
-    fn learn(&self, kept: Kept) {
+    fn learn(&self, kept: &Kept) {
         let selectors = kept.selectors.iter().map(|one| Matcher::from(&one.selector)).collect();
         let mut known = locked(&self.known);
         if kept.version >= known.version {
@@ -58,7 +58,7 @@ impl OpenSelectors {
     pub(crate) async fn of(store: &Arc<Inner>, owner_id: Uuid, agent: Uuid) -> Done<Arc<AgentSelectors>> {
         // In the table first, so that a change while they are read is learned too.
         let selectors = store.selectors.join((owner_id, agent));
-        selectors.learn(read(store, owner_id, agent).await?);
+        selectors.learn(&read(store, owner_id, agent).await?);
         Ok(selectors)
     }
 
@@ -83,7 +83,7 @@ impl OpenSelectors {
     }
 
     /// What a change in this process has committed.
-    pub(crate) fn learn(&self, owner_id: Uuid, agent: Uuid, kept: Kept) {
+    pub(crate) fn learn(&self, owner_id: Uuid, agent: Uuid, kept: &Kept) {
         if let Some(open) = self.opened((owner_id, agent)) {
             open.learn(kept);
         }
@@ -133,7 +133,7 @@ async fn look(store: &Arc<Inner>, within: Duration) -> Done<()> {
     };
     for id in changed {
         if let Some(open) = store.selectors.opened(id) {
-            open.learn(read(store, id.0, id.1).await?);
+            open.learn(&read(store, id.0, id.1).await?);
         }
     }
     Ok(())
