@@ -27,7 +27,7 @@ fn the_program_starts_again_right_after_every_process_was_killed() {
         }
     }
     // A busy machine takes its time to carry the signal out.
-    while processes.iter().any(is_running) {
+    while processes.iter().any(|pid| is_running(*pid)) {
         std::thread::yield_now();
     }
 
@@ -38,7 +38,7 @@ fn the_program_starts_again_right_after_every_process_was_killed() {
 }
 
 /// Not gone and not a zombie.
-fn is_running(pid: &Pid) -> bool {
+fn is_running(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| !stat.rsplit_once(") ").unwrap().1.starts_with(['Z', 'X']))
 }
