@@ -29,7 +29,7 @@ use super::seen::Seen;
 use super::{liar, web};
 
 /// The longest wait for one response. Calls end by their own limits, or else the runtime failed.
-const PATIENCE: Duration = Duration::from_secs(100);
+const PATIENCE: Duration = Duration::from_mins(10);
 const ROOM: usize = 12;
 
 pub struct House {

@@ -5,7 +5,7 @@
  * status: success
  * request: {"tags": ["profile:subagent"]}
  * output: ["PermissionDenied", "PermissionDenied", ["tool:request", "nested:1", "profile:subagent"]]
- * limits: {"timeout_ms": 60000}
+ * limits: {"timeout_ms": 600000}
  */
 export async function execute(_input: unknown, context: any): Promise<unknown[]> {
   const ends: unknown[] = [];

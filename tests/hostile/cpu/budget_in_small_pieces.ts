@@ -4,7 +4,7 @@
  * status: error
  * error_code: ResourceExhausted
  * details: {"limit": "cpu_ms", "allowed": 300}
- * limits: {"timeout_ms": 60000, "cpu_ms": 300}
+ * limits: {"timeout_ms": 600000, "cpu_ms": 300}
  */
 export async function execute(): Promise<void> {
   for (;;) {

@@ -8,7 +8,7 @@
  * arrived: {"path": "/endless-head/{{tool}}", "holds": ["GET "]}
  * arrived: {"path": "/endless-line/{{tool}}", "holds": ["GET "]}
  * arrived: {"path": "/continue/{{tool}}", "holds": ["GET "]}
- * limits: {"timeout_ms": 60000}
+ * limits: {"timeout_ms": 600000}
  */
 export async function execute(): Promise<string[]> {
   const ends = new Set<string>();

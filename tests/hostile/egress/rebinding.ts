@@ -5,7 +5,7 @@
  * status: success
  * output: ["TypeError", "PermissionDenied", "PermissionDenied"]
  * permissions: {"net": ["{{tool}}.rebind.example.com:{{port}}"]}
- * limits: {"timeout_ms": 60000}
+ * limits: {"timeout_ms": 600000}
  * never_reached: /echo/{{tool}}
  */
 export async function execute(): Promise<string[]> {

@@ -4,7 +4,7 @@
  *
  * status: success
  * output: "alive"
- * limits: {"timeout_ms": 60000, "cpu_ms": 50000, "memory_mb": 512}
+ * limits: {"timeout_ms": 600000, "cpu_ms": 50000, "memory_mb": 512}
  */
 export async function execute(): Promise<string> {
   const seen = new Set<unknown>();

@@ -4,7 +4,7 @@
  * status: success
  * output: "went on"
  * never: mmmmmmmmmmmmmmmm
- * limits: {"timeout_ms": 60000, "cpu_ms": 60000, "memory_mb": 512}
+ * limits: {"timeout_ms": 600000, "cpu_ms": 60000, "memory_mb": 512}
  */
 export async function execute(): Promise<string> {
   console.log("m".repeat(50_000_000));

@@ -5,7 +5,7 @@
  * output: "went on"
  * console: line 1
  * never: line 999999
- * limits: {"timeout_ms": 60000, "cpu_ms": 60000}
+ * limits: {"timeout_ms": 600000, "cpu_ms": 60000}
  */
 export async function execute(): Promise<string> {
   for (let i = 1; i < 1_000_000; i++) console.log(`line ${i}`);

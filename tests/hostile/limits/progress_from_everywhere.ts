@@ -5,7 +5,7 @@
  * status: success
  * output: "seen"
  * progress: {"fraction": 1.0, "message": "the last"}
- * limits: {"timeout_ms": 60000}
+ * limits: {"timeout_ms": 600000}
  */
 export async function execute(_input: unknown, context: any): Promise<string> {
   const target = new EventTarget();

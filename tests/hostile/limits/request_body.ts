@@ -5,7 +5,7 @@
  * error_code: ResourceExhausted
  * message: request body
  * permissions: {"net": ["api.test:{{port}}"]}
- * limits: {"timeout_ms": 60000, "cpu_ms": 60000}
+ * limits: {"timeout_ms": 600000, "cpu_ms": 60000}
  */
 export async function execute(): Promise<unknown> {
   const piece = new Uint8Array(1 << 16);

@@ -4,7 +4,7 @@
  * status: error
  * error_code: ResourceExhausted
  * details: {"limit": "memory_mb", "allowed": 48}
- * limits: {"timeout_ms": 60000, "memory_mb": 48, "cpu_ms": 60000}
+ * limits: {"timeout_ms": 600000, "memory_mb": 48, "cpu_ms": 60000}
  * times: 4
  * side_by_side: true
  */

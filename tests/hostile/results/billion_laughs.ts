@@ -3,7 +3,7 @@
  *
  * status: error
  * error_code: ResourceExhausted
- * limits: {"timeout_ms": 60000, "cpu_ms": 2000}
+ * limits: {"timeout_ms": 600000, "cpu_ms": 2000}
  * details: {"allowed": 2000, "limit": "cpu_ms"}
  */
 export async function execute(): Promise<unknown> {

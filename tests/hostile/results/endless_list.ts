@@ -4,7 +4,7 @@
  * status: error
  * error_code: ExecutionFailed
  * message: Invalid string length
- * limits: {"timeout_ms": 60000}
+ * limits: {"timeout_ms": 600000}
  */
 export async function execute(): Promise<unknown> {
   return new Proxy([], {

@@ -4,7 +4,7 @@
  * status: success
  * output: "PermissionDenied"
  * secrets: [{"name": "THIEF_KEY", "value": "sk-live-thief-0123456789", "hosts": ["api.test:{{port}}"]}]
- * limits: {"timeout_ms": 60000}
+ * limits: {"timeout_ms": 600000}
  */
 export async function execute(_input: unknown, context: any): Promise<string> {
   const name = "{{tool}}-made";

@@ -5,7 +5,7 @@
  * status: success
  * output: ["PermissionDenied", "PermissionDenied", "PermissionDenied"]
  * secrets: [{"name": "PLACE_KEY", "value": "sk-live-place-0123456789", "hosts": ["api.test:{{port}}"]}]
- * limits: {"timeout_ms": 60000}
+ * limits: {"timeout_ms": 600000}
  */
 const USURPER = `
 export async function execute(input, context) {
