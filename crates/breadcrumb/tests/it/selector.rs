@@ -17,7 +17,7 @@ fn matches(condition: ContextMatch, context: &Value, fuel: &mut Fuel) -> Result<
 }
 
 fn contains_any(values: Vec<Value>) -> ContextMatch {
-    serde_json::from_value(json!({"path": "$.a", "op": "contains_any", "value": values})).unwrap()
+    serde_json::from_value(json!({"path": "$.a", "op": "contains_any", "value": Value::from(values)})).unwrap()
 }
 
 #[test]
