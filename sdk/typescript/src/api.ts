@@ -285,6 +285,59 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/audit/egress": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read the egress log
+         * @description What tools and webhooks of the tenant asked of other servers, and what was refused: hosts, sizes and times, no paths,
+         *     headers or bodies. Entries appear some seconds after the request.
+         *
+         *     Roles: curator.
+         */
+        get: operations["egress_log"];
+        put?: never;
+        /**
+         * Add to the egress log
+         * @description As runners do it that work over HTTP.
+         *
+         *     Roles: curator, runner.
+         */
+        post: operations["log_egress"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/revoke": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Revoke tokens
+         * @description At once on this server, within seconds on others; event streams that were opened with such a token end. An agent
+         *     revokes its own tokens, a curator those of any agent of the tenant. The agent's key stays good: to end it, delete the
+         *     agent.
+         *
+         *     Roles: curator, emitter, subscriber, runner.
+         */
+        post: operations["revoke_tokens"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/auth/token": {
         parameters: {
             query?: never;
@@ -296,7 +349,8 @@ export interface paths {
         put?: never;
         /**
          * Get a token
-         * @description The agent's key proves who asks. A server started with open auth (loopback only) asks for no key.
+         * @description The agent's key proves who asks. A server started with open auth asks for no key; there an `agent_id` that is not
+         *     known is registered as an agent with all roles.
          */
         post: operations["get_token"];
         delete?: never;
@@ -314,7 +368,7 @@ export interface paths {
         };
         /**
          * List records
-         * @description Newest change first. Without a `limit`, as much as one page holds: RCRT's clients expect all.
+         * @description Newest change first. Without a `limit`, as much as one page holds: RCRT's clients expect all. `offset` has the next page.
          *
          *     Roles: curator, emitter, subscriber, runner.
          */
@@ -747,13 +801,36 @@ export interface paths {
          *     A ping (`{"type":"ping","ts":…}`) comes first, with the number from which the stream starts, and every 15 seconds,
          *     with the number up to which everything was looked at. Events are kept for 7 days: whoever was away for longer is told
          *     so before the next event (`{"type":"missed","after":…,"first":…}`); from the number `first` on nothing is missing. The
-         *     stream ends with the token, and when the agent's roles change.
+         *     stream ends with the token, when the token is revoked, and when the agent's roles change.
          *
          *     Roles: curator, subscriber, runner.
          */
         get: operations["stream_events"];
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/events/ticket": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Get a ticket for an event stream
+         * @description For browsers, whose `EventSource` sends no header: an address may end up in logs, and a ticket is worth nothing once it
+         *     was used. The stream is that of the token that this request was sent with, and ends with it.
+         *
+         *     Roles: curator, subscriber, runner.
+         */
+        post: operations["stream_ticket"];
         delete?: never;
         options?: never;
         head?: never;
@@ -768,10 +845,31 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Is the server well?
-         * @description Asks the database. A server that is about to stop is answered `draining`.
+         * Is the server ready?
+         * @description `ok` when its database answers, as of a second ago at most: however many ask, the database is asked once in a second. A
+         *     server that is about to stop is answered `draining`.
          */
         get: operations["health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/health/live": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Is the process alive?
+         * @description `ok` whenever it answers at all, whatever its database does: for who restarts processes that hang.
+         */
+        get: operations["live"];
         put?: never;
         post?: never;
         delete?: never;
@@ -832,7 +930,11 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Metrics for Prometheus */
+        /**
+         * Metrics for Prometheus
+         * @description With the operator's token, or the server's metrics token, all of them; with any other token, or none, those that name
+         *     nothing of a tenant's.
+         */
         get: operations["metrics"];
         put?: never;
         post?: never;
@@ -1467,6 +1569,11 @@ export interface components {
         };
         /** @description A tool that can be called, or (it has `waits_for`) one that cannot be called yet. */
         CatalogEntry: components["schemas"]["Waiting"] | components["schemas"]["Registration"];
+        /** @description The answer to a change. */
+        Changed: components["schemas"]["Breadcrumb"] & {
+            /** @description `true`: RCRT's clients look for it. */
+            ok: boolean;
+        };
         Claim: {
             /**
              * Format: int32
@@ -1575,6 +1682,87 @@ export interface components {
         /** @description What was asked is done. (A body and not `204`: RCRT's clients read every answer as JSON.) */
         Done: {
             ok: boolean;
+        };
+        /** @description One line of the log. */
+        EgressEntry: components["schemas"]["EgressRecord"] & {
+            /**
+             * Format: int64
+             * @description Its place in the log; later entries have higher ones.
+             */
+            id: number;
+        };
+        /**
+         * @description How a request through the gate ended.
+         * @enum {string}
+         */
+        EgressOutcome: "answered" | "refused" | "failed";
+        /** @description A page of the egress log. */
+        EgressPage: {
+            /** @description The newest first. */
+            entries: components["schemas"]["EgressEntry"][];
+            /**
+             * Format: int64
+             * @description What `before` is to be for the next page; absent on the last one.
+             */
+            next?: number | null;
+        };
+        /** @description One request through the gate. A redirect that is followed is a request of its own. */
+        EgressRecord: {
+            /**
+             * Format: uuid
+             * @description Who asked for the call.
+             */
+            agent_id?: string | null;
+            /**
+             * Format: date-time
+             * @description When it was begun.
+             */
+            at: string;
+            /**
+             * Format: int64
+             * @description Bytes of the answer's body that were read, as they came.
+             */
+            bytes_in: number;
+            /**
+             * Format: int64
+             * @description Bytes of the request's body.
+             */
+            bytes_out: number;
+            /**
+             * Format: uuid
+             * @description The `tool.request.v1` record of the call; of a delivery its id.
+             */
+            call?: string | null;
+            /**
+             * Format: int64
+             * @description Until the answer's body was read or left, in milliseconds.
+             */
+            duration_ms: number;
+            /** @description As it was judged: a lower-case name or an address. */
+            host: string;
+            /** @description `GET` and so on; `_OTHER` for methods that no standard names. */
+            method: string;
+            outcome: components["schemas"]["EgressOutcome"];
+            /** Format: int32 */
+            port: number;
+            /** @description Why it was refused. */
+            reason?: string | null;
+            /**
+             * Format: int32
+             * @description The HTTP status of the answer.
+             */
+            status?: number | null;
+            /** @description The tool's name; `webhooks` for deliveries to webhooks. */
+            tool: string;
+            /**
+             * Format: uuid
+             * @description The tool's record.
+             */
+            tool_id?: string | null;
+        };
+        EgressRecords: {
+            /** @description At most 1000. */
+            entries: components["schemas"]["EgressRecord"][];
         };
         /** @description How many there were. */
         Emptied: {
@@ -1825,7 +2013,10 @@ export interface components {
         NewSecret: {
             /** @description Where the value may go: `api.example.com`, `api.example.com:8443`, `*.example.com`; at most 50. */
             hosts?: string[];
-            /** @description A letter or `_`, then letters, digits and `_`; at most 200 characters; unique in its tenant. */
+            /**
+             * @description A letter, a digit or `_`, then also spaces and any of `.:/@+()-`; at most 200 characters; unique in its tenant. A
+             *     tool's `required_secrets` can name it if it is a letter or `_`, then letters, digits and `_`.
+             */
             name: string;
             /** @description Whether the code of a tool gets the value itself. Default: no, it gets a handle. */
             readable?: boolean;
@@ -1874,12 +2065,17 @@ export interface components {
              * @description `not_found`: its id. `lease_lost`: the request's.
              */
             id?: string | null;
-            /** @description `too_large`: the most bytes that are taken. */
+            /**
+             * Format: int64
+             * @description `too_large`: the most bytes that are taken. `quota_exceeded`: the most that the tenant may keep.
+             */
             limit?: number | null;
             /** @description `malformed_json`: where the reader stopped, from 1. */
             line?: number | null;
             /** @description `tool_not_found`: names of tools that may have been meant. */
             nearest?: string[];
+            /** @description `quota_exceeded`: which quota, `records` or `bytes`. */
+            quota?: string | null;
             /**
              * Format: int32
              * @description The HTTP status.
@@ -1888,6 +2084,11 @@ export interface components {
             title: string;
             /** @description Where the code is explained: `/docs#problem-<code>`. */
             type: string;
+            /**
+             * Format: int64
+             * @description `quota_exceeded`: how much the tenant keeps.
+             */
+            used?: number | null;
             /** @description `invalid`: everything that is wrong with the input. */
             violations?: components["schemas"]["Violation"][];
             /** @description `not_found`: the kind of thing that is not there. */
@@ -1963,6 +2164,42 @@ export interface components {
         Revoked: {
             /** Format: int64 */
             rows: number;
+        };
+        /** @description What was revoked. */
+        RevokedTokens: {
+            /** Format: uuid */
+            agent_id: string;
+            /**
+             * Format: date-time
+             * @description All that were issued before this time.
+             */
+            issued_before?: string | null;
+            /**
+             * Format: uuid
+             * @description The one token.
+             */
+            jti?: string | null;
+            ok: boolean;
+        };
+        /**
+         * @description Which tokens: `token` or `jti` for one, `all` for every token of an agent so far. With none of them: the token that
+         *     the request was sent with.
+         */
+        RevokeTokens: {
+            /**
+             * Format: uuid
+             * @description The agent of `jti` or `all`; the caller when absent. Others' tokens are revoked by curators.
+             */
+            agent_id?: string | null;
+            /** @description `true`: all tokens of the agent that were issued before now. */
+            all?: boolean;
+            /**
+             * Format: uuid
+             * @description The token's id, its claim `jti`.
+             */
+            jti?: string | null;
+            /** @description The token itself. */
+            token?: string | null;
         };
         /**
          * @description What an agent may do. Roles add up.
@@ -2042,8 +2279,22 @@ export interface components {
             /** @description The number to go on after; the last one counts where a message has none. */
             id?: string | null;
         };
+        /** @description A ticket for one event stream. */
+        StreamTicket: {
+            /**
+             * Format: int64
+             * @description Seconds in which the stream has to be opened.
+             */
+            expires_in: number;
+            /** @description Goes into the address of the stream: `/events/stream?ticket=…`. Good once. */
+            ticket: string;
+        };
         /** @description A tag, as the description of the API has it; in Rust it is its text. */
         Tag: string;
+        /** @description A tenant, with what it keeps and may keep. */
+        TenantDetails: components["schemas"]["TenantInfo"] & {
+            usage: components["schemas"]["TenantUsage"];
+        };
         /** @description A tenant that was made or renamed. */
         TenantDone: {
             /** @description Whether it was not there before. */
@@ -2061,6 +2312,40 @@ export interface components {
         TenantName: {
             /** @description Unique; 1 to 200 characters. */
             name: string;
+            quotas?: components["schemas"]["TenantQuotas"] | null;
+        };
+        /** @description The bounds of one tenant. Absent or `null`: what the operator gives to every tenant; 0: no bound. */
+        TenantQuotas: {
+            /**
+             * Format: int64
+             * @description Bytes of contexts: of the records, and of old versions as they are stored.
+             */
+            max_bytes?: number | null;
+            /**
+             * Format: int64
+             * @description Records.
+             */
+            max_records?: number | null;
+        };
+        /** @description What a tenant keeps, and how much it may. */
+        TenantUsage: {
+            /**
+             * Format: int64
+             * @description Of contexts: of the records, and of old versions as they are stored. Those of a deleted record count until its
+             *     events are forgotten.
+             */
+            bytes: number;
+            /**
+             * Format: date-time
+             * @description Both were counted then, and what this server wrote since is added.
+             */
+            counted_at: string;
+            /** @description The bounds in force; `null`: none. */
+            in_force: components["schemas"]["TenantQuotas"];
+            /** @description The tenant's own bounds, as they were set. */
+            own: components["schemas"]["TenantQuotas"];
+            /** Format: int64 */
+            records: number;
         };
         TokenRequest: {
             /**
@@ -2132,7 +2417,10 @@ export interface components {
             /** Format: int64 */
             execution_time_ms: number;
             is_retryable?: boolean | null;
-            /** @description `console` (captured lines), `attempt`, `runner_id`, and what executors add. */
+            /**
+             * @description `console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`, `tool_version`), and
+             *     what executors add.
+             */
             metadata?: Record<string, unknown>;
             output?: Record<string, unknown>;
             request_id: string;
@@ -2140,7 +2428,7 @@ export interface components {
             timestamp: string;
             tool: string;
         };
-        /** @description What runs a tool: native, sandbox, rest or mcp:<server>. */
+        /** @description What runs a tool: native, sandbox, rest, mcp:<server> or the name of another kind of executor. */
         ToolSource: string;
         /**
          * @description How a record's end is decided: never; at the moment `ttl`; `ttl_config.duration` after the write; by its last permitted
@@ -2732,6 +3020,120 @@ export interface operations {
             };
         };
     };
+    egress_log: {
+        parameters: {
+            query?: {
+                /** @description Who asked for the call */
+                agent_id?: string;
+                /** @description The page after the one whose `next` this is */
+                before?: number;
+                /** @description The request record of the call */
+                call?: string;
+                /** @description The host, as it stands in the log */
+                host?: string;
+                /** @description 100 when absent */
+                limit?: number;
+                /** @description `answered`, `refused` or `failed` */
+                outcome?: string;
+                /** @description Begun at this time or later (RFC 3339) */
+                since?: string;
+                /** @description The tool's name; `webhooks` for deliveries */
+                tool?: string;
+                /** @description Begun before this time (RFC 3339) */
+                until?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Read the egress log */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EgressPage"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    log_egress: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EgressRecords"];
+            };
+        };
+        responses: {
+            /** @description Add to the egress log */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Done"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    revoke_tokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RevokeTokens"];
+            };
+        };
+        responses: {
+            /** @description Revoke tokens */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevokedTokens"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     get_token: {
         parameters: {
             query?: never;
@@ -2773,8 +3175,10 @@ export interface operations {
                 /** @description Conditions on the context, a JSON array: [{"path": "$.a.b", "op": "eq", "value": 1}] */
                 context_match?: string;
                 include_context?: boolean;
-                /** @description 1 to 1000; 1000 when absent */
+                /** @description How many at most; 1000 when absent. More than 1000 is taken for 1000, which the header `Limit-Applied` says */
                 limit?: number;
+                /** @description The same as `limit` */
+                nn?: number;
                 offset?: number;
                 schema_name?: string;
                 /** @description The record has this tag; repeat it for several, all of which it has. `all_tags` means the same */
@@ -2789,6 +3193,8 @@ export interface operations {
             /** @description List records */
             200: {
                 headers: {
+                    /** @description How many at most, where more was asked for */
+                    "Limit-Applied"?: number | null;
                     [name: string]: unknown;
                 };
                 content: {
@@ -2943,7 +3349,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Breadcrumb"];
+                    "application/json": components["schemas"]["Changed"];
                 };
             };
             /** @description Refused: a problem document that says why */
@@ -3029,9 +3435,11 @@ export interface operations {
                 /** @description Conditions on the context, a JSON array */
                 context_match?: string;
                 include_context?: boolean;
+                /** @description The same as `nn` */
+                limit?: number;
                 /** @description How to search; `vector` alone goes by meaning only */
                 mode?: "text" | "vector" | "hybrid";
-                /** @description How many at most, 1 to 100; 10 when absent */
+                /** @description How many at most; 10 when absent. More than 100 is taken for 100, which the header `Limit-Applied` says */
                 nn?: number;
                 /** @description Words or a question, 1 to 1000 characters; required where there is no `qvec` */
                 q?: string;
@@ -3050,6 +3458,8 @@ export interface operations {
             /** @description Search records by words and by meaning */
             200: {
                 headers: {
+                    /** @description How many at most, where more was asked for */
+                    "Limit-Applied"?: number | null;
                     /** @description Why it was searched by words only */
                     "Search-Fallback"?: string;
                     /** @description text, vector or hybrid */
@@ -3543,8 +3953,6 @@ export interface operations {
     stream_events: {
         parameters: {
             query?: {
-                /** @description The same */
-                access_token?: string;
                 /** @description The stream as this agent hears it: the caller itself, or any for curators */
                 agent_id?: string;
                 /** @description `true`: whatever the agent's selectors say */
@@ -3561,8 +3969,8 @@ export interface operations {
                 schema_name?: string;
                 /** @description The record has all of these tags */
                 tag?: string[];
-                /** @description The token, for browsers: an EventSource sends no header */
-                token?: string;
+                /** @description A ticket from `POST /events/ticket`, for browsers: an EventSource sends no header */
+                ticket?: string;
             };
             header?: {
                 /** @description The last number seen; goes before `last_event_id` */
@@ -3593,6 +4001,35 @@ export interface operations {
             };
         };
     };
+    stream_ticket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Get a ticket for an event stream */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["StreamTicket"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     health: {
         parameters: {
             query?: never;
@@ -3602,7 +4039,36 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description Is the server well? */
+            /** @description Is the server ready? */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description Refused: a problem document that says why */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    live: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Is the process alive? */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4174,7 +4640,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["TenantInfo"];
+                    "application/json": components["schemas"]["TenantDetails"];
                 };
             };
             /** @description Refused: a problem document that says why */

@@ -9,6 +9,8 @@ Action = Literal["read_context", "read_full", "update", "delete", "subscribe"]
 CallState = Literal["queued", "claimed", "running", "finished"]
 CatalogEntry = Union["Waiting", "Registration"]
 """A tool that can be called, or (it has `waits_for`) one that cannot be called yet."""
+EgressOutcome = Literal["answered", "refused", "failed"]
+"""How a request through the gate ended."""
 ErrorCode = Literal["ToolNotFound", "InvalidArguments", "PermissionDenied", "Timeout", "ResourceExhausted", "ExecutionFailed", "InvalidOutput", "Cancelled"]
 """Why a call failed."""
 EventNumber = int
@@ -36,7 +38,7 @@ ToolInFormat = Union["CatalogEntry", dict[str, Any]]
 ToolList = Union["Catalog", list[dict[str, Any]], dict[str, Any]]
 """As rcrt, openai, anthropic, mcp."""
 ToolSource = str
-"""What runs a tool: native, sandbox, rest or mcp:<server>."""
+"""What runs a tool: native, sandbox, rest, mcp:<server> or the name of another kind of executor."""
 TtlType = Literal["never", "datetime", "duration", "usage", "hybrid"]
 """How a record's end is decided: never; at the moment `ttl`; `ttl_config.duration` after the write; by its last
 permitted read (`ttl_config.max_reads`); or by time or reads, whichever comes first (`hybrid`).
@@ -359,6 +361,55 @@ class Done(TypedDict):
     ok: bool
 
 
+class _EgressPage(TypedDict):
+    entries: list[EgressEntry]
+    """The newest first."""
+
+
+class EgressPage(_EgressPage, total=False):
+    """A page of the egress log."""
+    next: Union[int, None]
+    """What `before` is to be for the next page; absent on the last one."""
+
+
+class _EgressRecord(TypedDict):
+    at: str
+    """When it was begun."""
+    bytes_in: int
+    """Bytes of the answer's body that were read, as they came."""
+    bytes_out: int
+    """Bytes of the request's body."""
+    duration_ms: int
+    """Until the answer's body was read or left, in milliseconds."""
+    host: str
+    """As it was judged: a lower-case name or an address."""
+    method: str
+    """`GET` and so on; `_OTHER` for methods that no standard names."""
+    outcome: EgressOutcome
+    port: int
+    tool: str
+    """The tool's name; `webhooks` for deliveries to webhooks."""
+
+
+class EgressRecord(_EgressRecord, total=False):
+    """One request through the gate. A redirect that is followed is a request of its own."""
+    agent_id: Union[str, None]
+    """Who asked for the call."""
+    call: Union[str, None]
+    """The `tool.request.v1` record of the call; of a delivery its id."""
+    reason: Union[str, None]
+    """Why it was refused."""
+    status: Union[int, None]
+    """The HTTP status of the answer."""
+    tool_id: Union[str, None]
+    """The tool's record."""
+
+
+class EgressRecords(TypedDict):
+    entries: list[EgressRecord]
+    """At most 1000."""
+
+
 class Emptied(TypedDict):
     """How many there were."""
     deleted: int
@@ -527,7 +578,9 @@ class NewGrant(TypedDict, total=False):
 
 class _NewSecret(TypedDict):
     name: str
-    """A letter or `_`, then letters, digits and `_`; at most 200 characters; unique in its tenant."""
+    """A letter, a digit or `_`, then also spaces and any of `.:/@+()-`; at most 200 characters; unique in its tenant.
+    A tool's `required_secrets` can name it if it is a letter or `_`, then letters, digits and `_`.
+    """
     value: str
     """1 to 65,536 bytes; at least 8 where tools may not read it."""
 
@@ -581,11 +634,15 @@ class Problem(_Problem, total=False):
     id: Union[str, None]
     """`not_found`: its id. `lease_lost`: the request's."""
     limit: Union[int, None]
-    """`too_large`: the most bytes that are taken."""
+    """`too_large`: the most bytes that are taken. `quota_exceeded`: the most that the tenant may keep."""
     line: Union[int, None]
     """`malformed_json`: where the reader stopped, from 1."""
     nearest: list[str]
     """`tool_not_found`: names of tools that may have been meant."""
+    quota: Union[str, None]
+    """`quota_exceeded`: which quota, `records` or `bytes`."""
+    used: Union[int, None]
+    """`quota_exceeded`: how much the tenant keeps."""
     violations: list[Violation]
     """`invalid`: everything that is wrong with the input."""
     what: Union[str, None]
@@ -635,9 +692,36 @@ class Requeued(TypedDict):
     requeued: bool
 
 
+class RevokeTokens(TypedDict, total=False):
+    """Which tokens: `token` or `jti` for one, `all` for every token of an agent so far. With none of them: the token
+    that the request was sent with.
+    """
+    agent_id: Union[str, None]
+    """The agent of `jti` or `all`; the caller when absent. Others' tokens are revoked by curators."""
+    all: bool
+    """`true`: all tokens of the agent that were issued before now."""
+    jti: Union[str, None]
+    """The token's id, its claim `jti`."""
+    token: Union[str, None]
+    """The token itself."""
+
+
 class Revoked(TypedDict):
     """How many grants were changed: none, or one."""
     rows: int
+
+
+class _RevokedTokens(TypedDict):
+    agent_id: str
+    ok: bool
+
+
+class RevokedTokens(_RevokedTokens, total=False):
+    """What was revoked."""
+    issued_before: Union[str, None]
+    """All that were issued before this time."""
+    jti: Union[str, None]
+    """The one token."""
 
 
 class SecretChanges(TypedDict, total=False):
@@ -710,6 +794,14 @@ class StreamMessage(_StreamMessage, total=False):
     """The number to go on after; the last one counts where a message has none."""
 
 
+class StreamTicket(TypedDict):
+    """A ticket for one event stream."""
+    expires_in: int
+    """Seconds in which the stream has to be opened."""
+    ticket: str
+    """Goes into the address of the stream: `/events/stream?ticket=…`. Good once."""
+
+
 class _TenantDone(TypedDict):
     created: bool
     """Whether it was not there before."""
@@ -727,9 +819,36 @@ class TenantInfo(TypedDict):
     name: str
 
 
-class TenantName(TypedDict):
+class _TenantName(TypedDict):
     name: str
     """Unique; 1 to 200 characters."""
+
+
+class TenantName(_TenantName, total=False):
+    quotas: Union[TenantQuotas, None]
+
+
+class TenantQuotas(TypedDict, total=False):
+    """The bounds of one tenant. Absent or `null`: what the operator gives to every tenant; 0: no bound."""
+    max_bytes: Union[int, None]
+    """Bytes of contexts: of the records, and of old versions as they are stored."""
+    max_records: Union[int, None]
+    """Records."""
+
+
+class TenantUsage(TypedDict):
+    """What a tenant keeps, and how much it may."""
+    bytes: int
+    """Of contexts: of the records, and of old versions as they are stored. Those of a deleted record count until its
+    events are forgotten.
+    """
+    counted_at: str
+    """Both were counted then, and what this server wrote since is added."""
+    in_force: TenantQuotas
+    """The bounds in force; `null`: none."""
+    own: TenantQuotas
+    """The tenant's own bounds, as they were set."""
+    records: int
 
 
 class TokenRequest(TypedDict, total=False):
@@ -761,7 +880,9 @@ class ToolResponse(_ToolResponse, total=False):
     error_details: dict[str, Any]
     is_retryable: Union[bool, None]
     metadata: dict[str, Any]
-    """`console` (captured lines), `attempt`, `runner_id`, and what executors add."""
+    """`console` (captured lines), `attempt`, `runner_id`, what ran (`tool_id`, `tool_schema_name`, `tool_version`),
+    and what executors add.
+    """
     output: Any
 
 
@@ -814,6 +935,18 @@ class WebhookSecret(TypedDict):
     """
 
 
+class Changed(Breadcrumb):
+    """The answer to a change."""
+    ok: bool
+    """`true`: RCRT's clients look for it."""
+
+
+class EgressEntry(EgressRecord):
+    """One line of the log."""
+    id: int
+    """Its place in the log; later entries have higher ones."""
+
+
 class HygieneReport(HygieneStats):
     """What the purging of ended records came to."""
     hygiene_enabled: bool
@@ -834,3 +967,8 @@ class HygieneRunReport(HygieneRun):
 class NewAgentKey(AgentInfo):
     """A new agent with its key. The key is shown this once; the store keeps only a hash."""
     agent_key: str
+
+
+class TenantDetails(TenantInfo):
+    """A tenant, with what it keeps and may keep."""
+    usage: TenantUsage
