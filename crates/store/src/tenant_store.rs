@@ -102,8 +102,8 @@ impl TenantStore {
     }
 
     /// Tells the agent's open streams what it wants from now on.
-    fn wants<T>(&self, answer: T, kept: selectors::Kept) -> T {
-        self.store.selectors.learn(self.owner_id, self.author.voice, &kept);
+    fn wants<T>(&self, answer: T, kept: &selectors::Kept) -> T {
+        self.store.selectors.learn(self.owner_id, self.author.voice, kept);
         self.store.announcer.announce_selectors(self.owner_id);
         answer
     }
@@ -241,7 +241,7 @@ impl Breadcrumbs for TenantStore {
     async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         selector.check()?;
         let created = retrying!(async { selectors::create(self.begin().await?, self.author.voice, &selector).await });
-        created.map(|(selector, kept)| self.wants(selector, kept))
+        created.map(|(selector, kept)| self.wants(selector, &kept))
     }
 
     async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
@@ -252,12 +252,12 @@ impl Breadcrumbs for TenantStore {
         selector.check()?;
         let updated =
             retrying!(async { selectors::update(self.begin().await?, self.author.voice, id, &selector).await });
-        updated.map(|(selector, kept)| self.wants(selector, kept))
+        updated.map(|(selector, kept)| self.wants(selector, &kept))
     }
 
     async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
         let deleted = retrying!(async { selectors::delete(self.begin().await?, self.author.voice, id).await });
-        deleted.map(|kept| self.wants((), kept))
+        deleted.map(|kept| self.wants((), &kept))
     }
 
     async fn call_queued(&self) {

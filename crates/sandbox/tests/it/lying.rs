@@ -385,7 +385,7 @@ roles! {
     sends_more_of_a_body_than_was_granted: |socket| {
         send(socket, Kind::Fetch, 1, 1, &posting());
         for _ in 0..3 {
-            send(socket, Kind::BodyChunk, 1, 1, &[b'x'; 30_000]);
+            send(socket, Kind::BodyChunk, 1, 1, &vec![b'x'; 30_000]);
         }
     };
     asks_what_nobody_can_read: |socket| send(socket, Kind::Api, 1, 1, b"{\"method\": \"rm -rf\"}");
