@@ -3,6 +3,7 @@
 mod any_input;
 mod permissions;
 mod profiles;
+mod rules_page;
 mod seeds;
 mod template;
 mod tool;
