@@ -83,6 +83,8 @@ impl Breadcrumbs for Client {
     }
 
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        // The server gives fewer where more is asked for; a program that pages must not take that for the end.
+        query.check()?;
         let mut request = Request::new(Method::GET, &["breadcrumbs"], Freely);
         request.query = selector(&query.selector)?;
         request.query.push(("limit", query.limit.to_string()));
@@ -92,6 +94,7 @@ impl Breadcrumbs for Client {
     }
 
     async fn search(&self, search: &Search) -> Result<Found, StoreError> {
+        search.check()?;
         let mut request = Request::new(Method::GET, &["breadcrumbs", "search"], Freely);
         request.query = selector(&search.selector)?;
         request.query.extend(search.q.clone().map(|q| ("q", q)));

@@ -62,7 +62,7 @@ async fn each_error_comes_back_as_it_was() {
         call(none),
         cancel(none),
         create_secret(secret("TAKEN", "w")),
-        create_secret(secret("not a name", "")),
+        create_secret(secret("no name!", "")),
         update_secret(none, SecretChanges::value("v")),
         delete_secret(none),
         grant_secret(none, none),
