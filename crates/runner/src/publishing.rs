@@ -99,9 +99,15 @@ impl Publishing {
 
     /// Writes what changed since the last time; everything where that is not known, or where parts are to be divided.
     async fn bring_up(&self, written: Option<Written>) -> Result<Written, StoreError> {
+        let written = self.bring_up_parts(written).await?;
+        // After our own, which what goes wrong here must not hold up.
         if self.rcrt_compat {
             rcrt_catalog::bring_up(&*self.store, &self.registry.all_offered()).await?;
         }
+        Ok(written)
+    }
+
+    async fn bring_up_parts(&self, written: Option<Written>) -> Result<Written, StoreError> {
         let changed = self.registry.take_changed();
         if let Some(written) = written
             && let Some(written) = self.write_changed(written, &changed).await?
