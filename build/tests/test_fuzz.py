@@ -62,8 +62,11 @@ class Fuzz(Stage):
         self.fuzz("1").ends(1).says("tool: cannot be built")
 
 
-# What `rcrt up` writes and where, and a server that is well.
+# What `rcrt token` prints, what `rcrt up` writes and where, and a server that is well.
 SERVER = '''import http.server, os, sys
+if sys.argv[1] == "token":
+    print("RCRT_AGENT_ID=a" if "--agent" in sys.argv else "t")
+    sys.exit()
 class Well(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200); self.end_headers()
