@@ -1,8 +1,8 @@
 //! Who may see and change which record.
 
 use breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, CURATORS_TOOL_TAG, EventNumber, EventStream, NewBreadcrumb,
-    Role, Search, Selector, Sensitivity, Visibility, schema_names,
+    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, CURATORS_TOOL_TAG, Event, EventNumber, EventStream,
+    NewBreadcrumb, Role, Search, Selector, Sensitivity, Visibility, schema_names,
 };
 use serde_json::json;
 use uuid::Uuid;
@@ -610,6 +610,45 @@ pub async fn an_old_version_is_seen_by_its_own_visibility(harness: &impl Harness
     let for_colleague = cast.runner.acting_for(id_of(&cast.colleague)).unwrap();
     let read = for_colleague.history(id).await.unwrap();
     assert_eq!(read.iter().map(|one| one.version).collect::<Vec<_>>(), [3, 2]);
+    // The event feed tells an agent the same versions.
+    let told = [(1, true), (2, false), (3, false)];
+    for agent in [&cast.author, &cast.curator, &cast.runner] {
+        let heard = told_versions(agent, id, 3).await;
+        assert_eq!(heard.iter().map(|event| (event.version, event.private)).collect::<Vec<_>>(), told);
+        assert_eq!(heard[0].context["text"], "Diary walrus");
+    }
+    let heard = told_versions(&cast.colleague, id, 3).await;
+    assert_eq!(heard.iter().map(|event| (event.version, event.private)).collect::<Vec<_>>(), told[1..]);
+    assert!(heard.iter().all(|event| event.context["text"] == "for all"), "{heard:?}");
+    let subscribe = AclChange::agent(id, id_of(&cast.colleague), [Action::Subscribe]);
+    cast.author.grant(&subscribe).await.unwrap();
+    assert_eq!(told_versions(&cast.colleague, id, 3).await.len(), 3);
+    cast.author.revoke(&subscribe).await.unwrap();
+    // Deleting the record opens nothing either.
+    cast.author.delete(id, None).await.unwrap();
+    let end = cast.author.create(note("The end"), None).await.unwrap().id;
+    let mut events = cast.colleague.events(Some(EventNumber(0))).await.unwrap();
+    let mut versions = Vec::new();
+    loop {
+        let event = next(&mut events).await;
+        if event.breadcrumb_id == end {
+            break;
+        }
+        versions.push(event.version);
+    }
+    assert_eq!(versions, [2, 3, 3]);
+}
+
+/// The record's events that the agent hears from the first one on, up to this version's.
+async fn told_versions(agent: &Agent, id: Uuid, last: i64) -> Vec<Event> {
+    let mut events = agent.events(Some(EventNumber(0))).await.unwrap();
+    let mut told: Vec<Event> = Vec::new();
+    while told.last().is_none_or(|event| event.version != last) {
+        let event = next(&mut events).await;
+        assert_eq!(event.breadcrumb_id, id);
+        told.push(event);
+    }
+    told
 }
 
 pub async fn an_old_version_is_seen_by_its_own_sensitivity(harness: &impl Harness) {
@@ -626,4 +665,9 @@ pub async fn an_old_version_is_seen_by_its_own_sensitivity(harness: &impl Harnes
     assert_eq!(versions_for(&cast.author, id).await, [1, 2]);
     assert_eq!(versions_for(&cast.curator, id).await, [1, 2]);
     assert_eq!(versions_for(&cast.colleague, id).await, [2]);
+    for agent in [&cast.author, &cast.curator, &cast.colleague] {
+        let heard = told_versions(agent, id, 2).await;
+        assert_eq!(heard.iter().map(|event| event.redacted).collect::<Vec<_>>(), [true, false]);
+        assert!(heard[0].context.is_empty() && heard[1].context["text"] == "none", "{heard:?}");
+    }
 }

@@ -204,7 +204,7 @@ async fn contents(tx: &mut TenantTransaction, hooks: &[Hook], events: &[Followed
     Ok(sqlx::query_as(
         "SELECT e.number, coalesce(b.tags, v.tags) AS tags, coalesce(b.schema_name, v.schema_name) AS schema_name,
             CASE WHEN s.is_secret THEN NULL ELSE coalesce(b.context, v.context) END AS context, s.is_secret,
-            coalesce(b.visibility, v.visibility, 'private') = 'private' AS is_private,
+            coalesce('private' IN (n.visibility, coalesce(b.visibility, v.visibility, 'private')), false) AS is_private,
             ARRAY(SELECT a FROM unnest($3) a WHERE hears(a, e.breadcrumb_id, e.version)) AS hearers,
             CASE WHEN coalesce(b.schema_name, v.schema_name) = 'tool.response.v1'
                 THEN ARRAY(SELECT a FROM unnest($3) a WHERE hears_response(a, e.breadcrumb_id)) ELSE '{}' END AS takers

@@ -301,7 +301,7 @@ async fn an_old_versions_row_is_seen_by_its_own_visibility() {
     let harness = StoreHarness::start().await;
     let author = harness.alone().await;
     let tenant = author.identity.owner_id;
-    let colleague = harness.agent_with(tenant, &[Role::Emitter]).await.identity.agent_id.to_string();
+    let colleague = harness.agent_with(tenant, &[Role::Emitter, Role::Subscriber]).await.identity.agent_id.to_string();
     let own = author.identity.agent_id.to_string();
     let closed = NewBreadcrumb { visibility: Visibility::Private, ..note("Private") };
     let id = author.create(closed, None).await.unwrap().id;
@@ -331,13 +331,54 @@ async fn an_old_versions_row_is_seen_by_its_own_visibility() {
     assert_eq!(versions("*").await, [1, 2, 3]);
     assert_eq!(versions(&own).await, [1, 2, 3]);
     assert_eq!(versions(&colleague).await, [3]);
-    // What a version from before was is not known: it stays closed.
     let mut admin = harness.admin().await;
+    // Events and webhooks leave out what was private. Of a secret version they tell that it was there.
+    assert_eq!(heard_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
+    assert_eq!(heard_versions(&mut admin, &colleague, id).await, [2, 3, 4]);
+    assert_eq!(private_versions(&mut admin, tenant, id).await, [1]);
+    // What a version from before was is not known: it stays closed.
     sqlx::query("UPDATE breadcrumb_versions SET visibility = NULL, sensitivity = NULL")
         .execute(&mut admin)
         .await
         .unwrap();
     assert_eq!(versions(&colleague).await, [0; 0]);
     assert_eq!(versions(&own).await, [1, 2, 3]);
+    // The present version has a visibility, and stays open.
+    assert_eq!(heard_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
+    assert_eq!(heard_versions(&mut admin, &colleague, id).await, [4]);
+    assert_eq!(private_versions(&mut admin, tenant, id).await, [1, 2, 3]);
+    // Also where only versions are left.
+    author.delete(id, None).await.unwrap();
+    assert_eq!(heard_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
+    assert_eq!(heard_versions(&mut admin, &colleague, id).await, [4]);
     harness.close().await;
+}
+
+/// The versions of the first four whose events a webhook of the agent may get.
+async fn heard_versions(admin: &mut PgConnection, agent: &str, id: Uuid) -> Vec<i64> {
+    sqlx::query_scalar("SELECT n FROM generate_series(1::bigint, 4) n WHERE hears($1::uuid, $2, n) ORDER BY n")
+        .bind(agent)
+        .bind(id)
+        .fetch_all(admin)
+        .await
+        .unwrap()
+}
+
+/// The versions that the event feed tells as private, while older transactions let it tell them.
+async fn private_versions(admin: &mut PgConnection, tenant: Uuid, id: Uuid) -> Vec<i64> {
+    loop {
+        let told: Vec<(i64, bool)> = sqlx::query_as(
+            "SELECT version, is_private FROM followed_events($1, 0, 256, 1000000, '{}')
+             WHERE breadcrumb_id = $2 AND number IS NOT NULL ORDER BY number",
+        )
+        .bind(tenant)
+        .bind(id)
+        .fetch_all(&mut *admin)
+        .await
+        .unwrap();
+        if told.len() == 4 {
+            return told.into_iter().filter_map(|(version, is_private)| is_private.then_some(version)).collect();
+        }
+        tokio::task::yield_now().await;
+    }
 }
