@@ -86,6 +86,7 @@ macro_rules! suite {
                 a_list_by_request_id_gives_the_askers_own_response,
                 a_search_by_request_id_gives_the_askers_own_response,
                 a_stream_by_request_id_gives_the_askers_own_response,
+                only_a_curator_grants_access_to_a_response,
                 a_response_outlives_the_record_of_its_request,
                 nothing_else_is_tagged_as_a_response,
             ],

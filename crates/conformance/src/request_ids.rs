@@ -3,7 +3,7 @@
 
 use breadcrumb::{
     AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, ContextMatch, ContextPath, EventNumber, Followed, Following,
-    MatchOp, NewBreadcrumb, Role, Search, Selector, ToolRequest,
+    Identity, MatchOp, NewBreadcrumb, Role, Search, Selector, StoreError, ToolRequest, Visibility,
 };
 use futures::StreamExt;
 use serde_json::json;
@@ -146,6 +146,45 @@ pub async fn a_stream_by_request_id_gives_the_askers_own_response(harness: &impl
     let [by_tag, ..] = selectors();
     scene.victim.create_selector(by_tag).await.unwrap();
     assert_eq!(heard(&scene.victim, from(Vec::new(), true), honest_last).await, [honest, honest_last]);
+}
+
+/// The creator of a record grants access to it, and the response to a private request is of who asked.
+pub async fn only_a_curator_grants_access_to_a_response(harness: &impl Harness) {
+    let scene = Scene::set(harness).await;
+    let honest = scene.answered().await;
+    let asked = NewBreadcrumb {
+        visibility: Visibility::Private,
+        ..ToolRequest::record("fast", json!({}), Some("shared"), None)
+    };
+    scene.forger.create(asked, None).await.unwrap();
+    let claim = scene.runner.claim(&claim_of(1)).await.unwrap().remove(0);
+    scene.runner.start(claim.lease, 1).await.unwrap();
+    let response =
+        NewBreadcrumb { visibility: Visibility::Private, ..answer_to(&claim, json!({"word": "walrus forged"})) };
+    let for_forger = scene.runner.acting_for(scene.forger.identity.agent_id).unwrap();
+    let forged = for_forger.complete(claim.lease, response).await.unwrap();
+    let Identity { agent_id: victim, owner_id: tenant, .. } = scene.victim.identity.clone();
+    let wanted = [Action::ReadContext, Action::Subscribe];
+    for grant in [AclChange::agent(forged, victim, wanted), AclChange::tenant(forged, tenant, wanted)] {
+        match scene.forger.grant(&grant).await {
+            Err(StoreError::Forbidden(why)) => assert!(why.contains("tool.response.v1"), "{why}"),
+            other => panic!("{other:?}"),
+        }
+    }
+    scene.victim.create(ToolRequest::record("slow", json!({}), Some("shared"), None), None).await.unwrap();
+    let last = answer(&scene.runner, "walrus last").await;
+    for selector in selectors() {
+        assert_eq!(listed(&scene.victim, selector.clone()).await, [honest, last], "{selector:?}");
+        let following = Following { after: Some(EventNumber(0)), filters: vec![selector], by_selectors: false };
+        assert_eq!(heard(&scene.victim, following, last).await, [honest, last]);
+    }
+    // What a curator opened, the creator may close.
+    let grant = AclChange::agent(forged, victim, wanted);
+    scene.curator.grant(&grant).await.unwrap();
+    let [by_tag, ..] = selectors();
+    assert_eq!(listed(&scene.victim, by_tag.clone()).await, [honest, forged, last]);
+    assert_eq!(scene.forger.revoke(&grant).await.unwrap(), 1);
+    assert_eq!(listed(&scene.victim, by_tag).await, [honest, last]);
 }
 
 pub async fn a_response_outlives_the_record_of_its_request(harness: &impl Harness) {

@@ -1,6 +1,6 @@
 //! Grants: records opened to agents and tenants. Whom they let in is judged by the policies, in the database.
 
-use breadcrumb::{AclChange, AclEntry, Action, StoreError, Violations};
+use breadcrumb::{AclChange, AclEntry, Action, Breadcrumb, StoreError, Violations, schema_names};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
@@ -55,7 +55,8 @@ pub(crate) async fn list(tx: &mut TenantTransaction, author: Author, record: Opt
 
 /// The change was checked before.
 pub(crate) async fn grant(mut tx: TenantTransaction, author: Author, change: &AclChange) -> Done<Uuid> {
-    let title = open_to_change(&mut tx, author, change.breadcrumb_id).await?;
+    let record = open_to_change(&mut tx, author, change.breadcrumb_id).await?;
+    refuse_response(author, &record)?;
     let (grantee_owner, grantee_agent) = grantee(&mut tx, change).await?;
     let owner_id = tx.owner_id;
     let id: Uuid = sqlx::query_scalar(
@@ -75,7 +76,7 @@ pub(crate) async fn grant(mut tx: TenantTransaction, author: Author, change: &Ac
     .fetch_one(tx.connection())
     .await?;
     let told = reason(change);
-    let line = Line::by(author.agent, "acl.granted").on(change.breadcrumb_id, &title).because(&told);
+    let line = Line::by(author.agent, "acl.granted").on(change.breadcrumb_id, &record.title).because(&told);
     audit::write(&mut tx, line).await?;
     tx.commit().await?;
     Ok(id)
@@ -83,7 +84,7 @@ pub(crate) async fn grant(mut tx: TenantTransaction, author: Author, change: &Ac
 
 /// The change was checked before.
 pub(crate) async fn revoke(mut tx: TenantTransaction, author: Author, change: &AclChange) -> Done<u64> {
-    let title = open_to_change(&mut tx, author, change.breadcrumb_id).await?;
+    let record = open_to_change(&mut tx, author, change.breadcrumb_id).await?;
     // Whose agent it is does not matter here: one that is deleted loses its grants like any other.
     let changed = sqlx::query(
         "WITH named AS (
@@ -104,23 +105,33 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, author: Author, change: &A
     .len() as u64;
     if changed > 0 {
         let told = reason(change);
-        let line = Line::by(author.agent, "acl.revoked").on(change.breadcrumb_id, &title).because(&told);
+        let line = Line::by(author.agent, "acl.revoked").on(change.breadcrumb_id, &record.title).because(&told);
         audit::write(&mut tx, line).await?;
     }
     tx.commit().await?;
     Ok(changed)
 }
 
-/// The title of the record, when the author may say who else sees it.
-async fn open_to_change(tx: &mut TenantTransaction, author: Author, id: Uuid) -> Done<String> {
+/// The record, when the author may say who else sees it.
+async fn open_to_change(tx: &mut TenantTransaction, author: Author, id: Uuid) -> Done<Breadcrumb> {
     // Held, so that no end of the record comes between.
     tx.lock(id).await?;
     let record = records::find(tx, id).await?.ok_or(StoreError::NotFound { what: "breadcrumb", id })?;
     if author.is_curator || record.created_by == Some(author.voice) {
-        return Ok(record.title);
+        return Ok(record);
     }
     let why = "only a curator, or who created the record, says who else may see or change it";
     Err(StoreError::Forbidden(why.into()).into())
+}
+
+/// A grantee takes a response for the answer to any request id that it names. The creator must not say so: the response to
+/// a private request is of who asked, under a request id that may be another agent's.
+fn refuse_response(author: Author, record: &Breadcrumb) -> Result<(), StoreError> {
+    if author.is_curator || records::refuse_response(record.schema_name.as_deref()).is_ok() {
+        return Ok(());
+    }
+    let why = format!("only a curator may grant access to a {}", schema_names::TOOL_RESPONSE);
+    Err(StoreError::Forbidden(why))
 }
 
 /// The tenant that is let in, and the agent where it is only one.
