@@ -66,6 +66,24 @@ async fn all_tokens_of_an_agent_end_by_when_they_were_issued() {
     harness.close().await;
 }
 
+/// A server whose clock is ahead dates its tokens after the moment in which all are revoked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revoked_token_stays_revoked_when_all_of_them_are() {
+    let harness = StoreHarness::start().await;
+    let agent = harness.alone().await;
+    let (owner, id) = (agent.identity.owner_id, agent.identity.agent_id);
+    let ahead = Uuid::new_v4();
+    harness.store.revoke_tokens(owner, id, one(id, ahead, 60)).await.unwrap();
+    let now = Utc::now() + TimeDelta::minutes(1);
+    let all = TokenRevocation { agent_id: id, which: WhichTokens::IssuedBefore(now) };
+    harness.store.revoke_tokens(owner, id, all).await.unwrap();
+    let issued_at = (now + TimeDelta::minutes(4)).timestamp() as f64;
+    let standing = harness.store.standing(owner, id).await.unwrap();
+    assert!(standing.has_revoked(ahead, issued_at));
+    assert!(!standing.has_revoked(Uuid::new_v4(), issued_at));
+    harness.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn a_ticket_is_used_once_by_however_many_who_try_at_the_same_time() {
     let harness = StoreHarness::start().await;
