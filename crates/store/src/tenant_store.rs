@@ -79,6 +79,10 @@ impl TenantStore {
             .bind(wish.actions())
             .fetch_one(self.begin().await?.connection())
             .await?;
+        // The write takes room in the record's tenant.
+        if let (Wish::Update, Some(home)) = (wish, home) {
+            self.store.know_quotas(home).await?;
+        }
         let eyes = Eyes::Guest { agent: self.author.voice, tenant: self.owner_id };
         Ok(home.map(|owner_id| View { owner_id, eyes, wish }))
     }

@@ -1,7 +1,8 @@
 //! How much a tenant may keep.
 
 use breadcrumb::{
-    BreadcrumbChanges, BreadcrumbQuery, Created, NewBreadcrumb, Role, StoreError, Tenancy, TenantQuotas, ToolResponse,
+    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, Created, NewBreadcrumb, Role, StoreError, Tenancy,
+    TenantQuotas, ToolResponse,
 };
 use conformance::harness::{answer_to, claim_of, note, noted, request};
 use conformance::{Agent, Harness};
@@ -77,6 +78,29 @@ async fn a_tenant_keeps_no_more_bytes_than_it_may() {
     agent.update(id, 1, smaller).await.unwrap();
     agent.create(large(1_000), None).await.unwrap();
     assert_eq!(agent.get(id).await.unwrap().version, 2);
+    harness.close().await;
+}
+
+/// Also where nobody of the tenant has written to it in this process before.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_a_guest_writes_counts_for_the_tenant_of_the_record() {
+    let harness = StoreHarness::start().await;
+    let home = harness.alone().await;
+    let id = home.create(large(1_000), None).await.unwrap().id;
+    let guest = harness.agent_with(harness.tenant().await, &[Role::Emitter]).await;
+    let grant = AclChange::agent(id, guest.identity.agent_id, [Action::ReadFull, Action::Update]);
+    home.grant(&grant).await.unwrap();
+    // The guest's own tenant has a bound of its own, which this does not touch.
+    harness.store.set_quotas(guest.identity.owner_id, bytes(10)).await.unwrap();
+    harness.store.set_quotas(home.identity.owner_id, bytes(5_000)).await.unwrap();
+    let changed = |size| BreadcrumbChanges { context: Some(large(size).context), ..BreadcrumbChanges::default() };
+    match guest.update(id, 1, changed(6_000)).await {
+        Err(StoreError::QuotaExceeded { quota, limit, .. }) => assert_eq!((&*quota, limit), ("bytes", 5_000)),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(guest.update(id, 1, changed(2_000)).await.unwrap().version, 2);
+    assert!(matches!(guest.update(id, 2, changed(4_000)).await, Err(StoreError::QuotaExceeded { .. })));
+    assert_eq!(home.get(id).await.unwrap().version, 2);
     harness.close().await;
 }
 
