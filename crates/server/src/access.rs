@@ -16,6 +16,7 @@ use uuid::Uuid;
 use crate::{
     AuthMode, ServerState,
     allowance::{Draws, Peer},
+    connections::Place,
     held_body,
     one_header::one_header,
     problem::Problem,
@@ -145,6 +146,7 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
             Err(problem) => return problem.into_response(),
         },
     };
+    let at_work = request.extensions_mut().remove::<Arc<Place>>().map(|place| place.work());
     match caller.acting_for(request.headers()) {
         Ok(caller) => request.extensions_mut().insert(caller),
         Err(problem) => return problem.into_response(),
@@ -153,7 +155,7 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
     if let Some(standing) = standing {
         standing.tell(response.headers_mut());
     }
-    held_body::hold(response, counted)
+    held_body::hold(response, (counted, at_work))
 }
 
 async fn admit(state: &ServerState, access: Access, token: &str) -> Result<Caller, Problem> {

@@ -1,7 +1,8 @@
 //! The open connections: how many there are in all and from each address, and which one is closed when room is needed.
 //!
-//! A connection is at work from the end of a request's head to the end of the response. Any other connection is waiting,
-//! and may be closed: first those that never sent a whole head, then idle ones; of each kind the oldest first.
+//! A connection is at work from the moment a request's token is found valid to the end of the response. Any other
+//! connection is waiting, and may be closed: first those that never showed a valid token, then the rest; of each kind
+//! the oldest first. So without a token nobody keeps a place, however slowly a body is sent.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -29,7 +30,7 @@ pub enum Full {
     Address,
 }
 
-/// Whether it has sent a request before, and since when it waits.
+/// Whether it has shown a valid token, and since when it waits.
 type Turn = (bool, u64);
 
 #[derive(Default)]
@@ -92,8 +93,8 @@ impl State {
         self.next
     }
 
-    fn wait(&mut self, id: u64, has_asked: bool) {
-        let turn = (has_asked, self.turn());
+    fn wait(&mut self, id: u64, is_known: bool) {
+        let turn = (is_known, self.turn());
         let Some(open) = self.open.get_mut(&id) else { return };
         open.turn = Some(turn);
         self.waiting.insert(turn, id);
@@ -139,9 +140,13 @@ pub struct Place {
 }
 
 impl Place {
-    /// The head of a request is there. The connection keeps its place until the result is dropped.
-    pub fn work(self: &Arc<Self>) -> AtWork {
+    /// The head of a request is there.
+    pub fn asks(&self) {
         self.has_asked.store(true, Ordering::Release);
+    }
+
+    /// A request came with a valid token. The connection keeps its place until the result is dropped.
+    pub fn work(self: &Arc<Self>) -> AtWork {
         self.connections.locked().work(self.id);
         AtWork(self.clone())
     }
@@ -162,7 +167,7 @@ impl Drop for Place {
     }
 }
 
-/// A request under way.
+/// An admitted request under way.
 pub struct AtWork(Arc<Place>);
 
 impl Drop for AtWork {
@@ -187,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_that_never_asked_goes_first_then_the_one_that_is_idle_for_longest() {
+    fn the_oldest_without_a_token_goes_first_then_the_one_that_is_idle_for_longest() {
         let connections = Connections::new(3, 3);
         let (idle, half, working) = (enter(&connections, HERE), enter(&connections, HERE), enter(&connections, HERE));
         drop(idle.work());

@@ -46,6 +46,7 @@ mod secret_grants;
 mod secrets;
 mod selectors;
 mod serve;
+mod stalled_write;
 mod streams;
 mod tenants;
 mod token;

@@ -70,8 +70,8 @@ pub struct Limits {
     pub runner: Option<Rate>,
     /// Of one address without a valid token.
     pub address: Option<Rate>,
-    /// Connections at once. When there are more, the one that waits for a request for longest is closed; where all are
-    /// at work, a new one is answered 503.
+    /// Connections at once. When there are more, one without an admitted request is closed; where all have one, a new
+    /// one is answered 503.
     pub max_connections: usize,
     /// The same, of one address (or one /64 of IPv6).
     pub max_connections_per_address: usize,
@@ -83,6 +83,8 @@ pub struct Limits {
     pub header_time: Duration,
     /// The same for a connection's first request.
     pub first_header_time: Duration,
+    /// How long a caller may take nothing of what is written to it.
+    pub write_time: Duration,
     /// How long requests under way may go on after the shutdown began.
     pub drain_time: Duration,
 }
@@ -101,6 +103,7 @@ impl Default for Limits {
             max_body_bytes: MAX_BODY_BYTES,
             header_time: Duration::from_mins(1),
             first_header_time: Duration::from_secs(10),
+            write_time: Duration::from_mins(1),
             drain_time: Duration::from_secs(10),
         }
     }

@@ -1,5 +1,5 @@
-//! The listener's loop: one task per connection, bounds on connections and on the time that headers take, and on how long
-//! a shutdown waits.
+//! The listener's loop: one task per connection, bounds on connections, on the time that headers take and a write waits,
+//! and on how long a shutdown waits.
 
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 
@@ -9,6 +9,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream},
+    sync::Semaphore,
     task::JoinSet,
     time::{MissedTickBehavior, interval, sleep, timeout},
 };
@@ -18,19 +19,29 @@ use tower::ServiceExt;
 use crate::{
     allowance::Peer,
     connections::{Connections, Full, Place},
-    held_body,
     limits::Limits,
     metrics,
     problem::MEDIA_TYPE,
+    stalled_write::StallBound,
 };
 
 /// How many connections beyond the most are told so at once. More wait in the listener's backlog.
 const MOST_REFUSED: usize = 64;
 /// How long a connection that is refused may take to hear it.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
+/// How many connections that lost their places may end their answers. The others are closed at once: whoever opens many
+/// must not slow the accepting down.
+const MOST_LINGERING: usize = 32;
+
+struct Bounds {
+    limits: Limits,
+    lingering: Semaphore,
+}
+
 /// Serves until `shutdown`, then lets the requests under way finish.
 pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, shutdown: CancellationToken) {
     let mut connections = JoinSet::new();
+    let bounds = Arc::new(Bounds { limits: limits.clone(), lingering: Semaphore::new(MOST_LINGERING) });
     let places = Connections::new(limits.max_connections, limits.max_connections_per_address);
     let mut upkeep = interval(Duration::from_secs(5));
     upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -43,9 +54,8 @@ pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, shutd
             accepted = listener.accept(), if open < limits.max_connections + MOST_REFUSED => match accepted {
                 Ok((stream, peer)) => match places.enter(peer.ip()) {
                     Ok(place) => {
-                        let times = (limits.first_header_time, limits.header_time);
-                        let peer = Peer(peer.ip());
-                        connections.spawn(connection(stream, peer, place, router.clone(), times, shutdown.clone()));
+                        let (peer, bounds) = (Peer(peer.ip()), bounds.clone());
+                        connections.spawn(connection(stream, peer, place, router.clone(), bounds, shutdown.clone()));
                     }
                     Err(full) => {
                         connections.spawn(refuse(stream, full));
@@ -98,25 +108,28 @@ async fn connection(
     peer: Peer,
     place: Place,
     router: Router,
-    (first_header_time, header_time): (Duration, Duration),
+    bounds: Arc<Bounds>,
     shutdown: CancellationToken,
 ) {
     // Small answers must not wait for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
     let place = Arc::new(place);
-    let worked_at = place.clone();
+    let asked_at = place.clone();
+    let limits = &bounds.limits;
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        let (router, at_work) = (router.clone(), worked_at.work());
+        asked_at.asks();
         request.extensions_mut().insert(peer);
-        async move { Ok::<_, Infallible>(held_body::hold(answer(router, request).await, at_work)) }
+        request.extensions_mut().insert(asked_at.clone());
+        let router = router.clone();
+        async move { Ok::<_, Infallible>(answer(router, request).await) }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(header_time)
-        .serve_connection(TokioIo::new(stream), service);
+        .header_read_timeout(limits.header_time)
+        .serve_connection(TokioIo::new(StallBound::new(stream, limits.write_time)), service);
     let mut connection = pin!(connection);
     let never_asks = async {
-        sleep(first_header_time).await;
+        sleep(limits.first_header_time).await;
         if place.has_asked() {
             std::future::pending::<()>().await;
         }
@@ -131,7 +144,8 @@ async fn connection(
             if !place.has_asked() {
                 return;
             }
-            // The end of an answer may still be on its way.
+            let Ok(_lingers) = bounds.lingering.try_acquire() else { return };
+            // An answer may still be on its way.
             connection.as_mut().graceful_shutdown();
             timeout(REFUSAL_TIME, connection).await.unwrap_or(Ok(()))
         }

@@ -116,7 +116,9 @@ async fn a_subscriber_that_stops_reading_takes_no_memory_and_misses_nothing_unsa
     let address = listener.local_addr().unwrap();
     let token_key = TokenKey::from_bytes(&[7; 32]).unwrap();
     let token = token_key.issue(&identity, Duration::from_mins(10)).unwrap();
-    let (limits, streams) = (Limits::default(), StreamOptions::default());
+    // It stops reading for as long as the flood takes.
+    let limits = Limits { write_time: Duration::from_hours(1), ..Limits::default() };
+    let streams = StreamOptions::default();
     let options = ServerOptions { limits, streams, ..ServerOptions::new(listener, AuthMode::Keys, token_key) };
     let shutdown = CancellationToken::new();
     let serving = tokio::spawn(Server::new(options, store.clone()).unwrap().run(shutdown.clone()));

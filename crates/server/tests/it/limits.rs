@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use breadcrumb::Role;
+use breadcrumb::{Identity, Profile, Role, Tenancy};
 use serde_json::json;
 use server::{AuthMode, Limits, Rate};
 use tokio::{
@@ -10,7 +10,10 @@ use tokio::{
     net::TcpStream,
 };
 
-use crate::harness::{World, note};
+use crate::{
+    events::Wire,
+    harness::{World, note},
+};
 
 /// So many at once, and then none for a long time. As the limits take it.
 #[allow(clippy::unnecessary_wraps)]
@@ -131,6 +134,19 @@ async fn half(world: &World) -> TcpStream {
     connection
 }
 
+/// Sends the head of a request for a token, and keeps its body back.
+async fn without_its_body(world: &World) -> TcpStream {
+    let mut connection = connect(world).await;
+    let head = "POST /auth/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
+                Expect: 100-continue\r\nContent-Length: 100\r\n\r\n";
+    connection.write_all(head.as_bytes()).await.unwrap();
+    // The server asks for the body: the request is under way.
+    let mut asked = [0; 25];
+    connection.read_exact(&mut asked).await.unwrap();
+    assert!(asked.starts_with(b"HTTP/1.1 100 Continue"));
+    connection
+}
+
 async fn ended(mut connection: TcpStream) {
     let end = async { while connection.read(&mut [0; 1024]).await.is_ok_and(|read| read > 0) {} };
     tokio::time::timeout(Duration::from_secs(30), end).await.expect("the connection ends");
@@ -154,11 +170,67 @@ async fn whoever_holds_half_sent_requests_keeps_nobody_out() {
 }
 
 #[tokio::test]
+async fn whoever_holds_bodies_back_keeps_nobody_out() {
+    let world = start(Limits { max_connections: 8, ..Limits::default() }).await;
+    let token = world.token(&[Role::Subscriber]).await;
+    let following = asked(&world, "/events/stream", &token).await;
+    let mut held = Vec::new();
+    for _ in 0..40 {
+        held.push(without_its_body(&world).await);
+        drop(asked(&world, "/breadcrumbs", &token).await);
+        drop(asked(&world, "/health/live", "").await);
+    }
+    // All but those for which there is room.
+    held.truncate(30);
+    for connection in held {
+        ended(connection).await;
+    }
+    drop(following);
+    world.close().await;
+}
+
+#[tokio::test]
+async fn who_stops_reading_is_let_go_and_who_hears_nothing_is_not() {
+    let world = World::start_as(|options| {
+        options.limits = Limits { max_connections: 2, write_time: Duration::from_millis(200), ..Limits::default() };
+        options.streams.ping_every = Duration::from_millis(600);
+    })
+    .await;
+    let tenant = world.tenant().await;
+    let (agent, token) = world.agent(tenant, &[Role::Curator]).await;
+    let identity =
+        Identity { owner_id: tenant, agent_id: agent.id, roles: vec![Role::Curator], profile: Profile::Main };
+    let records = world.store.acting_as(identity);
+    // Far more than the sockets hold.
+    for _ in 0..24 {
+        let record = json!({"title": "large", "context": {"text": "x".repeat(1024 * 1024)}});
+        records.create(serde_json::from_value(record).unwrap(), None).await.unwrap();
+    }
+    let mut quiet = Wire::open(world.request("GET", "/events/stream?any_tags=never", &token)).await;
+    let stalled = asked(&world, "/events/stream?last_event_id=0", &token).await;
+    let served = async {
+        loop {
+            let mut next = connect(&world).await;
+            next.write_all(b"GET /health/live HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+            if all_of(next).await.starts_with("HTTP/1.1 200") {
+                break;
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), served).await.expect("the place is free");
+    for _ in 0..3 {
+        assert_eq!(quiet.next().await.expect("the stream goes on").1["type"], "ping");
+    }
+    drop(stalled);
+    world.close().await;
+}
+
+#[tokio::test]
 async fn an_idle_connection_makes_room_and_one_at_work_does_not() {
     let world = start(Limits { max_connections: 3, ..Limits::default() }).await;
     let token = world.token(&[Role::Subscriber]).await;
     let following = asked(&world, "/events/stream", &token).await;
-    let (idle, half) = (asked(&world, "/health/live", "").await, half(&world).await);
+    let (idle, half) = (asked(&world, "/events/latest", &token).await, half(&world).await);
     let _second = asked(&world, "/events/stream", &token).await;
     ended(half).await;
     let _third = asked(&world, "/events/stream", &token).await;
