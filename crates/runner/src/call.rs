@@ -202,7 +202,9 @@ impl Caller {
 
     /// Prepares a call of this tool before its request is written, and begins it. `None` where that must wait.
     pub async fn prepare_ahead(&self, birth: &mut Birth, tool: Arc<Tool>) -> Option<Result<Prepared, Refusal>> {
-        if !tool.may_compute_ahead() {
+        // A long check waits for its turn. The run does that, which hears of its deadline, a cancel and a stop meanwhile.
+        let is_quick = |input| tool.input.is_quick(input);
+        if !tool.may_compute_ahead() || !birth.request.context.get("input").is_none_or(is_quick) {
             return None;
         }
         let input = take_input(&mut birth.request);

@@ -7,6 +7,7 @@ use std::time::Duration;
 use breadcrumb::{
     CallState, Created, ErrorCode, NewBreadcrumb, ResponseStatus, StoreError, ToolFailure, ToolRequest, ToolResponse,
 };
+use conformance::Busy;
 use executors::NeverGiven;
 use futures::FutureExt;
 use runner::RunnerOptions;
@@ -230,6 +231,29 @@ async fn what_is_wrong_with_the_input_is_said_when_the_request_is_written() {
     assert_eq!(response.error_code, Some(ErrorCode::InvalidArguments));
     assert_eq!(fake.progress.borrow().begun, begun);
     assert_eq!(begun_with_their_requests(&place).await, before + 1, "it did not come from the queue");
+    runner.stop().await;
+}
+
+/// The tool's own 60 s were waited for, and neither the deadline nor a cancel was heard.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_whose_input_takes_long_to_check_hears_its_deadline() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(code("quick", json!({"limits": {"timeout_ms": 60_000}}))).await;
+    fake.waits_to_go_ahead.lock().unwrap().insert("quick".into());
+    let runner = place.start_with(&fake, patient());
+    settle(&place, "quick").await;
+    let (begun, before) = (fake.progress.borrow().begun, begun_with_their_requests(&place).await);
+    let busy = Busy::of(place.owner).await;
+    let mut record = ToolRequest::record("quick", json!({"many": vec![0; 100_000]}), None, Some("workspace:test"));
+    record.context.insert("deadline_ms".into(), json!(300));
+    let late = place.answer(place.create(record).await).await;
+    assert_eq!(late.error_code, Some(ErrorCode::Timeout), "{late:?}");
+    assert_eq!(late.error_details, Some(json!({"limit": "deadline_ms", "allowed": 300})));
+    assert_eq!(begun_with_their_requests(&place).await, before + 1, "it did not come from the queue");
+    assert_eq!(fake.progress.borrow().begun, begun);
+    // Its place is free, and what is checked in a moment computes ahead still.
+    assert_eq!(place.call("quick", json!({"n": 1})).await.status, ResponseStatus::Success);
+    busy.end().await;
     runner.stop().await;
 }
 
