@@ -67,7 +67,7 @@ impl Subscriptions {
             }
         };
         // A tool hears no more than who wrote it may.
-        if event.private && persist("look who sees a record", || store.view(event.breadcrumb_id)).await.is_err() {
+        if event.private && !sees_version(&store, event).await {
             return;
         }
         match persist("trigger a tool", || store.create(request.clone(), Some(&key))).await {
@@ -80,6 +80,19 @@ impl Subscriptions {
                 tracing::error!(tool = tool.name(), event = %event.number, %error, "a tool cannot be triggered");
             }
         }
+    }
+}
+
+/// Whether the agent of this store sees the version that the event tells. Each old version has a visibility of its own.
+async fn sees_version(store: &Arc<dyn Breadcrumbs>, event: &Event) -> bool {
+    let id = event.breadcrumb_id;
+    match persist("look who sees a record", || store.view(id)).await {
+        Ok(present) if present.version == event.version => true,
+        Ok(_) => {
+            let history = persist("look who sees a version", || store.history(id)).await;
+            history.is_ok_and(|versions| versions.iter().any(|one| one.version == event.version))
+        }
+        Err(_) => false,
     }
 }
 

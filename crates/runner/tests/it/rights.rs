@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use breadcrumb::{
-    Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Profile, Role, StoreError, Tenancy, ToolFailure, ToolRequest,
-    Visibility, schema_names,
+    BreadcrumbChanges, Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Profile, Role, StoreError, Tenancy, ToolFailure,
+    ToolRequest, Visibility, schema_names,
 };
 use executors::CallWorld;
 use executors::egress::{Egress, EgressOptions};
@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::fake::Fake;
-use crate::place::{Place, code};
+use crate::place::{Place, Running, code, options};
+use crate::unsteady::Unsteady;
 
 /// An agent that has no say in the tenant, and the store as it sees it.
 pub async fn emitter(place: &Place) -> (Uuid, Arc<dyn Breadcrumbs>) {
@@ -125,6 +126,48 @@ async fn a_tool_is_set_off_by_what_its_author_may_hear_of() {
         .await;
     heard.sort_unstable();
     assert_eq!(heard, [("ours".to_owned(), private), ("ours".to_owned(), team), ("theirs".to_owned(), team)]);
+    runner.stop().await;
+}
+
+/// The runner comes to hear of the private version when the record is open already.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_is_not_set_off_by_an_old_version_that_its_author_may_not_see() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let (_, author) = emitter(&place).await;
+    let listening = json!({"subscriptions": [{"all_tags": ["note"]}]});
+    author.create(code("theirs", listening), None).await.unwrap();
+    fake.does("theirs", |call, _| async move { Ok(call.request.trigger_event.unwrap_or_default()) });
+    let unsteady = Unsteady::new(place.runner.clone());
+    let runner = Running::start(unsteady.clone(), &fake, options());
+    place.call("theirs", json!({})).await;
+    let held = unsteady.events.clone().acquire_owned().await.unwrap();
+    let id = place.create(note(Visibility::Private)).await;
+    let Value::Object(context) = json!({"text": "for all"}) else { unreachable!() };
+    let opened = BreadcrumbChanges {
+        visibility: Some(Visibility::Team),
+        context: Some(context),
+        ..BreadcrumbChanges::default()
+    };
+    place.person.update(id, 1, opened).await.unwrap();
+    let last = place.create(note(Visibility::Team)).await;
+    drop(held);
+    let mut heard = Vec::new();
+    place
+        .event(|event| {
+            let is_note = |output: &&Value| output["schema_name"] != schema_names::TOOL_REQUEST;
+            if let Some(output) = event.context.get("output").filter(is_note)
+                && let Some(about) = output["breadcrumb_id"].as_str()
+            {
+                heard.push((about.parse::<Uuid>().unwrap(), output["version"].as_i64().unwrap()));
+            }
+            heard.len() == 2
+        })
+        .await;
+    heard.sort_unstable();
+    assert_eq!(heard, [(id, 2), (last, 1)]);
+    // One request for each event that it was told of, and the call of the beginning.
+    let requests = place.list(schema_names::TOOL_REQUEST).await;
+    assert_eq!(requests.len(), 3);
     runner.stop().await;
 }
 

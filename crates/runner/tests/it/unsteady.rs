@@ -22,6 +22,8 @@ pub struct Unsteady {
     pub starts: watch::Sender<u32>,
     /// The event stream ends with an error after each event.
     pub events_break: AtomicBool,
+    /// While it has no permit, events are not given.
+    pub events: Arc<Semaphore>,
     /// While it has no permit, histories are not answered.
     pub histories: Semaphore,
     /// While they have no permit, records are not given, nor lists of tool errors.
@@ -48,6 +50,7 @@ impl Unsteady {
             completes_fail: AtomicU32::default(),
             starts: watch::Sender::default(),
             events_break: AtomicBool::default(),
+            events: Arc::new(Semaphore::new(1)),
             histories: Semaphore::new(1),
             gets: Semaphore::new(1),
             reports: Semaphore::new(1),
@@ -122,7 +125,15 @@ impl Breadcrumbs for Unsteady {
         if self.events_break.load(Ordering::SeqCst) {
             return Ok(followed.take(1).chain(futures::stream::iter([Err(away())])).boxed());
         }
-        Ok(followed)
+        let events = self.events.clone();
+        let given = move |event| {
+            let events = events.clone();
+            async move {
+                let _permit = events.acquire().await.unwrap();
+                event
+            }
+        };
+        Ok(followed.then(given).boxed())
     }
     async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         self.store.create_selector(selector).await
