@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use server::{AuthMode, Limits, StreamOptions};
 
 use crate::{
-    harness::{World, answer, key, note},
-    tickets::ticket,
+    harness::{World, answer, note},
+    tickets::{brief_stream, ticket},
 };
 
 /// The messages of a stream, as they stand on the wire.
@@ -19,7 +19,10 @@ pub struct Wire {
 
 impl Wire {
     pub async fn open(request: reqwest::RequestBuilder) -> Self {
-        let response = request.send().await.unwrap();
+        Self::of(request.send().await.unwrap())
+    }
+
+    pub fn of(response: reqwest::Response) -> Self {
         assert_eq!(response.status(), 200);
         assert_eq!(response.headers()["content-type"], "text/event-stream");
         Self { response, text: String::new() }
@@ -95,14 +98,7 @@ async fn a_stream_ends_with_its_token() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (agent, _) = world.agent(tenant, &[Role::Subscriber]).await;
-    let identity = Identity {
-        owner_id: tenant,
-        agent_id: agent.id,
-        roles: vec![Role::Subscriber],
-        profile: breadcrumb::Profile::Main,
-    };
-    let token = key().issue(&identity, Duration::from_secs(2)).unwrap();
-    let mut wire = Wire::open(world.request("GET", "/events/stream", &token)).await;
+    let (_, mut wire) = brief_stream(&world, tenant, agent.id, false).await;
     assert!(wire.next().await.is_some());
     assert!(wire.next().await.is_none());
     world.close().await;

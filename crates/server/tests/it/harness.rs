@@ -100,7 +100,12 @@ impl World {
 
     /// A second server, with a store of its own, on the same database. It takes the same tokens.
     pub async fn beside(&self) -> Self {
-        Self::start_on(self.database.clone(), AuthMode::Keys, |_| {}).await
+        self.beside_as(|_| {}).await
+    }
+
+    /// The same, with options that the test sets.
+    pub async fn beside_as(&self, set: impl FnOnce(&mut ServerOptions)) -> Self {
+        Self::start_on(self.database.clone(), AuthMode::Keys, set).await
     }
 
     /// With options that the test sets.

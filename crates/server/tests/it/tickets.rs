@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{
     events::Wire,
-    harness::{World, key, note},
+    harness::{World, answer, key, note},
 };
 
 pub async fn ticket(world: &World, token: &str) -> String {
@@ -78,18 +78,34 @@ async fn a_tickets_stream_ends_with_the_token_it_was_given_for() {
     let world = World::start().await;
     let tenant = world.tenant().await;
     let (agent, _) = world.agent(tenant, &[Role::Subscriber]).await;
-    let token = brief(tenant, agent.id);
-    let mut wire =
-        Wire::open(world.request("GET", &format!("/events/stream?ticket={}", ticket(&world, &token).await), "")).await;
+    let (_, mut wire) = brief_stream(&world, tenant, agent.id, true).await;
     assert!(wire.next().await.is_some());
     assert!(wire.next().await.is_none());
     world.close().await;
 }
 
-/// A token that is good for two seconds.
-fn brief(tenant: Uuid, agent_id: Uuid) -> String {
+/// A token that ends soon, and a stream opened with it or with a ticket for it. A token that ends before the stream is
+/// open is followed by one that lasts twice as long.
+pub async fn brief_stream(world: &World, tenant: Uuid, agent_id: Uuid, by_ticket: bool) -> (String, Wire) {
     let identity = Identity { owner_id: tenant, agent_id, roles: vec![Role::Subscriber], profile: Profile::Main };
-    key().issue(&identity, Duration::from_secs(2)).unwrap()
+    for seconds in [2, 4, 8, 16, 32] {
+        let token = key().issue(&identity, Duration::from_secs(seconds)).unwrap();
+        let (path, header) = if by_ticket {
+            let given = answer(world.request("POST", "/events/ticket", &token)).await;
+            let Some(ticket) = given.json()["ticket"].as_str().map(str::to_owned) else {
+                given.problem(401, "unauthorized");
+                continue;
+            };
+            (format!("/events/stream?ticket={ticket}"), "")
+        } else {
+            ("/events/stream".to_owned(), &*token)
+        };
+        let response = world.request("GET", &path, header).send().await.unwrap();
+        if response.status() != 401 {
+            return (token, Wire::of(response));
+        }
+    }
+    panic!("no stream was opened in time");
 }
 
 #[tokio::test]
@@ -109,8 +125,7 @@ async fn for_rcrts_clients_a_token_may_stand_in_the_address_and_its_stream_outli
     // Nowhere else.
     world.get(&format!("/breadcrumbs?token={token}"), "").await.problem(401, "unauthorized");
 
-    let brief = brief(tenant, agent.id);
-    let mut wire = Wire::open(world.request("GET", "/events/stream", &brief)).await;
+    let (brief, mut wire) = brief_stream(&world, tenant, agent.id, false).await;
     wire.next().await.unwrap();
     while world.get("/events/latest", &brief).await.status == 200 {
         tokio::task::yield_now().await;
@@ -119,7 +134,7 @@ async fn for_rcrts_clients_a_token_may_stand_in_the_address_and_its_stream_outli
     assert_eq!(wire.next().await.unwrap().1["context"]["text"], "after its end");
     // But not its agent.
     let (_, curator) = world.agent(tenant, &[Role::Curator]).await;
-    crate::harness::answer(world.request("DELETE", &format!("/agents/{}", agent.id), &curator)).await.ok();
+    answer(world.request("DELETE", &format!("/agents/{}", agent.id), &curator)).await.ok();
     assert!(wire.next().await.is_none());
     assert!(world.store.agent(tenant, agent.id).await.unwrap().is_none());
     world.close().await;
