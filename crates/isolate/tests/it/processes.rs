@@ -598,7 +598,12 @@ fn idle_workers_are_ended_and_replaced_when_needed() {
         for n in 0..3 {
             let outcome = run_in(&sandbox, invocation(&function("return input"), json!(n))).await;
             assert_eq!(outcome.result.unwrap(), json!(n));
-            tokio::time::sleep(Duration::from_millis(150)).await;
+            let ended = async {
+                while !program.workers().is_empty() {
+                    tokio::task::yield_now().await;
+                }
+            };
+            tokio::time::timeout(Duration::from_mins(1), ended).await.expect("the worker ends");
         }
         sandbox.close().await;
     });
