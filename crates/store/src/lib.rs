@@ -12,6 +12,7 @@ mod agents;
 mod audit;
 mod author;
 mod calls;
+mod context_reads;
 mod egress_log;
 mod events;
 mod expiry;

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::calls::Hints;
+use crate::context_reads::ContextReads;
 use crate::events::{self, Announcer, Feeds};
 use crate::following;
 use crate::housekeeping;
@@ -29,7 +30,7 @@ use crate::writing::Writes;
 use crate::{StoreOptions, failure, purge};
 
 /// How long a caller waits for a free connection before it hears that the store is unavailable.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a store did not open. The texts are for the operator.
 #[derive(Debug, thiserror::Error)]
@@ -84,6 +85,7 @@ impl Store {
 
         let inner = Arc::new(Inner {
             pool,
+            context_reads: ContextReads::new(options.max_connections.max(2)),
             kept: Kept::default(),
             writes: Writes::default(),
             hints: Hints::default(),

@@ -20,6 +20,12 @@ const MAX_TOOL_NAME: usize = 100;
 /// Shorter than for other statements: conditions on the context read every record that the other parts leave.
 const LONGEST: &str = "SET LOCAL statement_timeout = '10s'";
 
+/// Whether every record that the selector's other parts leave is read for its context. A tool's name alone is looked up.
+pub(crate) fn reads_contexts(selector: &Selector) -> bool {
+    let looked_up = usize::from(tool_name(selector).is_some());
+    selector.context_match.len() > looked_up
+}
+
 /// Bounds the transaction's statements where the selector has conditions on the context.
 pub(crate) async fn bound(tx: &mut TenantTransaction, selector: &Selector) -> Done<()> {
     if !selector.context_match.is_empty() {

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::calls::{Hints, Standbys};
+use crate::context_reads::ContextReads;
 use crate::events::{Announcer, Feeds};
 use crate::failure::{Done, is_unreachable};
 use crate::kept::Kept;
@@ -34,6 +35,7 @@ pub struct Store {
 /// What every view, task and subscription of one store shares.
 pub(crate) struct Inner {
     pub(crate) pool: PgPool,
+    pub(crate) context_reads: ContextReads,
     pub(crate) kept: Kept,
     pub(crate) writes: Writes,
     pub(crate) hints: Hints,

@@ -191,10 +191,15 @@ impl Breadcrumbs for TenantStore {
 
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         query.check()?;
-        let mut tx = self.begin_for(Wish::View).await?;
-        selecting::bound(&mut tx, &query.selector).await?;
-        let listed = listing::list(&mut tx, query, self.shared_with()).await;
-        listed.map_err(|failure| selecting::refusal(&query.selector, failure))
+        let (store, view, shared_with) = (self.store.clone(), self.view(Wish::View).await?, self.shared_with());
+        let asked = query.clone();
+        let listing = Box::pin(async move {
+            let mut tx = TenantTransaction::begin_as(&store, view).await?;
+            selecting::bound(&mut tx, &asked.selector).await?;
+            let listed = listing::list(&mut tx, &asked, shared_with).await;
+            listed.map_err(|failure| selecting::refusal(&asked.selector, failure))
+        });
+        self.store.reading(self.owner_id, &query.selector, listing).await
     }
 
     async fn search(&self, search: &Search) -> Result<Found, StoreError> {
@@ -202,11 +207,15 @@ impl Breadcrumbs for TenantStore {
         let meaning = self.store.meaning.as_deref();
         let asked = meaning::ask(meaning, search).await?;
         let exact_up_to = meaning.map_or(0, |meaning| meaning.options.exact_up_to);
-        let mut tx = self.begin_for(Wish::View).await?;
-        selecting::bound(&mut tx, &search.selector).await?;
-        let items = search::run(&mut tx, search, &asked, exact_up_to).await;
-        let items = items.map_err(|failure| selecting::refusal(&search.selector, failure))?;
-        Ok(Found { items, mode: asked.mode, fallback: asked.fallback })
+        let (store, view, wanted) = (self.store.clone(), self.view(Wish::View).await?, search.clone());
+        let searching = Box::pin(async move {
+            let mut tx = TenantTransaction::begin_as(&store, view).await?;
+            selecting::bound(&mut tx, &wanted.selector).await?;
+            let items = search::run(&mut tx, &wanted, &asked, exact_up_to).await;
+            let items = items.map_err(|failure| selecting::refusal(&wanted.selector, failure))?;
+            Ok(Found { items, mode: asked.mode, fallback: asked.fallback })
+        });
+        self.store.reading(self.owner_id, &search.selector, searching).await
     }
 
     async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
 
 mod calls;
+mod context_reads;
 mod egress_log;
 mod events;
 mod expiry;
