@@ -23,6 +23,9 @@ pub(super) const FOLLOWER: &str = "webhooks";
 const CHUNK_BYTES: i64 = 4 * 1024 * 1024;
 /// What matching may cost in one step, a fraction of a second: other tenants wait for it.
 const STEP_FUEL: u64 = 10_000_000;
+/// What a webhook may spend on an event however many others there are: enough for a text of a megabyte, or tens of
+/// thousands of numbers.
+const ORDINARY_FUEL: u64 = 100_000;
 
 /// Queues what the events ask for.
 pub(crate) struct Filling(pub(crate) Weak<Inner>);
@@ -236,7 +239,8 @@ fn matching(
     let mut contents: HashMap<i64, Content> = contents.into_iter().map(|content| (content.number, content)).collect();
     let mut queued = Vec::new();
     let mut spent = 0;
-    // A webhook whose selectors cost more than its part gets no such event; the others do.
+    // A webhook whose selectors cost more than its part gets no such event; the others do. Most reject an event at once, so
+    // each gets more than that until the event has cost a step's work: an event is not divided between steps.
     let part = STEP_FUEL / hooks.len().max(1) as u64;
     for (index, followed) in events.iter().enumerate() {
         if spent > STEP_FUEL {
@@ -259,14 +263,16 @@ fn matching(
         };
         let hearers: HashSet<Uuid> = content.hearers.into_iter().collect();
         let mut payload: Option<Arc<str>> = None;
+        let spent_before = spent;
         for wanting in &hooks {
             let hook = wanting.hook;
             if hook.after >= followed.number || !hearers.contains(&hook.agent_id) {
                 continue;
             }
-            let mut fuel = Fuel::steps(part);
+            let allowed = if spent - spent_before < STEP_FUEL { part.max(ORDINARY_FUEL) } else { part };
+            let mut fuel = Fuel::steps(allowed);
             let wants = wanting.wants(&event, &mut fuel);
-            spent += part - fuel.left();
+            spent += allowed - fuel.left();
             match wants {
                 Ok(Admission::Always) => {}
                 Ok(Admission::ToAsker) if content.takers.contains(&hook.agent_id) => {}

@@ -129,6 +129,39 @@ async fn nothing_goes_for_a_deleted_webhook_or_agent() {
     world.store.close().await;
 }
 
+/// With so many webhooks, each could look at 10,000 items, and nobody heard of a record with more.
+#[tokio::test]
+async fn a_webhook_beside_many_others_hears_of_long_arrays() {
+    let world = World::start().await;
+    let mut receiver = Receiver::start(vec![]).await;
+    let selector = |selector| Some(serde_json::from_value::<Selector>(selector).unwrap());
+    let contains = json!({"path": "$.many", "op": "contains", "value": 2});
+    world.webhook_for(&receiver.url, selector(json!({"context_match": [contains]}))).await;
+    world.webhook_for(&receiver.url, selector(json!({"schema_name": "other.v1"}))).await;
+    world
+        .sql(
+            "INSERT INTO webhooks (id, owner_id, agent_id, url, selector, after)
+             SELECT gen_random_uuid(), owner_id, agent_id, url, selector, after
+             FROM webhooks, generate_series(1, 998) WHERE selector ->> 'schema_name' = 'other.v1'",
+        )
+        .await;
+    assert_eq!(world.count("SELECT count(*) FROM webhooks").await, 1000);
+    for title in ["one", "two", "three"] {
+        let mut many = vec![0; 20_000];
+        many.push(2);
+        let context = json!({"title": title, "many": many}).as_object().unwrap().clone();
+        let record = NewBreadcrumb { title: title.into(), context, ..NewBreadcrumb::default() };
+        world.records.create(record, None).await.unwrap();
+    }
+    world.until("SELECT count(*) FROM deliveries", 3).await;
+    let delivering = Delivering::start(&world.store, options());
+    for title in ["one", "two", "three"] {
+        assert_eq!(receiver.next().await.title(), title);
+    }
+    delivering.stop().await;
+    world.store.close().await;
+}
+
 #[tokio::test]
 async fn without_a_selector_of_its_own_the_agents_selectors_decide() {
     let world = World::start().await;
