@@ -9,6 +9,9 @@ use url::form_urlencoded;
 
 use crate::{json_body, problem::Problem, rcrt_compat};
 
+/// The largest number that a caller may ask for: `format: int32` in the API's description.
+const MOST_ASKED: u32 = i32::MAX as u32;
+
 /// How many at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Most {
@@ -105,16 +108,16 @@ impl Query {
     pub fn take_most(&mut self, names: &[&str], most: u32) -> Option<Most> {
         let asked = names.iter().filter_map(|name| {
             let text = self.take_text(name)?;
-            let is_number = text.bytes().all(|byte| byte.is_ascii_digit()) && text.bytes().any(|byte| byte != b'0');
-            if !is_number {
-                self.wrong(name, format!("is {:?}; must be a number from 1", shortened(&text)));
+            let digits = Some(&text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
+            let number = digits.and_then(|text| text.parse().ok()).filter(|number| (1..=MOST_ASKED).contains(number));
+            if number.is_none() {
+                self.wrong(name, format!("is {:?}; must be a number from 1 to {MOST_ASKED}", shortened(&text)));
             }
-            // What does not fit is more than enough.
-            is_number.then(|| text.parse().unwrap_or(u64::MAX))
+            number
         });
-        let asked: u64 = asked.min()?;
-        let applied = u32::try_from(asked).map_or(most, |asked| asked.min(most));
-        Some(Most { applied, is_bounded: asked > u64::from(most) })
+        let asked: u32 = asked.min()?;
+        let applied = asked.min(most);
+        Some(Most { applied, is_bounded: asked > most })
     }
 
     pub fn wrong(&mut self, name: &str, message: impl Into<String>) {
