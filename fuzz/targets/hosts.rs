@@ -7,7 +7,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use breadcrumb::{
-    Grant, Host, HostEntry, Implementation, Limits, NativeImplementation, Permissions, ToolDefinition, special_purpose,
+    Grant, Host, HostEntry, Implementation, Limits, NativeImplementation, Permissions, ToolDefinition, Violations,
+    special_purpose,
 };
 use libfuzzer_sys::fuzz_target;
 use serde_json::{Map, Value};
@@ -111,6 +112,7 @@ fn is_accepted(entry: &str) -> bool {
         name: "t".into(),
         description: "d".into(),
         version: String::new(),
+        category: None,
         input_schema: Value::Bool(true),
         output_schema: Value::Bool(true),
         permissions: Permissions { net: Grant::Listed(vec![entry.to_owned()]), ..Permissions::default() },
@@ -123,6 +125,7 @@ fn is_accepted(entry: &str) -> bool {
         bootstrap: None,
         // No code: nothing is to be parsed for each address.
         implementation: Implementation::Native(NativeImplementation { kind: "http".into(), settings: Map::new() }),
+        ignored: Violations::default(),
     };
     validate::tool(&definition).errors.iter().all(|finding| finding.rule != "net-host")
 }
