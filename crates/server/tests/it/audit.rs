@@ -1,13 +1,20 @@
 //! The egress log over HTTP.
 
 use breadcrumb::Role;
+use chrono::{Days, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::World;
 
+/// So many minutes into yesterday's last hour: what is older than the log keeps is deleted while the server runs.
+fn at(minute: u32) -> String {
+    let yesterday = Utc::now().date_naive() - Days::new(1);
+    format!("{yesterday}T23:{minute:02}:00Z")
+}
+
 fn entry(host: &str, minute: u32) -> Value {
-    json!({"at": format!("2026-01-01T00:{minute:02}:00Z"), "agent_id": Uuid::nil(), "tool": "weather", "tool_id": null, "call": Uuid::nil(),
+    json!({"at": at(minute), "agent_id": Uuid::nil(), "tool": "weather", "tool_id": null, "call": Uuid::nil(),
         "host": host, "port": 443, "method": "GET", "outcome": "answered", "reason": null, "status": 200, "bytes_out": 0,
         "bytes_in": 10, "duration_ms": 5})
 }
@@ -38,11 +45,12 @@ async fn a_runner_writes_and_a_curator_reads_newest_first_page_by_page() {
     let first = ask("limit=2").await;
     assert_eq!(hosts(&first), ["denied.example", "b.example"]);
     assert_eq!(hosts(&ask(&format!("limit=2&before={}", first["next"])).await), ["a.example"]);
+    let between = format!("since={}&until={}", at(2), at(3));
     for (query, found) in [
         ("tool=other", vec!["denied.example"]),
         ("outcome=refused", vec!["denied.example"]),
         ("host=b.example", vec!["b.example"]),
-        ("since=2026-01-01T00:02:00Z&until=2026-01-01T00:03:00Z", vec!["b.example"]),
+        (between.as_str(), vec!["b.example"]),
         (
             "agent_id=00000000-0000-0000-0000-000000000000&call=00000000-0000-0000-0000-000000000000&tool=weather",
             vec!["b.example", "a.example"],

@@ -20,7 +20,8 @@ struct Noting {
     in_every_tenant: bool,
     caught_up: Mutex<Vec<Missed>>,
     failures: AtomicUsize,
-    steps: watch::Sender<usize>,
+    /// The tenants of its steps, in their order.
+    steps: watch::Sender<Vec<Uuid>>,
     /// How many events it prepares at once.
     most: usize,
     /// Held by a test that keeps it preparing.
@@ -36,7 +37,7 @@ impl Noting {
 
     fn preparing_at_most(in_every_tenant: bool, most: usize) -> Arc<Self> {
         let (caught_up, failures, preparing) = (Mutex::default(), AtomicUsize::new(0), tokio::sync::Mutex::default());
-        Arc::new(Self { in_every_tenant, caught_up, failures, steps: watch::Sender::new(0), most, preparing })
+        Arc::new(Self { in_every_tenant, caught_up, failures, steps: watch::Sender::new(Vec::new()), most, preparing })
     }
 }
 
@@ -79,8 +80,8 @@ impl Follower for Noting {
         Ok(())
     }
 
-    fn stepped(&self, _owner_id: Uuid) {
-        self.steps.send_modify(|steps| *steps += 1);
+    fn stepped(&self, owner_id: Uuid) {
+        self.steps.send_modify(|steps| steps.push(owner_id));
     }
 }
 
@@ -176,8 +177,8 @@ fn follow(store: &Store, follower: &Arc<Noting>) -> tokio::task::JoinHandle<()> 
     store.inner.tasks.spawn(run(store.inner.clone(), follower.clone()))
 }
 
-async fn first_step(follower: &Noting) {
-    follower.steps.subscribe().wait_for(|steps| *steps > 0).await.unwrap();
+async fn first_step_in(follower: &Noting, tenant: Uuid) {
+    follower.steps.subscribe().wait_for(|steps| steps.contains(&tenant)).await.unwrap();
 }
 
 #[tokio::test]
@@ -187,7 +188,7 @@ async fn takes_each_event_once_and_goes_on_where_it_stood() {
     let first = Noting::new(true);
     let task = follow(&world.store, &first);
     // What was there before it is for it to make good.
-    first_step(&first).await;
+    first_step_in(&first, world.tenant).await;
     assert_eq!(*first.caught_up.lock().unwrap(), [Missed::All]);
     let before = world.noted_all(world.tenant).await;
     write(&*world.agent, 300).await;
@@ -225,10 +226,10 @@ async fn two_processes_take_each_event_once_between_them() {
     let taken = world.noted_all(world.tenant).await;
     let events = world.events(world.tenant).await;
     assert!(events.ends_with(&taken), "{taken:?} of {events:?}");
-    let followers = [&one, &two].iter().filter(|follower| *follower.steps.borrow() > 0).count();
+    let followers = [&one, &two].iter().filter(|follower| !follower.steps.borrow().is_empty()).count();
     assert_eq!(followers, 1, "the lease is one process's");
     // The other goes on when this one leaves.
-    let (leaving, staying) = if *one.steps.borrow() > 0 { (&world.store, &other) } else { (&other, &world.store) };
+    let (leaving, staying) = if !one.steps.borrow().is_empty() { (&world.store, &other) } else { (&other, &world.store) };
     leaving.close().await;
     write(&*agent_again(staying, world.tenant).await, 1).await;
     assert_eq!(world.noted_all(world.tenant).await.len(), taken.len() + 1);
@@ -262,11 +263,11 @@ async fn follows_in_tenants_that_come_later_and_makes_good_for_what_was_forgotte
     let world = World::start().await;
     let follower = Noting::new(true);
     let task = follow(&world.store, &follower);
-    first_step(&follower).await;
+    first_step_in(&follower, world.tenant).await;
     let later = world.store.ensure_tenant("later").await.unwrap().id;
     let writer = agent(&world.store, later).await;
     write(&*writer, 1).await;
-    follower.steps.subscribe().wait_for(|steps| *steps > 1).await.unwrap();
+    first_step_in(&follower, later).await;
     world.store.close().await;
     task.await.unwrap();
 
@@ -279,7 +280,7 @@ async fn follows_in_tenants_that_come_later_and_makes_good_for_what_was_forgotte
     write(&*writer, 1).await;
     let second = Noting::new(true);
     follow(&other, &second);
-    first_step(&second).await;
+    first_step_in(&second, later).await;
     assert_eq!(*second.caught_up.lock().unwrap(), [Missed::Some]);
     // What was written before its step in this tenant is among what it makes good for.
     let mut taken = Vec::new();
@@ -317,7 +318,7 @@ async fn what_failed_is_undone_and_done_again() {
     let world = World::start().await;
     let follower = Noting::new(true);
     follow(&world.store, &follower);
-    first_step(&follower).await;
+    first_step_in(&follower, world.tenant).await;
     follower.failures.store(1, Ordering::Release);
     write(&*world.agent, 1).await;
     let noted = HashMap::<i64, usize>::from_iter([(world.events(world.tenant).await[0], 1)]);
@@ -335,7 +336,7 @@ async fn a_step_that_prepares_some_of_its_events_comes_back_for_the_others() {
     let world = World::start().await;
     let follower = Noting::preparing_at_most(true, 2);
     follow(&world.store, &follower);
-    first_step(&follower).await;
+    first_step_in(&follower, world.tenant).await;
     write(&*world.agent, 7).await;
     assert_eq!(world.noted_all(world.tenant).await, world.events(world.tenant).await);
     world.store.close().await;
@@ -347,7 +348,7 @@ async fn no_transaction_is_open_while_a_follower_prepares() {
     let world = World::start().await;
     let follower = Noting::new(true);
     follow(&world.store, &follower);
-    first_step(&follower).await;
+    first_step_in(&follower, world.tenant).await;
     let held = follower.preparing.lock().await;
     write(&*world.agent, 1).await;
     let mut admin = PgConnection::connect(&world.database.admin_url).await.unwrap();
