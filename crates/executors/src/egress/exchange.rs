@@ -1,6 +1,7 @@
 //! One fetch: the first request and every redirect, each through the same checks.
 
 use std::error::Error;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -220,8 +221,15 @@ impl Egress {
             builder = builder.body(body::outgoing(stream, limit, exceeded.clone(), out.clone()));
         }
         let failed = |what: &str| type_error(format!("{} {}: {what}", next.method, without_query(&next.url)));
-        let Ok(sent) = tokio::time::timeout(self.options.head_timeout, builder.send()).await else {
-            return Err(failed(&format!("no answer after {} s", self.options.head_timeout.as_secs())));
+        let mut sending = pin!(builder.send());
+        let sent = loop {
+            let sent_before = out.load(Ordering::Relaxed);
+            match tokio::time::timeout(self.options.head_timeout, sending.as_mut()).await {
+                Ok(sent) => break sent,
+                // A long upload makes progress; the call's own limits end it.
+                Err(_) if out.load(Ordering::Relaxed) > sent_before => {}
+                Err(_) => return Err(failed(&format!("no answer after {} s", self.options.head_timeout.as_secs()))),
+            }
         };
         sent.map_err(|error| match refusal(&error) {
             _ if exceeded.is_set() => body::too_large("request body", limit),

@@ -61,7 +61,8 @@ pub struct EgressOptions {
     pub lookup_timeout: Duration,
     /// From the name to a connection that can be written to, TLS included. Default 10 seconds.
     pub connect_timeout: Duration,
-    /// From the start of a request to the head of its answer. Default 2 minutes: services that think take long.
+    /// From the last piece of a request's body that was sent to the head of its answer. Default 2 minutes: services that
+    /// think take long.
     pub head_timeout: Duration,
     /// From one piece of an answer's body to the next. Default 1 minute.
     pub idle_timeout: Duration,

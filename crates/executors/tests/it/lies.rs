@@ -10,7 +10,7 @@ use executors::egress::{Ask, Connections, EgressOptions};
 use executors::{HeldSecret, Vault};
 use futures::{StreamExt, TryStreamExt, stream};
 use sandbox::{FetchRequest, FetchResponse, OpError};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use test_servers::network::{Network, get, listed};
@@ -52,6 +52,28 @@ async fn a_head_that_never_ends_ends() {
     assert_is(&failed(raw::floods("HTTP/1.1 200 OK\r\n", "x: y\r\n").await).await, "TypeError", "");
     assert_is(&failed(raw::floods("HTTP/1.1 200 OK\r\nx: ", "xxxxxxxx").await).await, "TypeError", "");
     assert_is(&failed(raw::floods("HTTP/1.1 200 ", "OK OK OK").await).await, "TypeError", "");
+}
+
+/// The time for an answer counts from the last piece of the body: an upload may take longer than that.
+#[tokio::test]
+async fn a_long_upload_is_not_cut_while_it_makes_progress() {
+    let (port, _) = raw::serve(async |mut stream: TcpStream| {
+        let mut received = Vec::new();
+        while !received.ends_with(b"\r\n0\r\n\r\n") && stream.read_buf(&mut received).await? > 0 {}
+        stream.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await
+    })
+    .await;
+    let mut network = Network::new().inside(&format!("api.test:{port}"));
+    network.options.max_replay_bytes = 100;
+    network.options.head_timeout = Duration::from_secs(2);
+    let body = stream::unfold(tokio::time::interval(Duration::from_millis(250)), async |mut clock| {
+        clock.tick().await;
+        Some((Ok(Bytes::from_static(&[b'x'; 200])), clock))
+    });
+    let body = body.take(10).boxed();
+    let request = FetchRequest { method: "POST".into(), ..get(format!("http://api.test:{port}/")) };
+    let answer = network.gate().fetch(&listed(&[format!("api.test:{port}")]), request, Some(body)).await.unwrap();
+    assert_eq!(answer.status, 204);
 }
 
 #[tokio::test]
