@@ -1,5 +1,6 @@
 """build/fresh: what it says where it cannot work. What it is for is seen by running it."""
 
+import shutil
 import unittest
 
 from stage import Stage
@@ -18,7 +19,16 @@ class Fresh(Stage):
         self.stand_in("cargo", at=self.toolchain / "bin")
         self.stand_in("rustc", at=self.toolchain / "bin")
         (self.bin / "cargo").symlink_to(self.toolchain / "bin/cargo")
-        self.settings = {"FRESH_INSIDE": 1}
+        self.apt = self.folder / "apt"
+        self.sources("one.sources", "Types: deb\nURIs: http://mirror.test/debian\nSuites: bookworm\nComponents: main\n")
+        self.settings = {"FRESH_INSIDE": 1, "FRESH_APT": self.apt, "FRESH_OS_RELEASE": self.folder / "os-release"}
+
+    def sources(self, name, text):
+        """What apt is configured with, and nothing else."""
+        shutil.rmtree(self.apt, ignore_errors=True)
+        path = self.apt / ("" if name == "sources.list" else "sources.list.d") / name
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
 
     def fresh(self, *words):
         return self.run_script("build/fresh", *words, **self.settings)
@@ -58,6 +68,51 @@ class Fresh(Stage):
         self.stand_in("mmdebstrap", "echo 'E: mirror is away' >&2; exit 25")
         self.fresh().ends(1).says("E: mirror is away", "DEBIAN_MIRROR")
         self.assertEqual([path.name for path in self.folder.glob("rcrt-fresh*")], [])
+
+    def asked(self, **settings):
+        """The mirror that the root was to be made from."""
+        self.stand_in("mmdebstrap", "exit 25")
+        self.calls.write_text("")
+        self.settings |= settings
+        self.fresh().ends(1)
+        return next(call.split()[-1] for call in self.called() if call.startswith("mmdebstrap "))
+
+    def test_the_mirror_is_that_of_apt(self):
+        self.assertEqual(self.asked(), "http://mirror.test/debian")
+        self.assertEqual(self.asked(DEBIAN_MIRROR="http://named.test"), "http://named.test")
+
+    def test_both_forms_of_sources_are_read(self):
+        for name, text in {
+            "sources.list": "# deb http://off.test bookworm main\ndeb http://one.test/debian bookworm main contrib\n",
+            "other.list": "deb-src http://source.test bookworm main\ndeb [arch=amd64 signed-by=/k] http://one.test/debian bookworm main\n",
+            "late.sources": "Types: deb\nURIs: http://other.test\nSuites: bookworm-security\nComponents: main\n\n"
+            "# ours\nTypes: deb-src\n deb\nURIs:\n http://one.test/debian\n http://two.test\nSuites: bookworm-updates bookworm\n"
+            "Components: contrib main\n",
+            "off.sources": "Enabled: no\nTypes: deb\nURIs: http://off.test\nSuites: bookworm\nComponents: main\n\n"
+            "Types: deb\nURIs: http://one.test/debian\nSuites: bookworm\nComponents: main\n",
+        }.items():
+            with self.subTest(name):
+                self.sources(name, text)
+                self.assertEqual(self.asked(), "http://one.test/debian")
+
+    def test_the_mirror_of_another_release_counts_on_debian_alone(self):
+        self.sources("sources.list", "deb http://one.test/debian trixie main\n")
+        release = self.folder / "os-release"
+        release.write_text("ID=ubuntu\nVERSION_CODENAME=trixie\n")
+        self.fresh().ends(1).says("no mirror of Debian 12 is known", "DEBIAN_MIRROR")
+        release.write_text("ID=debian\nVERSION_CODENAME=trixie\n")
+        self.assertEqual(self.asked(), "http://one.test/debian")
+
+    def test_without_a_mirror_it_says_so(self):
+        for text in ("", "deb http://packages.test/tools tools-bookworm main\n", "deb cdrom:[Debian]/ bookworm main\n"):
+            self.sources("sources.list", text)
+            self.fresh().ends(1).says("no mirror of Debian 12 is known", "DEBIAN_MIRROR")
+
+    def test_a_mirrors_password_is_not_shown(self):
+        self.sources("sources.list", "deb http://me:s3cret@one.test/debian bookworm main\n")
+        self.stand_in("mmdebstrap", "exit 25")
+        ran = self.fresh().ends(1).says("//one.test/debian")
+        self.assertNotIn("s3cret", str(ran))
 
     def test_what_is_not_committed_is_mentioned(self):
         self.stand_in("git", "echo ' M README.md'")
