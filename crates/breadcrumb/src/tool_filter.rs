@@ -66,6 +66,11 @@ impl ToolFilter {
                 || names_source(&self.allowed_sources))
     }
 
+    /// Every source that is allowed or denied by name.
+    pub fn named_sources(&self) -> impl Iterator<Item = &str> {
+        self.allowed_sources.union(&self.denied_sources).map(String::as_str).filter(|source| *source != ANY)
+    }
+
     pub fn denies_name(&self, name: &str) -> bool {
         self.denied_names.contains(name)
     }

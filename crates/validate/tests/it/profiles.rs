@@ -1,6 +1,7 @@
 //! What each kind of agent sees of the tools that come with the program, and of each source. A new tool or source changes
 //! this list: look at what `breadcrumb::profile` closes, decide, and keep the list with `GOLDEN=renew`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use breadcrumb::profile::{A2A_TOOLS, MCP_REGISTRATION_TOOLS, SUBAGENT_TOOLS};
@@ -10,7 +11,6 @@ use crate::seeds::seeds;
 
 #[test]
 fn each_profile_sees_what_was_decided_for_it() {
-    let source = |text: &str| text.parse::<ToolSource>().unwrap();
     let read = seeds().into_iter().filter_map(|seed| seed.tool);
     let mut tools: Vec<(String, ToolSource)> =
         read.map(|tool| (tool.name.clone(), tool.implementation.source())).collect();
@@ -29,9 +29,9 @@ fn each_profile_sees_what_was_decided_for_it() {
         text.extend([line.trim_end(), "\n"]);
     }
     text += "\nany other tool of\n";
-    for from in ["native", "sandbox", "rest", "mcp:weather", "subagent", "a2a", "a-new-kind"] {
-        let sees =
-            |profile: Profile| format!("{:<14}", if profile.allows("other", &source(from)) { "yes" } else { "-" });
+    for from in sources() {
+        let sees = |profile: Profile| format!("{:<14}", if profile.allows("other", &from) { "yes" } else { "-" });
+        let from = from.to_string();
         let line = format!("{from:<28}{}", Profile::ALL.map(sees).concat());
         text.extend([line.trim_end(), "\n"]);
     }
@@ -45,4 +45,20 @@ fn each_profile_sees_what_was_decided_for_it() {
         kept == text,
         "another list now; decide, and keep it with GOLDEN=renew:\n--- kept\n{kept}\n--- now\n{text}"
     );
+}
+
+/// One of each kind that there is, then those that a profile names. A new kind does not compile until it is here.
+fn sources() -> Vec<ToolSource> {
+    let next = |source: &ToolSource| match source {
+        ToolSource::Native => Some(ToolSource::Sandbox),
+        ToolSource::Sandbox => Some(ToolSource::Rest),
+        ToolSource::Rest => Some(ToolSource::Mcp("weather".into())),
+        ToolSource::Mcp(_) => Some(ToolSource::Other("a-new-kind".into())),
+        ToolSource::Other(_) => None,
+    };
+    let mut sources: Vec<ToolSource> = std::iter::successors(Some(ToolSource::Native), next).collect();
+    let kinds: BTreeSet<String> = sources.iter().map(|source| source.kind().to_owned()).collect();
+    let named: BTreeSet<&str> = Profile::ALL.iter().flat_map(|profile| profile.filter().named_sources()).collect();
+    sources.extend(named.into_iter().filter(|name| !kinds.contains(*name)).map(|name| name.parse().unwrap()));
+    sources
 }
