@@ -1,0 +1,118 @@
+//! Files and folders that the documents name, and their links.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use super::{Page, spans, top};
+
+/// What the repository has at its top, and the crates, whose paths may be told from there.
+fn folders() -> BTreeSet<String> {
+    let names = |folder: &Path| {
+        let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
+        let folders = entries.filter(|entry| entry.file_type().unwrap().is_dir());
+        folders.map(|entry| entry.file_name().to_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let mut folders = names(&top());
+    folders.retain(|name| !matches!(name.as_str(), ".git" | "target"));
+    folders.extend(names(&top().join("crates")));
+    folders.into_iter().collect()
+}
+
+/// Every file of the repository's own folders, from its top.
+fn files(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        let name = entry.file_name().to_str().unwrap().to_owned();
+        if entry.file_type().unwrap().is_dir() {
+            if !matches!(name.as_str(), ".git" | "target" | "node_modules") {
+                files(&entry.path(), found);
+            }
+        } else {
+            found.push(format!("/{}", entry.path().strip_prefix(top()).unwrap().display()));
+        }
+    }
+}
+
+#[test]
+fn each_path_that_is_named_is_there() {
+    let folders = folders();
+    let mut all = Vec::new();
+    files(&top(), &mut all);
+    let (mut looked_at, mut gone) = (0, Vec::new());
+    for page in Page::all() {
+        for span in page.spans() {
+            let path = span.trim_end_matches('/');
+            // With a placeholder it is a pattern.
+            let is_plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
+            let parts: Vec<&str> = path.split('/').collect();
+            if !is_plain || parts.len() < 2 || parts.contains(&"X") || parts[0].starts_with("my-") {
+                continue;
+            }
+            let is_source = [".rs", ".ts", ".js", ".py", ".sql", ".sh", ".md"].iter().any(|end| path.ends_with(end));
+            let beside = top().join(&page.path).with_file_name("").join(path).exists();
+            let is_there = if folders.contains(parts[0]) {
+                top().join(path).exists() || top().join("crates").join(path).exists() || beside
+            } else if is_source {
+                // Told from the module that the sentence is about.
+                all.iter().any(|file| file.ends_with(&format!("/{path}")))
+            } else {
+                continue;
+            };
+            looked_at += 1;
+            if !is_there {
+                gone.push(format!("{}: {span}", page.path));
+            }
+        }
+    }
+    assert!(looked_at > 100, "{looked_at} paths were looked at");
+    assert!(gone.is_empty(), "named, and not there: {gone:#?}");
+}
+
+#[test]
+fn each_link_leads_to_a_file_and_a_heading() {
+    let (mut looked_at, mut gone) = (0, Vec::new());
+    for page in Page::all() {
+        let prose = page.paragraphs().join("\n");
+        for link in prose.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if link.contains("://") {
+                continue;
+            }
+            looked_at += 1;
+            let (file, heading) = link.split_once('#').unwrap_or((link, ""));
+            let target = top().join(&page.path).with_file_name(if file.is_empty() { "" } else { file });
+            let target = if file.is_empty() { top().join(&page.path) } else { target };
+            let text = std::fs::read_to_string(&target).unwrap_or_default();
+            let is_there = target.exists() && (heading.is_empty() || anchors(&text).contains(heading));
+            if !is_there {
+                gone.push(format!("{}: {link}", page.path));
+            }
+        }
+    }
+    assert!(looked_at > 20, "{looked_at} links were looked at");
+    assert!(gone.is_empty(), "links to nothing: {gone:#?}");
+}
+
+/// The names by which headings are linked to.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
+    let kept = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    headings
+        .map(|heading| heading.to_lowercase().chars().filter(|c| kept(*c)).collect::<String>().replace(' ', "-"))
+        .collect()
+}
+
+#[test]
+fn each_promise_of_the_security_page_names_its_test() {
+    let page = Page::read("SECURITY.md");
+    let tables =
+        page.tables().into_iter().filter(|table| matches!(table[0].last().unwrap().as_str(), "proven by" | "test"));
+    let rows: Vec<Vec<String>> = tables.flat_map(|table| table.into_iter().skip(1)).collect();
+    assert!(rows.len() > 30, "{} promises", rows.len());
+    for row in rows {
+        let [promise, tests] = row.as_slice() else { panic!("{row:?} has not two cells") };
+        let is_proof = |path: &String| ["crates/", "tests/", "fuzz/"].iter().any(|start| path.starts_with(start));
+        let proofs: Vec<String> = spans(tests).into_iter().filter(is_proof).collect();
+        assert!(!proofs.is_empty(), "no test is named for: {promise}");
+        let gone: Vec<&String> = proofs.iter().filter(|path| !top().join(path).exists()).collect();
+        assert!(gone.is_empty(), "not there: {gone:?}, which is to prove: {promise}");
+    }
+}

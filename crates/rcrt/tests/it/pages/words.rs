@@ -1,0 +1,205 @@
+//! Commands, options, variables and routes that the documents name.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{Page, top};
+use crate::program::run;
+
+/// What `--help` says of one command.
+pub struct Help {
+    pub commands: BTreeSet<String>,
+    /// Each option with its default, where it has one.
+    pub options: BTreeMap<String, Option<String>>,
+    /// The environment variables.
+    pub variables: BTreeSet<String>,
+}
+
+impl Help {
+    pub fn of(command: &[&str]) -> Self {
+        let text = run(&[command, &["--help"]].concat()).ends_with(0).stdout;
+        let section = text.split_once("\nCommands:\n").map_or("", |(_, rest)| rest.split("\n\n").next().unwrap());
+        let named = |line: &str| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')).map(first_word);
+        let commands = section.lines().filter_map(named).filter(|name| name != "help").collect();
+        let mut options: BTreeMap<String, Option<String>> = BTreeMap::new();
+        let mut current = None;
+        for line in text.lines().map(str::trim) {
+            let is_head = line.starts_with("--") || line.starts_with('-') && line.contains(", --");
+            if is_head && let Some(name) = line.split([' ', ',', '<', '[', '=']).find(|word| word.starts_with("--")) {
+                options.insert(name.to_owned(), None);
+                current = Some(name.to_owned());
+            }
+            if let (Some(name), Some((_, rest))) = (&current, line.split_once("[default: ")) {
+                options.insert(name.clone(), rest.split(']').next().map(str::to_owned));
+            }
+        }
+        let variables = text.split("[env: ").skip(1).map(|rest| rest.split(['=', ']']).next().unwrap().to_owned());
+        Self { commands, options, variables: variables.collect() }
+    }
+}
+
+/// Options of other programs: V8, cargo.
+const OF_OTHERS: [&str; 2] = ["--single-threaded", "--bench"];
+
+/// Commands by which the program starts itself again; no help shows them.
+const HIDDEN: [&str; 2] = ["sandbox-worker", "jailed-command"];
+
+fn first_word(text: &str) -> String {
+    text.split_whitespace().next().unwrap_or_default().to_owned()
+}
+
+/// Help of every command, by its words: `[]` for the program, then `["token"]`, `["token", "revoke"]`.
+struct Program(BTreeMap<Vec<String>, Help>);
+
+impl Program {
+    fn read() -> Self {
+        let mut all = BTreeMap::new();
+        let mut open = vec![Vec::new()];
+        while let Some(words) = open.pop() {
+            let help = Help::of(&words.iter().map(String::as_str).collect::<Vec<_>>());
+            open.extend(help.commands.iter().map(|name| [words.clone(), vec![name.clone()]].concat()));
+            all.insert(words, help);
+        }
+        assert!(all.len() > 30, "{} commands", all.len());
+        Self(all)
+    }
+
+    /// What is wrong with a command line that begins behind `rcrt`.
+    fn fault(&self, line: &str) -> Option<String> {
+        let mut known: Vec<Vec<String>> = vec![Vec::new()];
+        let mut is_command = true;
+        for word in line.split_whitespace() {
+            if HIDDEN.contains(&word) || matches!(word, "&&" | "||" | "|" | "<" | ">" | ";" | "#") {
+                break;
+            }
+            let word = word.trim_matches(['[', ']', '(', ')', '"', '\'', ',', ';', ':']).trim_end_matches('.');
+            if let Some(option) =
+                word.strip_prefix("--").map(|rest| rest.split(['=', '|', '\'', '"', '.']).next().unwrap())
+            {
+                is_command = false;
+                let is_there = |words: &Vec<String>| self.0[words].options.contains_key(&format!("--{option}"));
+                if !option.is_empty() && !known.iter().any(is_there) {
+                    return Some(format!("rcrt {known:?} has no --{option}"));
+                }
+            } else if is_command {
+                let below = |name: &str| -> Vec<Vec<String>> {
+                    let longer = known.iter().map(|words| [words.clone(), vec![name.to_owned()]].concat());
+                    longer.filter(|words| self.0.contains_key(words)).collect()
+                };
+                let named: Vec<Vec<Vec<String>>> = word.split('|').map(below).collect();
+                if named.iter().all(|found| !found.is_empty()) {
+                    known = named.concat();
+                    continue;
+                }
+                // A word in capitals stands for a command that the reader chooses.
+                let is_open =
+                    known.iter().any(|words| self.0[words].commands.is_empty() || words.as_slice() == ["token"]);
+                if !is_open && !word.is_empty() && !word.chars().all(|c| c.is_ascii_uppercase() || c == '…') {
+                    return Some(format!("rcrt {known:?} has no command {word:?}"));
+                }
+                is_command = false;
+            }
+        }
+        None
+    }
+}
+
+#[test]
+fn each_command_and_option_that_is_named_is_there() {
+    let program = Program::read();
+    let (mut looked_at, mut wrong) = (0, Vec::new());
+    for page in Page::all() {
+        let spans = page.spans();
+        let code = page.code();
+        // `rcrt` is a name in other languages too.
+        let shell = code.iter().filter(|line| !line.contains(" = new "));
+        for text in spans.iter().chain(shell) {
+            let mut lines: Vec<&str> = Vec::new();
+            for begin in ["rcrt ", "(rcrt ", "$ rcrt "] {
+                lines.extend(text.strip_prefix(begin));
+            }
+            for (at, found) in text.match_indices(" rcrt ").chain(text.match_indices("(rcrt ")) {
+                // The value of an option is no command.
+                if !["--compat", "-p"].iter().any(|option| text[..at].ends_with(option)) {
+                    lines.push(&text[at + found.len()..]);
+                }
+            }
+            for line in lines {
+                looked_at += 1;
+                wrong.extend(program.fault(line).map(|fault| format!("{}: {text}: {fault}", page.path)));
+            }
+        }
+        // Options that stand alone belong to some command.
+        for option in spans
+            .iter()
+            .filter_map(|span| span.split(' ').next().filter(|word| word.starts_with("--") && *word != "--"))
+        {
+            let name = option.split(['=', '[', ',']).next().unwrap();
+            looked_at += 1;
+            let is_there = program.0.values().any(|help| help.options.contains_key(name));
+            if !is_there && !OF_OTHERS.contains(&name) {
+                wrong.push(format!("{}: no command has {name}", page.path));
+            }
+        }
+    }
+    assert!(looked_at > 150, "{looked_at} were looked at");
+    assert!(wrong.is_empty(), "named, and not there: {wrong:#?}");
+}
+
+#[test]
+fn each_variable_that_is_named_is_read() {
+    let program = Program::read();
+    let of_options: BTreeSet<&String> = program.0.values().flat_map(|help| &help.variables).collect();
+    // What is read without an option, by the program or by the tests.
+    let others = ["crates/wheel/src", "crates/postgres/src", "crates/rcrt/src", "tests/hostile"];
+    let mut code = String::new();
+    for folder in others {
+        read_all(&top().join(folder), &mut code);
+    }
+    for page in Page::all() {
+        for part in page.text.split("RCRT_").skip(1) {
+            let name = part.split(|c: char| !c.is_ascii_uppercase() && c != '_').next().unwrap();
+            let name = format!("RCRT_{name}");
+            let is_read = of_options.contains(&name) || code.contains(&format!("\"{name}\""));
+            assert!(is_read, "{} names {name}, which nothing reads", page.path);
+        }
+    }
+}
+
+fn read_all(folder: &std::path::Path, text: &mut String) {
+    for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        if entry.is_dir() {
+            read_all(&entry, text);
+        } else if entry.extension().is_some_and(|end| end == "rs") {
+            *text += &std::fs::read_to_string(entry).unwrap();
+        }
+    }
+}
+
+/// sdk/openapi.json is what the route table says; a test of the server holds it against that.
+#[test]
+fn each_route_that_is_named_is_there() {
+    let api: Value = serde_json::from_str(&std::fs::read_to_string(top().join("sdk/openapi.json")).unwrap()).unwrap();
+    let named = |path: &str| -> String {
+        let parts = path.split('/').map(|part| if part.starts_with(['{', '…', '$']) { "*" } else { part });
+        parts.collect::<Vec<_>>().join("/")
+    };
+    let mut routes = BTreeSet::new();
+    for (path, methods) in api["paths"].as_object().unwrap() {
+        routes.extend(methods.as_object().unwrap().keys().map(|method| (method.to_uppercase(), named(path))));
+    }
+    let mut looked_at = 0;
+    for page in Page::all() {
+        for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
+            for (at, found) in page.text.match_indices(&format!("{method} /")) {
+                let rest = &page.text[at + found.len() - 1..];
+                let path = rest.split(|c: char| c.is_whitespace() || "?`\"')|,;".contains(c)).next().unwrap();
+                looked_at += 1;
+                let route = (method.to_owned(), named(path.trim_end_matches('.')));
+                assert!(routes.contains(&route), "{} names {method} {path}, which is no route", page.path);
+            }
+        }
+    }
+    assert!(looked_at > 30, "{looked_at} routes were looked at");
+}
