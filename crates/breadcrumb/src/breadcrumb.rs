@@ -164,6 +164,8 @@ pub struct BreadcrumbVersion {
     #[schema(value_type = Object)]
     pub context: Map<String, Value>,
     pub tags: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub schema_name: Option<String>,
     pub checksum: String,
     pub updated_at: DateTime<Utc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -145,6 +145,10 @@ pub async fn a_tool_says_truly_whether_a_curator_wrote_it(harness: &impl Harness
         BreadcrumbChanges { schema_name: Some(schema_names::TOOL_CODE.into()), ..BreadcrumbChanges::default() };
     cast.author.update(noted, 1, becomes).await.unwrap();
     assert!(!is_curators(noted).await);
+    // The history tells what each version was, so that nobody takes the note's tag for a tool's.
+    let schemas: Vec<_> =
+        cast.author.history(noted).await.unwrap().into_iter().map(|version| version.schema_name).collect();
+    assert_eq!(schemas, [Some(schema_names::TOOL_CODE.to_owned()), Some("note.v1".to_owned())]);
 }
 
 pub async fn a_private_request_is_hidden_and_runs(harness: &impl Harness) {

@@ -312,7 +312,8 @@ impl Loading {
         }
         let history = self.history(record.id).await;
         let older = history.iter().filter(|one| one.version < record.version && one.version > offered);
-        for one in older.take(MAX_HISTORY) {
+        // The record may have had another schema: such a version was not checked or tagged as a tool.
+        for one in older.filter(|one| one.schema_name == record.schema_name).take(MAX_HISTORY) {
             let version =
                 Version { record, number: one.version, context: &one.context, tags: &one.tags, author: one.updated_by };
             if let Ok(tool) = self.preparing.prepare(&version).await {
@@ -347,7 +348,9 @@ impl Loading {
             return false;
         }
         let history = self.history(tool.id).await;
-        let is_named = |one: &&BreadcrumbVersion| one.context.get("name").and_then(Value::as_str) == Some(tool.name());
+        let is_named = |one: &&BreadcrumbVersion| {
+            is_tool(one.schema_name.as_deref()) && one.context.get("name").and_then(Value::as_str) == Some(tool.name())
+        };
         let since = history.iter().skip_while(|one| one.version > tool.version).take_while(is_named).last();
         since.is_some_and(|one| tool.named_since.set(one.updated_at).is_ok())
     }

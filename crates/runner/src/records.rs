@@ -91,7 +91,8 @@ impl Record {
         }
         let (source, id) = (first.source(), first.id);
         let advice = if self.is_code && !owner.is_code {
-            "choose another, or let a curator or who made that record write this one"
+            "choose another, or have this record written by a curator (`rcrt bootstrap` does so with a curator's token) \
+             or by the agent that created that record"
         } else {
             "choose another"
         };

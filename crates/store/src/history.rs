@@ -15,6 +15,7 @@ from_row! {
         title: String,
         context: Context,
         tags: Vec<String>,
+        schema_name: Option<String>,
         checksum: String,
         updated_at: DateTime<Utc>,
         updated_by: Option<Uuid>,
@@ -26,9 +27,9 @@ pub(crate) async fn read(tx: &mut TenantTransaction, id: Uuid) -> Done<Vec<Bread
     let rows: Vec<VersionRow> = sqlx::query_as(
         "WITH record AS (
             SELECT * FROM breadcrumbs WHERE id = $1 AND (ttl IS NULL OR ttl > clock_timestamp()))
-        SELECT version, title, context, tags, checksum, updated_at, updated_by FROM record
+        SELECT version, title, context, tags, schema_name, checksum, updated_at, updated_by FROM record
         UNION ALL
-        SELECT v.version, v.title, v.context, v.tags, v.checksum, v.updated_at, v.updated_by
+        SELECT v.version, v.title, v.context, v.tags, v.schema_name, v.checksum, v.updated_at, v.updated_by
         FROM breadcrumb_versions v JOIN record ON v.breadcrumb_id = record.id
         ORDER BY version DESC",
     )
@@ -45,6 +46,7 @@ pub(crate) async fn read(tx: &mut TenantTransaction, id: Uuid) -> Done<Vec<Bread
             title: row.title,
             context: row.context.0,
             tags: row.tags,
+            schema_name: row.schema_name,
             checksum: row.checksum,
             updated_at: row.updated_at,
             updated_by: row.updated_by,

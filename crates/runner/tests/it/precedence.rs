@@ -182,8 +182,9 @@ async fn an_emitter_takes_no_name_by_writing_code() {
     assert_eq!(
         error["errors"][0]["message"],
         format!(
-            "the name \"echo\" is taken by a tool of the source native (record {shipped}); choose another, or let a \
-             curator or who made that record write this one"
+            "the name \"echo\" is taken by a tool of the source native (record {shipped}); choose another, or have \
+             this record written by a curator (`rcrt bootstrap` does so with a curator's token) or by the agent that \
+             created that record"
         )
     );
     assert_eq!(ran(&place.call("echo", json!({})).await), (shipped, schema_names::TOOL_LEGACY, 1));
@@ -244,5 +245,31 @@ async fn a_younger_native_tool_does_not_serve_where_code_waits() {
     place.tool_error(younger, |_| true).await;
     let response = place.call("echo", json!({})).await;
     assert_eq!((response.status, ran(&response).0), (ResponseStatus::Error, needy));
+    runner.stop().await;
+}
+
+/// The store checks the tag on tools only, so a version of another schema proves nothing and is never run.
+#[tokio::test]
+async fn a_version_that_was_no_tool_takes_no_name() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let (_, stranger) = emitter(&place).await;
+    let squatting = NewBreadcrumb { schema_name: Some("note.v1".into()), ..native("echo", json!({})) };
+    let squatting = stranger.create(squatting, None).await.unwrap().id;
+    let shipped = place.create(native("echo", json!({}))).await;
+    let mut forged = NewBreadcrumb { schema_name: Some("note.v1".into()), ..code("echo", json!({})) };
+    forged.tags.push("author:curator".into());
+    let forged = stranger.create(forged, None).await.unwrap().id;
+    let becomes = |schema: &str, context: Option<Value>| breadcrumb::BreadcrumbChanges {
+        schema_name: Some(schema.into()),
+        context: context.map(|context| context.as_object().unwrap().clone()),
+        ..breadcrumb::BreadcrumbChanges::default()
+    };
+    stranger.update(forged, 1, becomes(schema_names::TOOL_CODE, Some(broken()))).await.unwrap();
+    stranger.update(squatting, 1, becomes(schema_names::TOOL_LEGACY, None)).await.unwrap();
+
+    let runner = place.start(&fake);
+    place.tool_error(forged, |error| error["running_version"].is_null()).await;
+    place.tool_error(squatting, |_| true).await;
+    assert_eq!(ran(&place.call("echo", json!({})).await), (shipped, schema_names::TOOL_LEGACY, 1));
     runner.stop().await;
 }
