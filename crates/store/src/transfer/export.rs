@@ -80,6 +80,7 @@ pub async fn export_records(
         program: export.program.clone(),
         tenant: export.tenant.clone(),
         made_at: Utc::now(),
+        reserves_curators_tag: true,
     };
     put(to, &Line::Export(head))?;
     let mut records = 0;

@@ -2,7 +2,10 @@
 
 use std::io::BufRead;
 
-use breadcrumb::{Breadcrumb, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity, schema_names::TOOL_RUNNER};
+use breadcrumb::{
+    Breadcrumb, CURATORS_TOOL_TAG, MAX_RECORD_BYTES, NewBreadcrumb, Sensitivity,
+    schema_names::{TOOL_CODE, TOOL_RUNNER},
+};
 use sqlx::types::Json;
 use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
@@ -53,14 +56,14 @@ pub async fn import_lines(
     let mut connection = PgConnection::connect(admin_url).await?;
     let owner_id = tenant(&mut connection, tenant_name).await?;
     let mut lines = Lines { from, number: 0, bytes: 0 };
-    match lines.next()? {
-        Some(Line::Export(head)) if head.format == Head::FORMAT => {}
+    let reserves_curators_tag = match lines.next()? {
+        Some(Line::Export(head)) if head.format == Head::FORMAT => head.reserves_curators_tag,
         Some(Line::Export(head)) => {
             let what = format!("the format {} is not known here; a newer version wrote it", head.format);
             return Err(TransferError::Line { line: 1, what });
         }
         _ => return Err(TransferError::Line { line: 1, what: "must be {\"export\": …}".into() }),
-    }
+    };
     let (mut done, mut is_whole) = (Imported::default(), false);
     while !is_whole {
         // Before the transaction begins: whoever sends the lines may take their time, and an open one that has written
@@ -95,10 +98,21 @@ pub async fn import_lines(
         }
         let mut batch = Batch { connection: &mut tx, owner_id, on_conflict, with_secret, events: 0, done };
         for (number, line) in read {
+            let drop_forged = |schema_name: Option<&str>, tags: &mut Vec<String>| {
+                if !reserves_curators_tag || schema_name != Some(TOOL_CODE) {
+                    tags.retain(|tag| tag != CURATORS_TOOL_TAG);
+                }
+            };
             let written = match line {
                 Line::Export(_) => Err("a second {\"export\": …}".into()),
-                Line::Record(record) => batch.record(&record).await?,
-                Line::Version(version) => batch.version(&version).await?,
+                Line::Record(mut record) => {
+                    drop_forged(record.schema_name.as_deref(), &mut record.tags);
+                    batch.record(&record).await?
+                }
+                Line::Version(mut version) => {
+                    drop_forged(version.schema_name.as_deref(), &mut version.tags);
+                    batch.version(&version).await?
+                }
                 Line::End { .. } => Ok(()),
             };
             written.map_err(|what: String| TransferError::Line { line: number, what })?;

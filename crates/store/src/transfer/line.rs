@@ -28,6 +28,10 @@ pub struct Head {
     pub program: String,
     pub tenant: String,
     pub made_at: DateTime<Utc>,
+    /// Whether the store that was exported let nobody else set [`breadcrumb::CURATORS_TOOL_TAG`]. False in files from
+    /// before that tag was reserved, where any agent could have set it.
+    #[serde(default)]
+    pub reserves_curators_tag: bool,
 }
 
 impl Head {

@@ -4,6 +4,7 @@
 
 mod calls;
 mod context_reads;
+mod curators_tag;
 mod egress_log;
 mod events;
 mod expiry;

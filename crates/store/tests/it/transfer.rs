@@ -188,3 +188,38 @@ async fn a_runners_sign_of_life_goes_neither_out_nor_in() {
     harness.close().await;
     to.close().await;
 }
+
+/// Whoever imports is the operator, so the file's word on a curator's tool counts, but for what no store has checked.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_import_keeps_the_curators_tag_only_from_a_store_that_reserves_it() {
+    let harness = StoreHarness::start().await;
+    let tenant = harness.tenant().await;
+    let curator = harness.agent(tenant).await;
+    let tool = NewBreadcrumb {
+        schema_name: Some("tool.code.v1".into()),
+        context: json!({"name": "echo", "code": {"language": "javascript", "source": ""}}).as_object().unwrap().clone(),
+        ..note("a curator's tool")
+    };
+    let tool = create(&curator, tool).await;
+    let changes = BreadcrumbChanges { title: Some("changed".into()), ..BreadcrumbChanges::default() };
+    curator.update(tool, 1, changes).await.unwrap();
+    let tagged = NewBreadcrumb { tags: vec!["author:curator".into()], ..note("a note") };
+    let noted = create(&curator, tagged).await;
+    let (lines, _) = export(&harness, tenant, false).await;
+    let from_before = lines.replacen(",\"reserves_curators_tag\":true", "", 1);
+    assert_ne!(lines, from_before);
+
+    for (lines, expected) in [(&lines, true), (&from_before, false)] {
+        let to = StoreHarness::start().await;
+        let reader = to.alone().await;
+        import(&to, reader.identity.owner_id, lines, OnConflict::Fail).await.unwrap();
+        let is_tagged = |tags: &[String]| tags.iter().any(|tag| tag == "author:curator");
+        let versions = reader.history(tool).await.unwrap();
+        assert_eq!(versions.iter().map(|one| is_tagged(&one.tags)).collect::<Vec<_>>(), [expected, expected]);
+        let all = reader.list(&BreadcrumbQuery::tagged("author:curator")).await.unwrap();
+        assert_eq!(all.len(), usize::from(expected), "the index of tags says the same");
+        assert!(!is_tagged(&reader.get(noted).await.unwrap().tags), "only tools have it");
+        to.close().await;
+    }
+    harness.close().await;
+}
