@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use breadcrumb::{Breadcrumbs, ToolDefinition, ToolSource};
+use breadcrumb::{Breadcrumbs, StoreError, ToolDefinition, ToolSource};
 use clap::Args;
 use executors::egress::PrivateHost;
 use serde_json::json;
@@ -22,7 +22,8 @@ use crate::{connection, embedded};
 #[command(after_long_help = "\
 Every JSON file below the folder is one record; a tool's source may stand beside its JSON, with the same name and .ts. \
 All files are validated first; a broken one is refused with everything that is wrong with it, the others go on, and the \
-exit status is 1. Tools that ask for secrets are told of, where they lack one or may read it. Tools for hosts inside the \
+exit status is 1. A curator's tool.code.v1 takes precedence over a tool.v1 of its name: a record that another agent \
+wrote is then written again, even where nothing else changes. Tools that ask for secrets are told of, where they lack one or may read it. Tools for hosts inside the \
 operator's network need the same --allow-private-host here as at the runner.
 
 Examples:
@@ -48,11 +49,17 @@ impl Bootstrap {
         let (folder, allowed) = (self.folder.clone(), self.private_hosts.allowed.clone());
         let set =
             tokio::task::spawn_blocking(move || read(folder, &allowed)).await.context("the files were not read")??;
-        let store = connection::store(config)?;
-        let options = seed::Options { dry_run: self.dry_run, prune: self.prune, only_own: None };
-        let rows = seed::apply(&*store, &set, options).await?;
+        let client = connection::client(config)?;
+        // Only curators see the agents of their tenant.
+        let as_curator = match client.agents().await {
+            Ok(_) => true,
+            Err(StoreError::Forbidden(_)) => false,
+            Err(error) => return Err(error.into()),
+        };
+        let options = seed::Options { dry_run: self.dry_run, prune: self.prune, only_own: None, as_curator };
+        let rows = seed::apply(&client, &set, options).await?;
         let mut warnings = set.warnings.clone();
-        warnings.extend(about_secrets(&*store, &set, &rows).await?);
+        warnings.extend(about_secrets(&client, &set, &rows).await?);
         self.print(output, &rows, &warnings)?;
         if rows.iter().any(|row| row.what == What::Refused) { Err(Failure::Shown.into()) } else { Ok(()) }
     }

@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use breadcrumb::{Breadcrumb, Breadcrumbs, Selector, StoreError};
+use breadcrumb::{Breadcrumb, Breadcrumbs, CURATORS_TOOL_TAG, Selector, StoreError, schema_names};
 use serde::Serialize;
 use uuid::Uuid;
 
-use super::compare::changes;
-use super::find::{every, existing};
+use super::compare::{changes, says_the_same};
+use super::find::{every, existing, tools_named};
 use super::set::{Refused, Seed, SeedSet};
 
 /// How often a record that somebody else changes at the same moment is tried again.
@@ -21,6 +21,8 @@ pub struct Options {
     pub prune: bool,
     /// Leave alone what anybody but this agent changed last.
     pub only_own: Option<Uuid>,
+    /// This agent is a curator: code that it brings takes precedence over a `tool.v1` of its name.
+    pub as_curator: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -103,14 +105,17 @@ async fn bring(store: &dyn Breadcrumbs, set: &SeedSet, seed: &Seed, options: Opt
             };
         };
         let at = Some((record.id, record.version));
-        let Some(changes) = changes(&seed.record, &record) else { return Ok(row(What::Unchanged, at)) };
+        let lacks_mark = options.as_curator && lacks_curators_tag(store, seed, &record).await?;
+        if !lacks_mark && says_the_same(&seed.record, &record) {
+            return Ok(row(What::Unchanged, at));
+        }
         if options.only_own.is_some_and(|agent| !is_last_changed_by(&record, agent)) {
             return Ok(row(What::Kept, at));
         }
         if options.dry_run {
             return Ok(row(What::Updated, at));
         }
-        match store.update(record.id, record.version, changes).await {
+        match store.update(record.id, record.version, changes(&seed.record)).await {
             Ok(updated) => return Ok(row(What::Updated, Some((updated.id, updated.version)))),
             // Somebody was faster: look again at what there is now.
             Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) if attempt < ATTEMPTS => attempt += 1,
@@ -123,6 +128,16 @@ async fn bring(store: &dyn Breadcrumbs, set: &SeedSet, seed: &Seed, options: Opt
             Err(error) => return refused_by_store(seed, error),
         }
     }
+}
+
+/// Whether a curator's version would differ from this one of another author: the store tags it, which matters where a
+/// `tool.v1` has the name. Elsewhere a new version would only take the record from its author.
+async fn lacks_curators_tag(store: &dyn Breadcrumbs, seed: &Seed, record: &Breadcrumb) -> Result<bool, StoreError> {
+    let is_code = seed.record.schema_name.as_deref() == Some(schema_names::TOOL_CODE);
+    if !is_code || record.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG) {
+        return Ok(false);
+    }
+    Ok(!tools_named(store, schema_names::TOOL_LEGACY, seed.name()).await?.is_empty())
 }
 
 fn is_last_changed_by(record: &Breadcrumb, agent: Uuid) -> bool {

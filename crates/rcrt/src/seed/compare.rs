@@ -3,10 +3,10 @@
 use breadcrumb::{Breadcrumb, BreadcrumbChanges, CURATORS_TOOL_TAG, NewBreadcrumb};
 use serde_json::Value;
 
-/// What would have to change, or `None` when the record says the same. What the file leaves open may be anything.
-pub fn changes(file: &NewBreadcrumb, record: &Breadcrumb) -> Option<BreadcrumbChanges> {
+/// Whether the record says what the file says. What the file leaves open may be anything.
+pub fn says_the_same(file: &NewBreadcrumb, record: &Breadcrumb) -> bool {
     let context = Value::Object(file.context.clone());
-    let same = file.title == record.title
+    file.title == record.title
         && same_or_open(file.description.as_ref(), record.description.as_ref())
         && same_or_open(file.semantic_version.as_ref(), record.semantic_version.as_ref())
         && same_json(&context, &Value::Object(record.context.clone()))
@@ -20,11 +20,12 @@ pub fn changes(file: &NewBreadcrumb, record: &Breadcrumb) -> Option<BreadcrumbCh
         && file
             .ttl_config
             .as_ref()
-            .is_none_or(|config| record.ttl_config.as_ref().is_some_and(|r| same_json(config, r)));
-    if same {
-        return None;
-    }
-    Some(BreadcrumbChanges {
+            .is_none_or(|config| record.ttl_config.as_ref().is_some_and(|r| same_json(config, r)))
+}
+
+/// The changes that make a record say what the file says.
+pub fn changes(file: &NewBreadcrumb) -> BreadcrumbChanges {
+    BreadcrumbChanges {
         title: Some(file.title.clone()),
         description: file.description.clone(),
         semantic_version: file.semantic_version.clone(),
@@ -37,7 +38,7 @@ pub fn changes(file: &NewBreadcrumb, record: &Breadcrumb) -> Option<BreadcrumbCh
         ttl: file.ttl,
         ttl_type: file.ttl_type,
         ttl_config: file.ttl_config.clone(),
-    })
+    }
 }
 
 fn same_or_open<T: PartialEq>(file: Option<&T>, record: Option<&T>) -> bool {
@@ -45,7 +46,7 @@ fn same_or_open<T: PartialEq>(file: Option<&T>, record: Option<&T>) -> bool {
 }
 
 fn same_tags(one: &[String], other: &[String]) -> bool {
-    // The store sets this one, and no file says it.
+    // Only the store sets this one, whatever a file says.
     let are_in =
         |these: &[String], those: &[String]| these.iter().all(|tag| tag == CURATORS_TOOL_TAG || those.contains(tag));
     are_in(one, other) && are_in(other, one)
