@@ -24,6 +24,7 @@ pub mod token;
 pub mod tool;
 mod tool_new;
 mod tool_report;
+mod tool_same_name;
 mod tool_show;
 mod tool_validate;
 pub mod up;

@@ -14,6 +14,7 @@ use super::{
     secret_needs::{KnownSecrets, Need},
     tool_new::New,
     tool_report::{Report, Reports},
+    tool_same_name::Other,
     tool_show,
     tool_validate::Validate,
 };
@@ -92,6 +93,9 @@ struct Row {
     /// The secrets that it needs and cannot have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lacks: Vec<Lack>,
+    /// The record that runs under this name, where it is another one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    runs_instead: Option<Other>,
     /// Why its newest version is not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
@@ -101,7 +105,13 @@ struct Row {
 }
 
 impl Row {
-    fn of(record: &Breadcrumb, catalog: &Catalog, reports: &Reports, secrets: &KnownSecrets) -> Self {
+    fn of(
+        record: &Breadcrumb,
+        all: &[Breadcrumb],
+        catalog: &Catalog,
+        reports: &Reports,
+        secrets: &KnownSecrets,
+    ) -> Self {
         let schema = record.schema_name.clone().unwrap_or_default();
         let read = read(record);
         let text = |key: &str| record.context.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -121,6 +131,7 @@ impl Row {
             id: record.id,
             record_version: record.version,
             lacks: read.as_ref().map(|tool| lacks(record, tool, secrets)).unwrap_or_default(),
+            runs_instead: Other::that_runs(record, all, catalog),
             problem: reports.on(record).map(Report::sentence).or(read.err()),
             report: reports.on(record).cloned(),
         }
@@ -135,7 +146,7 @@ impl Row {
                 format!("LACKS SECRETS: {}", lacks.join(", "))
             }
             (None, _) if !self.waits_for.is_empty() => format!("WAITS: {}", self.waits_for.join(" ")),
-            (None, _) => self.description.clone(),
+            (None, _) => self.runs_instead.as_ref().map_or_else(|| self.description.clone(), Other::runs_instead),
             (Some(why), Some(Some(version))) => format!("BROKEN, its version {version} runs: {why}"),
             (Some(why), Some(None)) => format!("NOT RUN: {why}"),
             (Some(why), None) => format!("BROKEN: {why}"),
@@ -189,7 +200,7 @@ async fn list(client: &Client, profile: Profile, output: Output) -> anyhow::Resu
     let (tools, catalog, reports, secrets) = tokio::try_join!(reading.0, reading.1, reading.2, reading.3)?;
     let mut rows: Vec<Row> = tools
         .iter()
-        .map(|record| Row::of(record, &catalog, &reports, &secrets))
+        .map(|record| Row::of(record, &tools, &catalog, &reports, &secrets))
         .filter(|row| row.source.as_ref().is_none_or(|source| profile.allows(&row.name, source)))
         .filter(|row| !profile.closes_name(&row.name))
         .collect();
@@ -228,13 +239,27 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
             (holder != Some(record.id), !runs, record.created_at, record.id)
         })
         .ok_or_else(|| Failure::NotFound(format!("there is no tool named {name}; see them with `rcrt tool list`")))?;
+    let others: Vec<&Breadcrumb> = found.iter().filter(|other| other.id != record.id).collect();
     if output.is_json() {
-        output.json(record)
+        let mut shown = serde_json::to_value(record)?;
+        if let Value::Object(fields) = &mut shown
+            && !others.is_empty()
+        {
+            let others: Vec<Other> = others.into_iter().map(Other::from).collect();
+            fields.insert("same_name".into(), serde_json::to_value(others)?);
+        }
+        output.json(&shown)
     } else {
+        // Where no runner has looked yet, nobody knows which of them runs.
+        let same_name: Vec<String> = others
+            .into_iter()
+            .filter(|_| holder == Some(record.id))
+            .map(|other| Other::from(other).beside(record, &reports, other))
+            .collect();
         let secrets = KnownSecrets::read(&store).await?;
         let waits_for = catalog.find_waiting(name).filter(|tool| tool.tool_id == record.id);
         let waits_for = waits_for.map(|tool| tool.waits_for.as_slice()).unwrap_or_default();
-        tool_show::print(output, record, read(record), reports.on(record), waits_for, &secrets)
+        tool_show::print(output, record, read(record), reports.on(record), waits_for, &same_name, &secrets)
     }
 }
 

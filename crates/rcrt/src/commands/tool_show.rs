@@ -13,6 +13,7 @@ pub fn print(
     tool: Result<ToolDefinition, String>,
     report: Option<&Report>,
     waits_for: &[String],
+    same_name: &[String],
     secrets: &KnownSecrets,
 ) -> anyhow::Result<()> {
     if let Some(report) = report {
@@ -37,6 +38,9 @@ pub fn print(
         row("Version", &tool.version)?;
     }
     row("Record", &format!("{} (version {})", record.id, record.version))?;
+    for other in same_name {
+        row("Same name", other)?;
+    }
     row("Source", &tool.implementation.source().to_string())?;
     row("Tags", &record.tags.join(", "))?;
     row("It", &annotated(&tool.annotations))?;

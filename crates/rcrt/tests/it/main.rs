@@ -11,6 +11,7 @@ mod operations;
 mod pages;
 mod program;
 mod rcrt_compat;
+mod replaced;
 mod secrets;
 mod server_and_runner;
 mod settings;

@@ -1,0 +1,155 @@
+//! A curator replaces a shipped tool and takes the replacement back: one real system.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::program::{Ran, Running};
+
+/// How long the system may take to act on a written record.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// A tool of the program itself that succeeds without any input.
+const NATIVE: &str = "list_scheduled_tasks";
+/// A shipped `tool.code.v1`.
+const CODE: &str = "calculator";
+const SOURCE: &str = "export async function execute() {\n  return { from: \"the replacement\" };\n}\n";
+
+#[test]
+fn a_curator_replaces_a_shipped_tool_and_takes_it_back() {
+    let folder = TempDir::new().unwrap();
+    let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
+    let shipped = ran(&up, NATIVE);
+    assert_eq!(shipped.1, "tool.v1");
+
+    let code = a_record_of_an_emitter_becomes_a_curators(&up, folder.path(), &shipped.0);
+    until(|| (ran(&up, NATIVE) == (code.clone(), "tool.code.v1".into())).then_some(()));
+    assert_eq!(up.json(&["call", NATIVE, "{}"])["output"], json!({"from": "the replacement"}));
+    commands_tell_which_record_runs(&up, &shipped.0, &code);
+
+    delete(&up, &code);
+    until(|| (ran(&up, NATIVE) == shipped).then_some(()));
+    assert!(up.json(&["call", NATIVE, "{}"])["output"].get("tasks").is_some());
+
+    shipped_code_keeps_its_name(&up);
+    let (status, stderr) = up.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+/// The record and the schema that the response names.
+fn ran(up: &Running, tool: &str) -> (String, String) {
+    let input = if tool == CODE { r#"{"expression": "6 * 7"}"# } else { "{}" };
+    let response = up.json(&["call", tool, input]);
+    let text = |name: &str| response["metadata"][name].as_str().unwrap().to_owned();
+    (text("tool_id"), text("tool_schema_name"))
+}
+
+fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(done) = attempt() {
+            return done;
+        }
+        assert!(begun.elapsed() < PATIENCE, "it did not happen");
+    }
+}
+
+fn row(up: &Running, id: &str) -> Value {
+    let rows = up.json(&["tool", "list"]);
+    rows.as_array().unwrap().iter().find(|row| row["id"] == id).unwrap().clone()
+}
+
+/// What the runner reports of a record that it does not run.
+fn problem(up: &Running, id: &str) -> String {
+    until(|| row(up, id)["problem"].as_str().map(str::to_owned))
+}
+
+fn definition(name: &str) -> Value {
+    json!({
+        "schema_name": "tool.code.v1",
+        "title": "A replacement",
+        "tags": ["tool", format!("tool:{name}")],
+        "context": {
+            "name": name,
+            "description": "Says that it is the replacement",
+            "version": "1.0.0",
+            "input_schema": {"type": "object"},
+            "output_schema": {"type": "object"},
+            "examples": [{"description": "Nothing in", "input": {}, "explanation": "It needs no input"}]
+        }
+    })
+}
+
+/// Follows the advice of the report: a curator bootstraps the file that an emitter has written before. Gives its record.
+fn a_record_of_an_emitter_becomes_a_curators(up: &Running, folder: &Path, shipped: &str) -> String {
+    let tools = folder.join("replacements");
+    std::fs::create_dir(&tools).unwrap();
+    std::fs::write(tools.join("replacement.json"), definition(NATIVE).to_string()).unwrap();
+    std::fs::write(tools.join("replacement.ts"), SOURCE).unwrap();
+    let made = up.json(&["token", "--agent", "writer", "--role", "emitter,subscriber"]);
+    let as_emitter = |arguments: &[&str]| {
+        let mut command = up.command(arguments);
+        command.env("RCRT_OWNER_ID", made["owner_id"].as_str().unwrap());
+        command.env("RCRT_AGENT_ID", made["id"].as_str().unwrap());
+        command.env("RCRT_AGENT_KEY", made["agent_key"].as_str().unwrap());
+        Ran::of(command.output().unwrap())
+    };
+    let bootstrap = ["bootstrap", tools.to_str().unwrap(), "--output", "json"];
+    let dry_run = ["bootstrap", tools.to_str().unwrap(), "--output", "json", "--dry-run"];
+    let done = |ran: Ran| -> Value { ran.ends_with(0).json()["files"][0].clone() };
+
+    let created = done(as_emitter(&bootstrap));
+    assert_eq!(created["what"], "created");
+    let id = created["id"].as_str().unwrap().to_owned();
+    let problem = problem(up, &id);
+    assert!(problem.contains(shipped) && problem.contains("`rcrt bootstrap`"), "{problem}");
+    assert_eq!(ran(up, NATIVE).0, shipped);
+    let tags = || up.json(&["crumb", "get", &id])["tags"].to_string();
+    assert!(!tags().contains("author:curator"));
+
+    assert_eq!(done(as_emitter(&bootstrap))["what"], "unchanged", "an emitter has nothing to add");
+    assert_eq!(done(up.run(&dry_run))["what"], "updated");
+    assert_eq!(done(up.run(&bootstrap))["what"], "updated");
+    assert!(tags().contains("author:curator"));
+    assert_eq!(done(up.run(&bootstrap))["what"], "unchanged");
+    id
+}
+
+fn commands_tell_which_record_runs(up: &Running, shipped: &str, code: &str) {
+    // The catalog follows what runs.
+    let shown = until(|| Some(up.json(&["tool", "show", NATIVE])).filter(|shown| shown["id"] == code));
+    assert_eq!(shown["same_name"][0]["id"], shipped);
+    assert_eq!(shown["same_name"][0]["schema_name"], "tool.v1");
+    let shown = up.run(&["tool", "show", NATIVE]).ends_with(0).stdout;
+    assert!(shown.contains(&format!("tool.v1 {shipped} (version 1): replaced by this record")), "{shown}");
+
+    assert_eq!(row(up, shipped)["runs_instead"]["id"], code);
+    assert_eq!(row(up, shipped)["runs_instead"]["schema_name"], "tool.code.v1");
+    assert!(row(up, code).get("runs_instead").is_none());
+    let table = up.run(&["tool", "list"]).ends_with(0).stdout;
+    assert!(table.contains(&format!("REPLACED by tool.code.v1 {code}")), "{table}");
+}
+
+/// Of two records of one kind the older has the name, also against a curator: its own record is changed or deleted.
+fn shipped_code_keeps_its_name(up: &Running) {
+    let shipped = ran(up, CODE);
+    assert_eq!(shipped.1, "tool.code.v1");
+    let mut second = definition(CODE);
+    second["context"]["code"] = json!({"language": "typescript", "source": SOURCE});
+    let second = up.json(&["crumb", "create", &second.to_string()])["id"].as_str().unwrap().to_owned();
+    let problem = problem(up, &second);
+    assert!(problem.contains(&shipped.0), "{problem}");
+    assert_eq!(ran(up, CODE), shipped);
+
+    delete(up, &shipped.0);
+    until(|| (ran(up, CODE).0 == second).then_some(()));
+}
+
+fn delete(up: &Running, id: &str) {
+    let token = std::fs::read_to_string(up.data.join("token")).unwrap();
+    let request = reqwest::Client::new().delete(format!("{}/breadcrumbs/{id}", up.api())).bearer_auth(token.trim());
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let status = runtime.block_on(request.send()).unwrap().status();
+    assert!(status.is_success(), "{status}");
+}
