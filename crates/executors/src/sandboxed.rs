@@ -21,11 +21,18 @@ pub struct SandboxExecutor {
     sandbox: Arc<Sandbox>,
     egress: Arc<Egress>,
     scripts: Mutex<Scripts>,
+    rcrt_compat: bool,
 }
 
 impl SandboxExecutor {
     pub fn new(sandbox: Arc<Sandbox>, egress: Arc<Egress>) -> Self {
-        Self { sandbox, egress, scripts: Mutex::default() }
+        Self { sandbox, egress, scripts: Mutex::default(), rcrt_compat: false }
+    }
+
+    /// See [`CallWorld::with_rcrt_compat`].
+    #[must_use]
+    pub fn with_rcrt_compat(self, rcrt_compat: bool) -> Self {
+        Self { rcrt_compat, ..self }
     }
 
     async fn script(
@@ -72,7 +79,7 @@ impl Executor for SandboxExecutor {
         let prepared = async {
             let (script, code) = self.script(&call.definition, (call.tool_id, call.tool_version)).await?;
             let world = CallWorld::new(self.egress.clone(), &call).map_err(|problem| bad_net(&problem))?;
-            Ok::<_, ToolFailure>((script, code, Arc::new(world)))
+            Ok::<_, ToolFailure>((script, code, Arc::new(world.with_rcrt_compat(self.rcrt_compat))))
         };
         let (script, code, world) = match prepared.await {
             Ok(prepared) => prepared,

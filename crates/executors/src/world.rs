@@ -37,6 +37,7 @@ pub struct CallWorld {
     progress: Arc<dyn Progress>,
     allowance: Allowance,
     go_ahead: GoAhead,
+    rcrt_compat: bool,
 }
 
 impl CallWorld {
@@ -57,7 +58,23 @@ impl CallWorld {
             progress: call.progress.clone(),
             allowance: Allowance::default(),
             go_ahead: call.go_ahead.clone(),
+            rcrt_compat: false,
         })
+    }
+
+    /// With `rcrt_compat`, fields of an argument that are unknown or null are ignored, as they are over HTTP.
+    #[must_use]
+    pub fn with_rcrt_compat(self, rcrt_compat: bool) -> Self {
+        Self { rcrt_compat, ..self }
+    }
+
+    fn read<T: DeserializeOwned>(&self, method: &str, mut value: Value) -> Result<T, OpError> {
+        if self.rcrt_compat
+            && let Value::Object(fields) = &mut value
+        {
+            fields.retain(|name, value| !value.is_null() && has_field::<T>(name));
+        }
+        read(method, value)
     }
 
     async fn get(&self, id: &str) -> Result<Value, OpError> {
@@ -68,7 +85,7 @@ impl CallWorld {
     async fn create(&self, record: Value) -> Result<Value, OpError> {
         self.allowance.take(Some(&record))?;
         let record = cleared(self.vault.outward(), record).await?;
-        let mut record: NewBreadcrumb = read("createBreadcrumb", record)?;
+        let mut record: NewBreadcrumb = self.read("createBreadcrumb", record)?;
         refuse_kept(record.schema_name.as_deref())?;
         if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
             let denied = |message| OpError::new("PermissionDenied", message);
@@ -84,7 +101,7 @@ impl CallWorld {
         self.allowance.take(Some(&changes))?;
         let changes = cleared(self.vault.outward(), changes).await?;
         let id = record_id("updateBreadcrumb", id)?;
-        let mut changes: BreadcrumbChanges = read("updateBreadcrumb", changes)?;
+        let mut changes: BreadcrumbChanges = self.read("updateBreadcrumb", changes)?;
         refuse_kept(changes.schema_name.as_deref())?;
         let record = self.breadcrumbs.get(id).await.map_err(|error| op_error(&error))?;
         refuse_kept(record.schema_name.as_deref())?;
@@ -105,7 +122,7 @@ impl CallWorld {
     }
 
     async fn search(&self, query: Value) -> Result<Value, OpError> {
-        let query: SearchQuery = read("searchBreadcrumbs", query)?;
+        let query: SearchQuery = self.read("searchBreadcrumbs", query)?;
         let SearchQuery { tag, any_tags, all_tags, schema_name, context_match, .. } = query;
         let query = BreadcrumbQuery {
             selector: with_tag(Selector { any_tags, all_tags, schema_name, context_match }, tag),
@@ -119,7 +136,7 @@ impl CallWorld {
 
     /// By meaning and words, as the store does it where no mode is named.
     async fn vector_search(&self, query: Value) -> Result<Value, OpError> {
-        let query: VectorQuery = read("vectorSearch", query)?;
+        let query: VectorQuery = self.read("vectorSearch", query)?;
         let VectorQuery { q, qvec, mode, nn, tag, any_tags, all_tags, schema_name, context_match, include_context } =
             query;
         let search = Search {
@@ -313,6 +330,12 @@ fn read<T: DeserializeOwned>(method: &str, value: Value) -> Result<T, OpError> {
         return Err(invalid(method, "the argument must be an object"));
     }
     T::deserialize(value).map_err(|error| invalid(method, error))
+}
+
+/// Whether `T`, which refuses unknown fields, has one of this name.
+fn has_field<T: DeserializeOwned>(name: &str) -> bool {
+    let Err(error) = T::deserialize(json!({ name: null })) else { return true };
+    !error.to_string().starts_with(&format!("unknown field `{name}`"))
 }
 
 fn invalid(method: &str, problem: impl std::fmt::Display) -> OpError {

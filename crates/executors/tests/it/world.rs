@@ -26,6 +26,46 @@ fn create(record: Value) -> ApiCall {
     ApiCall::CreateBreadcrumb { record }
 }
 
+/// RCRT's tools pass fields that only RCRT has, and null for what they leave out.
+#[tokio::test]
+async fn unknown_and_null_fields_are_ignored_with_rcrt_compat_alone() {
+    let tenant = Tenant::new().await;
+    let record =
+        json!({"title": "A note", "tags": ["note"], "schema_name": null, "context": {"unknown": null}, "mood": 1});
+    let changes = json!({"context": {"n": 2}, "ttl": null, "mood": {"tags": []}});
+    let listed = json!({"tag": "note", "limit": null, "sort": "newest", "include_context": true});
+    let nearest = json!({"q": "note", "nn": null, "threshold": 0.5});
+    let strict = world(&tenant, &[]);
+    for (call, field) in [
+        (create(record.clone()), "mood"),
+        (ApiCall::SearchBreadcrumbs { query: listed.clone() }, "sort"),
+        (ApiCall::VectorSearch { query: nearest.clone() }, "threshold"),
+    ] {
+        let message = refused(&strict, call).await.message;
+        assert!(message.contains(&format!("unknown field `{field}`")), "{message}");
+    }
+
+    let lenient = world(&tenant, &[]).with_rcrt_compat(true);
+    let created = lenient.api(create(record)).await.unwrap();
+    let id = created["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        Value::Object(tenant.get(&created["id"]).await.context),
+        json!({"unknown": null}),
+        "contexts stay whole"
+    );
+    lenient.api(ApiCall::UpdateBreadcrumb { id: id.clone(), version: 1, changes }).await.unwrap();
+    let found = lenient.api(ApiCall::SearchBreadcrumbs { query: listed }).await.unwrap();
+    assert_eq!((&found[0]["id"], &found[0]["context"]), (&json!(id), &json!({"n": 2})));
+    let found = lenient.api(ApiCall::VectorSearch { query: nearest }).await.unwrap();
+    assert_eq!(found[0]["id"], id);
+    // A known field of a wrong type is still an error, and so is an unknown one below the top.
+    for query in
+        [json!({"limit": "ten"}), json!({"context_match": [{"path": "$.n", "op": "eq", "value": 2, "tag": 1}]})]
+    {
+        assert_eq!(refused(&lenient, ApiCall::SearchBreadcrumbs { query }).await.name, "InvalidArguments");
+    }
+}
+
 #[tokio::test]
 async fn records_are_written_read_changed_found_and_deleted_as_the_runners_agent() {
     let tenant = Tenant::new().await;

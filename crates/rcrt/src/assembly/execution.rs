@@ -156,7 +156,7 @@ impl Execution {
         settings.system_authors = system_author.into_iter().collect();
         settings.large_results = large_results;
         let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(egress.clone()));
-        let code = Arc::new(SandboxExecutor::new(sandbox.clone(), egress));
+        let code = Arc::new(SandboxExecutor::new(sandbox.clone(), egress).with_rcrt_compat(settings.rcrt_compat));
         let executors = rest::KINDS
             .into_iter()
             .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()))
