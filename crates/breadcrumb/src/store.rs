@@ -134,7 +134,8 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     }
 
     /// Opens a record of the tenant to an agent or to a whole tenant, and gives the grant's id: one for each grantee,
-    /// to which more actions are added. By curators, and by who created the record; else [`StoreError::Forbidden`].
+    /// to which more actions are added. Allowed to curators and to the agent that created the record; to curators only
+    /// where the record is a `tool.response.v1`. Otherwise [`StoreError::Forbidden`].
     async fn grant(&self, _change: &AclChange) -> Result<Uuid, StoreError> {
         Err(no_rights())
     }

@@ -39,7 +39,8 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<AclEntry>
 
 /// Open a record
 ///
-/// To an agent, of this tenant or another, or to all agents of a tenant. By curators, and by who created the record.
+/// To an agent, of this tenant or another, or to all agents of a tenant. Curators may grant access, and so may the agent
+/// that created the record. Access to a `tool.response.v1` is granted only by curators.
 /// `read_full` opens what `read_context` does, too. Granting again adds to what was granted.
 #[utoipa::path(post, path = "/acl/grant", tag = "acl", operation_id = "grant_access",
     request_body = AclChange, responses((status = 200, body = Granted)))]

@@ -54,7 +54,8 @@ export interface paths {
         put?: never;
         /**
          * Open a record
-         * @description To an agent, of this tenant or another, or to all agents of a tenant. By curators, and by who created the record.
+         * @description To an agent, of this tenant or another, or to all agents of a tenant. Curators may grant access, and so may the agent
+         *     that created the record. Access to a `tool.response.v1` is granted only by curators.
          *     `read_full` opens what `read_context` does, too. Granting again adds to what was granted.
          *
          *     Roles: curator, emitter, runner.
@@ -1509,6 +1510,7 @@ export interface components {
         BreadcrumbVersion: {
             checksum: string;
             context: Record<string, unknown>;
+            schema_name?: string | null;
             tags: string[];
             title: string;
             /** Format: date-time */

@@ -217,6 +217,7 @@ class _BreadcrumbVersion(TypedDict):
 
 class BreadcrumbVersion(_BreadcrumbVersion, total=False):
     """One version of a record, as its history tells it."""
+    schema_name: Union[str, None]
     updated_by: Union[str, None]
 
 
