@@ -70,6 +70,16 @@ async fn rcrts_clients_write_hear_and_change_as_they_are() {
     let follow = ask(&base, Method::GET, "/events/stream?tag=request:r-1", &token, Value::Null).await;
     assert_eq!(ask(&base, Method::POST, "/breadcrumbs", &token, call).await.status(), StatusCode::CREATED);
     heard(follow, |event| event["schema_name"] == "tool.response.v1").await;
+    // And a tool of theirs, which passes what only RCRT knows.
+    let source = "export async function execute(input, context) {\n  const found = await \
+                  context.api.searchBreadcrumbs({ tag: \"note\", sort: \"newest\", schema_name: null });\n  \
+                  return { count: found.length };\n}\n";
+    let tool = json!({"title": "Counts notes", "schema_name": "tool.code.v1", "tags": ["tool"], "context": {
+        "name": "count_notes", "description": "Counts notes", "code": {"language": "javascript", "source": source},
+        "input_schema": {"type": "object"}, "output_schema": {"type": "object"},
+        "examples": [{"description": "Nothing in", "input": {}, "output": {"count": 1}}]}});
+    assert_eq!(ask(&base, Method::POST, "/breadcrumbs", &token, tool).await.status(), StatusCode::CREATED);
+    assert_eq!(up.json(&["call", "count_notes", "{}"])["output"], json!({"count": 1}));
     let (status, stderr) = up.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
