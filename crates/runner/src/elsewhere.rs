@@ -18,6 +18,7 @@ use uuid::Uuid;
 use crate::backoff::persist;
 use crate::hints::Hints;
 use crate::registry::Registry;
+use crate::tool::Candidate;
 
 /// How long a runner that is not heard of counts as live.
 const LIFE: Duration = Duration::from_mins(3);
@@ -55,20 +56,33 @@ impl Elsewhere {
         self.others().values().any(|other| other.until > now && other.serves.contains(tool))
     }
 
-    /// Whether another live runner serves the tool, for one that lacks something here.
-    pub async fn serves(&self, tool: &str) -> bool {
+    /// What live runners other than this one serve.
+    fn served(&self) -> BTreeSet<String> {
+        let now = Instant::now();
+        self.others().values().filter(|other| other.until > now).flat_map(|other| &other.serves).cloned().collect()
+    }
+
+    /// Returns once the other runners were listed. Events keep the list up to date from then on.
+    pub async fn listed(&self) {
         if let Err(error) = self.listed.get_or_try_init(|| async { self.list().await.map(drop) }).await {
             tracing::warn!(%error, "other runners cannot be listed");
         }
+    }
+
+    /// Whether another live runner serves the tool, for one that lacks something here.
+    pub async fn serves(&self, tool: &str) -> bool {
+        self.listed().await;
         self.is_served(tool)
     }
 
     /// The tools whose calls are to be left to others.
     pub fn left_to_others(&self) -> Vec<String> {
-        let now = Instant::now();
-        let served: BTreeSet<String> =
-            self.others().values().filter(|other| other.until > now).flat_map(|other| &other.serves).cloned().collect();
-        served.into_iter().filter(|tool| self.registry.waits_for_settings(tool)).collect()
+        self.served().into_iter().filter(|tool| self.registry.waits_for_settings(tool)).collect()
+    }
+
+    /// All tools that at least one runner of the tenant offers, sorted by name.
+    pub fn offered(&self) -> Vec<Arc<Candidate>> {
+        self.registry.all_offered(&self.served())
     }
 
     /// As the tenant's catalog is to have it: what one of the runners serves is offered.
@@ -139,7 +153,7 @@ impl Elsewhere {
     async fn tell(&self, told: &mut Option<(Uuid, BTreeSet<String>)>, stop: &CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
-            _ = self.serves("") => {}
+            () = self.listed() => {}
         }
         let mut changes = self.registry.changes.subscribe();
         let mut renew = Instant::now();

@@ -46,6 +46,11 @@ impl Lacks {
         !self.settings.is_empty()
     }
 
+    /// Whether a runner that is set up otherwise offers the tool.
+    pub fn is_only_of_this_runner(&self) -> bool {
+        self.is_of_this_runner() && self.sentences.is_empty() && self.secrets.is_empty()
+    }
+
     /// All that is lacking at once, so that it is mended at once. Each a sentence for people.
     fn waits_for(&self, tool: Uuid) -> Vec<String> {
         let tool = tool.to_string();

@@ -66,6 +66,8 @@ impl Publishing {
     }
 
     async fn work(&self) {
+        // Otherwise the first catalog would lack what only other runners serve.
+        self.elsewhere.listed().await;
         let mut changes = self.registry.changes.subscribe();
         let mut written: Option<Written> = None;
         let mut counted = Vec::new();
@@ -102,7 +104,7 @@ impl Publishing {
         let written = self.bring_up_parts(written).await?;
         // After our own, which what goes wrong here must not hold up.
         if self.rcrt_compat {
-            rcrt_catalog::bring_up(&*self.store, &self.registry.all_offered()).await?;
+            rcrt_catalog::bring_up(&*self.store, &self.elsewhere.offered()).await?;
         }
         Ok(written)
     }

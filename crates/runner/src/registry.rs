@@ -1,6 +1,6 @@
 //! The tools as this runner has them: for each name one working version of one record, offered or waiting.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use breadcrumb::{CatalogEntry, Profile, ToolSource, nearest_names};
@@ -163,10 +163,11 @@ impl Registry {
         })
     }
 
-    /// What the catalog would say of a tool that waits if it did not.
+    /// The catalog entry of a tool that lacks settings of this runner and nothing else, as if it had them.
     pub fn as_if_offered(&self, name: &str) -> Option<CatalogEntry> {
         self.read(|records| {
-            records.waiting.get(name).map(|waiting| CatalogEntry::Offered(waiting.candidate.registration()))
+            let waiting = records.waiting.get(name).filter(|waiting| waiting.lacks.is_only_of_this_runner())?;
+            Some(CatalogEntry::Offered(waiting.candidate.registration()))
         })
     }
 
@@ -198,9 +199,15 @@ impl Registry {
         })
     }
 
-    /// All that is offered, by name.
-    pub fn all_offered(&self) -> Vec<Arc<Candidate>> {
-        self.read(|records| records.offered.values().cloned().collect())
+    /// All that is offered by this runner, or by the others that serve these names. Sorted by name.
+    pub fn all_offered(&self, served_elsewhere: &BTreeSet<String>) -> Vec<Arc<Candidate>> {
+        self.read(|records| {
+            let waiting = served_elsewhere.iter().filter_map(|name| records.waiting.get(name));
+            let elsewhere = waiting.filter(|one| one.lacks.is_only_of_this_runner()).map(|one| &one.candidate);
+            let all: BTreeMap<&str, _> =
+                records.offered.values().chain(elsewhere).map(|tool| (tool.name(), tool)).collect();
+            all.into_values().cloned().collect()
+        })
     }
 
     /// For each profile, how many of the offered tools are open to it and how many closed.

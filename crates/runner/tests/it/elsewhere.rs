@@ -1,6 +1,7 @@
 //! Runners that are set up differently: what one lacks, another does.
 
-use breadcrumb::{ErrorCode, ResponseStatus, schema_names};
+use breadcrumb::{ErrorCode, Event, ResponseStatus, schema_names};
+use runner::RunnerOptions;
 use serde_json::json;
 
 use crate::fake::Fake;
@@ -38,6 +39,47 @@ async fn a_call_is_left_to_the_runner_that_is_set_up_for_it() {
     assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied));
     assert_eq!(response.error_details.unwrap()["waits_for"], json!(["Switch it on."]));
     for runner in others {
+        runner.stop().await;
+    }
+}
+
+/// The runner that writes RCRT's catalog is the one that lacks the setting.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn in_compat_the_catalog_lists_what_another_runner_serves() {
+    let (place, able) = (Place::new().await, Fake::new());
+    place.create(native("shell", json!({}))).await;
+    place.create(native("zip", json!({}))).await;
+    place.create(native("echo", json!({}))).await;
+    let first = place.start(&able);
+    place.event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_RUNNER)).await;
+    let second = place.start_with(&without("shell"), RunnerOptions { rcrt_compat: true, ..options() });
+    let lists = |event: &Event, names: &[&str]| {
+        let tools = event.context.get("tools").and_then(serde_json::Value::as_array);
+        event.tags.contains(&"catalog:rcrt".to_owned())
+            && tools
+                .is_some_and(|tools| tools.iter().map(|tool| tool["name"].as_str().unwrap()).eq(names.iter().copied()))
+    };
+    let all = place.event(|event| lists(event, &["echo", "shell", "zip"])).await;
+
+    first.stop().await;
+    place.event(|event| event.number > all.number && lists(event, &["echo", "zip"])).await;
+    second.stop().await;
+}
+
+/// Each of them has the settings, so each tells the other that it serves the tool.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_without_its_secret_waits_on_runners_that_are_set_up_alike() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    place.create(native("vault", json!({"required_secrets": ["API_KEY"]}))).await;
+    let compat = || RunnerOptions { rcrt_compat: true, ..options() };
+    let runners = [place.start_with(&fake, compat()), place.start_with(&fake, compat())];
+    place.events(2, |event| event.schema_name.as_deref() == Some(schema_names::TOOL_RUNNER)).await;
+    place.create(native("more", json!({}))).await;
+    let catalog = place.catalog(|catalog| catalog.find("more").is_some()).await;
+    assert!(catalog.find("vault").is_none() && catalog.find_waiting("vault").is_some(), "{catalog:?}");
+    let is_theirs = |event: &Event| event.tags.contains(&"catalog:rcrt".to_owned()) && event.context["totalTools"] == 1;
+    assert_eq!(place.event(is_theirs).await.context["tools"][0]["name"], "more");
+    for runner in runners {
         runner.stop().await;
     }
 }
