@@ -70,6 +70,7 @@ impl Publishing {
         self.elsewhere.listed().await;
         let mut changes = self.registry.changes.subscribe();
         let mut written: Option<Written> = None;
+        let mut may_be_stale = !self.rcrt_compat;
         let mut counted = Vec::new();
         loop {
             changes.mark_unchanged();
@@ -88,6 +89,12 @@ impl Publishing {
                     continue;
                 }
             };
+            if may_be_stale {
+                match rcrt_catalog::remove(&*self.store).await {
+                    Ok(()) => may_be_stale = false,
+                    Err(error) => tracing::warn!(%error, "the catalog in RCRT's shape cannot be removed"),
+                }
+            }
             tokio::select! {
                 more = changes.changed() => if more.is_err() {
                     return;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use breadcrumb::{
-    BreadcrumbQuery, Breadcrumbs, Catalog, MAX_RECORD_BYTES, NewBreadcrumb, Selector, StoreError,
+    BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, Catalog, MAX_RECORD_BYTES, NewBreadcrumb, Selector, StoreError,
     schema_names::TOOL_CATALOG,
 };
 use chrono::{SecondsFormat, Utc};
@@ -24,6 +24,25 @@ const MAX_TOOLS_BYTES: usize = MAX_RECORD_BYTES - 64 * 1024;
 /// How often another runner may change the record meanwhile.
 const MAX_TRIES: usize = 5;
 
+/// Removes what a runner with `--compat rcrt` left: without one, nothing keeps it up to date. Where such a runner is
+/// live, it hears of the deletion and writes the record again, so this is done once and not on every change.
+pub(crate) async fn remove(store: &dyn Breadcrumbs) -> Result<(), StoreError> {
+    for row in list(store).await? {
+        delete(store, row.id).await?;
+    }
+    Ok(())
+}
+
+async fn list(store: &dyn Breadcrumbs) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+    let selector = Selector {
+        all_tags: vec![Catalog::TAG.into(), TAG.into()],
+        schema_name: Some(TOOL_CATALOG.into()),
+        ..Selector::default()
+    };
+    let query = BreadcrumbQuery { selector, limit: 10, offset: 0, include_context: true };
+    persist("read the catalog in RCRT's shape", || store.list(&query)).await
+}
+
 /// Brings the record up to the tools that are offered. Catalog records of other programs stay as they are.
 pub(crate) async fn bring_up(store: &dyn Breadcrumbs, offered: &[Arc<Candidate>]) -> Result<(), StoreError> {
     let Some(wanted) = record(offered) else {
@@ -31,13 +50,7 @@ pub(crate) async fn bring_up(store: &dyn Breadcrumbs, offered: &[Arc<Candidate>]
         return Ok(());
     };
     for _ in 0..MAX_TRIES {
-        let selector = Selector {
-            all_tags: vec![Catalog::TAG.into(), TAG.into()],
-            schema_name: Some(TOOL_CATALOG.into()),
-            ..Selector::default()
-        };
-        let query = BreadcrumbQuery { selector, limit: 10, offset: 0, include_context: true };
-        let mut rows = persist("read the catalog in RCRT's shape", || store.list(&query)).await?;
+        let mut rows = list(store).await?;
         rows.sort_by_key(|row| row.id);
         let mut rows = rows.into_iter();
         let Some(first) = rows.next() else {

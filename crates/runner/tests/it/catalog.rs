@@ -1,6 +1,6 @@
 //! The `tool.catalog.v1` records follow the tools.
 
-use breadcrumb::{Annotations, BreadcrumbQuery, Catalog, NewBreadcrumb, schema_names};
+use breadcrumb::{Annotations, BreadcrumbQuery, Catalog, Event, EventKind, NewBreadcrumb, schema_names};
 use serde_json::json;
 
 use crate::fake::Fake;
@@ -264,4 +264,40 @@ async fn in_compat_the_catalog_is_one_record_of_rcrts_shape_too() {
     let rows = place.list(schema_names::TOOL_CATALOG).await;
     let theirs = rows.iter().find(|row| row.tags.contains(&"catalog:rcrt".to_owned())).unwrap();
     assert_eq!(theirs.version, version + 1);
+}
+
+/// Nobody would keep the record up to date.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_runner_without_compat_removes_the_catalog_in_rcrts_shape_unless_another_keeps_it() {
+    let (place, fake) = (Place::new().await, Fake::new());
+    let compat = || runner::RunnerOptions { rcrt_compat: true, ..options() };
+    place.create(native("echo", json!({}))).await;
+    let of_rcrts_own_runner = NewBreadcrumb {
+        title: "workspace:tools Tool Catalog".into(),
+        tags: vec!["workspace:tools".into(), Catalog::TAG.into()],
+        schema_name: Some(schema_names::TOOL_CATALOG.into()),
+        ..NewBreadcrumb::default()
+    };
+    let foreign = place.create(of_rcrts_own_runner).await;
+    let is_written =
+        |event: &Event| event.tags.contains(&"catalog:rcrt".to_owned()) && event.kind == EventKind::Created;
+    let is_deleted = |id| move |event: &Event| event.breadcrumb_id == id && event.kind == EventKind::Deleted;
+
+    let before = place.start_with(&fake, compat());
+    let stale = place.event(is_written).await.breadcrumb_id;
+    before.stop().await;
+    let plain = place.start(&fake);
+    place.event(is_deleted(stale)).await;
+
+    let keeper = place.start_with(&fake, compat());
+    let kept = place.event(|event| is_written(event) && event.breadcrumb_id != stale).await.breadcrumb_id;
+    let second = place.start(&fake);
+    place.event(is_deleted(kept)).await;
+    let again = place.event(|event| is_written(event) && ![stale, kept].contains(&event.breadcrumb_id)).await;
+    assert_eq!(again.context["tools"][0]["name"], "echo");
+    for runner in [plain, second, keeper] {
+        runner.stop().await;
+    }
+    place.person.get(again.breadcrumb_id).await.unwrap();
+    assert_eq!(place.person.get(foreign).await.unwrap().version, 1);
 }
