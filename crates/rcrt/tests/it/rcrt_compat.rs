@@ -1,9 +1,18 @@
 //! `--compat rcrt` from outside: RCRT's clients as they are, with nothing but another URL.
 
+use std::net::SocketAddr;
+
+use axum::extract::State;
+use axum::http::HeaderMap;
+use axum::routing::post;
+use axum::{Json, Router};
 use futures::StreamExt;
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{Receiver, Sender, channel};
+use tokio::task::JoinSet;
 
 use crate::program::{Running, rcrt};
 
@@ -82,6 +91,128 @@ async fn rcrts_clients_write_hear_and_change_as_they_are() {
     assert_eq!(up.json(&["call", "count_notes", "{}"])["output"], json!({"count": 1}));
     let (status, stderr) = up.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
+}
+
+/// Calls a model as RCRT's tool for OpenRouter does: the request names a configuration, and that names the key.
+const CHAT: &str = r"
+interface Context { api: any; request: any; secrets: Record<string, string> }
+
+export async function execute(input: any, context: Context): Promise<object> {
+  const record = await context.api.getBreadcrumb(input.config_id ?? context.request.trigger_event?.context?.config_id);
+  const config = record.context.config;
+  const secret = await context.api.getSecret(config.apiKeySecretId, 'chat with a model');
+  const response = await fetch('http://ADDRESS/v1/chat/completions', {
+    method: 'POST',
+    headers: { 'Authorization': `Bearer ${secret.value}`, 'Content-Type': 'application/json' },
+    body: JSON.stringify({ model: config.defaultModel, messages: input.messages }),
+  });
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  const data = await response.json();
+  return { content: data.choices[0].message.content, model: data.model, usage: data.usage };
+}
+";
+
+/// The tool as a file of RCRT's `bootstrap-breadcrumbs` has it.
+fn chat(model: SocketAddr) -> Value {
+    json!({
+        "schema_name": "tool.code.v1",
+        "title": "Chat (Self-Contained)",
+        "description": "Chats with a model",
+        "semantic_version": "1.0.0",
+        "tags": ["tool", "tool:chat", "workspace:tools", "self-contained"],
+        "llm_hints": {"include": ["name", "description"], "exclude": ["code"]},
+        "context": {
+            "name": "chat",
+            "description": "Chats with a model",
+            "code": {"language": "typescript", "source": CHAT.replace("ADDRESS", &model.to_string())},
+            "input_schema": {"type": "object", "properties": {"messages": {"type": "array", "items": {"type": "object"}}},
+                "required": ["messages"]},
+            "output_schema": {"type": "object", "required": ["content", "model", "usage"],
+                "properties": {"content": {"type": "string"}, "model": {"type": "string"}, "usage": {"type": "object"}}},
+            "permissions": {"net": [model.to_string()], "read": false, "write": false, "env": false, "run": false,
+                "ffi": false, "hrtime": false},
+            "limits": {"timeout_ms": 60000, "memory_mb": 128, "cpu_percent": 50},
+            "ui_schema": {"configurable": true, "config_fields": [{"key": "apiKeySecretId", "ui_type": "secret-select"}]},
+            "category": "llm",
+            "examples": [{"title": "Hello", "input": {"messages": [{"role": "user", "content": "Hello"}]},
+                "output": {"content": "Hello", "model": "acme/large", "usage": {}}, "explanation": "One message"}],
+        },
+    })
+}
+
+type Asked = (HeaderMap, Value);
+
+/// A model's API, and what is asked of it.
+async fn model(tasks: &mut JoinSet<()>) -> (SocketAddr, Receiver<Asked>) {
+    async fn answer(State(asked): State<Sender<Asked>>, headers: HeaderMap, Json(body): Json<Value>) -> Json<Value> {
+        let answer = json!({"model": body["model"], "choices": [{"message": {"role": "assistant", "content": "4"}}],
+            "usage": {"total_tokens": 12}});
+        asked.send((headers, body)).await.unwrap();
+        Json(answer)
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (asked, asks) = channel(8);
+    let app = Router::new().route("/v1/chat/completions", post(answer)).with_state(asked);
+    tasks.spawn(async move { axum::serve(listener, app).await.unwrap() });
+    (address, asks)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_is_chosen_in_a_tools_configuration_reaches_the_model() {
+    const KEY: &str = "sk-or-v1-0123456789abcdef";
+    let (folder, mut tasks) = (TempDir::new().unwrap(), JoinSet::new());
+    let (model, mut asks) = model(&mut tasks).await;
+    let allowed = format!("chat={model}");
+    let arguments =
+        ["up", "--compat", "rcrt", "--auth", "open", "--listen", "127.0.0.1:0", "--allow-private-host", &allowed];
+    let up = Running::start(&folder.path().join("data"), &arguments);
+    let base = up.api().to_owned();
+    let token = token(&base).await;
+    let created = async |path: &str, body: Value| -> Value {
+        let answer = ask(&base, Method::POST, path, &token, body).await;
+        assert!(answer.status().is_success(), "{path}: {}", answer.text().await.unwrap());
+        answer.json().await.unwrap()
+    };
+    let listed = async |query: &str| -> Vec<Value> {
+        let path = format!("/breadcrumbs?include_context=true&{query}");
+        ask(&base, Method::GET, &path, &token, Value::Null).await.json().await.unwrap()
+    };
+    let catalogs = ask(&base, Method::GET, "/events/stream?tag=catalog:rcrt", &token, Value::Null).await;
+
+    created("/breadcrumbs", chat(model)).await;
+    // As the dashboard saves a key, and then the tool's form.
+    let secret = created("/secrets", json!({"name": "OpenRouter key", "value": KEY, "scope_type": "global"})).await;
+    let config = json!({"title": "chat Configuration", "schema_name": "tool.config.v1",
+        "tags": ["tool:config", "tool:chat", "workspace:tools"],
+        "context": {"tool_name": "chat", "last_updated": "2025-10-29T12:00:00.000Z",
+            "config": {"apiKeySecretId": secret["id"], "defaultModel": "acme/large", "maxTokens": 4000}}});
+    let config = created("/breadcrumbs", config).await;
+    let messages = json!([{"role": "user", "content": "What is 2 + 2?"}]);
+    let follow = ask(&base, Method::GET, "/events/stream?tag=request:llm-1", &token, Value::Null).await;
+    let request = json!({"title": "LLM request", "schema_name": "tool.request.v1", "tags": ["tool:request", "workspace:tools"],
+        "context": {"tool": "chat", "config_id": config["id"], "input": {"messages": messages}, "requestId": "llm-1",
+            "requestedBy": "agent"}});
+    created("/breadcrumbs", request).await;
+
+    heard(follow, |event| event["schema_name"] == "tool.response.v1").await;
+    let responses = listed("schema_name=tool.response.v1&tag=request:llm-1").await;
+    let response = &responses[0]["context"];
+    assert_eq!((responses.len(), &response["status"]), (1, &json!("success")), "{response}");
+    assert_eq!(response["output"], json!({"content": "4", "model": "acme/large", "usage": {"total_tokens": 12}}));
+    let (headers, body) = asks.try_recv().unwrap();
+    assert_eq!(headers["authorization"], format!("Bearer {KEY}"));
+    assert_eq!(body, json!({"model": "acme/large", "messages": messages}));
+    assert!(asks.try_recv().is_err(), "the model is asked once");
+
+    let has_chat =
+        |context: &Value| context["tools"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "chat"));
+    heard(catalogs, |event| has_chat(&event["context"])).await;
+    let catalogs = listed("schema_name=tool.catalog.v1&tag=catalog:rcrt").await;
+    assert_eq!((catalogs.len(), has_chat(&catalogs[0]["context"])), (1, true), "{catalogs:?}");
+    let (status, stderr) = up.stop();
+    assert_eq!(status.code(), Some(0), "{stderr}");
+    assert!(!stderr.contains(KEY), "{stderr}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
