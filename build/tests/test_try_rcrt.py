@@ -138,7 +138,7 @@ class Expecting(Silent):
         self.assertEqual(len(self.report.failed), 2)
         for failed, texts in zip(self.report.failed, ("chat with ['no key']", "sync with ['denied', 'host.example']")):
             self.assertIn(texts, failed)
-            self.assertIn("remove the row", failed)
+            self.assertIn("correct or remove the row", failed)
 
     def test_the_column_is_the_one_that_was_asked_for(self):
         known = self.exceptions(column=2)
@@ -192,7 +192,7 @@ class Examples(Silent):
     def test_a_listed_tool_that_succeeds_fails_the_run(self):
         good = {"status": "success", "output": 1}
         [failed] = self.attempt(good, good)
-        self.assertIn("remove the row", failed)
+        self.assertIn("correct or remove the row", failed)
 
 
 class Bootstrap(Silent):
@@ -213,7 +213,7 @@ class Bootstrap(Silent):
 
     def test_a_file_that_is_read_after_all_fails_the_run(self):
         [failed] = self.attempt("")
-        self.assertIn("remove the row", failed)
+        self.assertIn("correct or remove the row", failed)
 
 
 class Files(Silent):
@@ -235,7 +235,7 @@ class Files(Silent):
     def test_a_listed_file_that_is_refused_for_another_reason_fails_the_run(self):
         refused, unseen = self.attempt("forbidden")
         self.assertEqual(refused, "sub/bad.json: refused, forbidden: at line 1")
-        self.assertIn("remove the row", unseen)
+        self.assertIn("correct or remove the row", unseen)
 
     def test_a_record_that_stays_fails_the_run(self):
         self.assertEqual(self.attempt("malformed_json", deleted=500), ["good.json: cannot be deleted (500)"])
