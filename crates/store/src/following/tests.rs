@@ -230,7 +230,7 @@ async fn two_processes_take_each_event_once_between_them() {
     assert_eq!(followers, 1, "the lease is one process's");
     // The other goes on when this one leaves.
     let (leaving, staying) =
-        if !one.steps.borrow().is_empty() { (&world.store, &other) } else { (&other, &world.store) };
+        if one.steps.borrow().is_empty() { (&other, &world.store) } else { (&world.store, &other) };
     leaving.close().await;
     write(&*agent_again(staying, world.tenant).await, 1).await;
     assert_eq!(world.noted_all(world.tenant).await.len(), taken.len() + 1);
