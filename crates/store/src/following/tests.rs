@@ -282,7 +282,9 @@ async fn follows_in_tenants_that_come_later_and_makes_good_for_what_was_forgotte
     let second = Noting::new(true);
     follow(&other, &second);
     first_step_in(&second, later).await;
-    assert_eq!(*second.caught_up.lock().unwrap(), [Missed::Some]);
+    // Again, where another test's open transaction is older than what was forgotten.
+    let caught_up = second.caught_up.lock().unwrap().clone();
+    assert!(!caught_up.is_empty() && caught_up.iter().all(|missed| *missed == Missed::Some), "{caught_up:?}");
     // What was written before its step in this tenant is among what it makes good for.
     let mut taken = Vec::new();
     while taken.is_empty() {
