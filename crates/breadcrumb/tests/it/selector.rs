@@ -54,6 +54,42 @@ fn each_operator_holds_as_described() {
     }
 }
 
+/// A float means its text in JSON, which has fewer digits than the exact amount of a large float.
+#[test]
+fn large_numbers_are_compared_by_their_text() {
+    let mut cases = Vec::new();
+    for exponent in 50..66 {
+        for part in [0.0, 1e-15, 0.1, 0.25, 0.37, 0.5, 0.777_777_7, 0.9, 0.999_999_999_999_999_8] {
+            cases.push((1.0 + part) * 2_f64.powi(exponent));
+        }
+    }
+    cases.extend((14..20).map(|exponent| 10_f64.powi(exponent)));
+    cases.extend([u64::MAX as f64, (u64::MAX as f64).next_down(), 2_f64.powi(53).next_up(), 1.5, 1e300]);
+    let at = |value: Value| json!({"a": value, "list": [value]});
+    for float in cases.into_iter().flat_map(|float| [float, -float]) {
+        let Ok(text) = float.to_string().parse::<i128>() else { continue };
+        for (integer, order) in [(text - 1, Ordering::Less), (text, Ordering::Equal), (text + 1, Ordering::Greater)] {
+            let Some(integer) =
+                i64::try_from(integer).map(Value::from).or_else(|_| u64::try_from(integer).map(Value::from)).ok()
+            else {
+                continue;
+            };
+            let is_same = order == Ordering::Equal;
+            let float = json!(float);
+            for (one, other) in [(&integer, &float), (&float, &integer)] {
+                assert_eq!(holds(&at(one.clone()), "$.a", "eq", other), is_same, "{one} {other}");
+                assert_eq!(holds(&at(one.clone()), "$.list", "contains", other), is_same, "{one} {other}");
+            }
+            assert_eq!(holds(&at(integer.clone()), "$.a", "lt", &float), order == Ordering::Less, "{integer} {float}");
+            assert_eq!(
+                holds(&at(float.clone()), "$.a", "lt", &integer),
+                order == Ordering::Greater,
+                "{integer} {float}"
+            );
+        }
+    }
+}
+
 #[test]
 fn an_unknown_operator_is_refused() {
     let read = serde_json::from_value::<ContextMatch>(json!({"path": "$.a", "op": "matches", "value": 1}));
