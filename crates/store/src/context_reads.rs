@@ -1,11 +1,11 @@
-//! How many of a tenant's lists and searches with conditions on the context run at once: each may keep a database
-//! connection busy for seconds, and all tenants share the connections.
+//! How many lists and searches with conditions on the context run at once, of one tenant and of all: each may keep a
+//! database connection busy for seconds, and everything else needs connections too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use breadcrumb::{Selector, StoreError};
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, Semaphore};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -14,15 +14,19 @@ use crate::selecting;
 use crate::store::Inner;
 
 pub(crate) struct ContextReads {
+    /// Of all tenants together. Fair, so that a tenant waits behind at most a share of each other one.
+    all: Arc<Semaphore>,
     share: usize,
     /// Of tenants that have such reads now.
     tenants: Mutex<HashMap<Uuid, Weak<Semaphore>>>,
 }
 
 impl ContextReads {
-    /// One tenant gets a quarter of the connections, at least one.
+    /// One tenant gets a quarter of the connections, and all tenants together half of them, at least one. The other half
+    /// is for writes, calls, claims and `/health`.
     pub(crate) fn new(max_connections: u32) -> Self {
-        Self { share: (max_connections as usize / 4).max(1), tenants: Mutex::default() }
+        let of = |part: usize| (max_connections as usize / part).max(1);
+        Self { all: Arc::new(Semaphore::new(of(2))), share: of(4), tenants: Mutex::default() }
     }
 
     fn of(&self, tenant: Uuid) -> Arc<Semaphore> {
@@ -39,7 +43,7 @@ impl ContextReads {
 
 impl Inner {
     /// Does the work, which reads what the selector admits, on the tenant's share of the connections where it may read many
-    /// contexts. Waits for one as long as for any connection. Work that has begun goes on to its end when its caller is
+    /// contexts. Waits for its turn as long as for any connection. Work that has begun goes on to its end when its caller is
     /// gone: the database would go on with its statement too, and the connection would be busy outside of the share.
     pub(crate) async fn reading<T: Send + 'static>(
         &self,
@@ -50,14 +54,16 @@ impl Inner {
         if !selecting::reads_contexts(selector) {
             return work.await;
         }
-        let share = self.context_reads.of(tenant).acquire_owned();
-        let Ok(Ok(turn)) = timeout(ACQUIRE_TIMEOUT, share).await else {
-            let message = "as many of the tenant's lists and searches with context_match run as may at once";
+        let (share, all) = (self.context_reads.of(tenant), self.context_reads.all.clone());
+        // The tenant's own turn first: what waits for it must not keep a place that others could use.
+        let turns = async { Ok::<_, AcquireError>((share.acquire_owned().await?, all.acquire_owned().await?)) };
+        let Ok(Ok(turns)) = timeout(ACQUIRE_TIMEOUT, turns).await else {
+            let message = "too many lists and searches with context_match are running; try again later";
             return Err(StoreError::Unavailable(message.into()));
         };
         let working = self.tasks.spawn(async move {
             let done = work.await;
-            drop(turn);
+            drop(turns);
             done
         });
         working.await.unwrap_or_else(|error| Err(StoreError::Internal(format!("reading by context: {error}"))))

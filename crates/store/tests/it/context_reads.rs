@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use breadcrumb::{
-    BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp, Search, Selector, StoreError,
-    Tenancy,
+    BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MatchOp, Role, Search, Selector,
+    StoreError, Tenancy,
 };
-use conformance::harness::note;
+use conformance::harness::{claim_of, note, request};
 use conformance::{Agent, Harness};
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -17,21 +17,26 @@ use uuid::Uuid;
 
 use crate::harness::StoreHarness;
 
-/// Of eight connections.
+const CONNECTIONS: u32 = 8;
+/// Of one tenant.
 const SHARE: i64 = 2;
+/// Of all tenants.
+const ALL: i64 = 4;
 
-/// Until it ends, every list and search of the tenant waits within the database.
+/// Until it ends, every list and search of the tenants waits within the database.
 struct Held(PgConnection);
 
 impl Held {
-    async fn tenant(database: &TestDatabase, tenant: Uuid) -> Self {
+    async fn tenants(database: &TestDatabase, tenants: &[Uuid]) -> Self {
+        let tenants: Vec<String> = tenants.iter().map(Uuid::to_string).collect();
         let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
         let sql = format!(
             "CREATE FUNCTION waits() RETURNS bool LANGUAGE plpgsql AS
                 'BEGIN PERFORM pg_advisory_xact_lock_shared(42); RETURN true; END';
              CREATE POLICY waits ON breadcrumbs AS RESTRICTIVE FOR SELECT
-                USING (owner_id <> '{tenant}' OR waits());
-             SELECT pg_advisory_lock(42)"
+                USING (owner_id <> ALL ('{{{}}}'::uuid[]) OR waits());
+             SELECT pg_advisory_lock(42)",
+            tenants.join(",")
         );
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut admin).await.unwrap();
         Self(admin)
@@ -47,8 +52,8 @@ impl Held {
         .unwrap()
     }
 
-    async fn until_the_share_waits(&mut self) {
-        while self.waiting().await < SHARE {
+    async fn until_so_many_wait(&mut self, lists: i64) {
+        while self.waiting().await < lists {
             tokio::task::yield_now().await;
         }
     }
@@ -79,12 +84,12 @@ fn ask_for_many(store: &Arc<dyn Breadcrumbs>) -> Vec<Asked> {
 }
 
 async fn start() -> (StoreHarness, Agent, Agent, Held) {
-    let harness = StoreHarness::with_connections(8).await;
+    let harness = StoreHarness::with_connections(CONNECTIONS).await;
     let (greedy, other) = (harness.alone().await, harness.alone().await);
     for agent in [&greedy, &other] {
         agent.create(note("Note"), None).await.unwrap();
     }
-    let held = Held::tenant(&harness.database, greedy.identity.owner_id).await;
+    let held = Held::tenants(&harness.database, &[greedy.identity.owner_id]).await;
     (harness, greedy, other, held)
 }
 
@@ -100,7 +105,7 @@ async fn assert_is_served(harness: &StoreHarness, other: &Agent) {
 async fn a_tenants_lists_by_context_leave_connections_to_the_others() {
     let (harness, greedy, other, mut held) = start().await;
     let mut asked = ask_for_many(&greedy.store);
-    held.until_the_share_waits().await;
+    held.until_so_many_wait(SHARE).await;
     assert_is_served(&harness, &other).await;
     assert_eq!(held.waiting().await, SHARE);
     let Err(StoreError::Unavailable(refused)) = asked.pop().unwrap().await.unwrap() else { panic!("it was served") };
@@ -119,7 +124,7 @@ async fn a_tenants_lists_by_context_leave_connections_to_the_others() {
 async fn lists_that_are_given_up_keep_their_tenants_share_to_their_end() {
     let (harness, greedy, other, mut held) = start().await;
     let first = ask_for_many(&greedy.store);
-    held.until_the_share_waits().await;
+    held.until_so_many_wait(SHARE).await;
     for one in first {
         one.abort();
         assert!(one.await.unwrap_err().is_cancelled());
@@ -130,6 +135,45 @@ async fn lists_that_are_given_up_keep_their_tenants_share_to_their_end() {
     held.ends().await;
     for one in again {
         assert_eq!(one.await.unwrap().unwrap().len(), 1);
+    }
+    harness.close().await;
+}
+
+/// Five tenants with two lists each took all connections, and nobody was answered until they had ended.
+#[tokio::test]
+async fn the_lists_by_context_of_all_tenants_leave_connections_to_everything_else() {
+    let harness = StoreHarness::with_connections(CONNECTIONS).await;
+    let other = harness.alone().await;
+    let runner = harness.agent_with(other.identity.owner_id, &[Role::Runner]).await;
+    let mut greedy = Vec::new();
+    for _ in 0..5 {
+        let agent = harness.alone().await;
+        agent.create(note("Note"), None).await.unwrap();
+        greedy.push(agent);
+    }
+    let tenants: Vec<Uuid> = greedy.iter().map(|agent| agent.identity.owner_id).collect();
+    let mut held = Held::tenants(&harness.database, &tenants).await;
+    let asked: Vec<Asked> = greedy.iter().flat_map(|agent| ask_for_many(&agent.store)).collect();
+    held.until_so_many_wait(ALL).await;
+    let id = other.create(request(), None).await.unwrap().id;
+    let claims = runner.claim(&claim_of(1)).await.unwrap();
+    assert_eq!(claims[0].request.id, id);
+    // A list without such conditions.
+    assert_eq!(other.list(&BreadcrumbQuery::default()).await.unwrap().len(), 1);
+    harness.store.ping().await.unwrap();
+    assert_eq!(held.waiting().await, ALL);
+    held.ends().await;
+    let mut served = 0;
+    for one in asked {
+        match one.await.unwrap() {
+            Ok(items) => served += items.len(),
+            Err(StoreError::Unavailable(refused)) => assert!(refused.contains("context_match"), "{refused}"),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    assert!(served >= ALL as usize);
+    for agent in &greedy {
+        assert_eq!(agent.list(&query()).await.unwrap().len(), 1);
     }
     harness.close().await;
 }
