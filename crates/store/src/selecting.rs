@@ -166,8 +166,9 @@ impl Conditions {
             MatchOp::ContainsAny => contains_any(&format!("{wanted}::jsonb")),
             MatchOp::Exists => "true".into(),
         };
-        // One evaluation of the path for the whole condition; no row when it is not there.
-        format!("coalesce((SELECT {holds} FROM (SELECT {there} AS v) at_path), false)")
+        // No row when it is not there. OFFSET 0 keeps `v` from being replaced by its expression: the context would be parsed
+        // wherever `v` stands, in `contains_any` for each wanted text.
+        format!("coalesce((SELECT {holds} FROM (SELECT {there} AS v OFFSET 0) at_path), false)")
     }
 
     /// The value at the path, SQL's NULL when it is not there.
@@ -222,8 +223,9 @@ fn contains_any(wanted: &str) -> String {
         "CASE jsonb_typeof(v) \
          WHEN 'array' THEN EXISTS (SELECT FROM jsonb_array_elements(v) e(item) \
             WHERE (e.item IN (SELECT w.one FROM jsonb_array_elements({wanted}) w(one))) IS TRUE) \
-         WHEN 'string' THEN EXISTS (SELECT FROM jsonb_array_elements({wanted}) w(one) \
-            WHERE jsonb_typeof(w.one) = 'string' AND strpos(v #>> '{{}}', w.one #>> '{{}}') > 0) \
+         WHEN 'string' THEN EXISTS ( \
+            SELECT FROM (SELECT v #>> '{{}}' AS text OFFSET 0) whole, jsonb_array_elements({wanted}) w(one) \
+            WHERE jsonb_typeof(w.one) = 'string' AND strpos(whole.text, w.one #>> '{{}}') > 0) \
          ELSE false END"
     )
 }
