@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError, TenantQuotas, TenantUsage, Webhooks};
+use crate::{
+    Breadcrumbs, HygieneRun, HygieneStats, Profile, StoreError, TenantCount, TenantQuotas, TenantUsage, Webhooks,
+};
 
 /// What an agent may do. Roles add up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema)]
@@ -179,6 +181,12 @@ pub trait Tenancy: Send + Sync + 'static {
 
     /// What the tenant keeps, and how much it may.
     async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError>;
+
+    /// What this process counted last of the tenants that have a quota, for metrics. Costs no query; a store without quotas
+    /// counts nothing.
+    fn counted_tenants(&self) -> Vec<TenantCount> {
+        Vec::new()
+    }
 
     /// Deletes the tenant: its agents are refused from now on, its rows go in the background. [`StoreError::Invalid`] on
     /// `id` for the last one, and for one in which a runner is at work.

@@ -68,7 +68,7 @@ pub use nearest::nearest_names;
 pub use permissions::{Grant, NetPermission, Permissions};
 pub use profile::{Profile, Profiles};
 pub use public_address::{Purpose, reached_address, special_purpose};
-pub use quotas::{TenantQuotas, TenantUsage};
+pub use quotas::{TenantCount, TenantQuotas, TenantUsage};
 pub use search::{Found, MAX_DIMENSIONS, MAX_FOUND, MAX_QUESTION, Search, SearchMode};
 pub use secret::{
     GrantedTool, MAX_SECRET_BYTES, MAX_SECRET_HOSTS, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo,

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use uuid::Uuid;
 
 /// The bounds of one tenant. Absent or `null`: what the operator gives to every tenant; 0: no bound.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -46,4 +47,12 @@ pub struct TenantUsage {
     pub own: TenantQuotas,
     /// The bounds in force; `null`: none.
     pub in_force: TenantQuotas,
+}
+
+/// What a tenant with a quota kept when it was counted last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TenantCount {
+    pub id: Uuid,
+    pub records: u64,
+    pub bytes: u64,
 }

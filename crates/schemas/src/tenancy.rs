@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use breadcrumb::{
     AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent,
-    NewAgentKey, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Webhooks,
+    NewAgentKey, StoreError, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -42,6 +42,10 @@ impl Tenancy for Schemas {
 
     async fn usage(&self, id: Uuid) -> Result<TenantUsage, StoreError> {
         self.inner.usage(id).await
+    }
+
+    fn counted_tenants(&self) -> Vec<TenantCount> {
+        self.inner.counted_tenants()
     }
 
     async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {

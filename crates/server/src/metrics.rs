@@ -1,7 +1,10 @@
 //! Numbers for Prometheus. Every crate counts through the `metrics` facade; this is where they are collected.
 
-use std::{sync::LazyLock, time::Duration};
+use std::fmt::Write;
+use std::sync::LazyLock;
+use std::time::Duration;
 
+use breadcrumb::TenantCount;
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 use sha2::{Digest, Sha256};
@@ -19,8 +22,6 @@ static RECORDER: LazyLock<Option<PrometheusHandle>> = LazyLock::new(|| {
     describe_histogram!("rcrt_http_request_duration_seconds", Unit::Seconds, "Time until the answer began");
     describe_counter!("rcrt_schema_violations_total", "Records that are not as their definition says, by outcome");
     describe_counter!("rcrt_quota_refusals_total", "Writes refused because a tenant's quota is used up, by quota");
-    describe_gauge!("rcrt_tenant_records", "Records that a tenant with a quota keeps, as they were counted last");
-    describe_gauge!("rcrt_tenant_bytes", "Bytes that a tenant with a quota keeps, as they were counted last");
     describe_counter!(
         "rcrt_matches_refused_total",
         "Events that were not matched with selectors, since that costs too much, by where"
@@ -53,15 +54,34 @@ const FOR_ANYONE: [&str; 4] =
     ["rcrt_http_requests_total", "rcrt_http_request_duration_seconds", "rcrt_event_streams", "rcrt_embeddings_waiting"];
 
 /// What was counted, in Prometheus' text format.
-pub fn render(audience: Audience) -> String {
+pub fn render(audience: Audience, tenants: &[TenantCount]) -> String {
     let all = RECORDER.as_ref().map(PrometheusHandle::render).unwrap_or_default();
     match audience {
-        Audience::Operator => all,
+        Audience::Operator => all + &of_tenants(tenants),
         Audience::Anyone => {
             let shown = all.lines().filter(|line| is_for_anyone(line)).flat_map(|line| [line, "\n"]);
             shown.chain(["# The operator's token shows more: docs/operations.md.\n"]).collect()
         }
     }
+}
+
+/// Written here and not kept by the recorder, which removes no series: those of a deleted tenant would stay.
+fn of_tenants(tenants: &[TenantCount]) -> String {
+    let gauges: [(&str, &str, fn(&TenantCount) -> u64); 2] = [
+        ("rcrt_tenant_records", "Records", |tenant| tenant.records),
+        ("rcrt_tenant_bytes", "Bytes", |tenant| tenant.bytes),
+    ];
+    let mut text = String::new();
+    for (name, what, value) in gauges.iter().filter(|_| !tenants.is_empty()) {
+        // Writing into a String cannot fail.
+        let _ = writeln!(text, "# HELP {name} {what} that a tenant with a quota keeps, as they were counted last");
+        let _ = writeln!(text, "# TYPE {name} gauge");
+        for tenant in tenants {
+            let _ = writeln!(text, "{name}{{tenant=\"{}\"}} {}", tenant.id, value(tenant));
+        }
+        text.push('\n');
+    }
+    text
 }
 
 fn is_for_anyone(line: &str) -> bool {

@@ -62,7 +62,7 @@ pub async fn metrics(State(state): State<ServerState>, headers: HeaderMap) -> Re
         Ok(Some(token)) if is_operators(&state, token).await => Audience::Operator,
         _ => Audience::Anyone,
     };
-    text("text/plain; version=0.0.4; charset=utf-8", metrics::render(audience))
+    text("text/plain; version=0.0.4; charset=utf-8", metrics::render(audience, &state.tenancy.counted_tenants()))
 }
 
 /// This description

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::failure::Done;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
-use crate::{Store, calls, egress_log, expiry, prune, shares, tokens};
+use crate::{Store, calls, egress_log, expiry, prune, quotas, shares, tokens};
 
 /// How long a lost runner or an ended record can go unnoticed.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -144,6 +144,7 @@ async fn expire(store: &Arc<Inner>, most: Duration) -> Done<usize> {
 }
 
 async fn prune(store: &Arc<Inner>) -> Done<usize> {
+    quotas::forget_deleted(store).await?;
     let mut count = 0;
     let before = Utc::now() - prune::EVENTS_KEPT;
     for tenant in tenants_before(store, "SELECT tenants_with_old_events($1)", before).await? {

@@ -4,13 +4,13 @@
 //! this process writes meanwhile is added in memory. So a bound holds for one process at once; what other processes write
 //! is seen with the next count. A tenant without a bound is not counted.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use breadcrumb::{StoreError, TenantQuotas, TenantUsage};
+use breadcrumb::{StoreError, TenantCount, TenantQuotas, TenantUsage};
 use chrono::{DateTime, Utc};
-use metrics::{counter, gauge};
+use metrics::counter;
 use tokio::time::Instant;
 use uuid::Uuid;
 
@@ -29,6 +29,8 @@ const KEPT_FOR: Duration = Duration::from_mins(10);
 pub(crate) struct Quotas {
     defaults: TenantQuotas,
     tenants: Mutex<HashMap<Uuid, Arc<Tenant>>>,
+    /// What was counted last of each tenant with a bound, also of those that are forgotten above.
+    counts: Mutex<BTreeMap<Uuid, Amount>>,
 }
 
 #[derive(Default)]
@@ -93,7 +95,7 @@ impl Amount {
 
 impl Quotas {
     pub(crate) fn new(defaults: TenantQuotas) -> Self {
-        Self { defaults, tenants: Mutex::default() }
+        Self { defaults, ..Self::default() }
     }
 
     fn tenant(&self, owner_id: Uuid) -> Arc<Tenant> {
@@ -152,6 +154,28 @@ impl Quotas {
     /// The tenant's own bounds are others now.
     pub(crate) fn forget(&self, owner_id: Uuid) {
         locked(&self.tenants).remove(&owner_id);
+    }
+
+    pub(crate) fn counted(&self) -> Vec<TenantCount> {
+        let counts = locked(&self.counts);
+        let count = |(id, amount): (&Uuid, &Amount)| {
+            let (records, bytes) = (amount.records.max(0).unsigned_abs(), amount.bytes.max(0).unsigned_abs());
+            TenantCount { id: *id, records, bytes }
+        };
+        counts.iter().map(count).collect()
+    }
+
+    fn note_count(&self, owner_id: Uuid, counted: Option<Amount>) {
+        let mut counts = locked(&self.counts);
+        match counted {
+            Some(amount) => counts.insert(owner_id, amount),
+            None => counts.remove(&owner_id),
+        };
+    }
+
+    /// Keeps the counts of tenants that are still there.
+    pub(crate) fn forget_deleted(&self, is_there: impl Fn(Uuid) -> bool) {
+        locked(&self.counts).retain(|tenant, _| is_there(*tenant));
     }
 }
 
@@ -236,12 +260,12 @@ async fn renew(store: &Arc<Inner>, owner_id: Uuid, tenant: &Tenant) -> Done<()> 
     let in_force = own.or(store.quotas.defaults);
     let before = locked(&tenant.known).written;
     let counted = if in_force == TenantQuotas::default() { None } else { Some(count(store, owner_id).await?) };
+    store.quotas.note_count(owner_id, counted);
     let mut known = locked(&tenant.known);
     known.own = own;
-    known.counted = counted.map(|Amount { records, bytes }| {
-        gauge!("rcrt_tenant_records", "tenant" => owner_id.to_string()).set(records as f64);
-        gauge!("rcrt_tenant_bytes", "tenant" => owner_id.to_string()).set(bytes as f64);
-        Counted { without: Amount { records: records - before.records, bytes: bytes - before.bytes }, at: Utc::now() }
+    known.counted = counted.map(|Amount { records, bytes }| Counted {
+        without: Amount { records: records - before.records, bytes: bytes - before.bytes },
+        at: Utc::now(),
     });
     known.read = Some((Instant::now(), began.elapsed()));
     drop(known);
@@ -254,6 +278,18 @@ fn forget_unasked(quotas: &Quotas) {
     locked(&quotas.tenants).retain(|_, tenant| {
         Arc::strong_count(tenant) > 1 || locked(&tenant.known).asked.is_some_and(|asked| asked.elapsed() < KEPT_FOR)
     });
+}
+
+/// Forgets the counts of tenants that another process deleted, or that were deleted while they were being counted.
+pub(crate) async fn forget_deleted(store: &Arc<Inner>) -> Done<()> {
+    if locked(&store.quotas.counts).is_empty() {
+        return Ok(());
+    }
+    let mut tx = store.begin("BEGIN").await?;
+    let there: Vec<Uuid> = sqlx::query_scalar("SELECT id FROM all_tenants()").fetch_all(&mut *tx).await?;
+    let there: HashSet<Uuid> = there.into_iter().collect();
+    store.quotas.forget_deleted(|tenant| there.contains(&tenant));
+    Ok(())
 }
 
 async fn read(store: &Arc<Inner>, owner_id: Uuid) -> Done<TenantQuotas> {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use breadcrumb::{
     AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent,
-    NewAgentKey, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violations, Webhooks,
+    NewAgentKey, StoreError, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violations,
+    Webhooks,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -154,8 +155,14 @@ impl Tenancy for Store {
         Ok(self.inner.usage(id).await?)
     }
 
+    fn counted_tenants(&self) -> Vec<TenantCount> {
+        self.inner.quotas.counted()
+    }
+
     async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {
-        retrying!(self.try_delete_tenant(id))
+        retrying!(self.try_delete_tenant(id))?;
+        self.inner.quotas.forget_deleted(|tenant| tenant != id);
+        Ok(())
     }
 
     async fn put_agent(

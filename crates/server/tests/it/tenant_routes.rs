@@ -145,3 +145,33 @@ async fn an_operator_bounds_what_a_tenant_keeps() {
     world.create(&emitter, note("room for more")).await;
     world.close().await;
 }
+
+/// The series of a deleted tenant stayed until the server was restarted.
+#[tokio::test]
+async fn metrics_show_the_tenants_that_have_a_quota_and_are_there() {
+    let world = World::start().await;
+    let other = world.beside().await;
+    let operator = operator(&world, world.tenant().await).await;
+    let tenant = world.tenant().await;
+    let (_, emitter) = world.agent(tenant, &[Role::Emitter]).await;
+    let quotas = json!({"name": Uuid::new_v4().to_string(), "quotas": {"max_records": 10}});
+    send(&world, Method::PUT, tenant, &operator, quotas).await.ok();
+    world.create(&emitter, note("first")).await;
+    other.create(&emitter, note("second")).await;
+
+    let shown = world.get("/metrics", &operator).await.ok().text;
+    assert!(shown.contains("# TYPE rcrt_tenant_records gauge\n"), "{shown}");
+    assert!(shown.contains(&format!("\nrcrt_tenant_records{{tenant=\"{tenant}\"}} 0\n")), "{shown}");
+    assert!(shown.contains(&format!("\nrcrt_tenant_bytes{{tenant=\"{tenant}\"}} 0\n")), "{shown}");
+    let shown = other.get("/metrics", &operator).await.ok().text;
+    assert!(shown.contains(&format!("\nrcrt_tenant_records{{tenant=\"{tenant}\"}} 1\n")), "{shown}");
+    assert!(!world.get("/metrics", "").await.ok().text.contains("rcrt_tenant_"));
+
+    send(&world, Method::DELETE, tenant, &operator, json!({})).await.ok();
+    assert!(!world.get("/metrics", &operator).await.ok().text.contains(&tenant.to_string()));
+    // The other server looks every minute.
+    other.store.prune().await.unwrap();
+    assert!(!other.get("/metrics", &operator).await.ok().text.contains(&tenant.to_string()));
+    other.close().await;
+    world.close().await;
+}
