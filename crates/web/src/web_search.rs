@@ -102,7 +102,11 @@ fn shown(query: &str, hits: &[Hit]) -> String {
     if hits.is_empty() {
         return format!("No results for \"{query}\".");
     }
-    let mut lines = vec![format!("Results for \"{query}\":")];
+    let count = match hits.len() {
+        1 => "1 result".to_owned(),
+        count => format!("{count} results"),
+    };
+    let mut lines = vec![format!("{count} for \"{query}\":")];
     for (index, hit) in hits.iter().enumerate() {
         let number = format!("{}. ", index + 1);
         let indent = " ".repeat(number.len());

@@ -140,7 +140,9 @@ async fn the_count_is_clamped_and_the_operator_sets_the_default() {
             input["count"] = count.clone();
         }
         assert_eq!(schema.check(&input), [], "{input}");
-        web.text("web_search", input).await;
+        let text = web.text("web_search", input).await;
+        let header = if asked == 1 { "1 result".to_owned() } else { format!("{asked} results") };
+        assert!(text.starts_with(&format!("{header} for \"x\":\n\n1. ")), "{text}");
         let uri = seen.lock().unwrap().pop().unwrap().0;
         assert!(uri.contains(&format!("&count={asked}&")), "{count}: {uri}");
     }
@@ -306,7 +308,12 @@ async fn refusals_of_searxng_say_what_to_do() {
 async fn malformed_results_are_left_out() {
     for web in [with_brave(Some(KEY)).await.0, with_searxng().await] {
         let text = web.text("web_search", json!({"query": "malformed"})).await;
-        assert!(text.contains("\n1. ") && text.contains("https://good.test/") && !text.contains("\n2. "), "{text}");
+        assert!(
+            text.starts_with("1 result for \"malformed\":\n\n1. ")
+                && text.contains("https://good.test/")
+                && !text.contains("\n2. "),
+            "{text}"
+        );
         for query in ["all malformed", "no list"] {
             let failure = web.failure("web_search", json!({"query": query})).await;
             assert_eq!(failure.code, ErrorCode::ExecutionFailed);
