@@ -9,6 +9,8 @@ pub mod bare;
 mod call;
 mod engine;
 mod extensions;
+#[cfg(target_os = "linux")]
+pub mod generators;
 mod jail;
 mod link;
 mod loader;
@@ -54,6 +56,8 @@ pub enum WorkerError {
     Threads(std::io::Error),
     #[error("a process for a worker or an isolate: {0}")]
     Child(std::io::Error),
+    #[error("the zygote's random number generator is in use: its copies would draw the same numbers")]
+    UsedGenerator,
     #[error("this system cannot have workers that are copies")]
     NoZygote,
 }

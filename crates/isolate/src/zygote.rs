@@ -22,7 +22,7 @@ use crate::link::Link;
 use crate::memory::Meter;
 use crate::serve::{self, Serving};
 use crate::stop::Stop;
-use crate::{WorkerError, aside, call, hear_begin, template};
+use crate::{WorkerError, aside, call, generators, hear_begin, template};
 
 /// What the thread's generator makes ready at once.
 const RANDOM_BYTES_AT_ONCE: usize = 256;
@@ -58,8 +58,8 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
     serve::exit(&served, template::PARENT_IS_GONE)
 }
 
-/// A generator that was used before the fork would have numbers ready that all copies give out. They are thrown away: with
-/// the next it notices the fork, and takes a new seed.
+/// The zygote's generator was unused, but the worker has run since then. If it drew numbers, its generator has some ready that
+/// all its children would give out. They are thrown away: with the next one it notices the fork and takes a new seed.
 fn forget_random_numbers() {
     thread_rng().fill_bytes(&mut [0; RANDOM_BYTES_AT_ONCE]);
 }
@@ -79,6 +79,10 @@ fn fork_for_each_worker(runner: OwnedFd) -> Result<Option<UnixStream>, WorkerErr
     let own_name = nix::sys::prctl::get_name().map_err(|error| WorkerError::Child(error.into()))?;
     let _ = nix::sys::prctl::set_name(NAME);
     let_children_have_all_memory().map_err(WorkerError::Child)?;
+    // Workers of several tenants are copied from here on: what one draws must say nothing of what another draws.
+    if !generators::are_unused().map_err(WorkerError::Child)? {
+        return Err(WorkerError::UsedGenerator);
+    }
     let mut runner = UnixStream::from(runner);
     while let Some(Order { socket, stderr }) = Order::receive(&runner).map_err(WorkerError::Child)? {
         let Some(worker) = fork_beside().map_err(WorkerError::Child)? else {
@@ -99,15 +103,7 @@ fn fork_for_each_worker(runner: OwnedFd) -> Result<Option<UnixStream>, WorkerErr
 /// Forks a process that is a child of this one's parent, which thus can wait for it, and whose end ends it. `None` in the
 /// new process.
 fn fork_beside() -> io::Result<Option<Pid>> {
-    // SAFETY: this process has one thread, so the new one finds no lock that somebody else held, and goes on with a copy of
-    // the same stack. It waits for nothing that the C library would have noted of it.
-    #[allow(unsafe_code)]
-    let forked = unsafe { libc::syscall(libc::SYS_clone, libc::CLONE_PARENT | libc::SIGCHLD, 0, 0, 0, 0) };
-    match i32::try_from(forked) {
-        Ok(0) => Ok(None),
-        Ok(process) if process > 0 => Ok(Some(Pid::from_raw(process))),
-        _ => Err(io::Error::last_os_error()),
-    }
+    generators::copy(libc::CLONE_PARENT | libc::SIGCHLD)
 }
 
 /// The engine keeps its memory from children, since most of them run another program at once.

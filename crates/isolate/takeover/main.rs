@@ -3,8 +3,10 @@
 //!
 //! `takeover list` tells what can be named, and what must come of each, as JSON.
 //!
+//! `takeover copies` tells whether its random number generators count as unused, before and after one was used.
+//!
 //! `takeover behind CALLS PROGRAM` becomes PROGRAM on a kernel that refuses the system calls CALLS, as some machines do.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stdout)]
 
 #[cfg(target_os = "linux")]
 mod attempt;
@@ -23,9 +25,19 @@ fn main() {
     match arguments.next().as_deref() {
         None => worker::run(),
         Some("list") => worker::list(),
+        Some("copies") => copies(),
         Some("behind") => refusing::become_program(&arguments.next().unwrap(), &arguments.next().unwrap()),
         Some(other) => panic!("takeover knows no `{other}`"),
     }
+}
+
+#[cfg(target_os = "linux")]
+fn copies() {
+    use deno_crypto::rand::{RngCore, thread_rng};
+    let before = isolate::generators::are_unused().unwrap();
+    thread_rng().next_u32();
+    let after = isolate::generators::are_unused().unwrap();
+    println!("{before} {after}");
 }
 
 #[cfg(not(target_os = "linux"))]

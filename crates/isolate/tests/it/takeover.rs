@@ -141,6 +141,13 @@ fn everything_else_comes_to_nothing() {
     try_all(takeover(), |attempt| !is_deadly(attempt));
 }
 
+/// The zygote refuses to be copied in the second case.
+#[test]
+fn a_generator_that_was_used_before_a_fork_is_noticed() {
+    let told = std::process::Command::new(TAKEOVER).arg("copies").output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&told.stdout), "true false\n", "{told:?}");
+}
+
 #[test]
 fn memory_is_bounded_without_control_groups_too() {
     let is_of_memory = |attempt: &Attempt| ["memory", "pages"].iter().any(|word| attempt.name.contains(word));

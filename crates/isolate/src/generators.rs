@@ -1,0 +1,50 @@
+//! Whether the process may be copied, as far as its random numbers go.
+//!
+//! Of the generators that are in it, the kernel's (`OsRng`, V8's seeds) has no state here, and aws-lc's notices by itself that
+//! it is in a copy, by a page that the kernel wipes. The thread's generator notices it by a handler of the C library, which
+//! `clone` does not run, and only when the numbers are used up that it has ready. It cannot be asked whether it has any. But
+//! if it has, two copies of the process draw the same.
+
+use std::io::{self, Read, Write};
+
+use deno_crypto::rand::{RngCore, thread_rng};
+use nix::libc;
+use nix::sys::wait::waitpid;
+use nix::unistd::Pid;
+
+use crate::template;
+
+/// Enough that two draws are not equal by chance.
+type Drawn = [u8; 32];
+
+/// Whether the thread's generator has no state yet that copies of this process would share. Draws from it in two copies and
+/// leaves this process as it is. Works only in a process with one thread.
+pub fn are_unused() -> io::Result<bool> {
+    Ok(drawn_in_a_copy()? != drawn_in_a_copy()?)
+}
+
+fn drawn_in_a_copy() -> io::Result<Drawn> {
+    let (mut from, mut to) = io::pipe()?;
+    let mut drawn = Drawn::default();
+    let Some(copy) = copy(libc::SIGCHLD)? else {
+        thread_rng().fill_bytes(&mut drawn);
+        template::leave(i32::from(to.write_all(&drawn).is_err()))
+    };
+    drop(to);
+    let read = from.read_exact(&mut drawn);
+    waitpid(copy, None)?;
+    read.map(|()| drawn)
+}
+
+/// A copy of this process, in which it is `None`. No handler runs that waits for a fork.
+pub(crate) fn copy(flags: libc::c_int) -> io::Result<Option<Pid>> {
+    // SAFETY: this process has one thread, so the new one finds no lock that somebody else held, and goes on with a copy of
+    // the same stack. It waits for nothing that the C library would have noted of it.
+    #[allow(unsafe_code)]
+    let copied = unsafe { libc::syscall(libc::SYS_clone, flags, 0, 0, 0, 0) };
+    match i32::try_from(copied) {
+        Ok(0) => Ok(None),
+        Ok(process) if process > 0 => Ok(Some(Pid::from_raw(process))),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
