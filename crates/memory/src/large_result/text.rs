@@ -178,16 +178,34 @@ impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
     }
 }
 
+/// The splitter looks for words and sentences in all of the text that is left, for each piece: 5 MiB without a blank took it
+/// minutes. So it gets this many times `most` bytes at once, which are four pieces or more.
+const WINDOW: usize = 16;
+
 /// Splits what is inside of a block: between its own blocks, lines, sentences, words.
 fn inside<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> Vec<&'t str> {
     if sizer.size(text) <= most {
         return vec![text];
     }
-    let structured = guarded(text, || {
-        let config = ChunkConfig::new(most).with_sizer(sizer).with_trim(false);
-        joined(text, MarkdownSplitter::new(config).chunks(text), most, sizer)
-    });
-    checked(text, structured, most, sizer)
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    loop {
+        let window = &rest[..rest.floor_char_boundary(most.saturating_mul(WINDOW).saturating_add(4))];
+        let structured = guarded(window, || {
+            let config = ChunkConfig::new(most).with_sizer(sizer).with_trim(false);
+            joined(window, MarkdownSplitter::new(config).chunks(window), most, sizer)
+        });
+        let mut found = checked(window, structured, most, sizer);
+        if window.len() == rest.len() {
+            pieces.append(&mut found);
+            return pieces;
+        }
+        // The last one was cut by the window's end, and is split again with what follows.
+        found.truncate(found.len().saturating_sub(1).max(1));
+        let read: usize = found.iter().map(|piece| piece.len()).sum();
+        rest = &rest[read..];
+        pieces.append(&mut found);
+    }
 }
 
 /// Neighbours that fit into one piece as one, and none but the last so small that it wastes its place.
