@@ -6,7 +6,7 @@ use serde_json::Value;
 const TEXT: usize = 16;
 
 /// Steps that are left. One step takes some tens of nanoseconds: a value or a path segment looked at, or 16 bytes of
-/// text read.
+/// text read. A value that is put into a set takes some 100 ns.
 #[derive(Debug)]
 pub struct Fuel(u64);
 
