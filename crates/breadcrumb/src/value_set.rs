@@ -117,7 +117,9 @@ fn shortest(exact: u64) -> u64 {
         let below = exact - exact % unit;
         let above = below.checked_add(unit);
         let nearer_first = if exact - below <= unit / 2 { [Some(below), above] } else { [above, Some(below)] };
-        let Some(shorter) = nearer_first.into_iter().flatten().find(|integer| *integer as f64 == float) else {
+        let Some(shorter) =
+            nearer_first.into_iter().flatten().find(|integer| (*integer as f64).to_bits() == float.to_bits())
+        else {
             return found;
         };
         found = shorter;
