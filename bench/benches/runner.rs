@@ -43,7 +43,7 @@ fn tool() -> NewBreadcrumb {
         title: "echo".into(),
         context: as_map(context),
         tags: vec!["tool".into()],
-        schema_name: Some(schema_names::TOOL_LEGACY.into()),
+        schema_name: Some(schema_names::TOOL_V1.into()),
         ..NewBreadcrumb::default()
     }
 }

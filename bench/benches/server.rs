@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role,
-    StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, ToolRequest, Webhooks,
+    AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, Identity, NewAgent, NewAgentKey, Profile, Role, StoreError,
+    Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, ToolRequest, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
@@ -85,8 +85,8 @@ impl Tenancy for OneTenant {
     async fn agent_by_key(&self, _: Uuid, _: Uuid, _: &str) -> Result<Option<AgentInfo>, StoreError> {
         Ok(Some(agent()))
     }
-    async fn standing(&self, _: Uuid, _: Uuid) -> Result<AgentStanding, StoreError> {
-        Ok(AgentStanding { agent: Some(agent()), revoked: HashSet::new(), tokens_from: None })
+    async fn agent_status(&self, _: Uuid, _: Uuid) -> Result<AgentStatus, StoreError> {
+        Ok(AgentStatus { agent: Some(agent()), revoked: HashSet::new(), tokens_from: None })
     }
     async fn revoke_tokens(&self, _: Uuid, _: Uuid, _: TokenRevocation) -> Result<(), StoreError> {
         Err(StoreError::Internal("not in this store".into()))

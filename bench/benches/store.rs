@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{
-    Beginning, Birth, Breadcrumbs, Claim, ClaimRequest, EarlyAnswer, EventNumber, Identity, NewBreadcrumb, Offer,
-    Profile, Profiles, Role, Standby, Tenancy, ToolRequest, ToolResponse,
+    Admission, Breadcrumbs, Claim, ClaimRequest, EventNumber, Identity, LocalRunner, NewBreadcrumb, Profile, Profiles,
+    Reservation, Role, SpeculativeResponse, Tenancy, ToolRequest, ToolResponse, UncommittedCall,
 };
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use futures::StreamExt;
@@ -74,18 +74,23 @@ fn whole_calls(criterion: &mut Criterion) {
 /// A runner whose tool takes no time: its answer is there before the request is written.
 struct Quick;
 
-impl Standby for Quick {
-    fn offer(&self, _: &str, _: &Profiles, _: &dyn Fn() -> Birth) -> Option<Offer> {
+impl LocalRunner for Quick {
+    fn reserve(&self, _: &str, _: &Profiles, _: &dyn Fn() -> UncommittedCall) -> Option<Reservation> {
         None
     }
 
-    fn offer_early(&self, _: &str, _: &Profiles, birth: &dyn Fn() -> Birth) -> Option<(Offer, EarlyAnswer)> {
-        let request = birth().request;
+    fn reserve_speculative(
+        &self,
+        _: &str,
+        _: &Profiles,
+        uncommitted: &dyn Fn() -> UncommittedCall,
+    ) -> Option<(Reservation, SpeculativeResponse)> {
+        let request = uncommitted().request;
         let read = ToolRequest::from_breadcrumb(&request).ok()?;
         let answer = ToolResponse::new(&read, Ok(json!({"sum": 3})), 1, Map::new(), request.created_at).record(&read);
-        let begin = |beginning| assert_eq!(beginning, Beginning::Answered, "written without its answer");
-        let offer = Offer::new(Uuid::nil(), 60_000, Some(1), Box::new(begin));
-        Some((offer, Box::pin(std::future::ready(Some(answer)))))
+        let begin = |admitted| assert_eq!(admitted, Admission::Answered, "written without its answer");
+        let reservation = Reservation::new(Uuid::nil(), 60_000, Some(1), Box::new(begin));
+        Some((reservation, Box::pin(std::future::ready(Some(answer)))))
     }
 }
 
@@ -93,7 +98,7 @@ impl Standby for Quick {
 fn answered_calls(criterion: &mut Criterion) {
     let runtime = Runtime::new().expect("a runtime");
     let (store, agent) = runtime.block_on(open());
-    let _standing_by = agent.stand_by(Arc::new(Quick));
+    let _standing_by = agent.register_local_runner(Arc::new(Quick));
     let mut group = criterion.benchmark_group("store/calls with their answers");
     for many in [1_u64, 32] {
         group.throughput(Throughput::Elements(many));

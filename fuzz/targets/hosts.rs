@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use breadcrumb::{
-    Grant, Host, HostEntry, Implementation, Limits, NativeImplementation, Permissions, ToolDefinition, Violations,
+    AccessList, Host, HostEntry, Implementation, Limits, NativeImplementation, Permissions, ToolDefinition, Violations,
     special_purpose,
 };
 use libfuzzer_sys::fuzz_target;
@@ -115,7 +115,7 @@ fn is_accepted(entry: &str) -> bool {
         category: None,
         input_schema: Value::Bool(true),
         output_schema: Value::Bool(true),
-        permissions: Permissions { net: Grant::Listed(vec![entry.to_owned()]), ..Permissions::default() },
+        permissions: Permissions { net: AccessList::Listed(vec![entry.to_owned()]), ..Permissions::default() },
         limits: Limits::default(),
         required_secrets: Vec::new(),
         examples: Vec::new(),

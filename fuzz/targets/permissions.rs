@@ -9,7 +9,7 @@
 #[allow(dead_code)]
 mod rules;
 
-use breadcrumb::{Grant, Host, HostEntry, Permissions};
+use breadcrumb::{AccessList, Host, HostEntry, Permissions};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use rules::NetRules;
 
@@ -21,7 +21,7 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     assert_eq!(serde_json::from_str::<Permissions>(&written).expect("and read again"), permissions);
 
     let Ok(rules) = NetRules::read(&permissions.net) else {
-        let Grant::Listed(entries) = &permissions.net else { panic!("only an entry can be wrong: {written}") };
+        let AccessList::Listed(entries) = &permissions.net else { panic!("only an entry can be wrong: {written}") };
         assert!(entries.iter().any(|entry| HostEntry::parse(entry).is_err()), "{written}");
         return Corpus::Keep;
     };
@@ -29,8 +29,8 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     for port in [target.port.unwrap_or(443), 80, 22] {
         let verdict = rules.check(&target.host, port);
         assert_eq!(verdict.is_ok(), opens(&permissions.net, &target.host, port), "{written}: {}:{port}", target.host);
-        if let Grant::Listed(entries) = &permissions.net {
-            let other = Grant::Listed(entries.iter().rev().map(|entry| respelled(entry)).collect());
+        if let AccessList::Listed(entries) = &permissions.net {
+            let other = AccessList::Listed(entries.iter().rev().map(|entry| respelled(entry)).collect());
             let other = NetRules::read(&other).expect("another spelling is as good");
             assert_eq!(other.check(&target.host, port).is_ok(), verdict.is_ok(), "{written}: {}:{port}", target.host);
         }
@@ -39,11 +39,11 @@ fuzz_target!(|input: &[u8]| -> Corpus {
 });
 
 /// The rule by its words alone: strings are compared, nothing is parsed but the port at an entry's end.
-fn opens(net: &Grant, host: &Host, port: u16) -> bool {
+fn opens(net: &AccessList, host: &Host, port: u16) -> bool {
     let entries = match net {
-        Grant::None => return false,
-        Grant::All => return matches!(port, 80 | 443),
-        Grant::Listed(entries) => entries,
+        AccessList::None => return false,
+        AccessList::All => return matches!(port, 80 | 443),
+        AccessList::Listed(entries) => entries,
     };
     let wanted = host.to_string();
     entries.iter().any(|entry| {

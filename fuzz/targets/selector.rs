@@ -22,7 +22,8 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     let schema_name = selector.schema_name.as_deref();
     let tags: Vec<String> = selector.any_tags.iter().take(1).chain(&selector.all_tags).cloned().collect();
     let matcher = Matcher::from(&selector);
-    let matches = |tags: &[String], schema_name| matcher.matches(tags, schema_name, &context, &mut Fuel::whole());
+    let matches =
+        |tags: &[String], schema_name| matcher.matches(tags, schema_name, &context, &mut Fuel::for_blocking());
     let each: Result<Vec<bool>, OutOfFuel> =
         selector.context_match.iter().map(|condition| holds(condition.clone(), &context)).collect();
     // What costs too much has no verdict.
@@ -42,7 +43,7 @@ fuzz_target!(|input: &[u8]| -> Corpus {
 
 fn holds(condition: ContextMatch, context: &Map<String, Value>) -> Result<bool, OutOfFuel> {
     let selector = Selector { context_match: vec![condition], ..Selector::default() };
-    Matcher::from(&selector).matches(&[], None, context, &mut Fuel::whole())
+    Matcher::from(&selector).matches(&[], None, context, &mut Fuel::for_blocking())
 }
 
 /// The value at the path: a step is an object's key, or an array's index.

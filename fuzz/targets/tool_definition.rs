@@ -10,7 +10,7 @@
 #[allow(dead_code)]
 mod rules;
 
-use breadcrumb::{Bootstrap, Grant, Implementation, Language, ToolCode, ToolDefinition, Violations, schema_names};
+use breadcrumb::{AccessList, Bootstrap, Implementation, Language, ToolCode, ToolDefinition, Violations, schema_names};
 use libfuzzer_sys::{Corpus, fuzz_target};
 use rules::NetRules;
 use serde_json::{Deserializer, Map, Value};
@@ -21,7 +21,7 @@ fuzz_target!(|input: &[u8]| -> Corpus {
     let mut documents = Deserializer::from_slice(input).into_iter::<Value>();
     let Some(Ok(Value::Object(context))) = documents.next() else { return Corpus::Reject };
     let value = documents.next().and_then(Result::ok).unwrap_or_default();
-    for schema_name in [schema_names::TOOL_CODE, schema_names::TOOL_LEGACY] {
+    for schema_name in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
         match ToolDefinition::read(schema_name, &context, Some("from the record"), None) {
             Ok(definition) => {
                 assert_eq!(definition.is_code(), schema_name == schema_names::TOOL_CODE);
@@ -79,7 +79,7 @@ fn check_offered(definition: &ToolDefinition, value: &Value) {
     for grant in [&permissions.read, &permissions.write, &permissions.run, &permissions.ffi] {
         assert!(!grant.is_granted(), "a stranger's tool is given {grant:?}");
     }
-    if let Grant::Listed(hosts) = &permissions.net {
+    if let AccessList::Listed(hosts) = &permissions.net {
         assert!(hosts.len() <= 5);
     }
     assert!(definition.required_secrets.iter().all(|name| is_word(name, 128)));

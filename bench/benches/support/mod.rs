@@ -7,9 +7,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, FollowStream, Following, Found, HeldLease, Lease, LeaseStatus, NewBreadcrumb,
-    NewSecret, Profiles, Release, Search, SearchMode, SecretChanges, SecretInfo, Selector, SelectorSubscription,
-    StoreError, schema_names,
+    ClaimRequest, Created, EventNumber, Found, HeldLease, Lease, LeaseStatus, NewBreadcrumb, NewSecret, Profiles,
+    Release, Search, SearchMode, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError,
+    SubscribeOptions, SubscriptionStream, schema_names,
 };
 use futures::StreamExt;
 use serde_json::{Map, Value, json};
@@ -118,7 +118,7 @@ impl Breadcrumbs for MemoryStore {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         Ok(EventNumber(0))
     }
-    async fn follow(&self, _: Following) -> Result<FollowStream, StoreError> {
+    async fn subscribe(&self, _: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
         Ok(futures::stream::pending().boxed())
     }
     async fn create_selector(&self, _: Selector) -> Result<SelectorSubscription, StoreError> {

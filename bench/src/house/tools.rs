@@ -65,7 +65,7 @@ impl Tool {
             "permissions": {"net": [host]},
             "limits": {"timeout_ms": timeout_ms},
         });
-        Self::of(name, schema_names::TOOL_LEGACY, context)
+        Self::of(name, schema_names::TOOL_V1, context)
     }
 
     fn of(name: &str, schema: &str, context: Value) -> Self {

@@ -115,7 +115,7 @@ pub enum Release {
 impl Lease {
     /// Of a call that a runner took on as its request was written, at this moment: the store and the runner reckon the
     /// fence alike, so that it need not be told.
-    pub fn from_birth(request: Uuid, at: DateTime<Utc>) -> Self {
+    pub fn claimed_at_write(request: Uuid, at: DateTime<Utc>) -> Self {
         Self { request, fence: at.timestamp_micros() }
     }
 }

@@ -13,7 +13,7 @@ pub struct EmbeddingModel {
 
 /// Who waits for the vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Haste {
+pub enum EmbedPriority {
     /// A search: it goes before everything that can wait.
     Search,
     /// Records that were written: when there is time.
@@ -40,12 +40,12 @@ pub trait Embedder: std::fmt::Debug + Send + Sync + 'static {
     /// Makes the model ready, which may take minutes the first time: it is downloaded, read, or asked for its dimensions.
     async fn prepare(&self) -> Result<EmbeddingModel, EmbedError>;
 
-    /// One vector of length 1 for each text, in the order given. Takes at most [`Embedder::most`] texts at once; of a text that is
+    /// One vector of length 1 for each text, in the order given. Takes at most [`Embedder::max_batch`] texts at once; of a text that is
     /// too long for the model, its beginning counts.
-    async fn embed(&self, texts: Vec<String>, haste: Haste) -> Result<Vec<Vec<f32>>, EmbedError>;
+    async fn embed(&self, texts: Vec<String>, priority: EmbedPriority) -> Result<Vec<Vec<f32>>, EmbedError>;
 
     /// How many texts are taken at once.
-    fn most(&self) -> usize;
+    fn max_batch(&self) -> usize;
 
     /// Whether texts stay on this machine. Those with personal data go nowhere else.
     fn is_local(&self) -> bool;

@@ -82,7 +82,7 @@ pub type EventStream = BoxStream<'static, Result<Event, StoreError>>;
 
 /// What a subscriber wants to hear, of what its rights give it.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Following {
+pub struct SubscribeOptions {
     /// Everything after this number; `None` starts with the next event.
     pub after: Option<EventNumber>,
     /// Only events that each of these means.
@@ -91,7 +91,7 @@ pub struct Following {
     pub by_selectors: bool,
 }
 
-impl Following {
+impl SubscribeOptions {
     /// Everything after this number.
     pub fn all(after: Option<EventNumber>) -> Self {
         Self { after, ..Self::default() }
@@ -100,28 +100,28 @@ impl Following {
 
 /// What a subscriber is told.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Followed {
+pub enum SubscriptionItem {
     Event(Event),
     /// The event of this number is not for this subscriber. One that goes on after it misses nothing.
-    Passed(EventNumber),
+    Skipped(EventNumber),
     /// Some events after the number where the subscriber stood are not kept any more. From `first` on nothing is missing.
     Missed {
         first: EventNumber,
     },
 }
 
-/// What [`Followed`] tells, in the order of the numbers, without end; an error is the last item.
-pub type FollowStream = BoxStream<'static, Result<Followed, StoreError>>;
+/// What [`SubscriptionItem`] tells, in the order of the numbers, without end; an error is the last item.
+pub type SubscriptionStream = BoxStream<'static, Result<SubscriptionItem, StoreError>>;
 
 /// The events alone. Where some were missed it ends, with [`StoreError::EventsMissed`].
-pub(crate) fn events_of(followed: FollowStream) -> EventStream {
+pub(crate) fn events_of(followed: SubscriptionStream) -> EventStream {
     stream::unfold(Some(followed), |followed| async {
         let mut followed = followed?;
         loop {
             return Some(match followed.next().await? {
-                Ok(Followed::Event(event)) => (Ok(event), Some(followed)),
-                Ok(Followed::Passed(_)) => continue,
-                Ok(Followed::Missed { first }) => (Err(StoreError::EventsMissed { first }), None),
+                Ok(SubscriptionItem::Event(event)) => (Ok(event), Some(followed)),
+                Ok(SubscriptionItem::Skipped(_)) => continue,
+                Ok(SubscriptionItem::Missed { first }) => (Err(StoreError::EventsMissed { first }), None),
                 Err(error) => (Err(error), None),
             });
         }

@@ -17,12 +17,12 @@ pub struct OutOfFuel;
 
 impl Fuel {
     /// For work on a thread that others wait for: far less than a millisecond.
-    pub fn at_once() -> Self {
+    pub fn for_async() -> Self {
         Self(20_000)
     }
 
     /// For work on a thread of its own: a fraction of a second.
-    pub fn whole() -> Self {
+    pub fn for_blocking() -> Self {
         Self(10_000_000)
     }
 

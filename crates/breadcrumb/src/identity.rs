@@ -126,7 +126,7 @@ pub struct NewAgentKey {
 
 /// What a server must know of an agent before it takes one of its tokens.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct AgentStanding {
+pub struct AgentStatus {
     /// `None` when it does not exist or is deleted.
     pub agent: Option<AgentInfo>,
     /// The ids (`jti`) of its revoked tokens that have not expired.
@@ -135,7 +135,7 @@ pub struct AgentStanding {
     pub tokens_from: Option<DateTime<Utc>>,
 }
 
-impl AgentStanding {
+impl AgentStatus {
     /// `issued_at` in seconds since 1970, with fractions.
     pub fn has_revoked(&self, jti: Uuid, issued_at: f64) -> bool {
         let is_too_old = |from: DateTime<Utc>| issued_at < from.timestamp_micros() as f64 / 1e6;
@@ -215,7 +215,7 @@ pub trait Tenancy: Send + Sync + 'static {
     async fn agent_by_key(&self, owner_id: Uuid, agent_id: Uuid, key: &str) -> Result<Option<AgentInfo>, StoreError>;
 
     /// The agent, and which of its tokens are revoked.
-    async fn standing(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStanding, StoreError>;
+    async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStatus, StoreError>;
 
     /// Revokes tokens of an agent of the tenant, in the name of the agent `by`; the agent need not exist.
     /// [`StoreError::Invalid`] on `jti` when too many of its tokens are revoked one by one.

@@ -9,7 +9,6 @@ mod annotations;
 mod breadcrumb;
 mod call;
 pub mod catalog;
-mod check;
 mod egress_log;
 mod embedder;
 mod event;
@@ -19,6 +18,7 @@ mod host;
 mod hygiene;
 mod identity;
 pub mod limits;
+mod local_runner;
 mod matcher;
 mod nearest;
 mod only_object;
@@ -28,9 +28,8 @@ mod public_address;
 mod quotas;
 mod search;
 mod secret;
-mod secret_lack;
+mod secret_unavailable;
 mod selector;
-mod standby;
 mod store;
 mod tool_definition;
 mod tool_filter;
@@ -40,6 +39,7 @@ mod tool_source;
 mod traceparent;
 mod ttl;
 mod value_set;
+mod violations;
 mod webhook;
 
 pub use acl::{AclChange, AclEntry, Action};
@@ -50,22 +50,22 @@ pub use breadcrumb::{
 };
 pub use call::{Call, CallState, Claim, ClaimRequest, HeldLease, Lease, LeaseStatus, Release};
 pub use catalog::{Catalog, CatalogEntry, Registration, ToolFormat, Waiting};
-pub use check::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
 pub use egress_log::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, MAX_EGRESS_REASON};
-pub use embedder::{EmbedError, Embedder, EmbeddingModel, Haste};
-pub use event::{Event, EventKind, EventNumber, EventStream, FollowStream, Followed, Following};
+pub use embedder::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
+pub use event::{Event, EventKind, EventNumber, EventStream, SubscribeOptions, SubscriptionItem, SubscriptionStream};
 pub use fuel::{Fuel, OutOfFuel};
 pub use hex::hex;
 pub use host::{Host, HostEntry, HostError, is_web_port};
 pub use hygiene::{HygieneRun, HygieneStats};
 pub use identity::{
-    AgentInfo, AgentRegistration, AgentStanding, Identity, NewAgent, NewAgentKey, Role, Tenancy, TenantInfo,
+    AgentInfo, AgentRegistration, AgentStatus, Identity, NewAgent, NewAgentKey, Role, Tenancy, TenantInfo,
     TokenRevocation, WhichTokens,
 };
-pub use limits::{Bound, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_TIMEOUT_MS};
+pub use limits::{LimitName, LimitReached, Limits, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, MAX_TIMEOUT_MS};
+pub use local_runner::{Admission, LocalRunner, LocalRunnerGuard, Reservation, SpeculativeResponse, UncommittedCall};
 pub use matcher::Matcher;
 pub use nearest::nearest_names;
-pub use permissions::{Grant, NetPermission, Permissions};
+pub use permissions::{AccessList, NetPermission, Permissions};
 pub use profile::{Profile, Profiles};
 pub use public_address::{Purpose, reached_address, special_purpose};
 pub use quotas::{TenantCount, TenantQuotas, TenantUsage};
@@ -74,9 +74,8 @@ pub use secret::{
     GrantedTool, MAX_SECRET_BYTES, MAX_SECRET_HOSTS, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo,
     check_opaque_length, is_secret_name, secret_hosts,
 };
-pub use secret_lack::SecretLack;
+pub use secret_unavailable::SecretUnavailable;
 pub use selector::{ContextMatch, ContextPath, MAX_SELECTORS, MatchOp, Selector, SelectorSubscription};
-pub use standby::{Beginning, Birth, EarlyAnswer, Offer, Standby, StandingBy};
 pub use store::{Breadcrumbs, ChangeCheck, StoreError};
 pub use tool_definition::{
     Bootstrap, BootstrapMode, CURATORS_TOOL_TAG, Example, Implementation, Isolation, Language, NativeImplementation,
@@ -87,11 +86,12 @@ pub use tool_request::{MAX_DEADLINE_MS, RESULT_CHARS, ToolRequest};
 pub use tool_response::{ErrorCode, ResponseStatus, ToolFailure, ToolResponse};
 pub use tool_source::ToolSource;
 pub use traceparent::{NoTraceparent, Traceparent};
-pub use ttl::{Ending, MAX_TTL_READS, MAX_TTL_SECONDS, TimeToLive, TtlType, ttl_seconds};
+pub use ttl::{Expiry, MAX_TTL_READS, MAX_TTL_SECONDS, TimeToLive, TtlType, ttl_seconds};
 pub use value_set::ValueSet;
+pub use violations::{MAX_RECORD_BYTES, MAX_VIOLATIONS, Violation, Violations};
 pub use webhook::{
-    DeadLetter, Deliveries, Delivery, MAX_WEBHOOKS, NewWebhook, Retention, Settlement, Taking, WebhookInfo,
-    WebhookSecret, WebhookState, Webhooks,
+    DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, MAX_WEBHOOKS, NewWebhook, Retention, Settlement,
+    WebhookInfo, WebhookSecret, WebhookState, Webhooks,
 };
 
 /// The schema names that the runtime itself reads or writes.
@@ -103,7 +103,7 @@ pub mod schema_names {
     /// A tool whose code stands in the record.
     pub const TOOL_CODE: &str = "tool.code.v1";
     /// A tool that a native executor runs.
-    pub const TOOL_LEGACY: &str = "tool.v1";
+    pub const TOOL_V1: &str = "tool.v1";
     /// What a runner found wrong with a tool definition, for its author.
     pub const TOOL_ERROR: &str = "tool.error.v1";
     /// The tools that are offered, as runners keep it.

@@ -65,7 +65,7 @@ impl Limits {
 /// A bound on a call, by the name under which its failure tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Bound {
+pub enum LimitName {
     TimeoutMs,
     CpuMs,
     MemoryMb,
@@ -80,7 +80,7 @@ pub enum Bound {
 /// The bound that a call ran into. It stands in the failure's details as `{"limit": "memory_mb", "allowed": 128}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitReached {
-    pub limit: Bound,
+    pub limit: LimitName,
     /// In the unit of the limit's name.
     pub allowed: u64,
 }

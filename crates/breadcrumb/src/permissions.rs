@@ -12,32 +12,32 @@ pub struct Permissions {
     pub net: NetPermission,
     /// `false`, `true` or a list of paths.
     #[schema(value_type = Object)]
-    pub read: Grant,
+    pub read: AccessList,
     #[schema(value_type = Object)]
-    pub write: Grant,
+    pub write: AccessList,
     /// `false`, `true` or a list of names.
     #[schema(value_type = Object)]
-    pub env: Grant,
+    pub env: AccessList,
     #[schema(value_type = Object)]
-    pub run: Grant,
+    pub run: AccessList,
     #[schema(value_type = Object)]
-    pub ffi: Grant,
+    pub ffi: AccessList,
     pub hrtime: bool,
 }
 
 /// Which hosts a tool may reach: `false`, `true` (every public host) or a list of `host` or `host:port`.
-pub type NetPermission = Grant;
+pub type NetPermission = AccessList;
 
 /// `false`, `true`, or a list of what is granted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Grant {
+pub enum AccessList {
     #[default]
     None,
     All,
     Listed(Vec<String>),
 }
 
-impl Grant {
+impl AccessList {
     /// Whether anything at all is granted.
     pub fn is_granted(&self) -> bool {
         match self {
@@ -48,7 +48,7 @@ impl Grant {
     }
 }
 
-impl Serialize for Grant {
+impl Serialize for AccessList {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::None => serializer.serialize_bool(false),
@@ -58,30 +58,30 @@ impl Serialize for Grant {
     }
 }
 
-impl<'de> Deserialize<'de> for Grant {
+impl<'de> Deserialize<'de> for AccessList {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Visitor;
         impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Grant;
+            type Value = AccessList;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("false, true or a list of strings")
             }
 
-            fn visit_bool<E>(self, granted: bool) -> Result<Grant, E> {
-                Ok(if granted { Grant::All } else { Grant::None })
+            fn visit_bool<E>(self, granted: bool) -> Result<AccessList, E> {
+                Ok(if granted { AccessList::All } else { AccessList::None })
             }
 
-            fn visit_unit<E>(self) -> Result<Grant, E> {
-                Ok(Grant::None)
+            fn visit_unit<E>(self) -> Result<AccessList, E> {
+                Ok(AccessList::None)
             }
 
-            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<Grant, A::Error> {
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut items: A) -> Result<AccessList, A::Error> {
                 let mut listed = Vec::new();
                 while let Some(item) = items.next_element::<String>()? {
                     listed.push(item);
                 }
-                Ok(Grant::Listed(listed))
+                Ok(AccessList::Listed(listed))
             }
         }
         deserializer.deserialize_any(Visitor)

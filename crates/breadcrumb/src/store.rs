@@ -8,8 +8,8 @@ use uuid::Uuid;
 use crate::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Call, Claim, ClaimRequest, Created, EgressEntry, EgressQuery, EgressRecord, EventNumber,
-    EventStream, FollowStream, Following, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search,
-    SecretChanges, SecretInfo, Selector, SelectorSubscription, Standby, StandingBy, Violations, event,
+    EventStream, Found, HeldLease, Lease, LocalRunner, LocalRunnerGuard, NewBreadcrumb, NewSecret, Release, Search,
+    SecretChanges, SecretInfo, Selector, SelectorSubscription, SubscribeOptions, SubscriptionStream, Violations, event,
 };
 
 /// Why the store did not do what was asked. Nothing was changed.
@@ -162,12 +162,12 @@ pub trait Breadcrumbs: Send + Sync + 'static {
     /// records but those that are private to others, and of records that were opened to it (`subscribe`). And what it must
     /// know of those that it does not get. [`StoreError::Invalid`] for a filter that means nothing, and for a number
     /// beyond every event. Dropping the stream ends the subscription.
-    async fn follow(&self, following: Following) -> Result<FollowStream, StoreError>;
+    async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError>;
 
     /// Every event after this number that the agent may hear of, whatever its selectors say. `None` starts with the next. A
     /// number that lies too far back ends it with [`StoreError::EventsMissed`].
     async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
-        Ok(event::events_of(self.follow(Following::all(after)).await?))
+        Ok(event::events_of(self.subscribe(SubscribeOptions::all(after)).await?))
     }
 
     // --- the agent's selectors ---
@@ -197,8 +197,8 @@ pub trait Breadcrumbs: Send + Sync + 'static {
 
     /// From now on a runner of the tenant in this process is asked about each request that is written through it, and takes
     /// those that it wants: such a call never waits in the queue. Where that cannot be, nobody asks.
-    fn stand_by(&self, standby: Arc<dyn Standby>) -> StandingBy {
-        StandingBy::nowhere(standby)
+    fn register_local_runner(&self, runner: Arc<dyn LocalRunner>) -> LocalRunnerGuard {
+        LocalRunnerGuard::unregistered(runner)
     }
 
     /// Takes up to `limit` waiting calls for a runner, oldest first.

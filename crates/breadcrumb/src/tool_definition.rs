@@ -193,9 +193,9 @@ impl ToolDefinition {
         let version = fields.text("version").or_else(|| semantic_version.map(str::to_owned)).unwrap_or_default();
         let mut definition = match schema_name {
             schema_names::TOOL_CODE => Self::read_code(&mut fields, name, description, version),
-            schema_names::TOOL_LEGACY => Self::read_legacy(&mut fields, name, description, version),
+            schema_names::TOOL_V1 => Self::read_legacy(&mut fields, name, description, version),
             other => {
-                let known = format!("{} or {}", schema_names::TOOL_CODE, schema_names::TOOL_LEGACY);
+                let known = format!("{} or {}", schema_names::TOOL_CODE, schema_names::TOOL_V1);
                 return Err(Violations::one("schema_name", format!("is {other:?}; a tool is a {known}")));
             }
         };

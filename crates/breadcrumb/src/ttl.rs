@@ -45,7 +45,7 @@ impl TtlType {
 
 /// When a record ends by time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ending {
+pub enum Expiry {
     Never,
     At(DateTime<Utc>),
     /// So many seconds after it is written.
@@ -55,7 +55,7 @@ pub enum Ending {
 /// A time to live that means something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeToLive {
-    pub ending: Ending,
+    pub expiry: Expiry,
     /// How many reads the record has; `None`: they are not counted.
     pub max_reads: Option<u64>,
 }
@@ -85,7 +85,7 @@ impl TimeToLive {
         // What is wrong by itself is told first: with it, nothing can be said of how the fields go together.
         found.into_result()?;
         let (seconds, reads) = (seconds.flatten(), reads.flatten());
-        let time = ttl.map(Ending::At).or(seconds.map(Ending::After));
+        let time = ttl.map(Expiry::At).or(seconds.map(Expiry::After));
 
         let mut found = Violations::default();
         let kind = ttl_type.or(ttl.map(|_| TtlType::Datetime));
@@ -119,15 +119,15 @@ impl TimeToLive {
             found.add("ttl_config.max_reads", "is required when ttl_type is usage or hybrid: a number of reads from 1");
         }
         found.into_result()?;
-        Ok(Self { ending: time.unwrap_or(Ending::Never), max_reads: reads })
+        Ok(Self { expiry: time.unwrap_or(Expiry::Never), max_reads: reads })
     }
 
     /// The moment at which a record that is written now ends by time.
     pub fn ends_at(&self, now: DateTime<Utc>) -> Option<DateTime<Utc>> {
-        match self.ending {
-            Ending::Never => None,
-            Ending::At(moment) => Some(moment),
-            Ending::After(seconds) => i64::try_from(seconds)
+        match self.expiry {
+            Expiry::Never => None,
+            Expiry::At(moment) => Some(moment),
+            Expiry::After(seconds) => i64::try_from(seconds)
                 .ok()
                 .and_then(TimeDelta::try_seconds)
                 .and_then(|time| now.checked_add_signed(time)),

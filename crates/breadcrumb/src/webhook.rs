@@ -261,7 +261,7 @@ pub enum Settlement {
 
 /// How much is taken at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taking {
+pub struct DeliveryClaimRequest {
     pub most: usize,
     /// Of one webhook under way at the same time, on all servers together.
     pub per_webhook: usize,
@@ -285,7 +285,7 @@ pub struct Retention {
 #[async_trait]
 pub trait Deliveries: Send + Sync + 'static {
     /// Takes what is due under leases: of each webhook in the order of the events. No webhook's backlog keeps out another's.
-    async fn take(&self, taking: &Taking) -> Result<Vec<Delivery>, StoreError>;
+    async fn take(&self, taking: &DeliveryClaimRequest) -> Result<Vec<Delivery>, StoreError>;
 
     /// Ends an attempt. Of one whose lease was lost nothing changes.
     async fn settle(&self, delivery: &Delivery, settlement: &Settlement) -> Result<(), StoreError>;

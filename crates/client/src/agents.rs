@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     Client,
-    exchange::{Repeat, Request},
+    request::{Request, RetryPolicy},
 };
 
 /// The proof of an agent, and what its token is to be.
@@ -53,19 +53,19 @@ pub(crate) struct Done {}
 impl Client {
     /// Asks the server whether it and its database are well.
     pub async fn health(&self) -> Result<Health, StoreError> {
-        let request = Request::new(Method::GET, &["health"], Repeat::IfNotDone);
-        Ok(self.exchange(Request { anonymous: true, ..request }).await?)
+        let request = Request::new(Method::GET, &["health"], RetryPolicy::IfNotProcessed);
+        Ok(self.send(Request { anonymous: true, ..request }).await?)
     }
 
     /// A token for the agent that the key proves; [`StoreError::Unauthorized`] when it does not.
     pub async fn request_token(&self, request: &TokenRequest) -> Result<Token, StoreError> {
-        let sent = Request::new(Method::POST, &["auth", "token"], Repeat::Freely).json(request)?;
-        Ok(self.exchange(Request { anonymous: true, ..sent }).await?)
+        let sent = Request::new(Method::POST, &["auth", "token"], RetryPolicy::Idempotent).json(request)?;
+        Ok(self.send(Request { anonymous: true, ..sent }).await?)
     }
 
     /// A new agent in the caller's tenant, with its key. Needs a curator.
     pub async fn create_agent(&self, agent: NewAgent) -> Result<NewAgentKey, StoreError> {
-        Ok(self.exchange(Request::new(Method::POST, &["agents"], Repeat::IfNotDone).json(&agent)?).await?)
+        Ok(self.send(Request::new(Method::POST, &["agents"], RetryPolicy::IfNotProcessed).json(&agent)?).await?)
     }
 
     /// Makes the agent of this id in the caller's tenant, or changes it. Gives its key when it is new. Needs a curator.
@@ -78,13 +78,13 @@ impl Client {
         let path = ["agents", &id];
         // A repetition could not show the key again.
         let registered: Registered =
-            self.exchange(Request::new(Method::POST, &path, Repeat::IfNotDone).json(agent)?).await?;
+            self.send(Request::new(Method::POST, &path, RetryPolicy::IfNotProcessed).json(agent)?).await?;
         Ok(registered.agent_key)
     }
 
     /// All tenants, for an operator's token; else the caller's own.
     pub async fn tenants(&self) -> Result<Vec<TenantInfo>, StoreError> {
-        Ok(self.exchange(Request::new(Method::GET, &["tenants"], Repeat::Freely)).await?)
+        Ok(self.send(Request::new(Method::GET, &["tenants"], RetryPolicy::Idempotent)).await?)
     }
 
     /// Makes the tenant of this id, or renames it. Gives a new tenant's first agent, with its key. Needs an operator's
@@ -97,7 +97,7 @@ impl Client {
         let id = id.to_string();
         let path = ["tenants", &id];
         let body = serde_json::json!({"name": name});
-        let done: Done = self.exchange(Request::new(Method::PUT, &path, Repeat::IfNotDone).json(&body)?).await?;
+        let done: Done = self.send(Request::new(Method::PUT, &path, RetryPolicy::IfNotProcessed).json(&body)?).await?;
         Ok(done.first_agent)
     }
 
@@ -107,7 +107,7 @@ impl Client {
     }
 
     pub async fn agents(&self) -> Result<Vec<AgentInfo>, StoreError> {
-        Ok(self.exchange(Request::new(Method::GET, &["agents"], Repeat::Freely)).await?)
+        Ok(self.send(Request::new(Method::GET, &["agents"], RetryPolicy::Idempotent)).await?)
     }
 
     pub async fn delete_agent(&self, id: Uuid) -> Result<(), StoreError> {
@@ -116,13 +116,13 @@ impl Client {
 
     /// Deletes what stands at a path. When a repetition finds nothing there, the first sending did it.
     pub(crate) async fn delete_at(&self, path: &[&str], version: Option<i64>) -> Result<(), StoreError> {
-        let mut request = Request::new(Method::DELETE, path, Repeat::Freely);
+        let mut request = Request::new(Method::DELETE, path, RetryPolicy::Idempotent);
         if let Some(version) = version {
             request = request.header("if-match", &format!("\"{version}\""))?;
         }
-        match self.exchange::<Done>(request).await {
+        match self.send::<Done>(request).await {
             Ok(Done {}) => Ok(()),
-            Err(refusal) if refusal.maybe_done && matches!(refusal.error, StoreError::NotFound { .. }) => Ok(()),
+            Err(refusal) if refusal.maybe_processed && matches!(refusal.error, StoreError::NotFound { .. }) => Ok(()),
             Err(refusal) => Err(refusal.error),
         }
     }

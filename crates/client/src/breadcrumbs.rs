@@ -6,8 +6,8 @@ use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Breadcrumbs, Call, CallState, Claim, ClaimRequest, Created, EgressEntry, EgressQuery, EgressRecord,
-    EventNumber, FollowStream, Following, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search,
-    SearchMode, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, Violations,
+    EventNumber, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search, SearchMode, SecretChanges,
+    SecretInfo, Selector, SelectorSubscription, StoreError, SubscribeOptions, SubscriptionStream, Violations,
 };
 use reqwest::Method;
 use serde::Deserialize;
@@ -17,9 +17,9 @@ use uuid::Uuid;
 use crate::{
     Client,
     agents::Done,
-    exchange::{
-        Repeat::{Freely, IfNotDone},
+    request::{
         Request,
+        RetryPolicy::{Idempotent, IfNotProcessed},
     },
 };
 
@@ -53,29 +53,29 @@ impl Breadcrumbs for Client {
     /// Without a key of the caller's own it gets one, so that a lost answer can be asked for again.
     async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
         let key = idempotency_key.map_or_else(|| Uuid::new_v4().to_string(), str::to_owned);
-        let request = Request::new(Method::POST, &["breadcrumbs"], Freely).json(&record)?;
-        let created: Created = self.exchange(request.header("idempotency-key", &key)?).await?;
+        let request = Request::new(Method::POST, &["breadcrumbs"], Idempotent).json(&record)?;
+        let created: Created = self.send(request.header("idempotency-key", &key)?).await?;
         // With a key of ours, a replay is our own repetition and no news to the caller.
         Ok(Created { replayed: created.replayed && idempotency_key.is_some(), ..created })
     }
 
     async fn get(&self, id: Uuid) -> Result<Breadcrumb, StoreError> {
-        Ok(self.exchange(Request::new(Method::GET, &["breadcrumbs", &id.to_string(), "full"], Freely)).await?)
+        Ok(self.send(Request::new(Method::GET, &["breadcrumbs", &id.to_string(), "full"], Idempotent)).await?)
     }
 
     async fn view(&self, id: Uuid) -> Result<BreadcrumbView, StoreError> {
-        Ok(self.exchange(Request::new(Method::GET, &["breadcrumbs", &id.to_string()], Freely)).await?)
+        Ok(self.send(Request::new(Method::GET, &["breadcrumbs", &id.to_string()], Idempotent)).await?)
     }
 
     async fn history(&self, id: Uuid) -> Result<Vec<BreadcrumbVersion>, StoreError> {
-        Ok(self.exchange(Request::new(Method::GET, &["breadcrumbs", &id.to_string(), "history"], Freely)).await?)
+        Ok(self.send(Request::new(Method::GET, &["breadcrumbs", &id.to_string(), "history"], Idempotent)).await?)
     }
 
     async fn update(&self, id: Uuid, version: i64, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
         let id = id.to_string();
         let path = ["breadcrumbs", &id];
-        let request = Request::new(Method::PATCH, &path, IfNotDone).json(&changes)?;
-        Ok(self.exchange(request.header("if-match", &format!("\"{version}\""))?).await?)
+        let request = Request::new(Method::PATCH, &path, IfNotProcessed).json(&changes)?;
+        Ok(self.send(request.header("if-match", &format!("\"{version}\""))?).await?)
     }
 
     async fn delete(&self, id: Uuid, version: Option<i64>) -> Result<(), StoreError> {
@@ -85,17 +85,17 @@ impl Breadcrumbs for Client {
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         // The server gives fewer where more is asked for; a program that pages must not take that for the end.
         query.check()?;
-        let mut request = Request::new(Method::GET, &["breadcrumbs"], Freely);
+        let mut request = Request::new(Method::GET, &["breadcrumbs"], Idempotent);
         request.query = selector(&query.selector)?;
         request.query.push(("limit", query.limit.to_string()));
         request.query.push(("offset", query.offset.to_string()));
         request.query.push(("include_context", query.include_context.to_string()));
-        Ok(self.exchange(request).await?)
+        Ok(self.send(request).await?)
     }
 
     async fn search(&self, search: &Search) -> Result<Found, StoreError> {
         search.check()?;
-        let mut request = Request::new(Method::GET, &["breadcrumbs", "search"], Freely);
+        let mut request = Request::new(Method::GET, &["breadcrumbs", "search"], Idempotent);
         request.query = selector(&search.selector)?;
         request.query.extend(search.q.clone().map(|q| ("q", q)));
         if let Some(qvec) = &search.qvec {
@@ -105,7 +105,7 @@ impl Breadcrumbs for Client {
         request.query.extend(search.mode.map(|mode| ("mode", mode.to_string())));
         request.query.push(("nn", search.nn.to_string()));
         request.query.push(("include_context", search.include_context.to_string()));
-        let (items, headers) = self.exchange_with_headers(request).await?;
+        let (items, headers) = self.send_with_headers(request).await?;
         let told = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         Ok(Found {
             items,
@@ -116,21 +116,21 @@ impl Breadcrumbs for Client {
     }
 
     async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {
-        let mut request = Request::new(Method::GET, &["acl"], Freely);
+        let mut request = Request::new(Method::GET, &["acl"], Idempotent);
         request.query.extend(record.map(|record| ("breadcrumb_id", record.to_string())));
-        Ok(self.exchange(request).await?)
+        Ok(self.send(request).await?)
     }
 
     async fn grant(&self, change: &AclChange) -> Result<Uuid, StoreError> {
         let granted: Granted =
-            self.exchange(Request::new(Method::POST, &["acl", "grant"], Freely).json(change)?).await?;
+            self.send(Request::new(Method::POST, &["acl", "grant"], Idempotent).json(change)?).await?;
         Ok(granted.id)
     }
 
     /// Where the answer to the first sending was lost, the grant is gone, and the count is of what was left to do.
     async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
         let revoked: Revoked =
-            self.exchange(Request::new(Method::POST, &["acl", "revoke"], Freely).json(change)?).await?;
+            self.send(Request::new(Method::POST, &["acl", "revoke"], Idempotent).json(change)?).await?;
         Ok(revoked.rows)
     }
 
@@ -140,27 +140,27 @@ impl Breadcrumbs for Client {
     }
 
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
-        let latest: Latest = self.exchange(Request::new(Method::GET, &["events", "latest"], Freely)).await?;
+        let latest: Latest = self.send(Request::new(Method::GET, &["events", "latest"], Idempotent)).await?;
         Ok(latest.number)
     }
 
-    async fn follow(&self, following: Following) -> Result<FollowStream, StoreError> {
-        crate::event_stream::follow(self.clone(), following).await
+    async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
+        crate::event_stream::subscribe(self.clone(), options).await
     }
 
     async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
-        let request = Request::new(Method::POST, &["subscriptions", "selectors"], IfNotDone).json(&selector)?;
-        Ok(self.exchange(request).await?)
+        let request = Request::new(Method::POST, &["subscriptions", "selectors"], IfNotProcessed).json(&selector)?;
+        Ok(self.send(request).await?)
     }
 
     async fn selectors(&self) -> Result<Vec<SelectorSubscription>, StoreError> {
-        Ok(self.exchange(Request::new(Method::GET, &["subscriptions", "selectors"], Freely)).await?)
+        Ok(self.send(Request::new(Method::GET, &["subscriptions", "selectors"], Idempotent)).await?)
     }
 
     async fn update_selector(&self, id: Uuid, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         let id = id.to_string();
         let path = ["subscriptions", "selectors", &id];
-        Ok(self.exchange(Request::new(Method::PUT, &path, Freely).json(&selector)?).await?)
+        Ok(self.send(Request::new(Method::PUT, &path, Idempotent).json(&selector)?).await?)
     }
 
     async fn delete_selector(&self, id: Uuid) -> Result<(), StoreError> {
@@ -169,27 +169,27 @@ impl Breadcrumbs for Client {
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
         // Not repeated when the answer was lost: those leases end by themselves, a second claim would take more.
-        Ok(self.exchange(Request::new(Method::POST, &["calls", "claim"], IfNotDone).json(claim)?).await?)
+        Ok(self.send(Request::new(Method::POST, &["calls", "claim"], IfNotProcessed).json(claim)?).await?)
     }
 
     async fn start(&self, lease: Lease, max_attempts: u32) -> Result<(), StoreError> {
         let body = json!({"lease": lease, "max_attempts": max_attempts});
-        let request = Request::new(Method::POST, &["calls", "start"], Freely).json(&body)?;
-        let Done {} = self.exchange(request).await?;
+        let request = Request::new(Method::POST, &["calls", "start"], Idempotent).json(&body)?;
+        let Done {} = self.send(request).await?;
         Ok(())
     }
 
     async fn heartbeat(&self, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>, StoreError> {
         let body = json!({"leases": leases, "lease_ms": lease_ms});
-        Ok(self.exchange(Request::new(Method::POST, &["calls", "heartbeat"], Freely).json(&body)?).await?)
+        Ok(self.send(Request::new(Method::POST, &["calls", "heartbeat"], Idempotent).json(&body)?).await?)
     }
 
     async fn complete(&self, lease: Lease, response: NewBreadcrumb) -> Result<Uuid, StoreError> {
         let body = json!({"lease": lease, "response": response});
-        let request = Request::new(Method::POST, &["calls", "complete"], Freely).json(&body)?;
-        match self.exchange::<Completed>(request).await {
+        let request = Request::new(Method::POST, &["calls", "complete"], Idempotent).json(&body)?;
+        match self.send::<Completed>(request).await {
             Ok(completed) => Ok(completed.id),
-            Err(refusal) if refusal.maybe_done && matches!(refusal.error, StoreError::LeaseLost { .. }) => {
+            Err(refusal) if refusal.maybe_processed && matches!(refusal.error, StoreError::LeaseLost { .. }) => {
                 self.own_answer(lease.request, &response).await?.ok_or(refusal.error)
             }
             Err(refusal) => Err(refusal.error),
@@ -198,36 +198,36 @@ impl Breadcrumbs for Client {
 
     async fn release(&self, lease: Lease, release: Release) -> Result<(), StoreError> {
         let body = json!({"lease": lease, "release": release});
-        let request = Request::new(Method::POST, &["calls", "release"], Freely).json(&body)?;
-        match self.exchange::<Done>(request).await {
+        let request = Request::new(Method::POST, &["calls", "release"], Idempotent).json(&body)?;
+        match self.send::<Done>(request).await {
             Ok(Done {}) => Ok(()),
             // The first sending gave it back, or the lease ended by itself: it is not ours any more, as was asked.
-            Err(refusal) if refusal.maybe_done && matches!(refusal.error, StoreError::LeaseLost { .. }) => Ok(()),
+            Err(refusal) if refusal.maybe_processed && matches!(refusal.error, StoreError::LeaseLost { .. }) => Ok(()),
             Err(refusal) => Err(refusal.error),
         }
     }
 
     async fn call(&self, request: Uuid) -> Result<Call, StoreError> {
-        Ok(self.exchange(Request::new(Method::GET, &["calls", &request.to_string()], Freely)).await?)
+        Ok(self.send(Request::new(Method::GET, &["calls", &request.to_string()], Idempotent)).await?)
     }
 
     async fn cancel(&self, request: Uuid) -> Result<Call, StoreError> {
-        Ok(self.exchange(Request::new(Method::POST, &["calls", &request.to_string(), "cancel"], Freely)).await?)
+        Ok(self.send(Request::new(Method::POST, &["calls", &request.to_string(), "cancel"], Idempotent)).await?)
     }
 
     async fn create_secret(&self, secret: NewSecret) -> Result<SecretInfo, StoreError> {
-        Ok(self.exchange(Request::new(Method::POST, &["secrets"], IfNotDone).json(&secret)?).await?)
+        Ok(self.send(Request::new(Method::POST, &["secrets"], IfNotProcessed).json(&secret)?).await?)
     }
 
     async fn secrets(&self) -> Result<Vec<SecretInfo>, StoreError> {
-        Ok(self.exchange(Request::new(Method::GET, &["secrets"], Freely)).await?)
+        Ok(self.send(Request::new(Method::GET, &["secrets"], Idempotent)).await?)
     }
 
     /// A new value counts as a new version each time; everything else may be said twice.
     async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError> {
         let id = id.to_string();
-        let repeat = if changes.value.is_some() { IfNotDone } else { Freely };
-        Ok(self.exchange(Request::new(Method::PUT, &["secrets", &id], repeat).json(&changes)?).await?)
+        let retry = if changes.value.is_some() { IfNotProcessed } else { Idempotent };
+        Ok(self.send(Request::new(Method::PUT, &["secrets", &id], retry).json(&changes)?).await?)
     }
 
     async fn delete_secret(&self, id: Uuid) -> Result<(), StoreError> {
@@ -237,29 +237,29 @@ impl Breadcrumbs for Client {
     async fn grant_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
         let id = id.to_string();
         let path = ["secrets", &id, "grants"];
-        Ok(self.exchange(Request::new(Method::POST, &path, Freely).json(&json!({"tool_id": tool_id}))?).await?)
+        Ok(self.send(Request::new(Method::POST, &path, Idempotent).json(&json!({"tool_id": tool_id}))?).await?)
     }
 
     async fn revoke_secret(&self, id: Uuid, tool_id: Uuid) -> Result<SecretInfo, StoreError> {
         let (id, tool_id) = (id.to_string(), tool_id.to_string());
         let path = ["secrets", &id, "grants", &tool_id];
-        Ok(self.exchange(Request::new(Method::DELETE, &path, IfNotDone)).await?)
+        Ok(self.send(Request::new(Method::DELETE, &path, IfNotProcessed)).await?)
     }
 
     async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError> {
         let id = id.to_string();
         let path = ["secrets", &id, "decrypt"];
         let body = json!({"reason": reason, "tool_id": for_tool});
-        let request = Request::new(Method::POST, &path, Freely).json(&body)?;
-        let secret: SecretValue = self.exchange(request).await?;
+        let request = Request::new(Method::POST, &path, Idempotent).json(&body)?;
+        let secret: SecretValue = self.send(request).await?;
         Ok(secret.value)
     }
 
     async fn log_egress(&self, records: Vec<EgressRecord>) -> Result<(), StoreError> {
         let body = json!({"entries": records});
         // A repetition could write them twice.
-        let request = Request::new(Method::POST, &["audit", "egress"], IfNotDone).json(&body)?;
-        self.exchange::<Done>(request).await?;
+        let request = Request::new(Method::POST, &["audit", "egress"], IfNotProcessed).json(&body)?;
+        self.send::<Done>(request).await?;
         Ok(())
     }
 
@@ -268,7 +268,7 @@ impl Breadcrumbs for Client {
         struct Page {
             entries: Vec<EgressEntry>,
         }
-        let mut request = Request::new(Method::GET, &["audit", "egress"], Freely);
+        let mut request = Request::new(Method::GET, &["audit", "egress"], Idempotent);
         let asked = [
             ("tool", query.tool.clone()),
             ("host", query.host.clone()),
@@ -281,7 +281,7 @@ impl Breadcrumbs for Client {
             ("limit", Some(query.limit.to_string())),
         ];
         request.query.extend(asked.into_iter().filter_map(|(name, value)| Some((name, value?))));
-        let page: Page = self.exchange(request).await?;
+        let page: Page = self.send(request).await?;
         Ok(page.entries)
     }
 }

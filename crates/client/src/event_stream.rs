@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use breadcrumb::{Event, EventNumber, FollowStream, Followed, Following, StoreError};
+use breadcrumb::{Event, EventNumber, StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream};
 use bytes::Bytes;
 use futures::{StreamExt, stream::BoxStream};
 use reqwest::{
@@ -12,24 +12,23 @@ use reqwest::{
 use serde::Deserialize;
 
 use crate::{
-    Client,
-    exchange::{ATTEMPTS, pause, reason},
-    problem,
+    Client, problem,
+    request::{ATTEMPTS, pause, reason},
     sse::{Message, Parser},
 };
 
 /// The server pings every 15 seconds; after three missed ones the connection is taken for dead.
 const SILENCE: Duration = Duration::from_secs(45);
 /// How long the server may take to begin its answer.
-const ANSWER_TIME: Duration = Duration::from_secs(30);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
 /// How often in a row the same place may be unreadable before the stream gives up.
 const UNREADABLE: u32 = 5;
 
 /// Follows events after a number, or from now on. The first connection is made before this returns,
 /// so that a wrong token is told at once.
-pub(crate) async fn follow(client: Client, following: Following) -> Result<FollowStream, StoreError> {
-    let asked = asked(&following)?;
-    let last = following.after;
+pub(crate) async fn subscribe(client: Client, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
+    let asked = asked(&options)?;
+    let last = options.after;
     let mut subscription = Subscription { client, asked, last, connection: None, failures: 0, unreadable: 0 };
     while subscription.connection.is_none() {
         if subscription.failures == ATTEMPTS {
@@ -49,13 +48,13 @@ pub(crate) async fn follow(client: Client, following: Following) -> Result<Follo
 }
 
 /// The query of a stream.
-fn asked(following: &Following) -> Result<Vec<(&'static str, String)>, StoreError> {
+fn asked(options: &SubscribeOptions) -> Result<Vec<(&'static str, String)>, StoreError> {
     let mut asked = Vec::new();
-    for filter in &following.filters {
+    for filter in &options.filters {
         let text = serde_json::to_string(filter).map_err(|error| StoreError::Internal(format!("no JSON: {error}")))?;
         asked.push(("filters", text));
     }
-    if !following.by_selectors {
+    if !options.by_selectors {
         asked.push(("all", "true".to_owned()));
     }
     Ok(asked)
@@ -73,7 +72,7 @@ struct Subscription {
 }
 
 impl Subscription {
-    async fn next(&mut self) -> Result<Followed, StoreError> {
+    async fn next(&mut self) -> Result<SubscriptionItem, StoreError> {
         loop {
             let Some(connection) = &mut self.connection else {
                 self.reconnect().await?;
@@ -115,15 +114,15 @@ impl Subscription {
     }
 
     /// What the message tells, if it is news.
-    fn take(&mut self, message: &Message) -> Result<Option<Followed>, StoreError> {
+    fn take(&mut self, message: &Message) -> Result<Option<SubscriptionItem>, StoreError> {
         match read(message) {
             Ok(None) => Ok(None),
             Ok(Some(told)) => {
                 self.unreadable = 0;
                 let number = match &told {
-                    Followed::Event(event) => event.number,
-                    Followed::Passed(number) => *number,
-                    Followed::Missed { first } => EventNumber(first.0 - 1),
+                    SubscriptionItem::Event(event) => event.number,
+                    SubscriptionItem::Skipped(number) => *number,
+                    SubscriptionItem::Missed { first } => EventNumber(first.0 - 1),
                 };
                 let news = Some(number) > self.last;
                 self.last = self.last.max(Some(number));
@@ -143,7 +142,7 @@ impl Subscription {
 }
 
 /// What the message tells; `None` for a ping without a number and for kinds that this client does not know.
-fn read(message: &Message) -> Result<Option<Followed>, String> {
+fn read(message: &Message) -> Result<Option<SubscriptionItem>, String> {
     #[derive(Deserialize)]
     struct Kind {
         #[serde(rename = "type")]
@@ -156,15 +155,15 @@ fn read(message: &Message) -> Result<Option<Followed>, String> {
         Err(error) => {
             let Kind { kind, first } = serde_json::from_str(&message.data).map_err(|error| error.to_string())?;
             return match (kind.as_str(), first) {
-                ("ping", _) => Ok(message.id.parse().ok().map(|number| Followed::Passed(EventNumber(number)))),
-                ("missed", Some(first)) => Ok(Some(Followed::Missed { first })),
+                ("ping", _) => Ok(message.id.parse().ok().map(|number| SubscriptionItem::Skipped(EventNumber(number)))),
+                ("missed", Some(first)) => Ok(Some(SubscriptionItem::Missed { first })),
                 (kind, _) if kind.starts_with("breadcrumb.") => Err(error.to_string()),
                 _ => Ok(None),
             };
         }
     };
     let number = message.id.parse().map_err(|_| format!("{:?} is no event number", message.id))?;
-    Ok(Some(Followed::Event(Event { number: EventNumber(number), ..event })))
+    Ok(Some(SubscriptionItem::Event(Event { number: EventNumber(number), ..event })))
 }
 
 struct Connection {
@@ -185,7 +184,7 @@ impl Connection {
         let mut connection = Self { bytes, parser: Parser::default(), ready: VecDeque::new() };
         let hello = connection.next().await.map_err(StoreError::Unavailable)?;
         let start = hello.id.parse().ok().map(EventNumber);
-        if !matches!(read(&hello), Ok(None | Some(Followed::Passed(_)))) {
+        if !matches!(read(&hello), Ok(None | Some(SubscriptionItem::Skipped(_)))) {
             // No greeting, but news already.
             connection.ready.push_front(hello);
             return Ok((connection, None));
@@ -213,7 +212,7 @@ impl Connection {
             if let Some(last) = last {
                 sending = sending.header("last-event-id", last.to_string());
             }
-            let answer = tokio::time::timeout(ANSWER_TIME, sending.send())
+            let answer = tokio::time::timeout(RESPONSE_TIMEOUT, sending.send())
                 .await
                 .map_err(|_| StoreError::Unavailable("no answer in time".into()))?
                 .map_err(|error| StoreError::Unavailable(reason(&error)))?;
@@ -225,7 +224,7 @@ impl Connection {
                 renewed = true;
                 continue;
             }
-            let body = tokio::time::timeout(ANSWER_TIME, answer.bytes()).await;
+            let body = tokio::time::timeout(RESPONSE_TIMEOUT, answer.bytes()).await;
             return Err(problem::error(status, body.ok().and_then(Result::ok).as_deref().unwrap_or_default()));
         }
     }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{
     Client,
-    exchange::{Repeat, Request},
+    request::{Request, RetryPolicy},
 };
 
 /// Which tokens end. With none of `token`, `jti` and `all`: the one that the request is sent with.
@@ -37,7 +37,7 @@ impl Client {
     /// Ends tokens before they expire. Others' are for curators.
     pub async fn revoke_tokens(&self, revoke: &Revoke) -> Result<Revoked, StoreError> {
         // The same again would be sent with a token that is good no more.
-        let request = Request::new(Method::POST, &["auth", "revoke"], Repeat::IfNotDone).json(revoke)?;
-        Ok(self.exchange(request).await?)
+        let request = Request::new(Method::POST, &["auth", "revoke"], RetryPolicy::IfNotProcessed).json(revoke)?;
+        Ok(self.send(request).await?)
     }
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::{
     Client,
-    exchange::{ANSWER_TIME, Repeat, Request},
+    request::{RESPONSE_TIMEOUT, Request, RetryPolicy},
 };
 
 /// What a tool is called with, and what is said beside it. What is absent is the server's business.
@@ -64,15 +64,15 @@ impl Client {
         format: Option<ToolFormat>,
         profile: Option<Profile>,
     ) -> Result<T, StoreError> {
-        let mut request = Request::new(Method::GET, &["tools"], Repeat::Freely);
+        let mut request = Request::new(Method::GET, &["tools"], RetryPolicy::Idempotent);
         request.query.extend(format.map(|format| ("format", format.to_string())));
         request.query.extend(profile.map(|profile| ("profile", profile.to_string())));
-        Ok(self.exchange(request).await?)
+        Ok(self.send(request).await?)
     }
 
     /// What the catalog says of a tool. [`StoreError::Invalid`], with the nearest names, when there is none.
     pub async fn tool(&self, name: &str) -> Result<CatalogEntry, StoreError> {
-        Ok(self.exchange(Request::new(Method::GET, &["tools", name], Repeat::Freely)).await?)
+        Ok(self.send(Request::new(Method::GET, &["tools", name], RetryPolicy::Idempotent)).await?)
     }
 
     /// Calls a tool and waits for the answer, up to `wait` (in whole seconds, at most 60; zero: not at all). A lost
@@ -87,14 +87,14 @@ impl Client {
     ) -> Result<Invoked, StoreError> {
         let key = idempotency_key.map_or_else(|| Uuid::new_v4().to_string(), str::to_owned);
         let path = ["tools", tool, "invoke"];
-        let mut request = Request::new(Method::POST, &path, Repeat::Freely)
+        let mut request = Request::new(Method::POST, &path, RetryPolicy::Idempotent)
             .json(invocation)?
             .header("idempotency-key", &key)?
             .header("prefer", &format!("wait={}", wait.as_secs()))?;
         if let Some(place) = &invocation.traceparent {
             request = request.header("traceparent", place)?;
         }
-        request.time = ANSWER_TIME + wait;
-        Ok(self.exchange(request).await?)
+        request.time = RESPONSE_TIMEOUT + wait;
+        Ok(self.send(request).await?)
     }
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use crate::{
     Client,
     agents::Done,
-    exchange::{Repeat, Request},
+    request::{Request, RetryPolicy},
 };
 
 impl Client {
@@ -15,14 +15,14 @@ impl Client {
     pub async fn create_webhook(&self, agent: Uuid, webhook: &NewWebhook) -> Result<WebhookInfo, StoreError> {
         let agent = agent.to_string();
         let path = ["agents", &agent, "webhooks"];
-        let request = Request::new(Method::POST, &path, Repeat::IfNotDone);
-        Ok(self.exchange(request.json(webhook)?).await?)
+        let request = Request::new(Method::POST, &path, RetryPolicy::IfNotProcessed);
+        Ok(self.send(request.json(webhook)?).await?)
     }
 
     /// The agent's webhooks, the oldest first.
     pub async fn webhooks(&self, agent: Uuid) -> Result<Vec<WebhookInfo>, StoreError> {
         let agent = agent.to_string();
-        Ok(self.exchange(Request::new(Method::GET, &["agents", &agent, "webhooks"], Repeat::Freely)).await?)
+        Ok(self.send(Request::new(Method::GET, &["agents", &agent, "webhooks"], RetryPolicy::Idempotent)).await?)
     }
 
     pub async fn delete_webhook(&self, agent: Uuid, id: Uuid) -> Result<(), StoreError> {
@@ -33,30 +33,31 @@ impl Client {
     pub async fn pause_webhook(&self, agent: Uuid, id: Uuid, paused: bool) -> Result<WebhookInfo, StoreError> {
         let (agent, id, what) = (agent.to_string(), id.to_string(), if paused { "pause" } else { "resume" });
         let path = ["agents", &agent, "webhooks", &id, what];
-        let request = Request::new(Method::POST, &path, Repeat::Freely);
-        Ok(self.exchange(request).await?)
+        let request = Request::new(Method::POST, &path, RetryPolicy::Idempotent);
+        Ok(self.send(request).await?)
     }
 
     /// Signs the agent's deliveries from now on.
     pub async fn set_webhook_secret(&self, agent: Uuid, secret: &WebhookSecret) -> Result<(), StoreError> {
         let agent = agent.to_string();
         let path = ["agents", &agent, "secret"];
-        let request = Request::new(Method::POST, &path, Repeat::Freely).json(secret)?;
-        let Done {} = self.exchange(request).await?;
+        let request = Request::new(Method::POST, &path, RetryPolicy::Idempotent).json(secret)?;
+        let Done {} = self.send(request).await?;
         Ok(())
     }
 
     /// Deliveries that were given up, the newest first; at most `limit` (1 to 1000). The end is an empty page. Needs a curator.
     pub async fn dead_letters(&self, limit: u32, offset: u32) -> Result<Vec<DeadLetter>, StoreError> {
-        let mut request = Request::new(Method::GET, &["dlq"], Repeat::Freely);
+        let mut request = Request::new(Method::GET, &["dlq"], RetryPolicy::Idempotent);
         request.query = vec![("limit", limit.to_string()), ("offset", offset.to_string())];
-        Ok(self.exchange(request).await?)
+        Ok(self.send(request).await?)
     }
 
     /// Queues a delivery again, as if it had never been tried. Needs a curator.
     pub async fn retry_dead_letter(&self, id: Uuid) -> Result<(), StoreError> {
         let id = id.to_string();
-        let Done {} = self.exchange(Request::new(Method::POST, &["dlq", &id, "retry"], Repeat::IfNotDone)).await?;
+        let Done {} =
+            self.send(Request::new(Method::POST, &["dlq", &id, "retry"], RetryPolicy::IfNotProcessed)).await?;
         Ok(())
     }
 

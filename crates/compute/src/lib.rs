@@ -15,11 +15,11 @@ use uuid::Uuid;
 
 /// Why there is no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Failed {
+pub enum ComputeError {
     #[error("the processors were busy until the deadline")]
-    Late,
+    DeadlineExceeded,
     #[error("too much of the tenant's work waits for its turn")]
-    Full,
+    QueueFull,
     #[error("the work broke off")]
     Panicked,
 }
@@ -33,12 +33,12 @@ pub struct Pool {
     threads: Arc<Semaphore>,
     share: usize,
     /// Of tenants that have work here.
-    tenants: Mutex<HashMap<Uuid, Weak<Line>>>,
+    tenants: Mutex<HashMap<Uuid, Weak<TenantQueue>>>,
 }
 
 /// One tenant's work.
 #[derive(Debug)]
-struct Line {
+struct TenantQueue {
     share: Arc<Semaphore>,
     waiting: AtomicUsize,
 }
@@ -73,7 +73,7 @@ impl Pool {
         &self,
         tenant: Uuid,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Failed> {
+    ) -> Result<T, ComputeError> {
         let turn = self.turn(tenant).await;
         worked(turn, work).await
     }
@@ -85,57 +85,57 @@ impl Pool {
         tenant: Uuid,
         deadline: Instant,
         work: impl FnOnce() -> T + Send + 'static,
-    ) -> Result<T, Failed> {
+    ) -> Result<T, ComputeError> {
         if self.waiting(tenant) >= MOST_WAITING {
-            return Err(Failed::Full);
+            return Err(ComputeError::QueueFull);
         }
-        timeout_at(deadline, self.run(tenant, work)).await.unwrap_or(Err(Failed::Late))
+        timeout_at(deadline, self.run(tenant, work)).await.unwrap_or(Err(ComputeError::DeadlineExceeded))
     }
 
     /// First within the tenant, then among the tenants: so each tenant has no more than its share in the common line.
-    async fn turn(&self, tenant: Uuid) -> Turn {
+    async fn turn(&self, tenant: Uuid) -> Permit {
         let line = self.line(tenant);
-        let waits = Waits::in_line(&line);
+        let waits = WaitingGuard::in_line(&line);
         let share = acquired(line.share.clone()).await;
         let thread = acquired(self.threads.clone()).await;
         drop(waits);
-        Turn { _thread: thread, _share: share, _line: line }
+        Permit { _thread: thread, _share: share, _line: line }
     }
 
-    fn line(&self, tenant: Uuid) -> Arc<Line> {
+    fn line(&self, tenant: Uuid) -> Arc<TenantQueue> {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(line) = tenants.get(&tenant).and_then(Weak::upgrade) {
             return line;
         }
         tenants.retain(|_, line| line.strong_count() > 0);
-        let line = Arc::new(Line { share: Arc::new(Semaphore::new(self.share)), waiting: AtomicUsize::new(0) });
+        let line = Arc::new(TenantQueue { share: Arc::new(Semaphore::new(self.share)), waiting: AtomicUsize::new(0) });
         tenants.insert(tenant, Arc::downgrade(&line));
         line
     }
 }
 
 /// Counted as long as it waits, also where it gives up.
-struct Waits<'l>(&'l Line);
+struct WaitingGuard<'l>(&'l TenantQueue);
 
-impl<'l> Waits<'l> {
-    fn in_line(line: &'l Line) -> Self {
+impl<'l> WaitingGuard<'l> {
+    fn in_line(line: &'l TenantQueue) -> Self {
         line.waiting.fetch_add(1, Ordering::AcqRel);
         Self(line)
     }
 }
 
-impl Drop for Waits<'_> {
+impl Drop for WaitingGuard<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 /// A place on a thread, held until the work has ended.
-struct Turn {
+struct Permit {
     _thread: Option<OwnedSemaphorePermit>,
     _share: Option<OwnedSemaphorePermit>,
     /// So that the tenant keeps its line as long as it has work here.
-    _line: Arc<Line>,
+    _line: Arc<TenantQueue>,
 }
 
 /// The semaphores here are never closed: there always is a permit.
@@ -143,11 +143,11 @@ async fn acquired(permits: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     permits.acquire_owned().await.ok()
 }
 
-async fn worked<T: Send + 'static>(turn: Turn, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Failed> {
+async fn worked<T: Send + 'static>(turn: Permit, work: impl FnOnce() -> T + Send + 'static) -> Result<T, ComputeError> {
     let working = spawn_blocking(move || {
         let done = work();
         drop(turn);
         done
     });
-    working.await.map_err(|_| Failed::Panicked)
+    working.await.map_err(|_| ComputeError::Panicked)
 }

@@ -2,8 +2,8 @@
 //! is not taken for the answer.
 
 use breadcrumb::{
-    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, ContextMatch, ContextPath, EventNumber, Followed, Following,
-    Identity, MatchOp, NewBreadcrumb, Role, Search, Selector, StoreError, ToolRequest, Visibility,
+    AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, ContextMatch, ContextPath, EventNumber, Identity, MatchOp,
+    NewBreadcrumb, Role, Search, Selector, StoreError, SubscribeOptions, SubscriptionItem, ToolRequest, Visibility,
 };
 use futures::StreamExt;
 use serde_json::json;
@@ -114,12 +114,12 @@ pub async fn a_search_by_request_id_gives_the_askers_own_response(harness: &impl
 }
 
 /// The records that a stream tells of, up to this one.
-async fn heard(agent: &Agent, following: Following, last: Uuid) -> Vec<Uuid> {
-    let mut stream = agent.follow(following).await.unwrap();
+async fn heard(agent: &Agent, options: SubscribeOptions, last: Uuid) -> Vec<Uuid> {
+    let mut stream = agent.subscribe(options).await.unwrap();
     let mut records = Vec::new();
     while records.last() != Some(&last) {
         let told = tokio::time::timeout(PATIENCE, stream.next()).await.expect("in time").expect("no end").unwrap();
-        if let Followed::Event(event) = told {
+        if let SubscriptionItem::Event(event) = told {
             records.push(event.breadcrumb_id);
         }
     }
@@ -134,7 +134,8 @@ pub async fn a_stream_by_request_id_gives_the_askers_own_response(harness: &impl
     let forged_last = answer(&scene.runner, "forged again").await;
     scene.victim.create(ToolRequest::record("slow", json!({}), Some("shared"), None), None).await.unwrap();
     let honest_last = answer(&scene.runner, "honest again").await;
-    let from = |filters: Vec<Selector>, by_selectors| Following { after: Some(EventNumber(0)), filters, by_selectors };
+    let from =
+        |filters: Vec<Selector>, by_selectors| SubscribeOptions { after: Some(EventNumber(0)), filters, by_selectors };
     for selector in selectors() {
         let filtered = || from(vec![selector.clone()], false);
         assert_eq!(heard(&scene.victim, filtered(), honest_last).await, [honest, honest_last], "{selector:?}");
@@ -175,8 +176,8 @@ pub async fn only_a_curator_grants_access_to_a_response(harness: &impl Harness) 
     let last = answer(&scene.runner, "walrus last").await;
     for selector in selectors() {
         assert_eq!(listed(&scene.victim, selector.clone()).await, [honest, last], "{selector:?}");
-        let following = Following { after: Some(EventNumber(0)), filters: vec![selector], by_selectors: false };
-        assert_eq!(heard(&scene.victim, following, last).await, [honest, last]);
+        let options = SubscribeOptions { after: Some(EventNumber(0)), filters: vec![selector], by_selectors: false };
+        assert_eq!(heard(&scene.victim, options, last).await, [honest, last]);
     }
     // What a curator opened, the creator may close.
     let grant = AclChange::agent(forged, victim, wanted);

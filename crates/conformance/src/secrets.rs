@@ -180,7 +180,7 @@ pub async fn only_tools_are_granted_secrets(harness: &impl Harness) {
     assert_eq!(fields(agent.grant_secret(id, other).await), ["tool_id"]);
     assert_not_found(agent.grant_secret(id, Uuid::new_v4()).await);
     assert_not_found(agent.grant_secret(Uuid::new_v4(), other).await);
-    let native = agent.create(tool("native", schema_names::TOOL_LEGACY), None).await.unwrap().id;
+    let native = agent.create(tool("native", schema_names::TOOL_V1), None).await.unwrap().id;
     assert_eq!(agent.grant_secret(id, native).await.unwrap().tools[0].tool, "native");
 }
 

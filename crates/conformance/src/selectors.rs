@@ -1,6 +1,6 @@
 //! What an agent's streams carry.
 
-use breadcrumb::{EventNumber, FollowStream, Followed, Following, MAX_SELECTORS, Selector};
+use breadcrumb::{EventNumber, MAX_SELECTORS, Selector, SubscribeOptions, SubscriptionItem, SubscriptionStream};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -15,18 +15,18 @@ async fn write(agent: &Agent, tag: &str, context: Value) -> Uuid {
     agent.create(noted("Heard or not", context, &[tag]), None).await.unwrap().id
 }
 
-async fn by_selectors(agent: &Agent) -> FollowStream {
-    agent.follow(Following { by_selectors: true, ..Following::default() }).await.unwrap()
+async fn by_selectors(agent: &Agent) -> SubscriptionStream {
+    agent.subscribe(SubscribeOptions { by_selectors: true, ..SubscribeOptions::default() }).await.unwrap()
 }
 
 /// The record of the next event that is for this subscriber.
-async fn heard(followed: &mut FollowStream) -> Uuid {
+async fn heard(followed: &mut SubscriptionStream) -> Uuid {
     loop {
         let told = tokio::time::timeout(PATIENCE, followed.next()).await.expect("an event in time");
         match told.expect("no end").unwrap() {
-            Followed::Event(event) => return event.breadcrumb_id,
-            Followed::Passed(_) => {}
-            Followed::Missed { first } => panic!("missed what is before {first}"),
+            SubscriptionItem::Event(event) => return event.breadcrumb_id,
+            SubscriptionItem::Skipped(_) => {}
+            SubscriptionItem::Missed { first } => panic!("missed what is before {first}"),
         }
     }
 }
@@ -121,9 +121,9 @@ pub async fn a_filter_narrows_one_stream(harness: &impl Harness) {
         write(&agent, "c", json!({"n": 1})).await,
         write(&agent, "b", json!({"n": 0})).await,
     ];
-    let following = Following { after: Some(EventNumber(0)), filters, by_selectors: true };
-    let mut both = agent.follow(following.clone()).await.unwrap();
-    let mut filtered = agent.follow(Following { by_selectors: false, ..following }).await.unwrap();
+    let options = SubscribeOptions { after: Some(EventNumber(0)), filters, by_selectors: true };
+    let mut both = agent.subscribe(options.clone()).await.unwrap();
+    let mut filtered = agent.subscribe(SubscribeOptions { by_selectors: false, ..options }).await.unwrap();
     for id in [ids[0], ids[3]] {
         assert_eq!(heard(&mut both).await, id);
     }
@@ -140,8 +140,8 @@ pub async fn a_selector_that_means_nothing_is_not_kept(harness: &impl Harness) {
     let kept = agent.create_selector(Selector::default()).await.unwrap();
     assert_eq!(fields(agent.update_selector(kept.id, wrong.clone()).await), named);
     assert_eq!(agent.selectors().await.unwrap(), [kept]);
-    let following = Following { filters: vec![wrong], ..Following::default() };
-    let refused = fields(agent.follow(following).await.map(|_| ()));
+    let options = SubscribeOptions { filters: vec![wrong], ..SubscribeOptions::default() };
+    let refused = fields(agent.subscribe(options).await.map(|_| ()));
     assert!(refused.iter().all(|field| field.starts_with("filters") && named.iter().any(|name| field.ends_with(name))));
     assert_eq!(refused.len(), 2);
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use breadcrumb::{EmbedError, Embedder, EmbeddingModel, Haste};
+use breadcrumb::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
 use reqwest::{StatusCode, Url, header};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -234,7 +234,7 @@ impl Embedder for Endpoint {
         self.model.get_or_try_init(|| self.learn()).await.cloned()
     }
 
-    async fn embed(&self, mut texts: Vec<String>, haste: Haste) -> Result<Vec<Vec<f32>>, EmbedError> {
+    async fn embed(&self, mut texts: Vec<String>, priority: EmbedPriority) -> Result<Vec<Vec<f32>>, EmbedError> {
         let model = self.prepare().await?;
         for text in &mut texts {
             text.truncate(text.floor_char_boundary(MAX_TEXT));
@@ -243,9 +243,11 @@ impl Embedder for Endpoint {
                 "-".clone_into(text);
             }
         }
-        let vectors = match haste {
-            Haste::Records => self.ask_again(&texts).await?,
-            Haste::Search => self.ask(&texts, self.options.timeout / 10).await.map_err(|failed| failed.error)?,
+        let vectors = match priority {
+            EmbedPriority::Records => self.ask_again(&texts).await?,
+            EmbedPriority::Search => {
+                self.ask(&texts, self.options.timeout / 10).await.map_err(|failed| failed.error)?
+            }
         };
         match vectors.iter().find(|vector| vector.len() != model.dimensions) {
             Some(other) => Err(EmbedError::Unavailable(format!(
@@ -257,7 +259,7 @@ impl Embedder for Endpoint {
         }
     }
 
-    fn most(&self) -> usize {
+    fn max_batch(&self) -> usize {
         MOST
     }
 

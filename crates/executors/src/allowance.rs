@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use breadcrumb::{Bound, LimitReached, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN};
+use breadcrumb::{LimitName, LimitReached, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN};
 use sandbox::OpError;
 use serde_json::Value;
 
@@ -25,12 +25,12 @@ impl Allowance {
         let too_many = exceeds(&self.records, 1, MAX_BREADCRUMBS_WRITTEN);
         let too_much = exceeds(&self.bytes, bytes, MAX_BYTES_WRITTEN);
         if too_many {
-            let reached = LimitReached { limit: Bound::BreadcrumbsWritten, allowed: MAX_BREADCRUMBS_WRITTEN };
+            let reached = LimitReached { limit: LimitName::BreadcrumbsWritten, allowed: MAX_BREADCRUMBS_WRITTEN };
             let message = format!("one call may create, change and delete {MAX_BREADCRUMBS_WRITTEN} records in all");
             return Err(OpError::exhausted(reached, message));
         }
         if too_much {
-            let reached = LimitReached { limit: Bound::BytesWritten, allowed: MAX_BYTES_WRITTEN };
+            let reached = LimitReached { limit: LimitName::BytesWritten, allowed: MAX_BYTES_WRITTEN };
             let message = format!("one call may write {MAX_BYTES_WRITTEN} bytes of JSON into records in all");
             return Err(OpError::exhausted(reached, message));
         }

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use breadcrumb::{Bound, LimitReached};
+use breadcrumb::{LimitName, LimitReached};
 use bytes::Bytes;
 use sandbox::OpError;
 use sandbox::protocol::{
@@ -113,7 +113,7 @@ impl Link {
         let reading = ops.bodies.keys().filter(|op| !ops.waiting.contains_key(op)).count();
         if ops.waiting.len() + reading >= MAX_OPS_IN_FLIGHT {
             return Err(OpError::exhausted(
-                LimitReached { limit: Bound::OpsInFlight, allowed: MAX_OPS_IN_FLIGHT as u64 },
+                LimitReached { limit: LimitName::OpsInFlight, allowed: MAX_OPS_IN_FLIGHT as u64 },
                 format!("more than {MAX_OPS_IN_FLIGHT} operations at the same time; await some of them first"),
             ));
         }

@@ -1,6 +1,6 @@
 //! How a call's end becomes the one message to the parent.
 
-use breadcrumb::{Bound, ErrorCode, LimitReached};
+use breadcrumb::{ErrorCode, LimitName, LimitReached};
 use deno_core::error::{CoreError, CoreErrorKind, JsError};
 use sandbox::protocol::{CallResult, Failed, MAX_OUTPUT_BYTES};
 use serde::Deserialize;
@@ -103,7 +103,7 @@ fn with_place(js: &JsError) -> Option<String> {
 fn from_thrown(mut thrown: Thrown, memory_mb: u64) -> CallResult {
     let is_out_of_memory = is_out_of_memory(&thrown);
     if is_out_of_memory && thrown.reached.is_none() {
-        thrown.reached = Some(LimitReached { limit: Bound::MemoryMb, allowed: memory_mb });
+        thrown.reached = Some(LimitReached { limit: LimitName::MemoryMb, allowed: memory_mb });
     }
     let code = match thrown.op.as_deref() {
         Some("PermissionDenied") => ErrorCode::PermissionDenied,

@@ -66,7 +66,7 @@ pub enum Judge {
 }
 
 pub fn is_tool(record: &NewBreadcrumb) -> bool {
-    matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_LEGACY))
+    matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
 }
 
 /// Whether a file of this name has a part in a set.

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{
-    Birth, Bound, Breadcrumb, Breadcrumbs, Claim, ErrorCode, LimitReached, NewBreadcrumb, Profiles, ResponseStatus,
-    StoreError, ToolFailure, ToolRequest, Violation, Visibility,
+    Breadcrumb, Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, NewBreadcrumb, Profiles, ResponseStatus,
+    StoreError, ToolFailure, ToolRequest, UncommittedCall, Violation, Visibility,
 };
 use executors::{Chain, GoAhead, ToolCall, ToolOutput, Vault};
 use memory::WorkingMemory;
@@ -201,40 +201,44 @@ impl Caller {
     }
 
     /// Prepares a call of this tool before its request is written, and begins it. `None` where that must wait.
-    pub async fn prepare_ahead(&self, birth: &mut Birth, tool: Arc<Tool>) -> Option<Result<Prepared, Refusal>> {
+    pub async fn prepare_ahead(
+        &self,
+        uncommitted: &mut UncommittedCall,
+        tool: Arc<Tool>,
+    ) -> Option<Result<Prepared, Refusal>> {
         // A long check waits for its turn. The run does that, which hears of its deadline, a cancel and a stop meanwhile.
         let is_quick = |input| tool.input.is_quick(input);
-        if !tool.may_compute_ahead() || !birth.request.context.get("input").is_none_or(is_quick) {
+        if !tool.may_compute_ahead() || !uncommitted.request.context.get("input").is_none_or(is_quick) {
             return None;
         }
-        let input = take_input(&mut birth.request);
-        let Ok(request) = ToolRequest::from_breadcrumb(&birth.request) else {
-            birth.request.context.insert("input".into(), input);
+        let input = take_input(&mut uncommitted.request);
+        let Ok(request) = ToolRequest::from_breadcrumb(&uncommitted.request) else {
+            uncommitted.request.context.insert("input".into(), input);
             return None;
         };
-        let mut prepared = self.ready(tool, &birth.request, &birth.profiles, &request, input).await;
+        let mut prepared = self.ready(tool, &uncommitted.request, &uncommitted.profiles, &request, input).await;
         if let Ok(prepared) = &mut prepared {
-            prepared.begin_ahead(Deadline::after(birth.time_left_ms, &request).as_ref());
+            prepared.begin_ahead(Deadline::after(uncommitted.time_left_ms, &request).as_ref());
         }
         Some(prepared)
     }
 
     /// The answer of what has computed before its request was written, where nothing but that answer is left of it. `took`:
     /// to prepare it.
-    pub fn early_answer(&self, birth: &Birth, prepared: &Prepared, took: Duration) -> Option<Early> {
+    pub fn early_answer(&self, uncommitted: &UncommittedCall, prepared: &Prepared, took: Duration) -> Option<Early> {
         let (tool, request) = (&prepared.tool, prepared.request());
         let is_whole = prepared.has_small_result() && prepared.telling.is_silent();
-        if !is_whole || !self.options.takes_small_results(request) || !self.is_as_it_was(tool, &birth.profiles) {
+        if !is_whole || !self.options.takes_small_results(request) || !self.is_as_it_was(tool, &uncommitted.profiles) {
             return None;
         }
         let (output, ran) = prepared.ended()?;
         let mut stages = Stages::ahead();
         stages.loaded(took);
-        let invocation = Invocation::begin(birth.request.owner_id, 1, request, &stages);
+        let invocation = Invocation::begin(uncommitted.request.owner_id, 1, request, &stages);
         invocation.runs(tool);
         invocation.ran(ran);
         stages.ran(ran);
-        let (record, queued_at) = (&birth.request, birth.request.created_at);
+        let (record, queued_at) = (&uncommitted.request, uncommitted.request.created_at);
         let attempt = Attempt { number: 1, record, request, queued_at, stages, invocation };
         let result = output.result.as_ref().ok()?.clone();
         let response = self.answering.early(&attempt, tool, result, ran, output.metadata.clone())?;
@@ -454,16 +458,16 @@ async fn check(
         (value, violations)
     };
     compute::pool().run_until(tool.owner_id, deadline, check).await.map_err(|failed| match failed {
-        compute::Failed::Late => {
+        compute::ComputeError::DeadlineExceeded => {
             let allowed = definition.limits.timeout_ms;
             let message = format!("the call's {allowed} ms were over before its {} was checked", side.name());
-            let reached = LimitReached { limit: Bound::TimeoutMs, allowed };
+            let reached = LimitReached { limit: LimitName::TimeoutMs, allowed };
             ToolFailure::new(ErrorCode::Timeout, message).with_details(json!(reached))
         }
-        compute::Failed::Full => {
+        compute::ComputeError::QueueFull => {
             ToolFailure::new(ErrorCode::ExecutionFailed, "too many calls wait for their checks").retryable(true)
         }
-        compute::Failed::Panicked => ToolFailure::new(ErrorCode::ExecutionFailed, "the schema cannot be checked"),
+        compute::ComputeError::Panicked => ToolFailure::new(ErrorCode::ExecutionFailed, "the schema cannot be checked"),
     })
 }
 

@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Beginning, Breadcrumb, Claim, Lease};
+use breadcrumb::{Admission, Breadcrumb, Claim, Lease};
 use futures::FutureExt;
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, sleep, timeout};
@@ -103,23 +103,23 @@ impl Calls {
         self: &Arc<Self>,
         unwritten: Unwritten,
         given_back: impl FnOnce() + Send + 'static,
-    ) -> impl FnOnce(Beginning) + Send + Sync + 'static {
+    ) -> impl FnOnce(Admission) + Send + Sync + 'static {
         let (say, written) = oneshot::channel();
-        let (request, asked, calls) = (unwritten.birth.request.id, unwritten.asked, self.clone());
+        let (request, asked, calls) = (unwritten.uncommitted.request.id, unwritten.asked, self.clone());
         self.spawn(async move {
             if let Some((taken, waiting)) = unwritten.until_written(&calls, written).await {
                 calls.with_place(taken, asked, waiting, given_back).await;
             }
         });
         let calls = self.clone();
-        move |beginning| {
-            let Beginning::Taken(at) = beginning else {
+        move |admitted| {
+            let Admission::Claimed(at) = admitted else {
                 calls.hints.claimed(request);
                 let _ = say.send(Written::Answered);
                 return;
             };
             // At once, so that what comes right behind the request finds its call here.
-            let held = calls.keep(Lease::from_birth(request, at), asked);
+            let held = calls.keep(Lease::claimed_at_write(request, at), asked);
             if let Err(Written::Taken(_, held)) = say.send(Written::Taken(at, held))
                 && calls.caller.stop.is_cancelled()
             {

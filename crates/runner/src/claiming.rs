@@ -27,7 +27,7 @@ impl Claiming {
     pub async fn run(mut self, stop: &CancellationToken) {
         let _owned = self.calls.dropped.clone().drop_guard();
         let standing = Standing::new(self.calls.clone());
-        let standing_by = self.calls.caller.store.stand_by(Arc::new(AtHand(standing.clone())));
+        let standing_by = self.calls.caller.store.register_local_runner(Arc::new(AtHand(standing.clone())));
         self.claim_until(stop, &standing).await;
         drop(standing_by);
         self.calls.finish(self.drain).await;

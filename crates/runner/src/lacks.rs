@@ -1,6 +1,6 @@
 //! What stands between a tool and its being offered.
 
-use breadcrumb::{ErrorCode, SecretInfo, SecretLack, ToolFailure, Waiting};
+use breadcrumb::{ErrorCode, SecretInfo, SecretUnavailable, ToolFailure, Waiting};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ pub(crate) struct Lacks {
     /// The executor's own words: a setting, a program on this machine. Another runner may have it.
     settings: Vec<String>,
     sentences: Vec<String>,
-    secrets: Vec<(String, SecretLack)>,
+    secrets: Vec<(String, SecretUnavailable)>,
 }
 
 impl Lacks {
@@ -19,7 +19,7 @@ impl Lacks {
     pub fn of(tool: &Candidate, known: &[SecretInfo]) -> Self {
         let lack = |name: String| {
             let secret = known.iter().find(|secret| secret.name == name);
-            SecretLack::between(Some((tool.id, tool.version)), secret).map(|lack| (name, lack))
+            SecretUnavailable::check(Some((tool.id, tool.version)), secret).map(|lack| (name, lack))
         };
         let names = tool.executor.required_secrets(&tool.definition);
         Self {
@@ -33,7 +33,7 @@ impl Lacks {
         Self { sentences: vec![sentence.into()], ..Self::default() }
     }
 
-    pub fn secret(name: &str, lack: SecretLack) -> Self {
+    pub fn secret(name: &str, lack: SecretUnavailable) -> Self {
         Self { secrets: vec![(name.to_owned(), lack)], ..Self::default() }
     }
 
@@ -55,7 +55,7 @@ impl Lacks {
     fn waits_for(&self, tool: Uuid) -> Vec<String> {
         let tool = tool.to_string();
         let secrets = self.secrets.iter().map(|(name, lack)| {
-            format!("{}; a curator mends it with `{}`", lack.sentence(name), lack.mend(name, &tool))
+            format!("{}; a curator mends it with `{}`", lack.sentence(name), lack.fix_command(name, &tool))
         });
         self.settings.iter().chain(&self.sentences).cloned().chain(secrets).collect()
     }
@@ -77,10 +77,9 @@ impl Lacks {
         let mut details = json!({"tool_id": tool.id, "waits_for": sentences});
         if !self.secrets.is_empty() {
             let id = tool.id.to_string();
-            let secrets = self
-                .secrets
-                .iter()
-                .map(|(name, lack)| json!({"secret": name, "problem": lack.as_str(), "mend": lack.mend(name, &id)}));
+            let secrets = self.secrets.iter().map(
+                |(name, lack)| json!({"secret": name, "problem": lack.as_str(), "mend": lack.fix_command(name, &id)}),
+            );
             details["secrets"] = Value::Array(secrets.collect());
         }
         ToolFailure::new(ErrorCode::PermissionDenied, message).with_details(details)

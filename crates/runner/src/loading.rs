@@ -196,7 +196,7 @@ impl Loading {
             ids.extend(self.remembered().await?.owner_of(name).filter(|id| self.registry.known(*id).is_none()));
         }
         let Ok(path) = ContextPath::try_from("$.name".to_owned()) else { return Ok(()) };
-        for schema in [schema_names::TOOL_CODE, schema_names::TOOL_LEGACY] {
+        for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
             let named = ContextMatch { path: path.clone(), op: MatchOp::Eq, value: name.into() };
             let selector =
                 Selector { schema_name: Some(schema.to_owned()), context_match: vec![named], ..Selector::default() };

@@ -49,7 +49,7 @@ impl<'r> Version<'r> {
 
 /// Whether records of this schema are tools.
 pub(crate) fn is_tool(schema_name: Option<&str>) -> bool {
-    matches!(schema_name, Some(schema_names::TOOL_CODE | schema_names::TOOL_LEGACY))
+    matches!(schema_name, Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
 }
 
 impl Preparing {

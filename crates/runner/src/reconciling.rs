@@ -17,7 +17,7 @@ const GLANCE: u32 = 50;
 /// Every so many times the whole list is compared: only that shows what was deleted.
 const WHOLE_EVERY: u32 = 10;
 
-const SCHEMAS: [&str; 2] = [schema_names::TOOL_CODE, schema_names::TOOL_LEGACY];
+const SCHEMAS: [&str; 2] = [schema_names::TOOL_CODE, schema_names::TOOL_V1];
 
 impl Loading {
     /// Compares the whole list, and looks at whatever differs.

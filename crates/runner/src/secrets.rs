@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use breadcrumb::{Breadcrumbs, ErrorCode, HostEntry, SecretInfo, SecretLack, StoreError, ToolFailure, ToolRequest};
+use breadcrumb::{
+    Breadcrumbs, ErrorCode, HostEntry, SecretInfo, SecretUnavailable, StoreError, ToolFailure, ToolRequest,
+};
 use executors::{HeldSecret, Vault};
 use serde_json::json;
 
@@ -33,7 +35,7 @@ pub(crate) async fn vault(
         if required.contains(&secret.name) {
             held.push(open(store, secret, tool, request).await?);
         } else if (tool.gets_all_granted || optional.contains(&secret.name))
-            && SecretLack::between(Some((tool.id, tool.version)), Some(secret)).is_none()
+            && SecretUnavailable::check(Some((tool.id, tool.version)), Some(secret)).is_none()
             && let Ok(secret) = open(store, secret, tool, request).await
         {
             held.push(secret);
@@ -84,8 +86,8 @@ fn unlisted(error: &StoreError) -> ToolFailure {
 fn unopened(name: &str, tool: &Tool, error: &StoreError) -> ToolFailure {
     match error {
         // Revoked, or deleted, since it was listed.
-        StoreError::Forbidden(_) => Lacks::secret(name, SecretLack::NotGranted).failure(tool),
-        StoreError::NotFound { .. } => Lacks::secret(name, SecretLack::Missing).failure(tool),
+        StoreError::Forbidden(_) => Lacks::secret(name, SecretUnavailable::NotGranted).failure(tool),
+        StoreError::NotFound { .. } => Lacks::secret(name, SecretUnavailable::Missing).failure(tool),
         StoreError::Unauthorized(_) => denied(format!("the runner may not read the secret {name:?}"), name),
         other => {
             tracing::error!(secret = name, error = %other, "a secret cannot be read");

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use breadcrumb::{Beginning, Birth, EarlyAnswer, Offer, Profiles, Standby};
+use breadcrumb::{Admission, LocalRunner, Profiles, Reservation, SpeculativeResponse, UncommittedCall};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -102,44 +102,54 @@ impl AtHand {
         calls.caller.finding.ready_now(tool, profiles)
     }
 
-    fn begins(&self, unwritten: Unwritten, expected: TaskTrackerToken) -> Offer {
+    fn begins(&self, unwritten: Unwritten, expected: TaskTrackerToken) -> Reservation {
         let behind = self.0.clone();
         let max_attempts = unwritten.place.is_some().then_some(unwritten.tool.definition.limits.max_attempts);
         let begun = self.0.calls.begins(unwritten, move || behind.learn(Backlog::Any));
-        self.offer(max_attempts, move |beginning| {
-            begun(beginning);
+        self.reserve(max_attempts, move |admitted| {
+            begun(admitted);
             drop(expected);
         })
     }
 
-    fn offer(&self, max_attempts: Option<u32>, begin: impl FnOnce(Beginning) + Send + Sync + 'static) -> Offer {
+    fn reserve(&self, max_attempts: Option<u32>, begin: impl FnOnce(Admission) + Send + Sync + 'static) -> Reservation {
         let options = &self.0.calls.caller.options;
-        Offer::new(options.runner_id, options.lease_ms(), max_attempts, Box::new(begin))
+        Reservation::new(options.runner_id, options.lease_ms(), max_attempts, Box::new(begin))
     }
 }
 
-impl Standby for AtHand {
-    fn offer(&self, tool: &str, profiles: &Profiles, birth: &dyn Fn() -> Birth) -> Option<Offer> {
+impl LocalRunner for AtHand {
+    fn reserve(
+        &self,
+        tool: &str,
+        profiles: &Profiles,
+        uncommitted: &dyn Fn() -> UncommittedCall,
+    ) -> Option<Reservation> {
         let calls = &self.0.calls;
         // Before the look at the stop: who ends waits for what was promised before.
         let (expected, asked) = (calls.expect(), Instant::now());
         let tool = self.taken(tool, profiles)?;
         let place = calls.places.take(tool.name());
         if place.is_some() {
-            let unwritten = Unwritten { birth: birth(), tool, place, waiting: None, asked, answer: None };
+            let unwritten = Unwritten { uncommitted: uncommitted(), tool, place, waiting: None, asked, answer: None };
             return Some(self.begins(unwritten, expected));
         }
-        let (waiting, birth, standing) = (self.0.wait(tool.name())?, birth(), self.0.clone());
-        Some(self.offer(None, move |beginning| {
+        let (waiting, uncommitted, standing) = (self.0.wait(tool.name())?, uncommitted(), self.0.clone());
+        Some(self.reserve(None, move |admitted| {
             // Nobody has answered it.
-            let Beginning::Taken(at) = beginning else { return };
+            let Admission::Claimed(at) = admitted else { return };
             let behind = standing.clone();
-            standing.calls.promised(birth.claim(at), waiting, asked, move || behind.learn(Backlog::Any));
+            standing.calls.promised(uncommitted.claim(at), waiting, asked, move || behind.learn(Backlog::Any));
             drop(expected);
         }))
     }
 
-    fn offer_early(&self, tool: &str, profiles: &Profiles, birth: &dyn Fn() -> Birth) -> Option<(Offer, EarlyAnswer)> {
+    fn reserve_speculative(
+        &self,
+        tool: &str,
+        profiles: &Profiles,
+        uncommitted: &dyn Fn() -> UncommittedCall,
+    ) -> Option<(Reservation, SpeculativeResponse)> {
         let calls = &self.0.calls;
         let (expected, asked) = (calls.expect(), Instant::now());
         let tool = self.taken(tool, profiles)?;
@@ -149,8 +159,8 @@ impl Standby for AtHand {
         let place = calls.places.take(tool.name());
         let waiting = if place.is_some() { None } else { Some(self.0.wait_within(tool.name(), AT_ONCE)?) };
         let (say, answer) = oneshot::channel();
-        let unwritten = Unwritten { birth: birth(), tool, place, waiting, asked, answer: Some(say) };
-        let offer = self.begins(unwritten, expected);
-        Some((offer, Box::pin(async move { timeout(KEPT_BACK, answer).await.ok()?.ok() })))
+        let unwritten = Unwritten { uncommitted: uncommitted(), tool, place, waiting, asked, answer: Some(say) };
+        let reservation = self.begins(unwritten, expected);
+        Some((reservation, Box::pin(async move { timeout(KEPT_BACK, answer).await.ok()?.ok() })))
     }
 }

@@ -98,7 +98,7 @@ async fn sees_version(store: &Arc<dyn Breadcrumbs>, event: &Event) -> bool {
 
 /// Those of the tools whose subscriptions mean the event. What takes longer than a moment is matched beside the runtime.
 async fn wanting(mut tools: Vec<Arc<Candidate>>, event: &Arc<Event>) -> Vec<Arc<Candidate>> {
-    let mut fuel = Fuel::at_once();
+    let mut fuel = Fuel::for_async();
     let mut wanting = Vec::new();
     let known = tools.iter().take_while(|tool| match wants(tool, event, &mut fuel) {
         Ok(is_wanted) => {
@@ -115,7 +115,7 @@ async fn wanting(mut tools: Vec<Arc<Candidate>>, event: &Arc<Event>) -> Vec<Arc<
     let told = event.clone();
     let matching = move || {
         let is_wanted = |tool: &Arc<Candidate>| {
-            wants(tool, &told, &mut Fuel::whole()).unwrap_or_else(|OutOfFuel| {
+            wants(tool, &told, &mut Fuel::for_blocking()).unwrap_or_else(|OutOfFuel| {
                 metrics::counter!("rcrt_matches_refused_total", "where" => "subscription").increment(1);
                 false
             })

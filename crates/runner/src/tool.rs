@@ -117,7 +117,7 @@ impl Candidate {
     }
 
     pub fn schema_name(&self) -> &'static str {
-        if self.definition.is_code() { schema_names::TOOL_CODE } else { schema_names::TOOL_LEGACY }
+        if self.definition.is_code() { schema_names::TOOL_CODE } else { schema_names::TOOL_V1 }
     }
 
     /// Whether this version may take the name of an older `tool.v1`, which this agent has made: callers trust whoever

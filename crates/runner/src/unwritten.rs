@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use breadcrumb::{Birth, NewBreadcrumb};
+use breadcrumb::{NewBreadcrumb, UncommittedCall};
 use chrono::{DateTime, Utc};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, Sleep, sleep};
@@ -20,7 +20,7 @@ use crate::standing_by::Waiting;
 use crate::tool::Tool;
 
 pub(crate) struct Unwritten {
-    pub birth: Birth,
+    pub uncommitted: UncommittedCall,
     pub tool: Arc<Tool>,
     /// With one it begins its life running, without one claimed.
     pub place: Option<Place>,
@@ -45,7 +45,7 @@ impl Unwritten {
         calls: &Calls,
         mut written: oneshot::Receiver<Written>,
     ) -> Option<(Taken, Option<Waiting>)> {
-        let Self { mut birth, tool, mut place, mut waiting, asked, mut answer } = self;
+        let Self { mut uncommitted, tool, mut place, mut waiting, asked, mut answer } = self;
         let progress = match place {
             Some(_) => Progress::Begun { max_attempts: tool.definition.limits.max_attempts },
             None => Progress::Claimed,
@@ -58,7 +58,7 @@ impl Unwritten {
             if is_to_begin && place.is_some() {
                 (is_to_begin, waiting) = (false, None);
                 let began = Instant::now();
-                ahead = calls.caller.prepare_ahead(&mut birth, tool.clone()).await;
+                ahead = calls.caller.prepare_ahead(&mut uncommitted, tool.clone()).await;
                 prepared = began.elapsed();
                 if matches!(ahead, Some(Err(_))) {
                     place = None;
@@ -101,13 +101,13 @@ impl Unwritten {
                     // However long the disk takes, it needs no worker any more.
                     place = None;
                     if let (Some(answer), Some(Ok(ready))) = (answer.take(), &ahead) {
-                        early = calls.caller.early_answer(&birth, ready, prepared);
+                        early = calls.caller.early_answer(&uncommitted, ready, prepared);
                         early = early.filter(|early| answer.send(early.response.clone()).is_ok());
                     }
                 }
             }
         };
-        Some((Taken { claim: birth.claim(at), held, place, progress, ahead }, waiting))
+        Some((Taken { claim: uncommitted.claim(at), held, place, progress, ahead }, waiting))
     }
 }
 

@@ -1,6 +1,6 @@
 //! How a call ended, as one reason, and what its caller is told.
 
-use breadcrumb::{Bound, ErrorCode, LimitReached, Limits, ToolFailure};
+use breadcrumb::{ErrorCode, LimitName, LimitReached, Limits, ToolFailure};
 use serde_json::{Map, Value, json};
 
 use crate::protocol::{CallResult, Failed, MAX_INPUT_BYTES, MAX_OUTPUT_BYTES};
@@ -60,12 +60,12 @@ impl Ending {
             }),
             Self::Finished(CallResult::Failed(failed)) => Err(failed_call(failed, script)),
             Self::Finished(CallResult::OutOfMemory) | Self::Memory => Err(exhausted(
-                Bound::MemoryMb,
+                LimitName::MemoryMb,
                 limits.memory_mb,
                 format!("the tool ran out of memory; its limit is {} MiB (limits.memory_mb)", limits.memory_mb),
             )),
             Self::Finished(CallResult::TooMuchOutput(bytes)) | Self::OutputSize(bytes) => Err(exhausted(
-                Bound::OutputBytes,
+                LimitName::OutputBytes,
                 MAX_OUTPUT_BYTES as u64,
                 format!("the result has {bytes} bytes of JSON; the most is {MAX_OUTPUT_BYTES}"),
             )),
@@ -74,12 +74,12 @@ impl Ending {
             }
             Self::Timeout => Err(reached(
                 ErrorCode::Timeout,
-                Bound::TimeoutMs,
+                LimitName::TimeoutMs,
                 limits.timeout_ms,
                 format!("the tool did not end within {} ms", limits.timeout_ms),
             )),
             Self::CpuBudget => Err(exhausted(
-                Bound::CpuMs,
+                LimitName::CpuMs,
                 limits.cpu_ms(),
                 format!("the tool used up its {} ms of processor time (limits.cpu_ms)", limits.cpu_ms()),
             )),
@@ -99,7 +99,7 @@ impl Ending {
                 Err(ToolFailure::new(ErrorCode::ExecutionFailed, format!("no worker process: {error}")).retryable(true))
             }
             Self::InputSize(bytes) => Err(exhausted(
-                Bound::InputBytes,
+                LimitName::InputBytes,
                 MAX_INPUT_BYTES as u64,
                 format!("input and context have {bytes} bytes of JSON; the most is {MAX_INPUT_BYTES}"),
             )),
@@ -107,11 +107,11 @@ impl Ending {
     }
 }
 
-fn exhausted(limit: Bound, allowed: u64, message: String) -> ToolFailure {
+fn exhausted(limit: LimitName, allowed: u64, message: String) -> ToolFailure {
     reached(ErrorCode::ResourceExhausted, limit, allowed, message)
 }
 
-fn reached(code: ErrorCode, limit: Bound, allowed: u64, message: String) -> ToolFailure {
+fn reached(code: ErrorCode, limit: LimitName, allowed: u64, message: String) -> ToolFailure {
     ToolFailure::new(code, message).with_details(json!(LimitReached { limit, allowed }))
 }
 

@@ -15,17 +15,19 @@ use crate::hints::Hints;
 const MAX_BYTES: usize = 64 * 1024;
 const TAG: &str = "defines:";
 /// How long a write waits for its check.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why a write was not checked: it is not written.
-pub(crate) fn busy(failed: compute::Failed) -> StoreError {
+pub(crate) fn busy(failed: compute::ComputeError) -> StoreError {
     match failed {
-        compute::Failed::Late => {
-            let seconds = PATIENCE.as_secs();
+        compute::ComputeError::DeadlineExceeded => {
+            let seconds = CHECK_TIMEOUT.as_secs();
             StoreError::Unavailable(format!("this write waited {seconds} s for its check by a schema; try again"))
         }
-        compute::Failed::Full => StoreError::Unavailable("too many writes wait for their checks; try again".into()),
-        compute::Failed::Panicked => StoreError::Internal("a check by a schema broke off".into()),
+        compute::ComputeError::QueueFull => {
+            StoreError::Unavailable("too many writes wait for their checks; try again".into())
+        }
+        compute::ComputeError::Panicked => StoreError::Internal("a check by a schema broke off".into()),
     }
 }
 
@@ -50,14 +52,14 @@ pub(crate) struct Definition {
 /// How long records stay that do not say so themselves.
 #[derive(Debug)]
 struct TtlRule {
-    stays: Stays,
+    stays: Lifetime,
     /// For records that have a tag with this text in it, the first that fits.
-    by_tag: Vec<(String, Stays)>,
+    by_tag: Vec<(String, Lifetime)>,
     may_override: bool,
 }
 
 #[derive(Debug)]
-struct Stays {
+struct Lifetime {
     ttl_type: TtlType,
     ttl_config: Option<Value>,
 }
@@ -78,8 +80,7 @@ const NEVER_REFUSED: [&str; 9] = [
 
 /// Whether the runtime itself reads or writes records of this name: curators alone say what they are.
 pub(crate) fn is_the_runtimes(name: &str) -> bool {
-    let others =
-        [schema_names::TOOL_REQUEST, schema_names::TOOL_CODE, schema_names::TOOL_LEGACY, schema_names::TOOL_GUIDE];
+    let others = [schema_names::TOOL_REQUEST, schema_names::TOOL_CODE, schema_names::TOOL_V1, schema_names::TOOL_GUIDE];
     NEVER_REFUSED.contains(&name) || others.contains(&name)
 }
 
@@ -165,7 +166,7 @@ impl Definition {
             (taken, found)
         };
         let (back, found) =
-            compute::pool().run_until(tenant, Instant::now() + PATIENCE, checking).await.map_err(busy)?;
+            compute::pool().run_until(tenant, Instant::now() + CHECK_TIMEOUT, checking).await.map_err(busy)?;
         *context = back;
         Ok(found)
     }
@@ -302,7 +303,7 @@ fn ttl(found: &mut Violations, field: &str, given: &Value) -> Option<TtlRule> {
     Some(TtlRule { stays, by_tag, may_override })
 }
 
-fn stays(found: &mut Violations, field: &str, given: &Value) -> Option<Stays> {
+fn stays(found: &mut Violations, field: &str, given: &Value) -> Option<Lifetime> {
     let before = found.0.len();
     let key = if given.get("ttl_type").is_some() { "ttl_type" } else { "type" };
     let kind = given.get(key).and_then(Value::as_str);
@@ -344,5 +345,5 @@ fn stays(found: &mut Violations, field: &str, given: &Value) -> Option<Stays> {
         found.0.extend(wrong.0.into_iter().map(moved));
         return None;
     }
-    Some(Stays { ttl_type, ttl_config })
+    Some(Lifetime { ttl_type, ttl_config })
 }

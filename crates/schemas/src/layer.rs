@@ -6,21 +6,21 @@ use async_trait::async_trait;
 use breadcrumb::{
     AclChange, AclEntry, Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion,
     BreadcrumbView, Breadcrumbs, Call, ChangeCheck, Claim, ClaimRequest, Created, EgressEntry, EgressQuery,
-    EgressRecord, EventNumber, EventStream, FollowStream, Following, Found, HeldLease, Identity, Lease, NewBreadcrumb,
-    NewSecret, Release, Role, Search, SecretChanges, SecretInfo, Selector, SelectorSubscription, Standby, StandingBy,
-    StoreError, schema_names,
+    EgressRecord, EventNumber, EventStream, Found, HeldLease, Identity, Lease, LocalRunner, LocalRunnerGuard,
+    NewBreadcrumb, NewSecret, Release, Role, Search, SecretChanges, SecretInfo, Selector, SelectorSubscription,
+    StoreError, SubscribeOptions, SubscriptionStream, schema_names,
 };
 use uuid::Uuid;
 
+use crate::definition_cache::DefinitionCache;
 use crate::hints::Hints;
-use crate::known::Definitions;
-use crate::standing_by::AsDefined;
+use crate::local_runner::DefinedResponses;
 
 #[derive(Clone)]
 pub(crate) struct Layer {
     pub(crate) inner: Arc<dyn Breadcrumbs>,
     pub(crate) identity: Identity,
-    pub(crate) definitions: Arc<Definitions>,
+    pub(crate) definitions: Arc<DefinitionCache>,
 }
 
 #[async_trait]
@@ -109,8 +109,8 @@ impl Breadcrumbs for Layer {
         self.inner.latest_event().await
     }
 
-    async fn follow(&self, following: Following) -> Result<FollowStream, StoreError> {
-        self.inner.follow(following).await
+    async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
+        self.inner.subscribe(options).await
     }
 
     async fn events(&self, after: Option<EventNumber>) -> Result<EventStream, StoreError> {
@@ -137,8 +137,8 @@ impl Breadcrumbs for Layer {
         self.inner.call_queued().await;
     }
 
-    fn stand_by(&self, standby: Arc<dyn Standby>) -> StandingBy {
-        self.inner.stand_by(Arc::new(AsDefined { standby, layer: self.clone() }))
+    fn register_local_runner(&self, runner: Arc<dyn LocalRunner>) -> LocalRunnerGuard {
+        self.inner.register_local_runner(Arc::new(DefinedResponses { runner, layer: self.clone() }))
     }
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {

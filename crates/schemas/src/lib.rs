@@ -5,29 +5,29 @@
 //! write or a read of a name without one asks the store nothing more. It deliberately knows no database, no HTTP and no
 //! tool; and it does not touch records that were written before a definition.
 
+mod checked_writes;
 mod definition;
+mod definition_cache;
 pub mod hints;
-mod known;
 mod layer;
-mod standing_by;
+mod local_runner;
 mod tenancy;
-mod writing;
 
 use std::sync::Arc;
 
 use breadcrumb::Tenancy;
 
-use crate::known::Definitions;
+use crate::definition_cache::DefinitionCache;
 
 /// All tenants' stores, with their definitions in force. Ends with [`Schemas::close`], or when it is dropped.
 pub struct Schemas {
     inner: Arc<dyn Tenancy>,
-    definitions: Arc<Definitions>,
+    definitions: Arc<DefinitionCache>,
 }
 
 impl Schemas {
     pub fn over(inner: Arc<dyn Tenancy>) -> Arc<Self> {
-        Arc::new(Self { definitions: Definitions::new(inner.clone()), inner })
+        Arc::new(Self { definitions: DefinitionCache::new(inner.clone()), inner })
     }
 
     /// Stops following events. To be called before the store is closed.

@@ -198,7 +198,7 @@ pub async fn is_operators(state: &ServerState, token: &str) -> bool {
 
 /// The token's roles as far as the agent still has them. In open mode agents need not exist.
 pub async fn present_roles(state: &ServerState, identity: &Identity, token: TokenId) -> Result<Vec<Role>, Problem> {
-    let standing = state.known_agents.standing(identity.owner_id, identity.agent_id).await?;
+    let standing = state.known_agents.agent_status(identity.owner_id, identity.agent_id).await?;
     if standing.has_revoked(token.jti, token.issued_at) {
         return Err(Problem::unauthorized("the token was revoked"));
     }

@@ -14,8 +14,8 @@ use axum::{
     },
 };
 use breadcrumb::{
-    Breadcrumbs, Event, EventKind, EventNumber, FollowStream, Followed, Following, Identity, Profile, Role, Selector,
-    StoreError,
+    Breadcrumbs, Event, EventKind, EventNumber, Identity, Profile, Role, Selector, StoreError, SubscribeOptions,
+    SubscriptionItem, SubscriptionStream,
 };
 use chrono::{SecondsFormat, Utc};
 use futures::StreamExt;
@@ -183,7 +183,7 @@ pub async fn stream(
         // is the newest number that is sure to be complete, so such a stream may hear a few events from just before.)
         None => store.latest_event().await?,
     };
-    let followed = store.follow(Following { after, filters, by_selectors: !all }).await?;
+    let followed = store.subscribe(SubscribeOptions { after, filters, by_selectors: !all }).await?;
     let new_as_updated = state.stream_options.new_as_updated && !all;
     let feed = Feed::new(state, caller, followed, start, new_as_updated, place);
     let messages = futures::stream::unfold(feed, |mut feed| async move {
@@ -253,7 +253,7 @@ async fn as_agent(state: &ServerState, caller: &Caller, agent_id: Uuid) -> Resul
 struct Feed {
     state: ServerState,
     caller: Caller,
-    followed: FollowStream,
+    followed: SubscriptionStream,
     /// The number from which the stream starts, until it is told.
     start: Option<EventNumber>,
     /// Everything up to this number was given out or is not for this subscriber.
@@ -275,7 +275,7 @@ impl Feed {
     fn new(
         state: ServerState,
         caller: Caller,
-        followed: FollowStream,
+        followed: SubscriptionStream,
         start: EventNumber,
         new_as_updated: bool,
         place: Place,
@@ -320,12 +320,12 @@ impl Feed {
                 }
                 () = passed(self.ends) => return None,
                 followed = self.followed.next() => match followed? {
-                    Ok(Followed::Event(event)) => {
+                    Ok(SubscriptionItem::Event(event)) => {
                         self.is_told(event.number);
                         return message(event, self.new_as_updated);
                     }
-                    Ok(Followed::Passed(number)) => self.passed = self.passed.max(number),
-                    Ok(Followed::Missed { first }) => return Some(self.missed(first)),
+                    Ok(SubscriptionItem::Skipped(number)) => self.passed = self.passed.max(number),
+                    Ok(SubscriptionItem::Missed { first }) => return Some(self.missed(first)),
                     Err(error) => {
                         tracing::warn!(%error, "an event stream ended; its subscriber will come back");
                         return None;

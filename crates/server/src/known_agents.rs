@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use breadcrumb::{AgentStanding, StoreError, Tenancy};
+use breadcrumb::{AgentStatus, StoreError, Tenancy};
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -19,7 +19,7 @@ type AgentId = (Uuid, Uuid);
 
 struct Seen {
     at: Instant,
-    standing: Arc<AgentStanding>,
+    standing: Arc<AgentStatus>,
 }
 
 /// A bounded memory of agents.
@@ -38,12 +38,12 @@ impl KnownAgents {
     }
 
     /// How the agent stands now (or stood at most three seconds ago).
-    pub async fn standing(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Arc<AgentStanding>, StoreError> {
+    pub async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Arc<AgentStatus>, StoreError> {
         if let Some(standing) = self.remembered(owner_id, agent_id) {
             return Ok(standing);
         }
         let (asked, changes) = (Instant::now(), *self.changes.borrow());
-        let standing = Arc::new(self.tenancy.standing(owner_id, agent_id).await?);
+        let standing = Arc::new(self.tenancy.agent_status(owner_id, agent_id).await?);
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if seen.len() >= MOST {
             seen.retain(|_, seen| seen.at.elapsed() < REMEMBERED_FOR);
@@ -104,7 +104,7 @@ impl KnownAgents {
     }
 
     /// `None`: nothing recent is known.
-    fn remembered(&self, owner_id: Uuid, agent_id: Uuid) -> Option<Arc<AgentStanding>> {
+    fn remembered(&self, owner_id: Uuid, agent_id: Uuid) -> Option<Arc<AgentStatus>> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = seen.get(&(owner_id, agent_id))?;
         (seen.at.elapsed() < REMEMBERED_FOR).then(|| seen.standing.clone())

@@ -80,7 +80,7 @@ fn read(field: &str, text: &str) -> Result<Uuid, Problem> {
 /// The one record with this name. Where there are several, who grants must say which: one may be a stranger's.
 pub async fn named(store: &dyn Breadcrumbs, name: &str) -> Result<Uuid, Problem> {
     let mut found: Vec<BreadcrumbListItem> = Vec::new();
-    for schema in [schema_names::TOOL_CODE, schema_names::TOOL_LEGACY] {
+    for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
         let path = ContextPath::try_from("$.name".to_owned()).map_err(StoreError::Internal)?;
         let mut query = BreadcrumbQuery::of_schema(schema);
         query.selector.context_match = vec![ContextMatch { path, op: MatchOp::Eq, value: name.into() }];

@@ -4,9 +4,9 @@ use breadcrumb::{AclChange, AclEntry, Action, Breadcrumb, StoreError, Violations
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use crate::audit::{self, Line};
-use crate::author::Author;
-use crate::failure::Done;
+use crate::actor::Actor;
+use crate::audit::{self, AuditLine};
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::records;
 use crate::transaction::TenantTransaction;
@@ -37,7 +37,7 @@ impl From<EntryRow> for AclEntry {
 }
 
 /// Newest first; of records that are there.
-pub(crate) async fn list(tx: &mut TenantTransaction, author: Author, record: Option<Uuid>) -> Done<Vec<AclEntry>> {
+pub(crate) async fn list(tx: &mut TenantTransaction, actor: Actor, record: Option<Uuid>) -> Result<Vec<AclEntry>> {
     let rows: Vec<EntryRow> = sqlx::query_as(
         "SELECT g.id, g.breadcrumb_id, g.grantee_agent_id, g.grantee_owner_id, g.actions, g.created_at
          FROM acl_grants g JOIN breadcrumbs b ON b.id = g.breadcrumb_id
@@ -46,17 +46,17 @@ pub(crate) async fn list(tx: &mut TenantTransaction, author: Author, record: Opt
          ORDER BY g.created_at DESC, g.id",
     )
     .bind(record)
-    .bind(author.is_curator)
-    .bind(author.voice)
+    .bind(actor.is_curator)
+    .bind(actor.on_behalf_of)
     .fetch_all(tx.connection())
     .await?;
     Ok(rows.into_iter().map(AclEntry::from).collect())
 }
 
 /// The change was checked before.
-pub(crate) async fn grant(mut tx: TenantTransaction, author: Author, change: &AclChange) -> Done<Uuid> {
-    let record = open_to_change(&mut tx, author, change.breadcrumb_id).await?;
-    refuse_response(author, &record)?;
+pub(crate) async fn grant(mut tx: TenantTransaction, actor: Actor, change: &AclChange) -> Result<Uuid> {
+    let record = open_to_change(&mut tx, actor, change.breadcrumb_id).await?;
+    refuse_response(actor, &record)?;
     let (grantee_owner, grantee_agent) = grantee(&mut tx, change).await?;
     let owner_id = tx.owner_id;
     let id: Uuid = sqlx::query_scalar(
@@ -72,19 +72,19 @@ pub(crate) async fn grant(mut tx: TenantTransaction, author: Author, change: &Ac
     .bind(grantee_owner)
     .bind(grantee_agent)
     .bind(names(change))
-    .bind(author.voice)
+    .bind(actor.on_behalf_of)
     .fetch_one(tx.connection())
     .await?;
     let told = reason(change);
-    let line = Line::by(author.agent, "acl.granted").on(change.breadcrumb_id, &record.title).because(&told);
+    let line = AuditLine::by(actor.agent, "acl.granted").on(change.breadcrumb_id, &record.title).because(&told);
     audit::write(&mut tx, line).await?;
     tx.commit().await?;
     Ok(id)
 }
 
 /// The change was checked before.
-pub(crate) async fn revoke(mut tx: TenantTransaction, author: Author, change: &AclChange) -> Done<u64> {
-    let record = open_to_change(&mut tx, author, change.breadcrumb_id).await?;
+pub(crate) async fn revoke(mut tx: TenantTransaction, actor: Actor, change: &AclChange) -> Result<u64> {
+    let record = open_to_change(&mut tx, actor, change.breadcrumb_id).await?;
     // Whose agent it is does not matter here: one that is deleted loses its grants like any other.
     let changed = sqlx::query(
         "WITH named AS (
@@ -105,19 +105,19 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, author: Author, change: &A
     .len() as u64;
     if changed > 0 {
         let told = reason(change);
-        let line = Line::by(author.agent, "acl.revoked").on(change.breadcrumb_id, &record.title).because(&told);
+        let line = AuditLine::by(actor.agent, "acl.revoked").on(change.breadcrumb_id, &record.title).because(&told);
         audit::write(&mut tx, line).await?;
     }
     tx.commit().await?;
     Ok(changed)
 }
 
-/// The record, when the author may say who else sees it.
-async fn open_to_change(tx: &mut TenantTransaction, author: Author, id: Uuid) -> Done<Breadcrumb> {
+/// The record, when the actor may say who else sees it.
+async fn open_to_change(tx: &mut TenantTransaction, actor: Actor, id: Uuid) -> Result<Breadcrumb> {
     // Held, so that no end of the record comes between.
     tx.lock(id).await?;
     let record = records::find(tx, id).await?.ok_or(StoreError::NotFound { what: "breadcrumb", id })?;
-    if author.is_curator || record.created_by == Some(author.voice) {
+    if actor.is_curator || record.created_by == Some(actor.on_behalf_of) {
         return Ok(record);
     }
     let why = "only a curator, or who created the record, says who else may see or change it";
@@ -126,8 +126,8 @@ async fn open_to_change(tx: &mut TenantTransaction, author: Author, id: Uuid) ->
 
 /// A grantee takes a response for the answer to any request id that it names. The creator must not say so: the response to
 /// a private request is of who asked, under a request id that may be another agent's.
-fn refuse_response(author: Author, record: &Breadcrumb) -> Result<(), StoreError> {
-    if author.is_curator || records::refuse_response(record.schema_name.as_deref()).is_ok() {
+fn refuse_response(actor: Actor, record: &Breadcrumb) -> Result<(), StoreError> {
+    if actor.is_curator || records::refuse_response(record.schema_name.as_deref()).is_ok() {
         return Ok(());
     }
     let why = format!("only a curator may grant access to a {}", schema_names::TOOL_RESPONSE);
@@ -135,7 +135,7 @@ fn refuse_response(author: Author, record: &Breadcrumb) -> Result<(), StoreError
 }
 
 /// The tenant that is let in, and the agent where it is only one.
-async fn grantee(tx: &mut TenantTransaction, change: &AclChange) -> Done<(Uuid, Option<Uuid>)> {
+async fn grantee(tx: &mut TenantTransaction, change: &AclChange) -> Result<(Uuid, Option<Uuid>)> {
     if let Some(agent) = change.grantee_agent_id {
         let tenant: Option<Uuid> =
             sqlx::query_scalar("SELECT tenant_of_agent($1)").bind(agent).fetch_one(tx.connection()).await?;

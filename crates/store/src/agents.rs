@@ -9,8 +9,8 @@ use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::audit::{self, Line};
-use crate::failure::{Done, Failure};
+use crate::audit::{self, AuditLine};
+use crate::failure::{Failure, Result};
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
@@ -63,7 +63,7 @@ pub(crate) async fn put(
     mut tx: TenantTransaction,
     id: Uuid,
     agent: AgentRegistration,
-) -> Done<(AgentInfo, Option<String>)> {
+) -> Result<(AgentInfo, Option<String>)> {
     let AgentRegistration { roles, name, profile } = agent;
     let present: Option<(Option<DateTime<Utc>>, String)> =
         sqlx::query_as("SELECT deleted_at, profile FROM agents WHERE id = $1 FOR UPDATE")
@@ -94,7 +94,7 @@ pub(crate) async fn put(
     .fetch_one(tx.connection())
     .await
     .map_err(|error| refused(error, tx.owner_id))?;
-    audit::write(&mut tx, Line::by_operator("agent.changed").on(row.id, &row.name)).await?;
+    audit::write(&mut tx, AuditLine::by_operator("agent.changed").on(row.id, &row.name)).await?;
     tx.commit().await?;
     Ok((row.into(), None))
 }
@@ -119,11 +119,11 @@ fn refused(error: sqlx::Error, owner_id: Uuid) -> Failure {
     }
 }
 
-pub(crate) async fn create(tx: TenantTransaction, agent: NewAgent) -> Done<NewAgentKey> {
+pub(crate) async fn create(tx: TenantTransaction, agent: NewAgent) -> Result<NewAgentKey> {
     create_as(tx, Uuid::now_v7(), agent).await
 }
 
-async fn create_as(mut tx: TenantTransaction, id: Uuid, agent: NewAgent) -> Done<NewAgentKey> {
+async fn create_as(mut tx: TenantTransaction, id: Uuid, agent: NewAgent) -> Result<NewAgentKey> {
     let mut secret = [0; 32];
     rand::fill(&mut secret).map_err(|_| StoreError::Internal("no random bytes".into()))?;
     let agent_key = format!("rcrt_{}", URL_SAFE_NO_PAD.encode(secret));
@@ -141,12 +141,12 @@ async fn create_as(mut tx: TenantTransaction, id: Uuid, agent: NewAgent) -> Done
     .fetch_one(tx.connection())
     .await
     .map_err(|error| refused(error, owner_id))?;
-    audit::write(&mut tx, Line::by_operator("agent.created").on(row.id, &row.name)).await?;
+    audit::write(&mut tx, AuditLine::by_operator("agent.created").on(row.id, &row.name)).await?;
     tx.commit().await?;
     Ok(NewAgentKey { agent: row.into(), agent_key })
 }
 
-pub(crate) async fn list(tx: &mut TenantTransaction) -> Done<Vec<AgentInfo>> {
+pub(crate) async fn list(tx: &mut TenantTransaction) -> Result<Vec<AgentInfo>> {
     let rows: Vec<AgentRow> = sqlx::query_as(
         "SELECT id, owner_id, name, roles, profile, key_hash, created_at FROM agents WHERE deleted_at IS NULL ORDER BY name",
     )
@@ -155,18 +155,18 @@ pub(crate) async fn list(tx: &mut TenantTransaction) -> Done<Vec<AgentInfo>> {
     Ok(rows.into_iter().map(AgentInfo::from).collect())
 }
 
-pub(crate) async fn delete(mut tx: TenantTransaction, id: Uuid) -> Done<()> {
+pub(crate) async fn delete(mut tx: TenantTransaction, id: Uuid) -> Result<()> {
     let name: Option<String> =
         sqlx::query_scalar("UPDATE agents SET deleted_at = now() WHERE id = $1 AND deleted_at IS NULL RETURNING name")
             .bind(id)
             .fetch_optional(tx.connection())
             .await?;
     let name = name.ok_or(StoreError::NotFound { what: "agent", id })?;
-    audit::write(&mut tx, Line::by_operator("agent.deleted").on(id, &name)).await?;
+    audit::write(&mut tx, AuditLine::by_operator("agent.deleted").on(id, &name)).await?;
     tx.commit().await
 }
 
-async fn row(tx: &mut TenantTransaction, id: Uuid) -> Done<Option<AgentRow>> {
+async fn row(tx: &mut TenantTransaction, id: Uuid) -> Result<Option<AgentRow>> {
     Ok(sqlx::query_as(
         "SELECT id, owner_id, name, roles, profile, key_hash, created_at FROM agents WHERE id = $1 AND deleted_at IS NULL",
     )
@@ -175,11 +175,11 @@ async fn row(tx: &mut TenantTransaction, id: Uuid) -> Done<Option<AgentRow>> {
     .await?)
 }
 
-pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Done<Option<AgentInfo>> {
+pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Result<Option<AgentInfo>> {
     Ok(row(tx, id).await?.map(AgentInfo::from))
 }
 
-pub(crate) async fn find_by_key(tx: &mut TenantTransaction, id: Uuid, key: &str) -> Done<Option<AgentInfo>> {
+pub(crate) async fn find_by_key(tx: &mut TenantTransaction, id: Uuid, key: &str) -> Result<Option<AgentInfo>> {
     let given = hash(key);
     let row = row(tx, id).await?;
     // Compared also when there is no such agent, so that the time tells nothing.

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::Store;
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
@@ -30,7 +30,7 @@ from_row! {
 
 /// What is to be written.
 #[derive(Clone, Copy)]
-pub(crate) struct Line<'l> {
+pub(crate) struct AuditLine<'l> {
     agent: Option<Uuid>,
     action: &'static str,
     subject: Uuid,
@@ -39,7 +39,7 @@ pub(crate) struct Line<'l> {
     tool: Option<Uuid>,
 }
 
-impl<'l> Line<'l> {
+impl<'l> AuditLine<'l> {
     pub(crate) fn by(agent: Uuid, action: &'static str) -> Self {
         Self { agent: Some(agent), ..Self::by_operator(action) }
     }
@@ -61,7 +61,7 @@ impl<'l> Line<'l> {
     }
 }
 
-pub(crate) async fn write(tx: &mut TenantTransaction, line: Line<'_>) -> Done<()> {
+pub(crate) async fn write(tx: &mut TenantTransaction, line: AuditLine<'_>) -> Result<()> {
     let owner_id = tx.owner_id;
     sqlx::query(
         "INSERT INTO audit (owner_id, agent_id, action, subject, subject_name, reason, tool_id)

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use uuid::Uuid;
 
 use crate::open::ACQUIRE_TIMEOUT;
-use crate::selecting;
+use crate::selector_sql;
 use crate::store::Inner;
 
 pub(crate) struct ContextReads {
@@ -51,7 +51,7 @@ impl Inner {
         selector: &Selector,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
-        if !selecting::reads_contexts(selector) {
+        if !selector_sql::reads_contexts(selector) {
             return work.await;
         }
         let (share, all) = (self.context_reads.of(tenant), self.context_reads.all.clone());

@@ -5,7 +5,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{Postgres, QueryBuilder};
 use uuid::Uuid;
 
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
@@ -68,7 +68,7 @@ pub(crate) fn check(records: &[EgressRecord]) -> Result<(), StoreError> {
     Ok(())
 }
 
-pub(crate) async fn write(mut tx: TenantTransaction, records: &[EgressRecord]) -> Done<()> {
+pub(crate) async fn write(mut tx: TenantTransaction, records: &[EgressRecord]) -> Result<()> {
     if records.is_empty() {
         return Ok(());
     }
@@ -107,7 +107,7 @@ pub(crate) fn check_query(query: &EgressQuery) -> Result<(), StoreError> {
     Err(Violations::one("limit", format!("must be from 1 to {MAX_EGRESS_ENTRIES}")).into())
 }
 
-pub(crate) async fn read(mut tx: TenantTransaction, query: &EgressQuery) -> Done<Vec<EgressEntry>> {
+pub(crate) async fn read(mut tx: TenantTransaction, query: &EgressQuery) -> Result<Vec<EgressEntry>> {
     let rows: Vec<EgressRow> = sqlx::query_as(
         "SELECT id, at, agent_id, tool, tool_id, call, host, port, method, outcome, reason, status, bytes_out, bytes_in,
                 duration_ms
@@ -134,7 +134,7 @@ pub(crate) async fn read(mut tx: TenantTransaction, query: &EgressQuery) -> Done
 }
 
 /// Forgets entries from before this time, and the oldest beyond `most`. Gives how many; at most a batch of each.
-pub(crate) async fn forget(mut tx: TenantTransaction, before: DateTime<Utc>, most: i64) -> Done<usize> {
+pub(crate) async fn forget(mut tx: TenantTransaction, before: DateTime<Utc>, most: i64) -> Result<usize> {
     let forgotten = sqlx::query(
         "DELETE FROM egress_log WHERE id = ANY (ARRAY(
             (SELECT id FROM egress_log WHERE owner_id = current_tenant() AND at < $1 ORDER BY id LIMIT $3)

@@ -11,7 +11,7 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use crate::calls;
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::records;
 use crate::store::Inner;
@@ -45,7 +45,7 @@ impl Batch {
 
 /// Takes out a tenant's ended records, batch by batch, until none is left or the time is up, and keeps count of it.
 /// `is_asked_for`: counts as a run also when there was nothing to do.
-pub(crate) async fn run(store: &Arc<Inner>, owner_id: Uuid, most: Duration, is_asked_for: bool) -> Done<HygieneRun> {
+pub(crate) async fn run(store: &Arc<Inner>, owner_id: Uuid, most: Duration, is_asked_for: bool) -> Result<HygieneRun> {
     let (at, begun) = (Utc::now(), Instant::now());
     let mut run = HygieneRun::default();
     let ended = loop {
@@ -73,8 +73,8 @@ pub(crate) async fn run(store: &Arc<Inner>, owner_id: Uuid, most: Duration, is_a
     Ok(run)
 }
 
-async fn note(store: &Arc<Inner>, owner_id: Uuid, at: DateTime<Utc>, run: &HygieneRun, has_failed: bool) -> Done<()> {
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::Soon).await?;
+async fn note(store: &Arc<Inner>, owner_id: Uuid, at: DateTime<Utc>, run: &HygieneRun, has_failed: bool) -> Result<()> {
+    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
     sqlx::query(
         "INSERT INTO hygiene AS h (owner_id, runs, purged, last_run_at, last_run_ms, last_run_purged, last_run_errors)
          VALUES ($1, $5, $3, $2, $4, $3, 1 - $5)
@@ -93,7 +93,7 @@ async fn note(store: &Arc<Inner>, owner_id: Uuid, at: DateTime<Utc>, run: &Hygie
 }
 
 /// Takes out ended records, each with its event; a request that still waits is answered `Timeout`.
-async fn batch(mut tx: TenantTransaction) -> Done<Batch> {
+async fn batch(mut tx: TenantTransaction) -> Result<Batch> {
     let candidates: Vec<Uuid> =
         sqlx::query_scalar("SELECT id FROM breadcrumbs WHERE ttl <= now() ORDER BY ttl LIMIT $1")
             .bind(BATCH)

@@ -11,7 +11,7 @@ pub(crate) enum Failure {
     Database(sqlx::Error),
 }
 
-pub(crate) type Done<T> = Result<T, Failure>;
+pub(crate) type Result<T, E = Failure> = std::result::Result<T, E>;
 
 impl From<sqlx::Error> for Failure {
     fn from(error: sqlx::Error) -> Self {

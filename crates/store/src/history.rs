@@ -4,7 +4,7 @@ use breadcrumb::{BreadcrumbVersion, StoreError};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::row::Context;
 use crate::transaction::TenantTransaction;
@@ -23,7 +23,7 @@ from_row! {
 }
 
 /// Newest first, the present one included.
-pub(crate) async fn read(tx: &mut TenantTransaction, id: Uuid) -> Done<Vec<BreadcrumbVersion>> {
+pub(crate) async fn read(tx: &mut TenantTransaction, id: Uuid) -> Result<Vec<BreadcrumbVersion>> {
     let rows: Vec<VersionRow> = sqlx::query_as(
         "WITH record AS (
             SELECT * FROM breadcrumbs WHERE id = $1 AND (ttl IS NULL OR ttl > clock_timestamp()))

@@ -10,7 +10,7 @@ use chrono::Utc;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
 
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 use crate::{Store, calls, egress_log, expiry, prune, quotas, shares, tokens};
@@ -30,8 +30,8 @@ impl Store {
 
     /// Answers every request that waits past its deadline, in all tenants. Gives how many there were. The store does it
     /// by itself every second.
-    pub async fn answer_late(&self) -> Result<usize, StoreError> {
-        Ok(answer_late(&self.inner).await?)
+    pub async fn answer_overdue(&self) -> Result<usize, StoreError> {
+        Ok(answer_overdue(&self.inner).await?)
     }
 
     /// Takes out every record whose time has ended, in all tenants. Gives how many there were. The store does it by
@@ -52,7 +52,7 @@ impl Store {
 pub(crate) async fn run(store: Arc<Inner>, sweeps: bool) {
     tend(&store, sweeps).await;
     // Here and not with the last of the store's owners, who may be gone after the runtime is.
-    store.kept.let_go_of_all();
+    store.idle_connections.release_all();
 }
 
 async fn tend(store: &Arc<Inner>, sweeps: bool) {
@@ -65,21 +65,21 @@ async fn tend(store: &Arc<Inner>, sweeps: bool) {
             () = store.stop.cancelled() => return,
             _ = ticks.tick() => {}
         }
-        store.kept.let_go_of_unused();
+        store.idle_connections.release_unused();
         let sweep = async {
             shares::learn(store).await?;
             if !sweeps {
-                return Done::Ok(());
+                return Ok::<_, crate::failure::Failure>(());
             }
             rescue(store).await?;
-            answer_late(store).await?;
+            answer_overdue(store).await?;
             let expired = expire(store, EXPIRING).await;
             if pruned_at.is_none_or(|at| at.elapsed() >= PRUNE) {
                 prune(store).await?;
                 pruned_at = Some(Instant::now());
             }
             expired?;
-            Done::Ok(())
+            Ok::<_, crate::failure::Failure>(())
         };
         let result = tokio::select! {
             () = store.stop.cancelled() => return,
@@ -97,7 +97,7 @@ async fn tend(store: &Arc<Inner>, sweeps: bool) {
     }
 }
 
-async fn rescue(store: &Arc<Inner>) -> Done<usize> {
+async fn rescue(store: &Arc<Inner>) -> Result<usize> {
     let mut count = 0;
     for tenant in tenants(store, "SELECT tenants_with_ended_leases()").await? {
         loop {
@@ -110,11 +110,11 @@ async fn rescue(store: &Arc<Inner>) -> Done<usize> {
     Ok(count)
 }
 
-async fn answer_late(store: &Arc<Inner>) -> Done<usize> {
+async fn answer_overdue(store: &Arc<Inner>) -> Result<usize> {
     let mut count = 0;
     for tenant in tenants(store, "SELECT tenants_with_passed_deadlines()").await? {
         loop {
-            match calls::answer_late(TenantTransaction::begin(store, tenant).await?).await? {
+            match calls::answer_overdue(TenantTransaction::begin(store, tenant).await?).await? {
                 0 => break,
                 some => count += some,
             }
@@ -124,7 +124,7 @@ async fn answer_late(store: &Arc<Inner>) -> Done<usize> {
 }
 
 /// For so long at most, so that many ended records do not hold up what else waits here.
-async fn expire(store: &Arc<Inner>, most: Duration) -> Done<usize> {
+async fn expire(store: &Arc<Inner>, most: Duration) -> Result<usize> {
     let begun = Instant::now();
     let (mut count, mut failed) = (0, None);
     for tenant in tenants(store, "SELECT tenants_with_ended_records()").await? {
@@ -143,7 +143,7 @@ async fn expire(store: &Arc<Inner>, most: Duration) -> Done<usize> {
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
 
-async fn prune(store: &Arc<Inner>) -> Done<usize> {
+async fn prune(store: &Arc<Inner>) -> Result<usize> {
     quotas::forget_deleted(store).await?;
     let mut count = 0;
     let before = Utc::now() - prune::EVENTS_KEPT;
@@ -171,7 +171,7 @@ async fn prune(store: &Arc<Inner>) -> Done<usize> {
     Ok(count)
 }
 
-pub(crate) async fn prune_egress(store: &Arc<Inner>, most: i64) -> Done<usize> {
+pub(crate) async fn prune_egress(store: &Arc<Inner>, most: i64) -> Result<usize> {
     let (mut count, before) = (0, Utc::now() - store.egress_kept);
     let mut tx = store.begin("BEGIN").await?;
     let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_old_egress($1, $2)")
@@ -191,12 +191,12 @@ pub(crate) async fn prune_egress(store: &Arc<Inner>, most: i64) -> Done<usize> {
     Ok(count)
 }
 
-async fn tenants(store: &Inner, sql: &'static str) -> Done<Vec<Uuid>> {
+async fn tenants(store: &Inner, sql: &'static str) -> Result<Vec<Uuid>> {
     let mut tx = store.begin("BEGIN").await?;
     Ok(sqlx::query_scalar(sql).fetch_all(&mut *tx).await?)
 }
 
-async fn tenants_before(store: &Inner, sql: &'static str, before: chrono::DateTime<Utc>) -> Done<Vec<Uuid>> {
+async fn tenants_before(store: &Inner, sql: &'static str, before: chrono::DateTime<Utc>) -> Result<Vec<Uuid>> {
     let mut tx = store.begin("BEGIN").await?;
     Ok(sqlx::query_scalar(sql).bind(before).fetch_all(&mut *tx).await?)
 }

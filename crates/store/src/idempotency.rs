@@ -3,7 +3,7 @@
 use breadcrumb::{StoreError, Violations};
 use uuid::Uuid;
 
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::transaction::TenantTransaction;
 
 pub(crate) fn check(key: &str) -> Result<(), Violations> {
@@ -15,7 +15,12 @@ pub(crate) fn check(key: &str) -> Result<(), Violations> {
 }
 
 /// The record that the first create with this key made, when it was the same create.
-pub(crate) async fn first_answer(tx: &mut TenantTransaction, agent: Uuid, key: &str, fingerprint: &str) -> Done<Uuid> {
+pub(crate) async fn first_answer(
+    tx: &mut TenantTransaction,
+    agent: Uuid,
+    key: &str,
+    fingerprint: &str,
+) -> Result<Uuid> {
     let first: Option<(String, Uuid)> = sqlx::query_as(
         "SELECT fingerprint, breadcrumb_id FROM idempotency_keys
          WHERE owner_id = current_tenant() AND agent_id = $1 AND key = $2",

@@ -8,10 +8,11 @@
 //! may call what is the server's to decide. Where the Postgres comes from is the caller's business.
 
 mod acl;
+mod actor;
 mod agents;
 mod audit;
-mod author;
 mod calls;
+mod connections;
 mod context_reads;
 mod egress_log;
 mod events;
@@ -22,9 +23,7 @@ mod from_row;
 mod history;
 mod housekeeping;
 mod idempotency;
-mod kept;
 mod listing;
-mod meaning;
 mod migrating;
 mod open;
 mod options;
@@ -33,11 +32,14 @@ mod purge;
 mod quotas;
 mod records;
 mod restoring;
+mod role_cache;
 mod row;
+mod row_access;
 mod search;
 mod secrets;
-mod selecting;
+mod selector_sql;
 mod selectors;
+mod semantic_search;
 mod shares;
 mod store;
 mod tenancy;
@@ -45,13 +47,10 @@ mod tenant_store;
 mod tokens;
 mod transaction;
 mod transfer;
-mod view;
-mod voices;
 mod webhooks;
 mod writing;
 
 pub use audit::AuditEntry;
-pub use meaning::{EmbeddingOptions, EmbeddingState};
 pub use migrating::{MIGRATOR, migrate};
 pub use open::OpenError;
 pub use options::{SecretsKey, StoreOptions};
@@ -59,5 +58,6 @@ pub use restoring::{
     BackupFacts, RESTORED_OWNER, backup_facts, close_restored_owner, count_events_on, empty_for_restore,
 };
 pub use secrets::{Rewrapped, SecretsKeys, rewrap_secrets, secrets_by_key};
+pub use semantic_search::{EmbeddingOptions, EmbeddingState};
 pub use store::Store;
 pub use transfer::{Export, Head, Imported, Line, OldVersion, OnConflict, TransferError, export_records, import_lines};

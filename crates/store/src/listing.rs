@@ -6,10 +6,10 @@ use futures::TryStreamExt;
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::row::Context;
-use crate::selecting::Conditions;
+use crate::selector_sql::Conditions;
 use crate::transaction::TenantTransaction;
 
 /// The contexts of one answer together, in bytes: more would fill the memory of who asks and who answers.
@@ -65,7 +65,7 @@ pub(crate) async fn list(
     tx: &mut TenantTransaction,
     query: &BreadcrumbQuery,
     shared_with: Option<Uuid>,
-) -> Done<Vec<BreadcrumbListItem>> {
+) -> Result<Vec<BreadcrumbListItem>> {
     let mut conditions = Conditions::new();
     conditions.select(&query.selector);
     let (limit, offset) = (query.limit, query.offset);
@@ -91,7 +91,7 @@ pub(crate) async fn fetch(
     tx: &mut TenantTransaction,
     sql: String,
     conditions: Conditions,
-) -> Done<Vec<BreadcrumbListItem>> {
+) -> Result<Vec<BreadcrumbListItem>> {
     let query = conditions.bind(sqlx::query_as::<_, ItemRow>(AssertSqlSafe(sql)));
     let mut rows = query.fetch(tx.connection());
     let (mut items, mut bytes) = (Vec::new(), 0);

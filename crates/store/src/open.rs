@@ -11,22 +11,22 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::calls::Hints;
+use crate::calls::QueueNotifier;
+use crate::connections::IdleConnections;
 use crate::context_reads::ContextReads;
 use crate::events::{self, Announcer, Feeds};
 use crate::following;
 use crate::housekeeping;
-use crate::kept::Kept;
-use crate::meaning::{self, EmbeddingFollower, Meaning};
 use crate::migrating::{self, MIGRATOR};
 use crate::quotas::Quotas;
-use crate::secrets::Envelope;
+use crate::role_cache::RoleCache;
+use crate::secrets::EnvelopeCipher;
 use crate::selectors::{self, OpenSelectors};
+use crate::semantic_search::{self, EmbeddingFollower, SemanticSearch};
 use crate::shares::Shares;
 use crate::store::{Inner, Store};
-use crate::voices::Voices;
-use crate::webhooks::Filling;
-use crate::writing::Writes;
+use crate::webhooks::WebhookFollower;
+use crate::writing::WriteQueue;
 use crate::{StoreOptions, failure, purge};
 
 /// How long a caller waits for a free connection before it hears that the store is unavailable.
@@ -86,19 +86,19 @@ impl Store {
         let inner = Arc::new(Inner {
             pool,
             context_reads: ContextReads::new(options.max_connections.max(2)),
-            kept: Kept::default(),
-            writes: Writes::default(),
-            hints: Hints::default(),
-            standbys: Arc::default(),
+            idle_connections: IdleConnections::default(),
+            write_queue: WriteQueue::default(),
+            queue_notifier: QueueNotifier::default(),
+            local_runners: Arc::default(),
             shares: Shares::default(),
-            voices: Voices::default(),
-            envelope: Envelope::new(options.secrets_keys.clone()),
+            role_cache: RoleCache::default(),
+            cipher: EnvelopeCipher::new(options.secrets_keys.clone()),
             feeds: Feeds::default(),
             announcer: Announcer::default(),
             selectors: OpenSelectors::default(),
             deliveries_queued: Notify::new(),
             quotas: Quotas::new(options.quotas),
-            meaning: options.embedding.map(|options| Arc::new(Meaning::new(options))),
+            semantic_search: options.embedding.map(|options| Arc::new(SemanticSearch::new(options))),
             egress_kept: options.egress_kept,
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
@@ -106,14 +106,14 @@ impl Store {
         inner.tasks.spawn(housekeeping::run(inner.clone(), options.sweeps));
         inner.tasks.spawn(purge::run(inner.clone()));
         inner.tasks.spawn(selectors::renew(inner.clone()));
-        let filling = Filling(Arc::downgrade(&inner));
-        inner.tasks.spawn(following::run(inner.clone(), Arc::new(filling)));
+        let webhook_follower = WebhookFollower(Arc::downgrade(&inner));
+        inner.tasks.spawn(following::run(inner.clone(), Arc::new(webhook_follower)));
         inner.tasks.spawn(events::announce(inner.clone(), app.clone()));
         inner.tasks.spawn(events::listen(inner.clone(), app));
-        if let Some(meaning) = &inner.meaning {
-            let follower = Arc::new(EmbeddingFollower::new(meaning.clone()));
+        if let Some(semantic_search) = &inner.semantic_search {
+            let follower = Arc::new(EmbeddingFollower::new(semantic_search.clone()));
             inner.tasks.spawn(following::run(inner.clone(), follower));
-            inner.tasks.spawn(meaning::run(inner.clone(), meaning.clone(), admin));
+            inner.tasks.spawn(semantic_search::run(inner.clone(), semantic_search.clone(), admin));
         }
         Ok(Arc::new(Self { inner }))
     }

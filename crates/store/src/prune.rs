@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::transaction::TenantTransaction;
 
 /// How long a subscriber may be away and still hear everything.
@@ -15,7 +15,7 @@ const BATCH: i64 = 500;
 
 /// Forgets events from before this moment, the oldest first; with the event of a deletion also the record's versions
 /// and its call. Gives how many; at most a batch.
-pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> Done<usize> {
+pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
     let forgotten: Vec<(Uuid, bool)> = sqlx::query_as(
         "WITH forgotten AS (
             DELETE FROM events WHERE owner_id = current_tenant() AND number IN (
@@ -65,7 +65,7 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
     Ok(forgotten.len())
 }
 
-pub(crate) async fn keys(mut tx: TenantTransaction, before: DateTime<Utc>) -> Done<usize> {
+pub(crate) async fn keys(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
     let forgotten = sqlx::query(
         "DELETE FROM idempotency_keys WHERE ctid = ANY (ARRAY(
             SELECT ctid FROM idempotency_keys WHERE created_at < $1 LIMIT $2))",

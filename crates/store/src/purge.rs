@@ -8,7 +8,7 @@ use tokio::time::{MissedTickBehavior, interval};
 use uuid::Uuid;
 
 use crate::Store;
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::store::Inner;
 
 /// How long after a deletion it begins, at the latest.
@@ -47,7 +47,7 @@ pub(crate) async fn run(store: Arc<Inner>) {
     }
 }
 
-async fn purge(store: &Arc<Inner>) -> Done<u64> {
+async fn purge(store: &Arc<Inner>) -> Result<u64> {
     let deleted: Vec<Uuid> = {
         let mut tx = store.begin("BEGIN").await?;
         sqlx::query_scalar("SELECT deleted_tenants()").fetch_all(&mut *tx).await?

@@ -14,7 +14,7 @@ use metrics::counter;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
@@ -30,18 +30,18 @@ pub(crate) struct Quotas {
     defaults: TenantQuotas,
     tenants: Mutex<HashMap<Uuid, Arc<Tenant>>>,
     /// What was counted last of each tenant with a bound, also of those that are forgotten above.
-    counts: Mutex<BTreeMap<Uuid, Amount>>,
+    counts: Mutex<BTreeMap<Uuid, Usage>>,
 }
 
 #[derive(Default)]
 struct Tenant {
-    known: Mutex<Known>,
+    known: Mutex<QuotaState>,
     /// One count at a time.
     counting: tokio::sync::Mutex<()>,
 }
 
 #[derive(Default)]
-struct Known {
+struct QuotaState {
     own: TenantQuotas,
     /// `None` before the first count, and while the tenant has no bound.
     counted: Option<Counted>,
@@ -49,36 +49,36 @@ struct Known {
     read: Option<(Instant, Duration)>,
     asked: Option<Instant>,
     /// Written by this process, from its first write on; [`Counted::records`] and `bytes` are those without them.
-    written: Amount,
+    written: Usage,
 }
 
 #[derive(Clone, Copy)]
 struct Counted {
     /// What was counted, without what this process had written by then.
-    without: Amount,
+    without: Usage,
     at: DateTime<Utc>,
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Amount {
+struct Usage {
     records: i64,
     bytes: i64,
 }
 
 /// Room that was taken for a write. Given back when it is dropped without the write.
-pub(crate) struct Room {
+pub(crate) struct QuotaReservation {
     tenant: Option<Arc<Tenant>>,
-    amount: Amount,
+    amount: Usage,
 }
 
-impl Room {
+impl QuotaReservation {
     /// The write has happened.
     pub(crate) fn keep(mut self) {
         self.tenant = None;
     }
 }
 
-impl Drop for Room {
+impl Drop for QuotaReservation {
     fn drop(&mut self) {
         if let Some(tenant) = &self.tenant {
             locked(&tenant.known).written.add(-self.amount.records, -self.amount.bytes);
@@ -86,7 +86,7 @@ impl Drop for Room {
     }
 }
 
-impl Amount {
+impl Usage {
     fn add(&mut self, records: i64, bytes: i64) {
         self.records += records;
         self.bytes += bytes;
@@ -103,7 +103,7 @@ impl Quotas {
     }
 
     /// What the runtime itself wrote or took out: it is counted, and never refused.
-    pub(crate) fn noted(&self, owner_id: Uuid, records: i64, bytes: i64) {
+    pub(crate) fn add_usage(&self, owner_id: Uuid, records: i64, bytes: i64) {
         let tenant = locked(&self.tenants).get(&owner_id).cloned();
         if let Some(tenant) = tenant {
             locked(&tenant.known).written.add(records, bytes);
@@ -111,12 +111,12 @@ impl Quotas {
     }
 
     /// The same, for a write that may still fail.
-    pub(crate) fn take_freely(&self, owner_id: Uuid, records: i64, bytes: i64) -> Room {
+    pub(crate) fn reserve_unchecked(&self, owner_id: Uuid, records: i64, bytes: i64) -> QuotaReservation {
         let tenant = locked(&self.tenants).get(&owner_id).cloned();
         if let Some(tenant) = &tenant {
             locked(&tenant.known).written.add(records, bytes);
         }
-        Room { tenant, amount: Amount { records, bytes } }
+        QuotaReservation { tenant, amount: Usage { records, bytes } }
     }
 
     /// Whether the tenant is known to have a bound.
@@ -125,8 +125,8 @@ impl Quotas {
         tenant.is_some_and(|tenant| locked(&tenant.known).counted.is_some())
     }
 
-    /// Room for so much, or the refusal. What is not known yet (see [`Inner::know_quotas`]) refuses nothing.
-    pub(crate) fn take(&self, owner_id: Uuid, records: i64, bytes: i64) -> Result<Room, StoreError> {
+    /// Room for so much, or the refusal. What is not known yet (see [`Inner::load_quotas`]) refuses nothing.
+    pub(crate) fn reserve(&self, owner_id: Uuid, records: i64, bytes: i64) -> Result<QuotaReservation, StoreError> {
         let tenant = self.tenant(owner_id);
         let mut known = locked(&tenant.known);
         if let Some(counted) = known.counted {
@@ -148,7 +148,7 @@ impl Quotas {
         }
         known.written.add(records, bytes);
         drop(known);
-        Ok(Room { tenant: Some(tenant), amount: Amount { records, bytes } })
+        Ok(QuotaReservation { tenant: Some(tenant), amount: Usage { records, bytes } })
     }
 
     /// The tenant's own bounds are others now.
@@ -158,14 +158,14 @@ impl Quotas {
 
     pub(crate) fn counted(&self) -> Vec<TenantCount> {
         let counts = locked(&self.counts);
-        let count = |(id, amount): (&Uuid, &Amount)| {
+        let count = |(id, amount): (&Uuid, &Usage)| {
             let (records, bytes) = (amount.records.max(0).unsigned_abs(), amount.bytes.max(0).unsigned_abs());
             TenantCount { id: *id, records, bytes }
         };
         counts.iter().map(count).collect()
     }
 
-    fn note_count(&self, owner_id: Uuid, counted: Option<Amount>) {
+    fn note_count(&self, owner_id: Uuid, counted: Option<Usage>) {
         let mut counts = locked(&self.counts);
         match counted {
             Some(amount) => counts.insert(owner_id, amount),
@@ -206,7 +206,7 @@ enum Need {
 impl Inner {
     /// Knows the tenant's bounds, and what it keeps where it has one. To be asked before a write takes room; waits only
     /// where nothing is known yet.
-    pub(crate) async fn know_quotas(self: &Arc<Self>, owner_id: Uuid) -> Done<()> {
+    pub(crate) async fn load_quotas(self: &Arc<Self>, owner_id: Uuid) -> Result<()> {
         let tenant = self.quotas.tenant(owner_id);
         match tenant.need() {
             Need::Nothing => Ok(()),
@@ -229,8 +229,8 @@ impl Inner {
     }
 
     /// What the tenant keeps, counted now where it has no bound.
-    pub(crate) async fn usage(self: &Arc<Self>, owner_id: Uuid) -> Done<TenantUsage> {
-        self.know_quotas(owner_id).await?;
+    pub(crate) async fn usage(self: &Arc<Self>, owner_id: Uuid) -> Result<TenantUsage> {
+        self.load_quotas(owner_id).await?;
         let tenant = self.quotas.tenant(owner_id);
         let (own, counted, written) = {
             let known = locked(&tenant.known);
@@ -239,8 +239,8 @@ impl Inner {
         let in_force = own.or(self.quotas.defaults);
         let (amount, counted_at) = match counted {
             Some(counted) => {
-                let Amount { records, bytes } = counted.without;
-                (Amount { records: records + written.records, bytes: bytes + written.bytes }, counted.at)
+                let Usage { records, bytes } = counted.without;
+                (Usage { records: records + written.records, bytes: bytes + written.bytes }, counted.at)
             }
             None => {
                 // One count of a tenant at a time, however many ask.
@@ -254,7 +254,7 @@ impl Inner {
 }
 
 /// To be called in turn.
-async fn renew(store: &Arc<Inner>, owner_id: Uuid, tenant: &Tenant) -> Done<()> {
+async fn renew(store: &Arc<Inner>, owner_id: Uuid, tenant: &Tenant) -> Result<()> {
     let began = Instant::now();
     let own = read(store, owner_id).await?;
     let in_force = own.or(store.quotas.defaults);
@@ -263,25 +263,25 @@ async fn renew(store: &Arc<Inner>, owner_id: Uuid, tenant: &Tenant) -> Done<()> 
     store.quotas.note_count(owner_id, counted);
     let mut known = locked(&tenant.known);
     known.own = own;
-    known.counted = counted.map(|Amount { records, bytes }| Counted {
-        without: Amount { records: records - before.records, bytes: bytes - before.bytes },
+    known.counted = counted.map(|Usage { records, bytes }| Counted {
+        without: Usage { records: records - before.records, bytes: bytes - before.bytes },
         at: Utc::now(),
     });
     known.read = Some((Instant::now(), began.elapsed()));
     drop(known);
-    forget_unasked(&store.quotas);
+    evict_idle(&store.quotas);
     Ok(())
 }
 
 /// Those without a write for a while; not the one that is being asked for now.
-fn forget_unasked(quotas: &Quotas) {
+fn evict_idle(quotas: &Quotas) {
     locked(&quotas.tenants).retain(|_, tenant| {
         Arc::strong_count(tenant) > 1 || locked(&tenant.known).asked.is_some_and(|asked| asked.elapsed() < KEPT_FOR)
     });
 }
 
 /// Forgets the counts of tenants that another process deleted, or that were deleted while they were being counted.
-pub(crate) async fn forget_deleted(store: &Arc<Inner>) -> Done<()> {
+pub(crate) async fn forget_deleted(store: &Arc<Inner>) -> Result<()> {
     if locked(&store.quotas.counts).is_empty() {
         return Ok(());
     }
@@ -292,7 +292,7 @@ pub(crate) async fn forget_deleted(store: &Arc<Inner>) -> Done<()> {
     Ok(())
 }
 
-async fn read(store: &Arc<Inner>, owner_id: Uuid) -> Done<TenantQuotas> {
+async fn read(store: &Arc<Inner>, owner_id: Uuid) -> Result<TenantQuotas> {
     let mut tx = store.begin("BEGIN").await?;
     let row: Option<(Option<i64>, Option<i64>)> =
         sqlx::query_as("SELECT max_records, max_bytes FROM tenant_quotas($1)")
@@ -304,7 +304,7 @@ async fn read(store: &Arc<Inner>, owner_id: Uuid) -> Done<TenantQuotas> {
     Ok(TenantQuotas { max_records: whole(max_records), max_bytes: whole(max_bytes) })
 }
 
-async fn count(store: &Arc<Inner>, owner_id: Uuid) -> Done<Amount> {
+async fn count(store: &Arc<Inner>, owner_id: Uuid) -> Result<Usage> {
     let mut tx = TenantTransaction::begin(store, owner_id).await?;
     let (records, bytes): (i64, i64) = sqlx::query_as(
         "SELECT count(*), (coalesce(sum(b.size_bytes), 0) + (
@@ -314,11 +314,11 @@ async fn count(store: &Arc<Inner>, owner_id: Uuid) -> Done<Amount> {
     .bind(owner_id)
     .fetch_one(tx.connection())
     .await?;
-    Ok(Amount { records, bytes })
+    Ok(Usage { records, bytes })
 }
 
 /// Sets a tenant's own bounds.
-pub(crate) async fn set(store: &Arc<Inner>, owner_id: Uuid, quotas: TenantQuotas) -> Done<()> {
+pub(crate) async fn set(store: &Arc<Inner>, owner_id: Uuid, quotas: TenantQuotas) -> Result<()> {
     let number = |most: Option<u64>| most.map(u64::cast_signed);
     let mut tx = store.begin("BEGIN").await?;
     let is_there: bool = sqlx::query_scalar("SELECT set_tenant_quotas($1, $2, $3)")

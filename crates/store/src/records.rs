@@ -10,18 +10,18 @@ use breadcrumb::{
 use chrono::Utc;
 use uuid::Uuid;
 
-use crate::author::Author;
+use crate::actor::Actor;
 use crate::calls;
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::idempotency;
-use crate::quotas::Room;
+use crate::quotas::QuotaReservation;
 use crate::row::{CountedRow, RecordRow, record_columns, sensitivity_text, visibility_text};
+use crate::row_access::RequiredPermission;
 use crate::search;
 use crate::secrets;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
-use crate::view::Wish;
-use crate::writing::{self, Key, Outcome, Prepared, Work};
+use crate::writing::{self, IdempotencyKey, PreparedRecord, WriteOp, WriteOutcome};
 
 const RESPONSE_TAG: &str = "tool:response";
 
@@ -29,49 +29,54 @@ const RESPONSE_TAG: &str = "tool:response";
 pub(crate) async fn create(
     store: &Arc<Inner>,
     owner_id: Uuid,
-    author: Author,
+    actor: Actor,
     record: NewBreadcrumb,
     idempotency_key: Option<&str>,
-) -> Done<Created> {
-    author.refuse_what_runners_keep(record.schema_name.as_deref())?;
+) -> Result<Created> {
+    actor.refuse_what_runners_keep(record.schema_name.as_deref())?;
     let id = Uuid::now_v7();
-    let creator = author.creator_of(&record);
-    let key = idempotency_key.map(|key| Key { key: key.to_owned(), fingerprint: record.fingerprint() });
+    let creator = actor.creator_of(&record);
+    let key = idempotency_key.map(|key| IdempotencyKey { key: key.to_owned(), fingerprint: record.fingerprint() });
     let again = key.as_ref().map(|key| (key.key.clone(), key.fingerprint.clone()));
-    let mut prepared = Prepared::new(id, record, Some(creator));
-    prepared.call = calls::Queued::of(id, &prepared.record, author.profile);
+    let mut prepared = PreparedRecord::new(id, record, Some(creator));
+    prepared.call = calls::NewCall::of(id, &prepared.record, actor.profile);
     prepared.key = key;
-    let room = match Box::pin(room_for(store, owner_id, author, &prepared)).await {
+    let quota = match Box::pin(reserve_quota_for(store, owner_id, actor, &prepared)).await {
         Err(refused @ StoreError::QuotaExceeded { .. }) => {
-            // What was written before needs no room.
+            // What was written before needs no quota.
             let Some((key, fingerprint)) = &again else { return Err(refused.into()) };
             let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
             let first = idempotency::first_answer(&mut tx, creator, key, fingerprint).await;
             let id = first.map_err(|_| refused)?;
             return Ok(Created { id, version: 1, replayed: true, warnings: Vec::new() });
         }
-        room => room?,
+        quota => quota?,
     };
-    let outcome = store.write(owner_id, Work::Create(prepared)).await?;
-    if outcome == Outcome::Refused
+    let outcome = store.write(owner_id, WriteOp::Create(prepared)).await?;
+    if outcome == WriteOutcome::Refused
         && let Some((key, fingerprint)) = again
     {
         let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
         let id = idempotency::first_answer(&mut tx, creator, &key, &fingerprint).await?;
         return Ok(Created { id, version: 1, replayed: true, warnings: Vec::new() });
     }
-    room.keep();
+    quota.keep();
     Ok(Created { id, version: 1, replayed: false, warnings: Vec::new() })
 }
 
-/// Room for a new record in its tenant. What the runtime writes about its own work has room in any case.
-async fn room_for(store: &Arc<Inner>, owner_id: Uuid, author: Author, record: &Prepared) -> Result<Room, StoreError> {
+/// Room for a new record in its tenant. What the runtime writes about its own work has quota in any case.
+async fn reserve_quota_for(
+    store: &Arc<Inner>,
+    owner_id: Uuid,
+    actor: Actor,
+    record: &PreparedRecord,
+) -> Result<QuotaReservation, StoreError> {
     let (records, bytes) = (1, record.size_bytes);
-    if author.is_mere_runner() && is_about_tools(record.record.schema_name.as_deref()) {
-        return Ok(store.quotas.take_freely(owner_id, records, bytes));
+    if actor.is_mere_runner() && is_about_tools(record.record.schema_name.as_deref()) {
+        return Ok(store.quotas.reserve_unchecked(owner_id, records, bytes));
     }
-    store.know_quotas(owner_id).await?;
-    store.quotas.take(owner_id, records, bytes)
+    store.load_quotas(owner_id).await?;
+    store.quotas.reserve(owner_id, records, bytes)
 }
 
 fn is_about_tools(schema_name: Option<&str>) -> bool {
@@ -84,15 +89,15 @@ pub(crate) async fn insert(
     id: Uuid,
     record: NewBreadcrumb,
     creator: Option<Uuid>,
-) -> Done<()> {
-    let record = Prepared::new(id, record, creator);
+) -> Result<()> {
+    let record = PreparedRecord::new(id, record, creator);
     writing::insert(tx, &record).await?;
-    tx.noted(1, record.size_bytes);
+    tx.count_usage(1, record.size_bytes);
     Ok(())
 }
 
 /// The record, unless it is deleted, expired or another tenant's.
-pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Done<Option<Breadcrumb>> {
+pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Result<Option<Breadcrumb>> {
     let row: Option<RecordRow> = sqlx::query_as(concat!(
         "SELECT ",
         record_columns!(),
@@ -106,7 +111,7 @@ pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Done<Option<Br
 
 /// [`find`], as a reader for whom it may be the last time: what counts reads counts this one, in the same statement. The
 /// transaction is to be committed when it did.
-pub(crate) async fn read(mut tx: TenantTransaction, author: Author, id: Uuid) -> Done<Breadcrumb> {
+pub(crate) async fn read(mut tx: TenantTransaction, actor: Actor, id: Uuid) -> Result<Breadcrumb> {
     let row: Option<CountedRow> = sqlx::query_as(concat!(
         "SELECT ",
         record_columns!(),
@@ -117,11 +122,11 @@ pub(crate) async fn read(mut tx: TenantTransaction, author: Author, id: Uuid) ->
          FROM breadcrumbs b WHERE b.id = $1 AND (b.ttl IS NULL OR b.ttl > clock_timestamp())"
     ))
     .bind(id)
-    .bind(author.reads_count())
+    .bind(actor.reads_count())
     .fetch_optional(tx.connection())
     .await?;
     let record = row.map(Breadcrumb::from).ok_or(StoreError::NotFound { what: "breadcrumb", id })?;
-    if author.reads_count() && record.ttl_type.is_some_and(TtlType::counts_reads) {
+    if actor.reads_count() && record.ttl_type.is_some_and(TtlType::counts_reads) {
         // Another reader had the last one while this one waited.
         if record.read_count.is_none() {
             return Err(StoreError::NotFound { what: "breadcrumb", id }.into());
@@ -132,7 +137,7 @@ pub(crate) async fn read(mut tx: TenantTransaction, author: Author, id: Uuid) ->
 }
 
 /// The record, for a change in this transaction. Waits for a reader who may be the record's last.
-async fn get_to_change(tx: &mut TenantTransaction, id: Uuid) -> Done<Breadcrumb> {
+async fn get_to_change(tx: &mut TenantTransaction, id: Uuid) -> Result<Breadcrumb> {
     tx.lock(id).await?;
     let row: Option<RecordRow> = sqlx::query_as(concat!(
         "SELECT ",
@@ -147,46 +152,46 @@ async fn get_to_change(tx: &mut TenantTransaction, id: Uuid) -> Done<Breadcrumb>
 
 pub(crate) async fn update(
     mut tx: TenantTransaction,
-    author: Author,
+    actor: Actor,
     id: Uuid,
     version: i64,
     changes: &BreadcrumbChanges,
     check: Option<&ChangeCheck<'_>>,
-) -> Done<Breadcrumb> {
+) -> Result<Breadcrumb> {
     let record = get_to_change(&mut tx, id).await?;
     refuse_response(record.schema_name.as_deref())?;
-    author.refuse_what_runners_keep(record.schema_name.as_deref())?;
+    actor.refuse_what_runners_keep(record.schema_name.as_deref())?;
     expect_version(&record, Some(version))?;
-    if !author.is_curator {
+    if !actor.is_curator {
         secrets::refuse_change_by_others(&mut tx, id).await?;
     }
     let mut next = changes.applied_to(&record)?;
     if let Some(check) = check {
         next = check(&record, next)?;
     }
-    author.mark(&mut next.tags, &record.tags)?;
-    author.mark_tool(&mut next)?;
+    actor.mark(&mut next.tags, &record.tags)?;
+    actor.mark_tool(&mut next)?;
     refuse_response(next.schema_name.as_deref())?;
     refuse_response_tag(&next.tags, &record.tags)?;
-    author.refuse_what_runners_keep(next.schema_name.as_deref())?;
+    actor.refuse_what_runners_keep(next.schema_name.as_deref())?;
     keep_the_question(&record, &next)?;
-    author.refuse_to_open(&record, &next)?;
+    actor.refuse_to_open(&record, &next)?;
     if tx.is_guest() {
         refuse_to_guests(&record, &next)?;
     }
-    if changes.names_ttl() && !tx.shows(&record, Wish::Delete).await? {
+    if changes.names_ttl() && !tx.shows(&record, RequiredPermission::Delete).await? {
         let why = "who may not delete the record does not say when it ends: the grant is for update alone";
         return Err(StoreError::Forbidden(why.into()).into());
     }
-    let is_free = author.is_mere_runner() && is_about_tools(record.schema_name.as_deref());
-    let room = tx.take_room(if is_free { None } else { Some(&next) })?;
-    let mut written = write_version(&mut tx, &record, &next, author.changer_of(&next), changes.names_ttl()).await?;
-    if !tx.shows(&written, Wish::Read).await? {
-        let is_read_in_short = tx.shows(&written, Wish::View).await?;
+    let is_free = actor.is_mere_runner() && is_about_tools(record.schema_name.as_deref());
+    let quota = tx.reserve_quota(if is_free { None } else { Some(&next) })?;
+    let mut written = write_version(&mut tx, &record, &next, actor.changer_of(&next), changes.names_ttl()).await?;
+    if !tx.shows(&written, RequiredPermission::Read).await? {
+        let is_read_in_short = tx.shows(&written, RequiredPermission::View).await?;
         cut_answer(&mut written, changes, is_read_in_short);
     }
     tx.commit().await?;
-    room.keep();
+    quota.keep();
     Ok(written)
 }
 
@@ -221,15 +226,15 @@ fn cut_answer(written: &mut Breadcrumb, changes: &BreadcrumbChanges, is_read_in_
     }
 }
 
-pub(crate) async fn delete(mut tx: TenantTransaction, author: Author, id: Uuid, version: Option<i64>) -> Done<()> {
+pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, version: Option<i64>) -> Result<()> {
     let record = get_to_change(&mut tx, id).await?;
-    author.refuse_what_runners_keep(record.schema_name.as_deref())?;
-    if !author.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
+    actor.refuse_what_runners_keep(record.schema_name.as_deref())?;
+    if !actor.is_curator && refuse_response(record.schema_name.as_deref()).is_err() {
         let why = format!("only a curator may delete a {}", schema_names::TOOL_RESPONSE);
         return Err(StoreError::Forbidden(why).into());
     }
     expect_version(&record, version)?;
-    if !author.is_curator {
+    if !actor.is_curator {
         // The name would be free for a tool of the deleter's own, in the place of one that a curator trusts.
         secrets::refuse_change_by_others(&mut tx, id).await?;
     }
@@ -237,8 +242,8 @@ pub(crate) async fn delete(mut tx: TenantTransaction, author: Author, id: Uuid, 
         let reason = ToolFailure::new(breadcrumb::ErrorCode::Cancelled, "the request was deleted before it ran");
         calls::abandon(&mut tx, id, reason).await?;
     }
-    remove(&mut tx, Some(author.agent), id).await?;
-    tx.noted(-1, 0);
+    remove(&mut tx, Some(actor.agent), id).await?;
+    tx.count_usage(-1, 0);
     tx.commit().await?;
     Ok(())
 }
@@ -251,7 +256,7 @@ pub(crate) async fn write_version(
     new: &NewBreadcrumb,
     agent: Uuid,
     counts_anew: bool,
-) -> Done<Breadcrumb> {
+) -> Result<Breadcrumb> {
     let (checksum, size_bytes) = Breadcrumb::measure(&new.context);
     let (owner_id, event) = (tx.owner_id, tx.next_event());
     let left: Vec<&String> = old.tags.iter().filter(|tag| !new.tags.contains(tag)).collect();
@@ -322,12 +327,12 @@ pub(crate) async fn write_version(
 
 /// Takes out a record that is locked. Its last version stays among the versions until its events are forgotten: the
 /// event of the deletion tells it. `agent`: who does it, `None` when its time ended.
-pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: Uuid) -> Done<()> {
+pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: Uuid) -> Result<()> {
     remove_all(tx, agent, &[id]).await
 }
 
 /// [`remove`] for several records, in one statement.
-pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, ids: &[Uuid]) -> Done<()> {
+pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, ids: &[Uuid]) -> Result<()> {
     secrets::end_with_records(tx, agent, ids).await?;
     let places: Vec<i32> = ids.iter().map(|_| tx.next_event()).collect();
     sqlx::query(
@@ -384,7 +389,7 @@ pub(crate) fn refuse_response_tag(tags: &[String], before: &[String]) -> Result<
     Ok(())
 }
 
-fn expect_version(record: &Breadcrumb, expected: Option<i64>) -> Done<()> {
+fn expect_version(record: &Breadcrumb, expected: Option<i64>) -> Result<()> {
     match expected {
         Some(expected) if expected != record.version => {
             Err(StoreError::VersionConflict { expected, actual: record.version }.into())
@@ -394,7 +399,7 @@ fn expect_version(record: &Breadcrumb, expected: Option<i64>) -> Done<()> {
 }
 
 /// What a request asks stays as it was asked: a call may be waiting, running or answered already.
-fn keep_the_question(old: &Breadcrumb, new: &NewBreadcrumb) -> Done<()> {
+fn keep_the_question(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<()> {
     if old.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
         return Ok(());
     }

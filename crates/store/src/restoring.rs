@@ -5,7 +5,7 @@ use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 use url::Url;
 use uuid::Uuid;
 
-use crate::failure::Done;
+use crate::failure::Result;
 
 /// A number's transaction; see `migrations/0003_events.sql`.
 const ORDINAL_BITS: u32 = 12;
@@ -34,7 +34,7 @@ pub async fn backup_facts(admin_url: &str) -> Result<BackupFacts, StoreError> {
         .fetch_one(&mut connection)
         .await?;
         let _ = connection.close().await;
-        Done::Ok(BackupFacts { migration, postgres, event_horizon, secrets_keys })
+        Ok::<_, crate::failure::Failure>(BackupFacts { migration, postgres, event_horizon, secrets_keys })
     };
     Ok(asked.await?)
 }
@@ -51,7 +51,7 @@ pub async fn empty_for_restore(admin_url: &str, is_ours: bool) -> Result<String,
     Ok(empty(admin_url, is_ours).await?)
 }
 
-async fn empty(admin_url: &str, is_ours: bool) -> Done<String> {
+async fn empty(admin_url: &str, is_ours: bool) -> Result<String> {
     let mut connection = PgConnection::connect(admin_url).await?;
     let is_superuser: bool = sqlx::query_scalar("SELECT rolsuper FROM pg_roles WHERE rolname = current_user")
         .fetch_one(&mut connection)
@@ -105,7 +105,7 @@ pub async fn close_restored_owner(admin_url: &str) -> Result<(), StoreError> {
             .execute(&mut connection)
             .await?;
         let _ = connection.close().await;
-        Done::Ok(())
+        Ok::<_, crate::failure::Failure>(())
     };
     Ok(asked.await?)
 }
@@ -122,7 +122,7 @@ pub async fn count_events_on(admin_url: &str, horizon: i64) -> Result<(), StoreE
     Ok(count_on(admin_url, horizon).await?)
 }
 
-async fn count_on(admin_url: &str, horizon: i64) -> Done<()> {
+async fn count_on(admin_url: &str, horizon: i64) -> Result<()> {
     let mut connection = PgConnection::connect(admin_url).await?;
     let mut tx = connection.begin().await?;
     // Events at and above the horizon may be in the backup too: it is of a moment after the one in which that was asked.

@@ -7,10 +7,10 @@ use serde_json::{Map, Value};
 use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::listing::{self, ItemRow};
-use crate::meaning::{self, Asked};
-use crate::selecting::Conditions;
+use crate::selector_sql::Conditions;
+use crate::semantic_search::{self, SearchPlan};
 use crate::transaction::TenantTransaction;
 
 /// How many bytes of a context's strings can be searched. Postgres refuses to index texts without end, and a tool's
@@ -23,21 +23,22 @@ const CANDIDATES: u32 = 100;
 pub(crate) async fn run(
     tx: &mut TenantTransaction,
     search: &Search,
-    asked: &Asked,
+    asked: &SearchPlan,
     exact_up_to: u32,
-) -> Done<Vec<BreadcrumbListItem>> {
+) -> Result<Vec<BreadcrumbListItem>> {
     let words = search.q.as_deref().unwrap_or_default();
     let ranked = match (asked.mode, &asked.vector) {
         (SearchMode::Vector, Some((model, vector))) => {
-            meaning::nearest(tx, (*model, vector), &search.selector, search.nn, exact_up_to).await?
+            semantic_search::nearest(tx, (*model, vector), &search.selector, search.nn, exact_up_to).await?
         }
         (SearchMode::Hybrid, Some((model, vector))) => {
             let candidates = CANDIDATES.max(search.nn * 2);
-            let near = meaning::nearest(tx, (*model, vector), &search.selector, candidates, exact_up_to).await?;
+            let near =
+                semantic_search::nearest(tx, (*model, vector), &search.selector, candidates, exact_up_to).await?;
             let by_words = by_words(tx, words, &search.selector, candidates).await?;
             let [near, by_words] =
                 [near, by_words].map(|ranked| ranked.into_iter().map(|(id, _)| id).collect::<Vec<Uuid>>());
-            let mut fused = meaning::fuse(&[&near, &by_words]);
+            let mut fused = semantic_search::fuse(&[&near, &by_words]);
             fused.truncate(search.nn as usize);
             fused
         }
@@ -47,7 +48,7 @@ pub(crate) async fn run(
 }
 
 /// The best matches of these words, best first, each with its rank.
-async fn by_words(tx: &mut TenantTransaction, words: &str, selector: &Selector, most: u32) -> Done<Vec<(Uuid, f64)>> {
+async fn by_words(tx: &mut TenantTransaction, words: &str, selector: &Selector, most: u32) -> Result<Vec<(Uuid, f64)>> {
     let mut conditions = Conditions::new();
     let words = conditions.text(words);
     conditions.select(selector);
@@ -65,7 +66,7 @@ async fn items(
     tx: &mut TenantTransaction,
     ranked: &[(Uuid, f64)],
     include_context: bool,
-) -> Done<Vec<BreadcrumbListItem>> {
+) -> Result<Vec<BreadcrumbListItem>> {
     if ranked.is_empty() {
         return Ok(Vec::new());
     }

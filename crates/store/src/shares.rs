@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use uuid::Uuid;
 
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::store::Inner;
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ impl Shares {
 }
 
 /// Looks which tenants there are.
-pub(crate) async fn learn(store: &Arc<Inner>) -> Done<()> {
+pub(crate) async fn learn(store: &Arc<Inner>) -> Result<()> {
     let mut tx = store.begin("BEGIN").await?;
     let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_shares()").fetch_all(&mut *tx).await?;
     *store.shares.locked() = tenants.into_iter().collect();

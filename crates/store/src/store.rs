@@ -11,19 +11,19 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::calls::{Hints, Standbys};
+use crate::calls::{LocalRunners, QueueNotifier};
+use crate::connections::IdleConnections;
 use crate::context_reads::ContextReads;
 use crate::events::{Announcer, Feeds};
-use crate::failure::{Done, is_unreachable};
-use crate::kept::Kept;
-use crate::meaning::Meaning;
+use crate::failure::{Result, is_unreachable};
 use crate::quotas::Quotas;
-use crate::secrets::Envelope;
+use crate::role_cache::RoleCache;
+use crate::secrets::EnvelopeCipher;
 use crate::selectors::OpenSelectors;
+use crate::semantic_search::SemanticSearch;
 use crate::shares::Shares;
-use crate::voices::Voices;
 use crate::webhooks::WebhookStore;
-use crate::writing::Writes;
+use crate::writing::WriteQueue;
 
 const CLOSING: Duration = Duration::from_secs(10);
 
@@ -36,13 +36,13 @@ pub struct Store {
 pub(crate) struct Inner {
     pub(crate) pool: PgPool,
     pub(crate) context_reads: ContextReads,
-    pub(crate) kept: Kept,
-    pub(crate) writes: Writes,
-    pub(crate) hints: Hints,
-    pub(crate) standbys: Arc<Standbys>,
+    pub(crate) idle_connections: IdleConnections,
+    pub(crate) write_queue: WriteQueue,
+    pub(crate) queue_notifier: QueueNotifier,
+    pub(crate) local_runners: Arc<LocalRunners>,
     pub(crate) shares: Shares,
-    pub(crate) voices: Voices,
-    pub(crate) envelope: Envelope,
+    pub(crate) role_cache: RoleCache,
+    pub(crate) cipher: EnvelopeCipher,
     pub(crate) feeds: Feeds,
     pub(crate) announcer: Announcer,
     pub(crate) selectors: OpenSelectors,
@@ -50,7 +50,7 @@ pub(crate) struct Inner {
     pub(crate) deliveries_queued: Notify,
     pub(crate) quotas: Quotas,
     /// `None`: search by meaning is off.
-    pub(crate) meaning: Option<Arc<Meaning>>,
+    pub(crate) semantic_search: Option<Arc<SemanticSearch>>,
     pub(crate) egress_kept: Duration,
     pub(crate) tasks: TaskTracker,
     pub(crate) stop: CancellationToken,
@@ -59,7 +59,7 @@ pub(crate) struct Inner {
 impl Inner {
     /// Begins a transaction with this statement. Connections are not tested before use (that would cost a round trip
     /// every time): when the database was restarted, each pooled one fails once here and is thrown away.
-    pub(crate) async fn begin(&self, statement: &str) -> Done<Transaction<'static, Postgres>> {
+    pub(crate) async fn begin(&self, statement: &str) -> Result<Transaction<'static, Postgres>> {
         let mut dead = 0;
         loop {
             match self.pool.begin_with(AssertSqlSafe(statement)).await {
@@ -85,7 +85,7 @@ impl Store {
         if timeout(CLOSING, self.inner.tasks.wait()).await.is_err() {
             tracing::warn!("closed the store while its tasks were at work");
         }
-        self.inner.kept.let_go_of_all();
+        self.inner.idle_connections.release_all();
         if timeout(CLOSING, self.inner.pool.close()).await.is_err() {
             tracing::warn!("closed the store while its connections were in use");
         }

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent,
-    NewAgentKey, StoreError, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violations,
-    Webhooks,
+    AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey,
+    StoreError, Tenancy, TenantCount, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violations, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
@@ -14,7 +13,7 @@ use uuid::Uuid;
 use crate::Store;
 use crate::agents;
 use crate::expiry;
-use crate::failure::{Done, Failure, retrying};
+use crate::failure::{Failure, Result, retrying};
 use crate::from_row::from_row;
 use crate::quotas;
 use crate::tenant_store::TenantStore;
@@ -44,11 +43,11 @@ impl From<TenantRow> for TenantInfo {
 }
 
 impl Store {
-    async fn in_tenant(&self, owner_id: Uuid) -> Done<TenantTransaction> {
+    async fn in_tenant(&self, owner_id: Uuid) -> Result<TenantTransaction> {
         TenantTransaction::begin(&self.inner, owner_id).await
     }
 
-    async fn try_ensure_tenant(&self, name: &str) -> Done<TenantInfo> {
+    async fn try_ensure_tenant(&self, name: &str) -> Result<TenantInfo> {
         let mut tx = self.inner.begin("BEGIN").await?;
         let row: TenantRow = sqlx::query_as("SELECT id, name, created_at FROM ensure_tenant($1, $2)")
             .bind(Uuid::now_v7())
@@ -59,14 +58,14 @@ impl Store {
         Ok(row.into())
     }
 
-    async fn try_tenant(&self, id: Uuid) -> Done<Option<TenantInfo>> {
+    async fn try_tenant(&self, id: Uuid) -> Result<Option<TenantInfo>> {
         let mut tx = self.inner.begin("BEGIN").await?;
         let row: Option<TenantRow> =
             sqlx::query_as("SELECT id, name, created_at FROM one_tenant($1)").bind(id).fetch_optional(&mut *tx).await?;
         Ok(row.map(TenantInfo::from))
     }
 
-    async fn try_put_tenant(&self, id: Uuid, name: &str) -> Done<(TenantInfo, bool)> {
+    async fn try_put_tenant(&self, id: Uuid, name: &str) -> Result<(TenantInfo, bool)> {
         let mut tx = self.inner.begin("BEGIN").await?;
         let row: Option<PutRow> = sqlx::query_as("SELECT id, name, created_at, is_new FROM put_tenant($1, $2)")
             .bind(id)
@@ -86,7 +85,7 @@ impl Store {
         Ok((row.tenant.into(), row.is_new))
     }
 
-    async fn try_delete_tenant(&self, id: Uuid) -> Done<()> {
+    async fn try_delete_tenant(&self, id: Uuid) -> Result<()> {
         let mut tx = self.inner.begin("BEGIN").await?;
         let done: String = sqlx::query_scalar("SELECT delete_tenant($1)").bind(id).fetch_one(&mut *tx).await?;
         let why = match done.as_str() {
@@ -98,7 +97,7 @@ impl Store {
         Err(Violations::one("id", why).into())
     }
 
-    async fn all_tenants(&self) -> Done<Vec<TenantInfo>> {
+    async fn all_tenants(&self) -> Result<Vec<TenantInfo>> {
         let mut tx = self.inner.begin("BEGIN").await?;
         let rows: Vec<TenantRow> =
             sqlx::query_as("SELECT id, name, created_at FROM all_tenants()").fetch_all(&mut *tx).await?;
@@ -200,8 +199,8 @@ impl Tenancy for Store {
         Ok(agents::find_by_key(&mut self.in_tenant(owner_id).await?, agent_id, key).await?)
     }
 
-    async fn standing(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStanding, StoreError> {
-        Ok(tokens::standing(&mut self.in_tenant(owner_id).await?, agent_id).await?)
+    async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStatus, StoreError> {
+        Ok(tokens::agent_status(&mut self.in_tenant(owner_id).await?, agent_id).await?)
     }
 
     async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<(), StoreError> {

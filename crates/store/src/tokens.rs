@@ -1,12 +1,12 @@
 //! Revoked tokens and used tickets.
 
-use breadcrumb::{AgentStanding, TokenRevocation, Violations, WhichTokens};
+use breadcrumb::{AgentStatus, TokenRevocation, Violations, WhichTokens};
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use crate::agents;
-use crate::audit::{self, Line};
-use crate::failure::Done;
+use crate::audit::{self, AuditLine};
+use crate::failure::Result;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
@@ -15,7 +15,7 @@ const MOST_PER_AGENT: i64 = 1000;
 /// For how long a revocation counts as fresh: servers that ask within this time hear of it.
 const FRESH: TimeDelta = TimeDelta::seconds(15);
 
-pub(crate) async fn standing(tx: &mut TenantTransaction, agent_id: Uuid) -> Done<AgentStanding> {
+pub(crate) async fn agent_status(tx: &mut TenantTransaction, agent_id: Uuid) -> Result<AgentStatus> {
     let agent = agents::find(tx, agent_id).await?;
     let revoked: Vec<(Option<Uuid>, Option<DateTime<Utc>>)> = sqlx::query_as(
         "SELECT jti, issued_before FROM revoked_tokens WHERE agent_id = $1 AND (until IS NULL OR until > now())",
@@ -24,10 +24,10 @@ pub(crate) async fn standing(tx: &mut TenantTransaction, agent_id: Uuid) -> Done
     .fetch_all(tx.connection())
     .await?;
     let tokens_from = revoked.iter().filter_map(|(_, before)| *before).max();
-    Ok(AgentStanding { agent, revoked: revoked.into_iter().filter_map(|(jti, _)| jti).collect(), tokens_from })
+    Ok(AgentStatus { agent, revoked: revoked.into_iter().filter_map(|(jti, _)| jti).collect(), tokens_from })
 }
 
-pub(crate) async fn revoke(mut tx: TenantTransaction, by: Uuid, revocation: TokenRevocation) -> Done<()> {
+pub(crate) async fn revoke(mut tx: TenantTransaction, by: Uuid, revocation: TokenRevocation) -> Result<()> {
     let (owner_id, agent_id) = (tx.owner_id, revocation.agent_id);
     // Two revocations at once must not both find the last place.
     tx.lock(agent_id).await?;
@@ -78,11 +78,11 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, by: Uuid, revocation: Toke
             ("tokens.revoked", agent_id)
         }
     };
-    audit::write(&mut tx, Line::by(by, action).on(subject, &agent_id.to_string())).await?;
+    audit::write(&mut tx, AuditLine::by(by, action).on(subject, &agent_id.to_string())).await?;
     tx.commit().await
 }
 
-pub(crate) async fn freshly_revoked(store: &Inner) -> Done<Vec<(Uuid, Uuid)>> {
+pub(crate) async fn freshly_revoked(store: &Inner) -> Result<Vec<(Uuid, Uuid)>> {
     let mut tx = store.begin("BEGIN").await?;
     Ok(sqlx::query_as("SELECT tenant, agent FROM agents_revoked_since(now() - $1)")
         .bind(FRESH)
@@ -90,7 +90,7 @@ pub(crate) async fn freshly_revoked(store: &Inner) -> Done<Vec<(Uuid, Uuid)>> {
         .await?)
 }
 
-pub(crate) async fn use_ticket(mut tx: TenantTransaction, id: Uuid, until: DateTime<Utc>) -> Done<bool> {
+pub(crate) async fn use_ticket(mut tx: TenantTransaction, id: Uuid, until: DateTime<Utc>) -> Result<bool> {
     let owner_id = tx.owner_id;
     let used = sqlx::query("INSERT INTO used_tickets (owner_id, id, until) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING")
         .bind(owner_id)
@@ -103,7 +103,7 @@ pub(crate) async fn use_ticket(mut tx: TenantTransaction, id: Uuid, until: DateT
 }
 
 /// Forgets what has expired by itself.
-pub(crate) async fn forget_expired(mut tx: TenantTransaction) -> Done<usize> {
+pub(crate) async fn forget_expired(mut tx: TenantTransaction) -> Result<usize> {
     let mut count = 0;
     for forget in [
         "DELETE FROM revoked_tokens WHERE owner_id = current_tenant() AND until < now()",

@@ -81,7 +81,7 @@ impl Tenant {
 /// A tool's definition; what is given stands beside a name.
 pub fn native(implementation: Value, required_secrets: &[&str]) -> ToolDefinition {
     let context = json!({"name": "web", "implementation": implementation, "required_secrets": required_secrets});
-    ToolDefinition::read(schema_names::TOOL_LEGACY, context.as_object().unwrap(), None, None).unwrap()
+    ToolDefinition::read(schema_names::TOOL_V1, context.as_object().unwrap(), None, None).unwrap()
 }
 
 pub fn code(permissions: Value, required_secrets: &[&str]) -> ToolDefinition {
@@ -97,7 +97,7 @@ pub fn code(permissions: Value, required_secrets: &[&str]) -> ToolDefinition {
 /// The definition of a tool of the program itself, as its seed would give it.
 pub fn builtin(tool: &str) -> ToolDefinition {
     let context = json!({"name": tool, "implementation": {"type": "builtin", "tool": tool}});
-    ToolDefinition::read(schema_names::TOOL_LEGACY, context.as_object().unwrap(), None, None).unwrap()
+    ToolDefinition::read(schema_names::TOOL_V1, context.as_object().unwrap(), None, None).unwrap()
 }
 
 /// The definition of a tool of the program itself, as its seed in `bootstrap-breadcrumbs/tools-native` gives it.

@@ -7,6 +7,7 @@ mod compile;
 mod entry;
 mod forbidden;
 mod inspect;
+mod keywords;
 mod names;
 mod nesting;
 mod position;
@@ -15,7 +16,6 @@ mod source_map;
 mod static_text;
 mod syntax;
 mod unsupported;
-mod words;
 
 pub use compile::{Compiled, Dialect, MAX_SOURCE_BYTES, SyntaxError, compile};
 pub use inspect::{Finding, Rule, inspect};

@@ -3,8 +3,8 @@
 //! Where `/` could start a regular expression or divide, and the tokens before do not tell, the source is refused: a
 //! wrong guess would let code hide from the count.
 
+use crate::keywords::{CONTINUES, meaning};
 use crate::nesting::Refused;
-use crate::words::{CONTINUES, meaning};
 
 /// `(` and `[` in one regular expression, at most.
 const MAX_PATTERN_BRACKETS: u32 = 1000;

@@ -1,6 +1,6 @@
 //! What a tool may ask to be allowed.
 
-use breadcrumb::{Grant, ToolDefinition};
+use breadcrumb::{AccessList, ToolDefinition};
 
 use crate::builtin::is_builtin;
 use crate::host;
@@ -48,14 +48,14 @@ pub(crate) fn check(definition: &ToolDefinition, author: Author, report: &mut Re
 
 fn check_net(definition: &ToolDefinition, author: Author, report: &mut Report) {
     match &definition.permissions.net {
-        Grant::None => {}
+        AccessList::None => {}
         // What the program itself does with it is not for a record to say.
-        Grant::All if is_builtin(definition) => {}
-        Grant::All => {
+        AccessList::All if is_builtin(definition) => {}
+        AccessList::All => {
             let message = "opens every public host: list the hosts that the tool needs";
             report.warning(Finding::new("net-open", "permissions.net", message));
         }
-        Grant::Listed(hosts) => {
+        AccessList::Listed(hosts) => {
             if hosts.len() > MAX_DOMAINS && author == Author::User {
                 let message = format!("names {} hosts; at most {MAX_DOMAINS} are allowed", hosts.len());
                 report.error(Finding::new("net-too-many", "permissions.net", message));

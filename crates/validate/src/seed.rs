@@ -78,7 +78,7 @@ pub fn read(path: &str, json: &str, source: Option<&str>) -> Result<Seed, SeedEr
 /// The tool that a record defines; `None` when it is no tool.
 pub fn definition(record: &NewBreadcrumb) -> Option<Result<ToolDefinition, Violations>> {
     let schema_name = record.schema_name.as_deref()?;
-    let is_tool = schema_name == schema_names::TOOL_CODE || schema_name == schema_names::TOOL_LEGACY;
+    let is_tool = schema_name == schema_names::TOOL_CODE || schema_name == schema_names::TOOL_V1;
     is_tool.then(|| {
         ToolDefinition::read(
             schema_name,

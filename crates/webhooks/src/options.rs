@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use breadcrumb::{Retention, Taking};
+use breadcrumb::{DeliveryClaimRequest, Retention};
 use executors::egress::{EgressOptions, PrivateHost};
 
 /// What leaves room for the answer to an attempt that used all of its time to be written down.
@@ -53,8 +53,8 @@ impl Default for DeliveryOptions {
 }
 
 impl DeliveryOptions {
-    pub(crate) fn taking(&self, most: usize) -> Taking {
-        Taking {
+    pub(crate) fn taking(&self, most: usize) -> DeliveryClaimRequest {
+        DeliveryClaimRequest {
             most,
             per_webhook: self.per_webhook,
             slow_from: self.slow_from,

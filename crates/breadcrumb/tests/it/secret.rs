@@ -1,6 +1,6 @@
 use breadcrumb::{
-    GrantedTool, HostEntry, MAX_SECRET_BYTES, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo, SecretLack,
-    Violations, is_secret_name, secret_hosts,
+    GrantedTool, HostEntry, MAX_SECRET_BYTES, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo,
+    SecretUnavailable, Violations, is_secret_name, secret_hosts,
 };
 use chrono::Utc;
 use proptest::prelude::*;
@@ -121,13 +121,13 @@ fn what_a_tool_lacks_is_told_first_things_first() {
         created_at: Utc::now(),
         updated_at: Utc::now(),
     };
-    let between = |version, secret: Option<&SecretInfo>| SecretLack::between(Some((tool_id, version)), secret);
-    assert_eq!(between(3, None), Some(SecretLack::Missing));
-    assert_eq!(between(3, Some(&secret)), Some(SecretLack::NotGranted));
+    let between = |version, secret: Option<&SecretInfo>| SecretUnavailable::check(Some((tool_id, version)), secret);
+    assert_eq!(between(3, None), Some(SecretUnavailable::Missing));
+    assert_eq!(between(3, Some(&secret)), Some(SecretUnavailable::NotGranted));
     secret.tools.push(grant(tool_id));
-    assert_eq!(SecretLack::between(None, Some(&secret)), Some(SecretLack::NotGranted));
-    assert_eq!(between(2, Some(&secret)), Some(SecretLack::NewerOnly));
-    assert_eq!(between(3, Some(&secret)), Some(SecretLack::Unbound));
+    assert_eq!(SecretUnavailable::check(None, Some(&secret)), Some(SecretUnavailable::NotGranted));
+    assert_eq!(between(2, Some(&secret)), Some(SecretUnavailable::NewerOnly));
+    assert_eq!(between(3, Some(&secret)), Some(SecretUnavailable::Unbound));
     secret.readable = true;
     assert_eq!(between(3, Some(&secret)), None);
     secret.readable = false;

@@ -8,7 +8,7 @@ use crate::object;
 
 fn holds(context: &Value, path: &str, op: &str, value: &Value) -> bool {
     let condition: ContextMatch = serde_json::from_value(json!({"path": path, "op": op, "value": value})).unwrap();
-    matches(condition, context, &mut Fuel::whole()).unwrap()
+    matches(condition, context, &mut Fuel::for_blocking()).unwrap()
 }
 
 fn matches(condition: ContextMatch, context: &Value, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
@@ -151,7 +151,7 @@ fn a_match_costs_the_record_plus_the_selector_and_not_their_product() {
 fn a_matcher_is_made_ready_once() {
     let selector = Selector { context_match: vec![contains_any(vec![json!(0); 30_000])], ..Selector::default() };
     let (matcher, context) = (Matcher::from(&selector), object(json!({"a": [1, 2, 3]})));
-    matcher.matches(&[], None, &context, &mut Fuel::whole()).unwrap();
+    matcher.matches(&[], None, &context, &mut Fuel::for_blocking()).unwrap();
     let mut fuel = Fuel::steps(100);
     assert_eq!(matcher.matches(&[], None, &context, &mut fuel), Ok(false));
     assert!(fuel.left() > 90, "{fuel:?}");
@@ -166,8 +166,8 @@ fn a_match_ends_with_its_fuel() {
     conditions.insert(0, condition);
     let selector = Selector { context_match: conditions, ..Selector::default() };
     let context = object(json!({"a": vec![0; 100_000]}));
-    assert_eq!(Matcher::from(&selector).matches(&[], None, &context, &mut Fuel::at_once()), Err(OutOfFuel));
-    assert_eq!(Matcher::from(&selector).matches(&[], None, &context, &mut Fuel::whole()), Ok(false));
+    assert_eq!(Matcher::from(&selector).matches(&[], None, &context, &mut Fuel::for_async()), Err(OutOfFuel));
+    assert_eq!(Matcher::from(&selector).matches(&[], None, &context, &mut Fuel::for_blocking()), Ok(false));
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn every_part_of_a_selector_must_hold() {
     .unwrap();
     let matches = |tags: &[&str], schema: Option<&str>, context: Value| {
         let tags: Vec<String> = tags.iter().map(ToString::to_string).collect();
-        Matcher::from(&selector).matches(&tags, schema, &object(context), &mut Fuel::whole()).unwrap()
+        Matcher::from(&selector).matches(&tags, schema, &object(context), &mut Fuel::for_blocking()).unwrap()
     };
     assert!(matches(&["b", "c"], Some("s"), json!({"k": null})));
     assert!(!matches(&["c"], Some("s"), json!({"k": 1})));

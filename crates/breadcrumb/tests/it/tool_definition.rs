@@ -1,4 +1,4 @@
-use breadcrumb::{BootstrapMode, Grant, Implementation, Isolation, Language, ToolDefinition};
+use breadcrumb::{AccessList, BootstrapMode, Implementation, Isolation, Language, ToolDefinition};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ fn a_code_tool_is_read_whole() {
     }))
     .unwrap();
     assert_eq!((tool.name.as_str(), tool.version.as_str()), ("greet", "1.2.0"));
-    assert_eq!(tool.permissions.net, Grant::Listed(vec!["api.example.com".into()]));
+    assert_eq!(tool.permissions.net, AccessList::Listed(vec!["api.example.com".into()]));
     assert_eq!((tool.limits.timeout_ms, tool.limits.max_attempts), (500, 1));
     assert_eq!(tool.subscriptions[0].schema_name.as_deref(), Some("note.v1"));
     let bootstrap = tool.bootstrap.clone().unwrap();
@@ -105,7 +105,7 @@ fn a_field_that_is_not_known_is_named_and_does_no_harm() {
     let said = |field: &str| &tool.ignored.0.iter().find(|one| one.field == field).unwrap().message;
     assert_eq!(said("permisions"), "is no field of the runtime and is ignored; did you mean permissions?");
     assert!(said("permissions.breadcrumbs").contains("whatever it lists"));
-    assert_eq!(tool.permissions.net, Grant::Listed(vec!["api.example.com".into()]));
+    assert_eq!(tool.permissions.net, AccessList::Listed(vec!["api.example.com".into()]));
     assert_eq!((tool.limits.timeout_ms, tool.examples.len(), tool.annotations.read_only), (500, 2, true));
     assert!(tool.bootstrap.unwrap().enabled);
     // A selector that means everything once the unknown is left out means too much.

@@ -1,6 +1,6 @@
 //! What a time to live says, against a model with a clock.
 
-use breadcrumb::{BreadcrumbChanges, Ending, NewBreadcrumb, TimeToLive, TtlType, ttl_seconds};
+use breadcrumb::{BreadcrumbChanges, Expiry, NewBreadcrumb, TimeToLive, TtlType, ttl_seconds};
 use chrono::{DateTime, TimeDelta, Utc};
 use proptest::option;
 use proptest::prelude::*;
@@ -128,7 +128,7 @@ fn a_duration_runs_from_the_write() {
         ..NewBreadcrumb::default()
     };
     assert_eq!(record.ends_at(now), Some(now + TimeDelta::seconds(60)));
-    assert_eq!(record.time_to_live().unwrap().ending, Ending::After(60));
+    assert_eq!(record.time_to_live().unwrap().expiry, Expiry::After(60));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStanding, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest,
+    AgentInfo, AgentRegistration, AgentStatus, BreadcrumbChanges, BreadcrumbQuery, Breadcrumbs, ClaimRequest,
     HygieneRun, HygieneStats, Identity, Lease, NewAgent, NewAgentKey, NewSecret, Release, Role, Search, SearchMode,
     SecretChanges, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Violation, Violations,
     Webhooks,
@@ -154,8 +154,8 @@ impl Tenancy for Refusing {
         self.store.agent_by_key(owner_id, agent_id, key).await
     }
 
-    async fn standing(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStanding, StoreError> {
-        self.store.standing(owner_id, agent_id).await
+    async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<AgentStatus, StoreError> {
+        self.store.agent_status(owner_id, agent_id).await
     }
 
     async fn revoke_tokens(&self, owner_id: Uuid, by: Uuid, revocation: TokenRevocation) -> Result<(), StoreError> {

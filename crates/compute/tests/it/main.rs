@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::sync::mpsc;
 
-use compute::{Failed, Pool};
+use compute::{ComputeError, Pool};
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -50,7 +50,7 @@ async fn a_tenant_that_fills_its_share_holds_up_nobody_else() {
     while pool.waiting(busy) < 256 {
         tokio::task::yield_now().await;
     }
-    assert_eq!(pool.run_until(busy, much_later, || 1).await, Err(Failed::Full));
+    assert_eq!(pool.run_until(busy, much_later, || 1).await, Err(ComputeError::QueueFull));
     assert_eq!(pool.run(busy, || 1).now(), None);
     assert_eq!((pool.waiting(busy), pool.waiting(other)), (256, 0));
     assert_eq!(pool.run_until(other, much_later, || 2).await, Ok(2));
@@ -69,7 +69,7 @@ async fn work_is_given_up_at_its_deadline_and_keeps_its_place_until_it_ends() {
     let tenant = Uuid::new_v4();
     let (begun, end, work) = held();
     let run = async { pool.run_until(tenant, Instant::now() + std::time::Duration::from_millis(1), work).await };
-    assert_eq!(run.await, Err(Failed::Late));
+    assert_eq!(run.await, Err(ComputeError::DeadlineExceeded));
     // It never began where its time was over first.
     if begun.await.is_ok() {
         assert_eq!(pool.run(tenant, || ()).now(), None);
@@ -82,7 +82,7 @@ async fn work_is_given_up_at_its_deadline_and_keeps_its_place_until_it_ends() {
 async fn what_panics_gives_its_place_back() {
     let pool = Pool::new(2);
     let tenant = Uuid::new_v4();
-    assert_eq!(pool.run(tenant, || panic!("on purpose")).await, Err::<(), _>(Failed::Panicked));
+    assert_eq!(pool.run(tenant, || panic!("on purpose")).await, Err::<(), _>(ComputeError::Panicked));
     assert_eq!(pool.run(tenant, || 1).await, Ok(1));
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
-use breadcrumb::{EmbedError, Haste};
+use breadcrumb::{EmbedError, EmbedPriority};
 use tokio::sync::{mpsc, oneshot};
 
 use super::model::Model;
@@ -28,13 +28,13 @@ pub(super) struct Lane {
 }
 
 impl Lane {
-    pub(super) fn start(model: Arc<Model>, haste: Haste) -> std::io::Result<Self> {
+    pub(super) fn start(model: Arc<Model>, priority: EmbedPriority) -> std::io::Result<Self> {
         let (turns, mut waiting) = mpsc::channel::<Turn>(WAITING);
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = stop.clone();
-        let (name, nice) = match haste {
-            Haste::Search => ("embed-search", 0),
-            Haste::Records => ("embed-records", 10),
+        let (name, nice) = match priority {
+            EmbedPriority::Search => ("embed-search", 0),
+            EmbedPriority::Records => ("embed-records", 10),
         };
         let thread = std::thread::Builder::new().name(name.to_owned()).spawn(move || {
             be_nice(nice);

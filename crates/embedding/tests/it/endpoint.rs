@@ -7,7 +7,7 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Json, Router};
-use breadcrumb::{EmbedError, Embedder, Haste};
+use breadcrumb::{EmbedError, EmbedPriority, Embedder};
 use embedding::{Endpoint, EndpointOptions};
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ async fn texts_go_together_and_come_back_in_their_order() {
     let model = endpoint.prepare().await.unwrap();
     assert_eq!(model.dimensions, 3);
     assert!(model.id.starts_with("small/"), "{}", model.id);
-    let vectors = endpoint.embed(texts(&["four", ""]), Haste::Records).await.unwrap();
+    let vectors = endpoint.embed(texts(&["four", ""]), EmbedPriority::Records).await.unwrap();
     assert_eq!(vectors[0], [0.8, 0.0, 0.6]);
     assert!(vectors[1][0] < vectors[0][0]);
     let asked = service.asked.lock().unwrap();
@@ -91,11 +91,11 @@ async fn what_can_mend_is_asked_again_and_a_search_asks_once() {
     service.lay_out((StatusCode::TOO_MANY_REQUESTS, [("retry-after", "0")]));
     service.lay_out((StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "0")]));
     let before = service.asked();
-    endpoint.embed(texts(&["a"]), Haste::Records).await.unwrap();
+    endpoint.embed(texts(&["a"]), EmbedPriority::Records).await.unwrap();
     assert_eq!(service.asked() - before, 3);
 
     service.lay_out(StatusCode::BAD_GATEWAY);
-    let error = endpoint.embed(texts(&["a"]), Haste::Search).await.unwrap_err();
+    let error = endpoint.embed(texts(&["a"]), EmbedPriority::Search).await.unwrap_err();
     assert_eq!(error, EmbedError::Unavailable("it answered 502 Bad Gateway".into()));
     assert_eq!(service.asked() - before, 4);
 }
@@ -106,7 +106,7 @@ async fn a_text_that_is_refused_is_not_sent_again() {
     endpoint.prepare().await.unwrap();
     service.lay_out((StatusCode::BAD_REQUEST, "maximum context length exceeded"));
     let before = service.asked();
-    let error = endpoint.embed(texts(&["a"]), Haste::Records).await.unwrap_err();
+    let error = endpoint.embed(texts(&["a"]), EmbedPriority::Records).await.unwrap_err();
     assert!(matches!(error, EmbedError::Refused(_)), "{error:?}");
     assert_eq!(service.asked() - before, 1);
 }
@@ -126,7 +126,7 @@ async fn an_answer_that_is_none_is_told_as_one() {
         (json!("text"), "cannot be read"),
     ] {
         service.lay_out(Json(json!({"data": data})));
-        let error = endpoint.embed(texts(&["a"]), Haste::Search).await.unwrap_err().to_string();
+        let error = endpoint.embed(texts(&["a"]), EmbedPriority::Search).await.unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     }
 }

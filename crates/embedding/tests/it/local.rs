@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use breadcrumb::{EmbedError, Embedder, Haste};
+use breadcrumb::{EmbedError, EmbedPriority, Embedder};
 use embedding::Local;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
@@ -36,9 +36,9 @@ fn cosine(one: &[f32], other: &[f32]) -> f32 {
 async fn its_vectors_are_those_of_the_reference() {
     let golden: Vec<Golden> = serde_json::from_str(GOLDEN).unwrap();
     let local = local().await;
-    assert!(golden.len() <= local.most());
+    assert!(golden.len() <= local.max_batch());
     let texts = golden.iter().map(|one| one.text.clone()).collect();
-    let vectors = local.embed(texts, Haste::Records).await.unwrap();
+    let vectors = local.embed(texts, EmbedPriority::Records).await.unwrap();
     for (golden, vector) in golden.iter().zip(&vectors) {
         let cosine = cosine(&golden.vector, vector);
         assert!(cosine > 0.9999, "{cosine}: {:?}", golden.text);
@@ -48,7 +48,7 @@ async fn its_vectors_are_those_of_the_reference() {
 #[tokio::test]
 async fn what_means_the_same_is_nearer_than_what_has_the_same_words() {
     let texts = ["How do I get my money back?", "Refunds are paid within a week.", "Money trees like half shade."];
-    let vectors = local().await.embed(texts.map(str::to_owned).into(), Haste::Search).await.unwrap();
+    let vectors = local().await.embed(texts.map(str::to_owned).into(), EmbedPriority::Search).await.unwrap();
     assert!(cosine(&vectors[0], &vectors[1]) > cosine(&vectors[0], &vectors[2]) + 0.1);
 }
 
@@ -57,7 +57,7 @@ async fn of_a_long_text_the_beginning_counts() {
     let local = local().await;
     let long = "The river rose over its banks after the rain. ".repeat(1000);
     let texts = vec![long.clone(), format!("{long} And then they went to a concert.")];
-    let vectors = local.embed(texts, Haste::Records).await.unwrap();
+    let vectors = local.embed(texts, EmbedPriority::Records).await.unwrap();
     assert_eq!(vectors[0], vectors[1]);
 }
 
@@ -76,13 +76,13 @@ async fn a_search_does_not_wait_for_records_and_what_is_dropped_is_given_up() {
     let local = local().await;
     let long = "words without an end ".repeat(200);
     let (busy, records) = (local.clone(), vec![long; 16]);
-    let records = tokio::spawn(async move { busy.embed(records, Haste::Records).await });
+    let records = tokio::spawn(async move { busy.embed(records, EmbedPriority::Records).await });
     // Sixteen long texts take seconds: the search is there first, or it waited for them.
-    local.embed(vec!["a question".into()], Haste::Search).await.unwrap();
+    local.embed(vec!["a question".into()], EmbedPriority::Search).await.unwrap();
     assert!(!records.is_finished());
     records.abort();
     assert!(records.await.unwrap_err().is_cancelled());
-    let next = local.embed(vec!["the next".into()], Haste::Records).await.unwrap();
+    let next = local.embed(vec!["the next".into()], EmbedPriority::Records).await.unwrap();
     assert_eq!(next[0].len(), 384);
 }
 

@@ -183,7 +183,7 @@ fn a_bound_that_the_world_keeps_is_told_and_cannot_be_forged() {
         }
 
         async fn api(&self, _call: sandbox::ApiCall) -> Result<Value, sandbox::OpError> {
-            let reached = breadcrumb::LimitReached { limit: breadcrumb::Bound::BreadcrumbsWritten, allowed: 100 };
+            let reached = breadcrumb::LimitReached { limit: breadcrumb::LimitName::BreadcrumbsWritten, allowed: 100 };
             Err(sandbox::OpError::exhausted(reached, "100 records were written"))
         }
     }

@@ -119,7 +119,7 @@ async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[Row]) -> 
         };
         for need in needs {
             if let Some(lack) = need.lack {
-                let (sentence, mend) = (lack.sentence(need.name), lack.mend(need.name, &tool));
+                let (sentence, mend) = (lack.sentence(need.name), lack.fix_command(need.name, &tool));
                 warnings.push(format!("{path}: {sentence}; mend it with `{mend}`"));
             }
             if need.is_readable() {

@@ -40,7 +40,7 @@ pub async fn written(store: &dyn Breadcrumbs, names: &[String]) -> Result<(), St
 
 /// The names of the tools in a set.
 pub fn tools(set: &SeedSet) -> Vec<String> {
-    let is_tool = |schema: &str| matches!(schema, schema_names::TOOL_CODE | schema_names::TOOL_LEGACY);
+    let is_tool = |schema: &str| matches!(schema, schema_names::TOOL_CODE | schema_names::TOOL_V1);
     let tools = set.seeds.iter().filter(|seed| seed.record.schema_name.as_deref().is_some_and(is_tool));
     tools.map(|seed| seed.name().to_owned()).collect()
 }

@@ -226,7 +226,7 @@ async fn tool_record(store: &dyn Breadcrumbs, tool: &str) -> anyhow::Result<Uuid
         return Ok(id);
     }
     let mut ids = Vec::new();
-    for schema in [schema_names::TOOL_CODE, schema_names::TOOL_LEGACY] {
+    for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
         ids.extend(seed::tools_named(store, schema, tool).await?.into_iter().map(|item| item.id));
     }
     if ids.is_empty() {

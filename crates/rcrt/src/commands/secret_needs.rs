@@ -1,6 +1,6 @@
 //! Which secrets a tool asks for, and how it stands with each.
 
-use breadcrumb::{Breadcrumbs, SecretInfo, SecretLack, StoreError};
+use breadcrumb::{Breadcrumbs, SecretInfo, SecretUnavailable, StoreError};
 use uuid::Uuid;
 
 /// The tenant's secrets, as far as the token lets them be seen.
@@ -10,7 +10,7 @@ pub struct KnownSecrets(Option<Vec<SecretInfo>>);
 pub struct Need<'n> {
     pub name: &'n str,
     secret: Option<&'n SecretInfo>,
-    pub lack: Option<SecretLack>,
+    pub lack: Option<SecretUnavailable>,
 }
 
 impl KnownSecrets {
@@ -28,7 +28,7 @@ impl KnownSecrets {
         let known = self.0.as_ref()?;
         let need = |name: &'n String| {
             let secret = known.iter().find(|secret| secret.name == *name);
-            Need { name, secret, lack: SecretLack::between(tool, secret) }
+            Need { name, secret, lack: SecretUnavailable::check(tool, secret) }
         };
         Some(names.iter().map(need).collect())
     }
@@ -42,10 +42,10 @@ impl Need<'_> {
     /// `API_KEY (for api.example.com)`, or what is wrong with it.
     pub fn describe(&self) -> String {
         let state = match (self.lack, self.secret) {
-            (Some(SecretLack::Missing), _) | (None, None) => "MISSING".into(),
-            (Some(SecretLack::NotGranted), _) => "NOT GRANTED".into(),
-            (Some(SecretLack::NewerOnly), _) => "GRANTED TO A NEWER VERSION".into(),
-            (Some(SecretLack::Unbound), _) => "BOUND TO NO HOST".into(),
+            (Some(SecretUnavailable::Missing), _) | (None, None) => "MISSING".into(),
+            (Some(SecretUnavailable::NotGranted), _) => "NOT GRANTED".into(),
+            (Some(SecretUnavailable::NewerOnly), _) => "GRANTED TO A NEWER VERSION".into(),
+            (Some(SecretUnavailable::Unbound), _) => "BOUND TO NO HOST".into(),
             (None, Some(secret)) if secret.readable => "readable".into(),
             (None, Some(secret)) => format!("for {}", secret.hosts.join(", ")),
         };

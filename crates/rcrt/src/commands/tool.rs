@@ -172,7 +172,7 @@ fn lacks(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> 
     let needs = secrets.needs(Some((record.id, record.version)), &tool.required_secrets).unwrap_or_default();
     let lack = |need: &Need<'_>| {
         let lack = need.lack?;
-        let mend = lack.mend(need.name, &record.id.to_string());
+        let mend = lack.fix_command(need.name, &record.id.to_string());
         Some(Lack { secret: need.name.to_owned(), problem: lack.as_str(), mend })
     };
     needs.iter().filter_map(lack).collect()
@@ -266,7 +266,7 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
 /// The tools of the tenant, or those of one name.
 async fn tools(store: &dyn Breadcrumbs, name: Option<&str>) -> Result<Vec<Breadcrumb>, StoreError> {
     let mut ids = Vec::new();
-    for schema in [schema_names::TOOL_CODE, schema_names::TOOL_LEGACY] {
+    for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
         let items = match name {
             Some(name) => seed::tools_named(store, schema, name).await?,
             None => {

@@ -137,7 +137,7 @@ async fn lacks_curators_tag(store: &dyn Breadcrumbs, seed: &Seed, record: &Bread
     if !is_code || record.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG) {
         return Ok(false);
     }
-    Ok(!tools_named(store, schema_names::TOOL_LEGACY, seed.name()).await?.is_empty())
+    Ok(!tools_named(store, schema_names::TOOL_V1, seed.name()).await?.is_empty())
 }
 
 fn is_last_changed_by(record: &Breadcrumb, agent: Uuid) -> bool {

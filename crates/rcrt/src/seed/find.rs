@@ -17,7 +17,7 @@ pub async fn existing(
     seed_tag: &str,
 ) -> Result<Option<Breadcrumb>, StoreError> {
     let mut candidates = match (file.schema_name.as_deref(), file.context.get("name").and_then(Value::as_str)) {
-        (Some(schema @ (schema_names::TOOL_CODE | schema_names::TOOL_LEGACY)), Some(name)) => {
+        (Some(schema @ (schema_names::TOOL_CODE | schema_names::TOOL_V1)), Some(name)) => {
             tools_named(store, schema, name).await?
         }
         (Some(schema), _) => titled(store, schema, &file.title).await?,

@@ -219,7 +219,7 @@ pub fn native(name: &str, more: Value) -> NewBreadcrumb {
         "implementation": {"type": "builtin", "tool": name},
     });
     merge(&mut context, more);
-    tool(name, context, schema_names::TOOL_LEGACY)
+    tool(name, context, schema_names::TOOL_V1)
 }
 
 /// A code tool; the fake runs it without reading the code, the validators read it.

@@ -22,7 +22,7 @@ fn ran(response: &ToolResponse) -> Ran {
     let metadata = &response.metadata;
     let schema = match metadata["tool_schema_name"].as_str().unwrap() {
         schema_names::TOOL_CODE => schema_names::TOOL_CODE,
-        schema_names::TOOL_LEGACY => schema_names::TOOL_LEGACY,
+        schema_names::TOOL_V1 => schema_names::TOOL_V1,
         other => panic!("{other}"),
     };
     (metadata["tool_id"].as_str().unwrap().parse().unwrap(), schema, metadata["tool_version"].as_i64().unwrap())
@@ -99,7 +99,7 @@ fn broken() -> Value {
 async fn a_tool_is_migrated_to_code_under_load_and_back_without_a_failed_call() {
     let (place, fake) = (Arc::new(Place::new().await), Fake::new());
     let native = place.create(native("echo", json!({}))).await;
-    let by_native = (native, schema_names::TOOL_LEGACY, 1);
+    let by_native = (native, schema_names::TOOL_V1, 1);
     let runner = place.start(&fake);
     let load = Load::on(&place, "echo");
     load.until(by_native).await;
@@ -144,7 +144,7 @@ async fn a_tool_is_migrated_to_code_under_load_and_back_without_a_failed_call() 
 async fn the_replaced_tool_serves_while_its_code_waits_for_a_secret() {
     let (place, fake) = (Arc::new(Place::new().await), Fake::new());
     let native = place.create(native("echo", json!({}))).await;
-    let by_native = (native, schema_names::TOOL_LEGACY, 1);
+    let by_native = (native, schema_names::TOOL_V1, 1);
     let runner = place.start_with(
         &fake,
         runner::RunnerOptions { readiness: std::time::Duration::from_millis(50), ..crate::place::options() },
@@ -187,7 +187,7 @@ async fn an_emitter_takes_no_name_by_writing_code() {
              created that record"
         )
     );
-    assert_eq!(ran(&place.call("echo", json!({})).await), (shipped, schema_names::TOOL_LEGACY, 1));
+    assert_eq!(ran(&place.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
 
     // A curator's version takes it; one that an emitter makes of that gives it back.
     let there = place.person.get(forged).await.unwrap();
@@ -199,12 +199,12 @@ async fn an_emitter_takes_no_name_by_writing_code() {
     let changes = breadcrumb::BreadcrumbChanges { context: Some(context), ..breadcrumb::BreadcrumbChanges::default() };
     let changed = stranger.update(forged, 2, changes).await.unwrap();
     assert!(!changed.tags.contains(&"author:curator".to_owned()), "{:?}", changed.tags);
-    while ran(&place.call("echo", json!({})).await) != (shipped, schema_names::TOOL_LEGACY, 1) {}
+    while ran(&place.call("echo", json!({})).await) != (shipped, schema_names::TOOL_V1, 1) {}
     runner.stop().await;
 
     // A runner that starts now decides the same.
     let runner = place.start(&fake);
-    assert_eq!(ran(&place.call("echo", json!({})).await), (shipped, schema_names::TOOL_LEGACY, 1));
+    assert_eq!(ran(&place.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
     runner.stop().await;
 }
 
@@ -221,7 +221,7 @@ async fn a_granted_tools_name_is_taken_by_its_author_or_a_curator_alone() {
     let runner = place.start(&fake);
     let hijack = stranger.create(code("echo", json!({})), None).await.unwrap().id;
     place.tool_error(hijack, |_| true).await;
-    assert_eq!(ran(&place.call("echo", json!({})).await), (theirs, schema_names::TOOL_LEGACY, 1));
+    assert_eq!(ran(&place.call("echo", json!({})).await), (theirs, schema_names::TOOL_V1, 1));
     let own = author.create(code("echo", json!({})), None).await.unwrap().id;
     while ran(&place.call("echo", json!({})).await) != (own, schema_names::TOOL_CODE, 1) {}
     // And of two codes the older keeps it.
@@ -265,11 +265,11 @@ async fn a_version_that_was_no_tool_takes_no_name() {
         ..breadcrumb::BreadcrumbChanges::default()
     };
     stranger.update(forged, 1, becomes(schema_names::TOOL_CODE, Some(broken()))).await.unwrap();
-    stranger.update(squatting, 1, becomes(schema_names::TOOL_LEGACY, None)).await.unwrap();
+    stranger.update(squatting, 1, becomes(schema_names::TOOL_V1, None)).await.unwrap();
 
     let runner = place.start(&fake);
     place.tool_error(forged, |error| error["running_version"].is_null()).await;
     place.tool_error(squatting, |_| true).await;
-    assert_eq!(ran(&place.call("echo", json!({})).await), (shipped, schema_names::TOOL_LEGACY, 1));
+    assert_eq!(ran(&place.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
     runner.stop().await;
 }

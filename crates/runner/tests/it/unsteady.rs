@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, FollowStream, Following, Found, HeldLease, Lease, NewBreadcrumb, NewSecret,
-    Release, Search, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, schema_names,
+    ClaimRequest, Created, EventNumber, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search,
+    SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, SubscribeOptions, SubscriptionStream,
+    schema_names,
 };
 use futures::StreamExt;
 use tokio::sync::{Notify, Semaphore, watch};
@@ -120,8 +121,8 @@ impl Breadcrumbs for Unsteady {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         self.store.latest_event().await
     }
-    async fn follow(&self, following: Following) -> Result<FollowStream, StoreError> {
-        let followed = self.store.follow(following).await?;
+    async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
+        let followed = self.store.subscribe(options).await?;
         if self.events_break.load(Ordering::SeqCst) {
             return Ok(followed.take(1).chain(futures::stream::iter([Err(away())])).boxed());
         }

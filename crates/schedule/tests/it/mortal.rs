@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 use breadcrumb::{
     Breadcrumb, BreadcrumbChanges, BreadcrumbListItem, BreadcrumbQuery, BreadcrumbVersion, Breadcrumbs, Call, Claim,
-    ClaimRequest, Created, EventNumber, FollowStream, Following, Found, HeldLease, Lease, NewBreadcrumb, NewSecret,
-    Release, Search, SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError,
+    ClaimRequest, Created, EventNumber, Found, HeldLease, Lease, NewBreadcrumb, NewSecret, Release, Search,
+    SecretChanges, SecretInfo, Selector, SelectorSubscription, StoreError, SubscribeOptions, SubscriptionStream,
 };
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -106,8 +106,8 @@ impl Breadcrumbs for Mortal {
     async fn latest_event(&self) -> Result<EventNumber, StoreError> {
         self.store.latest_event().await
     }
-    async fn follow(&self, following: Following) -> Result<FollowStream, StoreError> {
-        self.store.follow(following).await
+    async fn subscribe(&self, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
+        self.store.subscribe(options).await
     }
     async fn create_selector(&self, selector: Selector) -> Result<SelectorSubscription, StoreError> {
         self.store.create_selector(selector).await

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::fuel::{Fuel, Text};
+use super::fuel::{BoundedText, HintBudget};
 use super::path::{self, Step};
 
 #[derive(Debug)]
@@ -36,8 +36,8 @@ impl Format {
         Self(pieces)
     }
 
-    pub(super) fn render(&self, context: &Value, fuel: &mut Fuel) -> String {
-        let mut text = Text::new();
+    pub(super) fn render(&self, context: &Value, fuel: &mut HintBudget) -> String {
+        let mut text = BoundedText::new();
         for piece in &self.0 {
             match piece {
                 Piece::Text(plain) => text.push(plain),

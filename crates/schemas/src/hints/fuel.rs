@@ -10,18 +10,18 @@ pub(super) const TEXT_BYTES: usize = 64 * 1024;
 
 /// What is left.
 #[derive(Debug)]
-pub(super) struct Fuel {
+pub(super) struct HintBudget {
     steps: usize,
     bytes: usize,
 }
 
-impl Default for Fuel {
+impl Default for HintBudget {
     fn default() -> Self {
         Self { steps: STEPS, bytes: BYTES }
     }
 }
 
-impl Fuel {
+impl HintBudget {
     /// Takes steps; `false` when there are not so many left, and none are from then on.
     pub(super) fn burn(&mut self, steps: usize) -> bool {
         match self.steps.checked_sub(steps) {
@@ -64,12 +64,12 @@ impl Fuel {
 
 /// A text that takes no more than its bound, and says that it was cut.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct BoundedText {
     text: String,
     is_cut: bool,
 }
 
-impl Text {
+impl BoundedText {
     pub(super) fn new() -> Self {
         Self { text: String::new(), is_cut: false }
     }
@@ -116,7 +116,7 @@ impl Text {
 }
 
 /// serde_json writes whole characters, piece by piece.
-struct Utf8<'t>(&'t mut Text);
+struct Utf8<'t>(&'t mut BoundedText);
 
 impl std::io::Write for Utf8<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {

@@ -11,7 +11,7 @@ use breadcrumb::{BreadcrumbView, Violations, nearest_names};
 use serde_json::{Map, Value, json};
 
 use self::format::Format;
-use self::fuel::Fuel;
+use self::fuel::HintBudget;
 use self::template::Template;
 
 /// The keys that mean something. Others are notes for whoever reads the record.
@@ -121,7 +121,7 @@ impl Hints {
             return context;
         }
         let root = self.root(view, context);
-        let mut fuel = Fuel::default();
+        let mut fuel = HintBudget::default();
         let mut made = Map::new();
         for (name, rule) in &self.rules {
             made.insert(name.clone(), rule.apply(&root, &mut fuel));
@@ -156,7 +156,7 @@ impl Hints {
 }
 
 impl Rule {
-    fn apply(&self, root: &Value, fuel: &mut Fuel) -> Value {
+    fn apply(&self, root: &Value, fuel: &mut HintBudget) -> Value {
         let context = root.get("context").unwrap_or(&Value::Null);
         let value = match self {
             Self::Template(template) => Value::String(template.render(root, fuel)),

@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::fuel::Fuel;
+use super::fuel::HintBudget;
 
 /// Steps of one path, at most.
 const MAX_STEPS: usize = 32;
@@ -87,7 +87,7 @@ fn in_brackets(text: &str) -> Option<(Step, &str)> {
 }
 
 /// Everything that the path leads to, in order; fewer when the fuel runs out.
-pub(super) fn find<'v>(root: &'v Value, steps: &[Step], fuel: &mut Fuel) -> Vec<Found<'v>> {
+pub(super) fn find<'v>(root: &'v Value, steps: &[Step], fuel: &mut HintBudget) -> Vec<Found<'v>> {
     let mut found = vec![Found::There(root)];
     for (index, step) in steps.iter().enumerate() {
         let is_last = index + 1 == steps.len();

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::fuel::{Fuel, Text};
+use super::fuel::{BoundedText, HintBudget};
 use super::path::{self, Step};
 
 const MAX_NODES: usize = 2_000;
@@ -74,14 +74,14 @@ impl Template {
     }
 
     /// What it makes of `root`, cut where its bound or the fuel ends.
-    pub(super) fn render(&self, root: &Value, fuel: &mut Fuel) -> String {
-        let mut text = Text::new();
+    pub(super) fn render(&self, root: &Value, fuel: &mut HintBudget) -> String {
+        let mut text = BoundedText::new();
         render(&self.nodes, &Scope { this: root, marks: Map::new(), around: None }, &mut text, fuel);
         text.finish()
     }
 }
 
-fn render(nodes: &[Node], scope: &Scope<'_>, text: &mut Text, fuel: &mut Fuel) {
+fn render(nodes: &[Node], scope: &Scope<'_>, text: &mut BoundedText, fuel: &mut HintBudget) {
     for node in nodes {
         if text.is_full() {
             return;
@@ -102,7 +102,14 @@ fn render(nodes: &[Node], scope: &Scope<'_>, text: &mut Text, fuel: &mut Fuel) {
     }
 }
 
-fn each(items: &Expression, body: &[Node], otherwise: &[Node], scope: &Scope<'_>, text: &mut Text, fuel: &mut Fuel) {
+fn each(
+    items: &Expression,
+    body: &[Node],
+    otherwise: &[Node],
+    scope: &Scope<'_>,
+    text: &mut BoundedText,
+    fuel: &mut HintBudget,
+) {
     let value = evaluate(items, scope, fuel);
     let entries: Vec<(Value, &Value)> = match &value {
         Value::Array(items) => items.iter().enumerate().map(|(index, item)| (json!(index), item)).collect(),
@@ -127,7 +134,7 @@ fn each(items: &Expression, body: &[Node], otherwise: &[Node], scope: &Scope<'_>
 }
 
 /// A value that stands somewhere is copied: what that costs is burnt first.
-fn evaluate(expression: &Expression, scope: &Scope<'_>, fuel: &mut Fuel) -> Value {
+fn evaluate(expression: &Expression, scope: &Scope<'_>, fuel: &mut HintBudget) -> Value {
     match expression {
         Expression::Literal(value) => value.clone(),
         Expression::Path { up, steps } => look_up(*up, steps, scope, fuel),
@@ -139,7 +146,7 @@ fn evaluate(expression: &Expression, scope: &Scope<'_>, fuel: &mut Fuel) -> Valu
     }
 }
 
-fn look_up(up: usize, steps: &[Step], scope: &Scope<'_>, fuel: &mut Fuel) -> Value {
+fn look_up(up: usize, steps: &[Step], scope: &Scope<'_>, fuel: &mut HintBudget) -> Value {
     let mut at = scope;
     for _ in 0..up {
         let Some(around) = at.around else { return Value::Null };
@@ -176,7 +183,7 @@ fn look_up(up: usize, steps: &[Step], scope: &Scope<'_>, fuel: &mut Fuel) -> Val
     root.this.get("context").map_or(Value::Null, |context| found(context, steps, fuel))
 }
 
-fn found(root: &Value, steps: &[Step], fuel: &mut Fuel) -> Value {
+fn found(root: &Value, steps: &[Step], fuel: &mut HintBudget) -> Value {
     match path::find(root, steps, fuel).first() {
         Some(found) => copied(found.value(), fuel),
         None => Value::Null,
@@ -184,7 +191,7 @@ fn found(root: &Value, steps: &[Step], fuel: &mut Fuel) -> Value {
 }
 
 /// Null where a copy would cost too much.
-fn copied(value: &Value, fuel: &mut Fuel) -> Value {
+fn copied(value: &Value, fuel: &mut HintBudget) -> Value {
     if fuel.burn_for_copy(value) { value.clone() } else { Value::Null }
 }
 
@@ -217,7 +224,7 @@ impl Helper {
 }
 
 impl Filter {
-    fn of(self, value: Value, fuel: &mut Fuel) -> Value {
+    fn of(self, value: Value, fuel: &mut HintBudget) -> Value {
         match (self, value) {
             (Self::Keys, Value::Object(entries)) => entries.into_iter().map(|(key, _)| Value::from(key)).collect(),
             (Self::Length, Value::Array(items)) => items.len().into(),

@@ -5,8 +5,8 @@ use std::sync::{
 
 use async_trait::async_trait;
 use breadcrumb::{
-    AgentInfo, AgentRegistration, AgentStanding, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent,
-    NewAgentKey, Role, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Webhooks,
+    AgentInfo, AgentRegistration, AgentStatus, Breadcrumbs, HygieneRun, HygieneStats, Identity, NewAgent, NewAgentKey,
+    Role, StoreError, Tenancy, TenantInfo, TenantQuotas, TenantUsage, TokenRevocation, Webhooks,
 };
 use chrono::{DateTime, Utc};
 use server::{AuthMode, Server, ServerOptions};
@@ -150,7 +150,7 @@ enum Ping {
 
 #[async_trait]
 impl Tenancy for Faulty {
-    async fn standing(&self, _: Uuid, _: Uuid) -> Result<AgentStanding, StoreError> {
+    async fn agent_status(&self, _: Uuid, _: Uuid) -> Result<AgentStatus, StoreError> {
         unreachable!()
     }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use breadcrumb::{Role, Settlement, Taking};
+use breadcrumb::{DeliveryClaimRequest, Role, Settlement};
 use serde_json::json;
 
 use crate::harness::{World, answer, note};
@@ -112,7 +112,7 @@ async fn curators_see_retry_and_empty_the_dead_letters() {
         world.create(&curator, note(title)).await;
     }
     let queue = world.store.deliveries();
-    let taking = Taking { most: 100, per_webhook: 10, slow_from: 50, lease: Duration::from_mins(10) };
+    let taking = DeliveryClaimRequest { most: 100, per_webhook: 10, slow_from: 50, lease: Duration::from_mins(10) };
     let mut dead = 0;
     while dead < 3 {
         for delivery in queue.take(&taking).await.unwrap() {

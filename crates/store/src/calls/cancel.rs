@@ -4,18 +4,18 @@ use breadcrumb::{Breadcrumb, BreadcrumbChanges, Call, CallState, ErrorCode, Tool
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::answer::{answer, mark_cancelled};
-use super::queued::{find, hold, unknown};
-use crate::failure::Done;
+use super::queued::{find, lock_call, unknown};
+use super::store_response::{mark_cancelled, respond};
+use crate::failure::Result;
 use crate::records;
 use crate::transaction::TenantTransaction;
 
-pub(crate) async fn cancel(mut tx: TenantTransaction, agent: Uuid, request: Uuid) -> Done<Call> {
+pub(crate) async fn cancel(mut tx: TenantTransaction, agent: Uuid, request: Uuid) -> Result<Call> {
     tx.lock(request).await?;
-    let call = hold(&mut tx, request).await?.ok_or_else(|| unknown(request))?;
+    let call = lock_call(&mut tx, request).await?.ok_or_else(|| unknown(request))?;
     match call.state() {
         CallState::Queued => {
-            answer(&mut tx, &call, ToolFailure::new(ErrorCode::Cancelled, "the request was cancelled before it ran"))
+            respond(&mut tx, &call, ToolFailure::new(ErrorCode::Cancelled, "the request was cancelled before it ran"))
                 .await?;
         }
         CallState::Claimed | CallState::Running if !call.cancel_requested => {
@@ -32,7 +32,7 @@ pub(crate) async fn cancel(mut tx: TenantTransaction, agent: Uuid, request: Uuid
 }
 
 /// The runner hears of the cancellation at once by the event of this change, and at its next heartbeat in any case.
-async fn tell_in_record(tx: &mut TenantTransaction, agent: Uuid, record: &Breadcrumb) -> Done<()> {
+async fn tell_in_record(tx: &mut TenantTransaction, agent: Uuid, record: &Breadcrumb) -> Result<()> {
     let mut context = record.context.clone();
     context.insert("cancel_requested".into(), Value::Bool(true));
     let changes = BreadcrumbChanges { context: Some(context), ..BreadcrumbChanges::default() };

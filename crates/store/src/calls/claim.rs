@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use crate::failure::{Done, is_unreachable};
+use crate::failure::{Result, is_unreachable};
 use crate::from_row::from_row;
 use crate::row::RecordRow;
 use crate::store::Inner;
@@ -27,15 +27,15 @@ from_row! {
 /// On a connection without a transaction of ours: the claim is one, and may be lost in a crash (see `claim_calls`).
 ///
 /// Once asked it happens, even when the future is dropped: what it took then waits until its leases end.
-pub(crate) async fn claim(store: &Arc<Inner>, owner_id: Uuid, claim: &ClaimRequest) -> Done<Vec<Claim>> {
-    let mut lent = store.lend().await?;
-    let mut rows = ask(lent.connection(), owner_id, claim).await;
+pub(crate) async fn claim(store: &Arc<Inner>, owner_id: Uuid, claim: &ClaimRequest) -> Result<Vec<Claim>> {
+    let mut conn = store.acquire().await?;
+    let mut rows = ask(conn.connection(), owner_id, claim).await;
     if rows.as_ref().is_err_and(is_unreachable) {
-        lent.give_back_after(&rows);
-        lent = store.lend_tested().await?;
-        rows = ask(lent.connection(), owner_id, claim).await;
+        conn.give_back_after(&rows);
+        conn = store.acquire_tested().await?;
+        rows = ask(conn.connection(), owner_id, claim).await;
     }
-    lent.give_back_after(&rows);
+    conn.give_back_after(&rows);
     let rows = rows?;
     if !rows.is_empty() {
         store.feeds.wake_waiting(owner_id);

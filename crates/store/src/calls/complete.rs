@@ -5,10 +5,10 @@ use std::sync::Arc;
 use breadcrumb::{Lease, NewBreadcrumb, StoreError, Violations, schema_names};
 use uuid::Uuid;
 
-use crate::author::Author;
-use crate::failure::Done;
+use crate::actor::Actor;
+use crate::failure::Result;
 use crate::store::Inner;
-use crate::writing::{Outcome, Prepared, Work};
+use crate::writing::{PreparedRecord, WriteOp, WriteOutcome};
 
 pub(crate) fn check(response: &NewBreadcrumb) -> Result<(), Violations> {
     response.check()?;
@@ -23,16 +23,16 @@ pub(crate) fn check(response: &NewBreadcrumb) -> Result<(), Violations> {
 pub(crate) async fn complete(
     store: &Arc<Inner>,
     owner_id: Uuid,
-    author: Author,
+    actor: Actor,
     lease: Lease,
     response: NewBreadcrumb,
-) -> Done<Uuid> {
+) -> Result<Uuid> {
     let id = Uuid::now_v7();
-    let creator = author.creator_of(&response);
+    let creator = actor.creator_of(&response);
     let is_attempt = response.context.get("status").is_some_and(|status| status == "success");
-    let response = Prepared::new(id, response, Some(creator));
-    match store.write(owner_id, Work::Complete { lease, response, is_attempt }).await? {
-        Outcome::Written => Ok(id),
-        Outcome::Refused => Err(StoreError::LeaseLost { request: lease.request }.into()),
+    let response = PreparedRecord::new(id, response, Some(creator));
+    match store.write(owner_id, WriteOp::Complete { lease, response, is_attempt }).await? {
+        WriteOutcome::Written => Ok(id),
+        WriteOutcome::Refused => Err(StoreError::LeaseLost { request: lease.request }.into()),
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use breadcrumb::{CallState, ErrorCode, HeldLease, Lease, LeaseStatus, Release, StoreError, ToolFailure, Violations};
 use uuid::Uuid;
 
-use super::answer::answer;
-use super::late::NOT_RUN;
+use super::deadlines::NOT_RUN;
 use super::queued::{CallRow, call_columns};
-use crate::failure::Done;
+use super::store_response::respond;
+use crate::failure::Result;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
-use crate::writing::{Outcome, Work};
+use crate::writing::{WriteOp, WriteOutcome};
 
 /// The longest that a retry can be put off: a day.
 const MAX_RETRY_MS: u64 = 86_400_000;
@@ -22,16 +22,16 @@ fn lost(lease: Lease) -> StoreError {
 }
 
 /// Starting twice under the same lease is starting once: the first answer may have been lost on its way.
-pub(crate) async fn start(store: &Arc<Inner>, owner_id: Uuid, lease: Lease, max_attempts: u32) -> Done<()> {
+pub(crate) async fn start(store: &Arc<Inner>, owner_id: Uuid, lease: Lease, max_attempts: u32) -> Result<()> {
     let max_attempts = max_attempts.clamp(1, 10).cast_signed();
-    match store.write(owner_id, Work::Start { lease, max_attempts }).await? {
-        Outcome::Written => Ok(()),
-        Outcome::Refused => Err(lost(lease).into()),
+    match store.write(owner_id, WriteOp::Start { lease, max_attempts }).await? {
+        WriteOutcome::Written => Ok(()),
+        WriteOutcome::Refused => Err(lost(lease).into()),
     }
 }
 
 /// The calls are taken in the order of their requests, like everything that holds several: no two wait for each other.
-pub(crate) async fn heartbeat(mut tx: TenantTransaction, leases: &[Lease], lease_ms: u64) -> Done<Vec<HeldLease>> {
+pub(crate) async fn heartbeat(mut tx: TenantTransaction, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>> {
     let (requests, fences): (Vec<Uuid>, Vec<i64>) = leases.iter().map(|lease| (lease.request, lease.fence)).unzip();
     let held: Vec<(Uuid, i64, bool)> = sqlx::query_as(
         // Who has a lease has a runner. It is not asked for: by that index every call under way would be read.
@@ -61,7 +61,7 @@ pub(crate) async fn heartbeat(mut tx: TenantTransaction, leases: &[Lease], lease
         .collect())
 }
 
-pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Release) -> Done<()> {
+pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Release) -> Result<()> {
     let call: Option<CallRow> = sqlx::query_as(concat!(
         "SELECT ",
         call_columns!(),
@@ -76,7 +76,7 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
     let refuse = |message: &str| Err(StoreError::Invalid(Violations::one("release", message)).into());
     let after_ms = match release {
         // Who took a call on with its request may find that it cannot run it.
-        Release::Unstarted if call.state() == CallState::Running && !call.began_with_its_request(lease) => {
+        Release::Unstarted if call.state() == CallState::Running && !call.was_claimed_at_write(lease) => {
             return refuse("is unstarted, but the call was started: complete it, or release it for a retry");
         }
         Release::Unstarted => 0,
@@ -92,10 +92,11 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
     if call.cancel_requested {
         let again = if call.attempt > 0 { " again" } else { "" };
         let failure = ToolFailure::new(ErrorCode::Cancelled, format!("the request was cancelled before it ran{again}"));
-        answer(&mut tx, &call, failure).await?;
-    } else if call.is_late_in(after_ms) {
-        let failure = call.too_late(if call.attempt > 0 { "before the tool could be tried again" } else { NOT_RUN });
-        answer(&mut tx, &call, failure).await?;
+        respond(&mut tx, &call, failure).await?;
+    } else if call.is_overdue_in(after_ms) {
+        let failure =
+            call.deadline_failure(if call.attempt > 0 { "before the tool could be tried again" } else { NOT_RUN });
+        respond(&mut tx, &call, failure).await?;
     } else {
         requeue(&mut tx, lease.request, call.attempt, after_ms).await?;
     }
@@ -104,7 +105,7 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
 
 /// Puts a call that is held back into its old place in the queue.
 /// `attempt`: how many were started.
-pub(super) async fn requeue(tx: &mut TenantTransaction, request: Uuid, attempt: i32, after_ms: u64) -> Done<()> {
+pub(super) async fn requeue(tx: &mut TenantTransaction, request: Uuid, attempt: i32, after_ms: u64) -> Result<()> {
     sqlx::query(
         "UPDATE calls SET state = 'queued', runner_id = NULL, lease_until = NULL, attempt = $3,
             run_after = CASE WHEN $2 > 0 THEN clock_timestamp() + $2 * interval '1 millisecond' END

@@ -1,19 +1,20 @@
 //! What the queue keeps of a request, and where a request stands.
 
 use breadcrumb::{
-    Call, CallState, Lease, NewBreadcrumb, Offer, Profile, Profiles, StoreError, ToolFailure, ToolRequest, schema_names,
+    Call, CallState, Lease, NewBreadcrumb, Profile, Profiles, Reservation, StoreError, ToolFailure, ToolRequest,
+    schema_names,
 };
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
-use crate::writing::Prepared;
+use crate::writing::PreparedRecord;
 
 /// What a new request writes into the queue: enough to answer it when its record is gone.
-pub(crate) struct Queued {
+pub(crate) struct NewCall {
     pub(crate) tool: String,
     pub(crate) request_id: String,
     pub(crate) workspace: Option<String>,
@@ -21,12 +22,12 @@ pub(crate) struct Queued {
     pub(crate) profiles: Profiles,
     pub(crate) deadline_ms: Option<u64>,
     /// The runner that takes it on, when it is not to wait.
-    pub(crate) offer: Option<Offer>,
+    pub(crate) reservation: Option<Reservation>,
     /// That runner's answer, where it came before the request was written.
-    pub(crate) answer: Option<Box<Prepared>>,
+    pub(crate) answer: Option<Box<PreparedRecord>>,
 }
 
-impl Queued {
+impl NewCall {
     /// `None` when the record is no request. `profile`: its writer's.
     pub(crate) fn of(id: Uuid, record: &NewBreadcrumb, profile: Profile) -> Option<Self> {
         if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
@@ -41,7 +42,7 @@ impl Queued {
             workspace: record.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),
             profiles,
             deadline_ms: record.context.get("deadline_ms").and_then(Value::as_u64),
-            offer: None,
+            reservation: None,
             answer: None,
         })
     }
@@ -76,17 +77,17 @@ from_row! {
 
 impl CallRow {
     /// Whether the request's deadline will have passed this many milliseconds from now.
-    pub(super) fn is_late_in(&self, ms: u64) -> bool {
+    pub(super) fn is_overdue_in(&self, ms: u64) -> bool {
         self.left_ms.is_some_and(|left| left <= ms as f64)
     }
 
     /// Whether a runner took it on when it was written, and this is that lease (see `write_batch`).
-    pub(super) fn began_with_its_request(&self, lease: Lease) -> bool {
+    pub(super) fn was_claimed_at_write(&self, lease: Lease) -> bool {
         self.attempt == 1 && lease.fence == self.queued_at.timestamp_micros()
     }
 
     /// The answer for a request that was not done by its deadline. `when`: such as "before the tool ran".
-    pub(super) fn too_late(&self, when: &str) -> ToolFailure {
+    pub(super) fn deadline_failure(&self, when: &str) -> ToolFailure {
         ToolFailure::deadline_passed(self.deadline_ms.unwrap_or_default().unsigned_abs(), when)
     }
 
@@ -138,7 +139,7 @@ pub(super) fn unknown(request: Uuid) -> StoreError {
     StoreError::NotFound { what: "request", id: request }
 }
 
-pub(crate) async fn find(tx: &mut TenantTransaction, request: Uuid) -> Done<Call> {
+pub(crate) async fn find(tx: &mut TenantTransaction, request: Uuid) -> Result<Call> {
     let row: Option<CallRow> = sqlx::query_as(concat!("SELECT ", call_columns!(), " FROM calls WHERE request = $1"))
         .bind(request)
         .fetch_optional(tx.connection())
@@ -147,7 +148,7 @@ pub(crate) async fn find(tx: &mut TenantTransaction, request: Uuid) -> Done<Call
 }
 
 /// The call, held against every other change until the transaction ends.
-pub(super) async fn hold(tx: &mut TenantTransaction, request: Uuid) -> Done<Option<CallRow>> {
+pub(super) async fn lock_call(tx: &mut TenantTransaction, request: Uuid) -> Result<Option<CallRow>> {
     Ok(sqlx::query_as(concat!("SELECT ", call_columns!(), " FROM calls WHERE request = $1 FOR UPDATE"))
         .bind(request)
         .fetch_optional(tx.connection())

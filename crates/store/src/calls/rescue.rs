@@ -2,10 +2,10 @@
 
 use breadcrumb::{CallState, ErrorCode, ToolFailure};
 
-use super::answer::answer;
 use super::lease::requeue;
 use super::queued::{CallRow, call_columns};
-use crate::failure::Done;
+use super::store_response::respond;
+use crate::failure::Result;
 use crate::transaction::TenantTransaction;
 
 /// How many calls one transaction takes care of.
@@ -13,7 +13,7 @@ const BATCH: usize = 50;
 
 /// Requeues or answers calls whose lease has ended. Gives how many; at most a batch, so that it is to be called again
 /// until it gives none.
-pub(crate) async fn rescue(mut tx: TenantTransaction) -> Done<usize> {
+pub(crate) async fn rescue(mut tx: TenantTransaction) -> Result<usize> {
     let calls: Vec<CallRow> = sqlx::query_as(concat!(
         "SELECT ",
         call_columns!(),
@@ -26,12 +26,12 @@ pub(crate) async fn rescue(mut tx: TenantTransaction) -> Done<usize> {
     for call in &calls {
         let was_running = call.state() == CallState::Running;
         if was_running && call.attempt >= call.max_attempts {
-            answer(&mut tx, call, ToolFailure::runner_lost(call.attempt.unsigned_abs())).await?;
+            respond(&mut tx, call, ToolFailure::runner_lost(call.attempt.unsigned_abs())).await?;
         } else if call.cancel_requested {
             let failure = ToolFailure::new(ErrorCode::Cancelled, "the request was cancelled, and its runner was lost");
-            answer(&mut tx, call, failure).await?;
-        } else if call.is_late_in(0) {
-            answer(&mut tx, call, call.too_late("after its runner was lost")).await?;
+            respond(&mut tx, call, failure).await?;
+        } else if call.is_overdue_in(0) {
+            respond(&mut tx, call, call.deadline_failure("after its runner was lost")).await?;
         } else {
             requeue(&mut tx, call.request, call.attempt, 0).await?;
         }

@@ -22,14 +22,14 @@ const RETRY: Duration = Duration::from_secs(1);
 pub(crate) struct Announcer {
     /// Of this process, so that it does not listen to itself.
     name: Uuid,
-    pending: Mutex<HashSet<(Uuid, What)>>,
+    pending: Mutex<HashSet<(Uuid, Topic)>>,
     ring: Notify,
     /// Another process changed selectors.
     selectors: Notify,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum What {
+enum Topic {
     Events,
     Selectors,
 }
@@ -42,14 +42,14 @@ impl Default for Announcer {
 
 impl Announcer {
     pub(crate) fn announce(&self, owner_id: Uuid) {
-        self.tell(owner_id, What::Events);
+        self.tell(owner_id, Topic::Events);
     }
 
     pub(crate) fn announce_selectors(&self, owner_id: Uuid) {
-        self.tell(owner_id, What::Selectors);
+        self.tell(owner_id, Topic::Selectors);
     }
 
-    fn tell(&self, owner_id: Uuid, what: What) {
+    fn tell(&self, owner_id: Uuid, what: Topic) {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).insert((owner_id, what));
         self.ring.notify_one();
     }
@@ -60,12 +60,12 @@ impl Announcer {
     }
 
     /// The tenant that another process names, and what is told of it.
-    fn told_by_another(&self, payload: &str) -> Option<(Uuid, What)> {
+    fn told_by_another(&self, payload: &str) -> Option<(Uuid, Topic)> {
         let mut words = payload.split(' ');
         let (owner_id, name) = (words.next()?.parse().ok()?, words.next()?);
         let what = match words.next() {
-            None => What::Events,
-            Some("selectors") => What::Selectors,
+            None => Topic::Events,
+            Some("selectors") => Topic::Selectors,
             // What a newer version tells.
             Some(_) => return None,
         };
@@ -76,8 +76,8 @@ impl Announcer {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         let name = self.name;
         let text = |(owner_id, what)| match what {
-            What::Events => format!("{owner_id} {name}"),
-            What::Selectors => format!("{owner_id} {name} selectors"),
+            Topic::Events => format!("{owner_id} {name}"),
+            Topic::Selectors => format!("{owner_id} {name} selectors"),
         };
         pending.drain().map(text).collect()
     }
@@ -165,8 +165,8 @@ async fn hear(store: &Inner, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
     loop {
         match listener.try_recv().await? {
             Some(notification) => match store.announcer.told_by_another(notification.payload()) {
-                Some((owner_id, What::Events)) => store.feeds.wake(owner_id),
-                Some((_, What::Selectors)) => store.announcer.selectors.notify_one(),
+                Some((owner_id, Topic::Events)) => store.feeds.wake(owner_id),
+                Some((_, Topic::Selectors)) => store.announcer.selectors.notify_one(),
                 None => {}
             },
             // The connection was lost, and what was told meanwhile with it.

@@ -10,7 +10,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use tokio::sync::{Notify, mpsc};
 use uuid::Uuid;
 
-use super::page::{self, Weighed};
+use super::page::{self, SizedEvent};
 use crate::following::Watches;
 use crate::store::Inner;
 
@@ -31,7 +31,7 @@ const QUEUE_EVENTS: usize = 256;
 const QUEUE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The event of a new record that this process wrote.
-pub(crate) struct Written {
+pub(crate) struct WrittenEvent {
     pub(crate) event: Event,
     /// Of the context.
     pub(crate) size_bytes: i64,
@@ -58,25 +58,25 @@ struct State {
     cursor: i64,
     subscribers: Vec<Subscriber>,
     /// What this process has written and the feed has not come to yet, by number: it need not be read again.
-    fresh: BTreeMap<i64, Arc<Weighed>>,
+    fresh: BTreeMap<i64, Arc<SizedEvent>>,
     fresh_bytes: usize,
 }
 
 struct Subscriber {
-    queue: mpsc::Sender<Arc<Weighed>>,
+    queue: mpsc::Sender<Arc<SizedEvent>>,
     waiting_bytes: Arc<AtomicUsize>,
 }
 
 /// A subscriber's end: what the feed hands out after `from`.
-pub(super) struct Live {
-    queue: mpsc::Receiver<Arc<Weighed>>,
+pub(super) struct FeedReceiver {
+    queue: mpsc::Receiver<Arc<SizedEvent>>,
     waiting_bytes: Arc<AtomicUsize>,
     pub(super) from: i64,
 }
 
-impl Live {
+impl FeedReceiver {
     /// `None` when the subscriber fell too far behind and was let go.
-    pub(super) async fn next(&mut self) -> Option<Arc<Weighed>> {
+    pub(super) async fn next(&mut self) -> Option<Arc<SizedEvent>> {
         let event = self.queue.recv().await?;
         self.waiting_bytes.fetch_sub(event.bytes, Ordering::Relaxed);
         Some(event)
@@ -85,7 +85,7 @@ impl Live {
 
 impl Subscriber {
     /// Whether all of it went into the queue. A subscriber that is full (or gone) is let go.
-    fn take(&self, events: &[Arc<Weighed>]) -> bool {
+    fn take(&self, events: &[Arc<SizedEvent>]) -> bool {
         events.iter().all(|event| {
             let waiting = self.waiting_bytes.fetch_add(event.bytes, Ordering::Relaxed);
             // A single event larger than the bound still goes to who has nothing else waiting.
@@ -119,7 +119,7 @@ impl Feeds {
     /// New events of this tenant are there, among them these, in the order of their numbers. `before`: the tenant's newest
     /// event before them, where nothing can come between it and these any more. Then who has had that one gets these at
     /// once, and nobody reads them.
-    pub(crate) fn wrote(&self, owner_id: Uuid, events: Vec<Written>, before: Option<i64>) {
+    pub(crate) fn wrote(&self, owner_id: Uuid, events: Vec<WrittenEvent>, before: Option<i64>) {
         self.watches.tell(owner_id);
         if let Some(feed) = locked(&self.tenants).get(&owner_id) {
             let mut state = locked(&feed.state);
@@ -142,7 +142,7 @@ impl Feeds {
     }
 
     /// Joins the tenant's feed; the first subscriber starts it at its own `cursor`.
-    pub(super) fn join(store: &Arc<Inner>, owner_id: Uuid, cursor: i64) -> Live {
+    pub(super) fn join(store: &Arc<Inner>, owner_id: Uuid, cursor: i64) -> FeedReceiver {
         let (queue, receiver) = mpsc::channel(QUEUE_EVENTS);
         let waiting_bytes = Arc::new(AtomicUsize::new(0));
         let subscriber = Subscriber { queue, waiting_bytes: waiting_bytes.clone() };
@@ -159,7 +159,7 @@ impl Feeds {
             store.tasks.spawn(run(store.clone(), owner_id, feed));
             cursor
         };
-        Live { queue: receiver, waiting_bytes, from }
+        FeedReceiver { queue: receiver, waiting_bytes, from }
     }
 
     /// Takes the feed out when nobody listens. Joining takes the same lock, so that nobody joins one that has ended.
@@ -178,22 +178,22 @@ impl Feeds {
 impl State {
     /// Gives these, which come right after what was handed out, to everybody, or gives them back where that is not so
     /// any more.
-    fn hand_out(&mut self, events: Vec<Written>) -> Option<Vec<Written>> {
-        let number = |written: &Written| written.event.number.0;
+    fn hand_out(&mut self, events: Vec<WrittenEvent>) -> Option<Vec<WrittenEvent>> {
+        let number = |written: &WrittenEvent| written.event.number.0;
         let Some(last) = events.last().map(number) else { return Some(events) };
         if events.first().map(number).is_none_or(|first| first <= self.cursor) {
             return Some(events);
         }
-        let events: Vec<_> = events.into_iter().map(|event| Arc::new(Weighed::fresh(event))).collect();
+        let events: Vec<_> = events.into_iter().map(|event| Arc::new(SizedEvent::fresh(event))).collect();
         self.subscribers.retain(|subscriber| subscriber.take(&events));
         self.advance(last);
         None
     }
 
-    fn remember(&mut self, events: Vec<Written>) {
+    fn remember(&mut self, events: Vec<WrittenEvent>) {
         for written in events {
             let number = written.event.number.0;
-            let event = Weighed::fresh(written);
+            let event = SizedEvent::fresh(written);
             if number > self.cursor && self.fresh_bytes + event.bytes <= QUEUE_BYTES {
                 self.fresh_bytes += event.bytes;
                 self.fresh.insert(number, Arc::new(event));

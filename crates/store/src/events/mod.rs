@@ -6,15 +6,15 @@
 //! and by a slow poll under both, so that no wake is ever needed for correctness.
 
 mod announce;
-mod choosing;
 mod feed;
-mod hearing;
+mod filter;
 mod page;
 mod snapshot;
 mod subscription;
+mod visibility;
 
 pub(crate) use self::announce::{Announcer, announce, listen};
-pub(crate) use self::choosing::follow;
-pub(crate) use self::feed::{Feeds, Written};
-pub(crate) use self::hearing::Listener;
+pub(crate) use self::feed::{Feeds, WrittenEvent};
+pub(crate) use self::filter::subscribe;
 pub(crate) use self::page::latest;
+pub(crate) use self::visibility::SubscriberRights;

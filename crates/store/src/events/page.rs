@@ -9,10 +9,10 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::feed::Written;
-use super::hearing::{Hearing, Listener, Scope};
+use super::feed::WrittenEvent;
 use super::snapshot::Snapshot;
-use crate::failure::{Done, Failure, is_unreachable};
+use super::visibility::{EventVisibility, SubscriberRights, VisibilityScope};
+use crate::failure::{Failure, Result, is_unreachable};
 use crate::from_row::from_row;
 use crate::row::Context;
 use crate::store::Inner;
@@ -24,14 +24,14 @@ const PAGE_BYTES: i64 = 4 * 1024 * 1024;
 
 /// An event, and how much memory it takes, about.
 #[derive(Debug)]
-pub(super) struct Weighed {
+pub(super) struct SizedEvent {
     pub(super) event: Event,
-    pub(super) hearing: Hearing,
+    pub(super) visibility: EventVisibility,
     pub(super) bytes: usize,
 }
 
 pub(super) struct Page {
-    pub(super) events: Vec<Arc<Weighed>>,
+    pub(super) events: Vec<Arc<SizedEvent>>,
     /// There are more. After a page without any they are committed and wait for an older transaction to end.
     pub(super) has_more: bool,
 }
@@ -58,16 +58,16 @@ from_row! {
 
 /// The next events after this number that are complete: below the oldest transaction still running. Those that are
 /// `fresh` (in the order of their numbers, at most a page of them) are not read again.
-pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: &[Arc<Weighed>]) -> Done<Page> {
+pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: &[Arc<SizedEvent>]) -> Result<Page> {
     let known: Vec<i64> = fresh.iter().map(|fresh| fresh.event.number.0).collect();
-    let mut lent = store.lend().await?;
-    let mut rows = ask(lent.connection(), owner_id, after, &known).await;
+    let mut conn = store.acquire().await?;
+    let mut rows = ask(conn.connection(), owner_id, after, &known).await;
     if rows.as_ref().is_err_and(is_unreachable) {
-        lent.give_back_after(&rows);
-        lent = store.lend_tested().await?;
-        rows = ask(lent.connection(), owner_id, after, &known).await;
+        conn.give_back_after(&rows);
+        conn = store.acquire_tested().await?;
+        rows = ask(conn.connection(), owner_id, after, &known).await;
     }
-    lent.give_back_after(&rows);
+    conn.give_back_after(&rows);
     let mut rows = rows?;
     if rows.iter().any(|row| row.owner_id != owner_id) {
         fill_shared(store, owner_id, &mut rows).await?;
@@ -86,15 +86,15 @@ pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: 
 }
 
 /// How far the tenant's events are forgotten. Asked after a page was read, it tells whether the page may lack some.
-pub(super) async fn forgotten(store: &Arc<Inner>, owner_id: Uuid) -> Done<i64> {
-    let mut lent = store.lend().await?;
-    let mut number = ask_forgotten(lent.connection(), owner_id).await;
+pub(super) async fn forgotten(store: &Arc<Inner>, owner_id: Uuid) -> Result<i64> {
+    let mut conn = store.acquire().await?;
+    let mut number = ask_forgotten(conn.connection(), owner_id).await;
     if number.as_ref().is_err_and(is_unreachable) {
-        lent.give_back_after(&number);
-        lent = store.lend_tested().await?;
-        number = ask_forgotten(lent.connection(), owner_id).await;
+        conn.give_back_after(&number);
+        conn = store.acquire_tested().await?;
+        number = ask_forgotten(conn.connection(), owner_id).await;
     }
-    lent.give_back_after(&number);
+    conn.give_back_after(&number);
     Ok(number?)
 }
 
@@ -132,7 +132,7 @@ from_row! {
 
 /// What the events of other tenants' records tell, read for a whole page at once. Those that nobody may hear any more stay
 /// empty: they only move the cursor.
-async fn fill_shared(store: &Arc<Inner>, owner_id: Uuid, rows: &mut [EventRow]) -> Done<()> {
+async fn fill_shared(store: &Arc<Inner>, owner_id: Uuid, rows: &mut [EventRow]) -> Result<()> {
     let shared = rows.iter().filter(|row| row.owner_id != owner_id);
     let (records, versions): (Vec<Uuid>, Vec<i64>) = shared.map(|row| (row.breadcrumb_id, row.version)).unzip();
     let mut tx = TenantTransaction::begin(store, owner_id).await?;
@@ -154,10 +154,10 @@ async fn fill_shared(store: &Arc<Inner>, owner_id: Uuid, rows: &mut [EventRow]) 
     Ok(())
 }
 
-/// Whether a grant still lets the listener hear of the record.
-pub(super) async fn is_granted(store: &Arc<Inner>, listener: Listener, event: &Event) -> Done<bool> {
-    let mut tx = TenantTransaction::begin(store, listener.tenant).await?;
-    let readers: Option<Vec<Uuid>> = if event.owner_id == listener.tenant {
+/// Whether a grant still lets the subscriber see the record.
+pub(super) async fn is_granted(store: &Arc<Inner>, rights: SubscriberRights, event: &Event) -> Result<bool> {
+    let mut tx = TenantTransaction::begin(store, rights.tenant).await?;
+    let readers: Option<Vec<Uuid>> = if event.owner_id == rights.tenant {
         sqlx::query_scalar("SELECT acl_readers($1)").bind(event.breadcrumb_id).fetch_one(tx.connection()).await?
     } else {
         sqlx::query_scalar("SELECT readers FROM shared_contents(ARRAY[$1], ARRAY[$2])")
@@ -168,21 +168,21 @@ pub(super) async fn is_granted(store: &Arc<Inner>, listener: Listener, event: &E
             .flatten()
     };
     Ok(readers
-        .is_some_and(|readers| readers.iter().any(|reader| *reader == listener.agent() || *reader == listener.tenant)))
+        .is_some_and(|readers| readers.iter().any(|reader| *reader == rights.agent() || *reader == rights.tenant)))
 }
 
-/// Whether the listener may take this response for the answer to a request id that it named.
-pub(super) async fn takes_response(store: &Arc<Inner>, listener: Listener, event: &Event) -> Done<bool> {
-    let mut tx = TenantTransaction::begin(store, listener.tenant).await?;
+/// Whether the subscriber may take this response for the answer to a request id that it named.
+pub(super) async fn takes_response(store: &Arc<Inner>, rights: SubscriberRights, event: &Event) -> Result<bool> {
+    let mut tx = TenantTransaction::begin(store, rights.tenant).await?;
     Ok(sqlx::query_scalar("SELECT hears_response($1, $2)")
-        .bind(listener.agent())
+        .bind(rights.agent())
         .bind(event.breadcrumb_id)
         .fetch_one(tx.connection())
         .await?)
 }
 
 impl EventRow {
-    fn into_event(self, tenant: Uuid, number: i64) -> Weighed {
+    fn into_event(self, tenant: Uuid, number: i64) -> SizedEvent {
         let kind = EventKind::from_name(&self.kind);
         let event = Event {
             number: EventNumber(number),
@@ -198,32 +198,36 @@ impl EventRow {
             private: self.is_private,
         };
         let scope = match (self.owner_id == tenant, self.is_private) {
-            (false, _) => Scope::Abroad,
-            (true, true) => Scope::Private,
-            (true, false) => Scope::Team,
+            (false, _) => VisibilityScope::OtherTenant,
+            (true, true) => VisibilityScope::Private,
+            (true, false) => VisibilityScope::Team,
         };
         let readers = self.readers.unwrap_or_default();
-        let hearing = Hearing { scope, created_by: self.created_by, readers, read_at: Instant::now() };
-        Weighed::new(event, hearing, self.size_bytes)
+        let visibility = EventVisibility { scope, created_by: self.created_by, readers, read_at: Instant::now() };
+        SizedEvent::new(event, visibility, self.size_bytes)
     }
 }
 
-impl Weighed {
+impl SizedEvent {
     /// `size_bytes`: of the context's text.
-    fn new(event: Event, hearing: Hearing, size_bytes: i64) -> Self {
-        Self { event, hearing, bytes: usize::try_from(size_bytes).unwrap_or_default() + 512 }
+    fn new(event: Event, visibility: EventVisibility, size_bytes: i64) -> Self {
+        Self { event, visibility, bytes: usize::try_from(size_bytes).unwrap_or_default() + 512 }
     }
 
     /// Of a record that was just created: nobody was let in yet.
-    pub(super) fn fresh(written: Written) -> Self {
-        let Written { event, size_bytes, created_by } = written;
-        let scope = if event.private { Scope::Private } else { Scope::Team };
-        Self::new(event, Hearing { scope, created_by, readers: Vec::new(), read_at: Instant::now() }, size_bytes)
+    pub(super) fn fresh(written: WrittenEvent) -> Self {
+        let WrittenEvent { event, size_bytes, created_by } = written;
+        let scope = if event.private { VisibilityScope::Private } else { VisibilityScope::Team };
+        Self::new(
+            event,
+            EventVisibility { scope, created_by, readers: Vec::new(), read_at: Instant::now() },
+            size_bytes,
+        )
     }
 }
 
 /// The newest event that a subscriber could have seen.
-pub(crate) async fn latest(tx: &mut TenantTransaction) -> Done<EventNumber> {
+pub(crate) async fn latest(tx: &mut TenantTransaction) -> Result<EventNumber> {
     let newest: Option<i64> = sqlx::query_scalar(
         // What others share counts too, and so does what is forgotten: who starts now has missed none of it.
         "SELECT greatest(
@@ -238,7 +242,7 @@ pub(crate) async fn latest(tx: &mut TenantTransaction) -> Done<EventNumber> {
 }
 
 /// What has been committed by now.
-pub(super) async fn present(tx: &mut TenantTransaction) -> Done<Snapshot> {
+pub(super) async fn current_snapshot(tx: &mut TenantTransaction) -> Result<Snapshot> {
     let text: String = sqlx::query_scalar("SELECT event_snapshot()").fetch_one(tx.connection()).await?;
     Snapshot::parse(&text).ok_or_else(|| {
         Failure::Store(breadcrumb::StoreError::Internal(format!("the database gave the snapshot {text:?}")))
@@ -246,6 +250,6 @@ pub(super) async fn present(tx: &mut TenantTransaction) -> Done<Snapshot> {
 }
 
 /// Whether this number is one of those that a restore left out.
-pub(super) async fn is_lost(tx: &mut TenantTransaction, number: EventNumber) -> Done<bool> {
+pub(super) async fn is_lost(tx: &mut TenantTransaction, number: EventNumber) -> Result<bool> {
     Ok(sqlx::query_scalar("SELECT event_was_lost($1)").bind(number.0).fetch_one(tx.connection()).await?)
 }

@@ -5,17 +5,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{EventNumber, FollowStream, Followed, StoreError, Violations};
+use breadcrumb::{EventNumber, StoreError, SubscriptionItem, SubscriptionStream, Violations};
 use futures::StreamExt;
 use futures::stream;
 
-use super::choosing::Choice;
-use super::feed::{Feeds, Live};
-use super::hearing::{Listener, Verdict};
-use super::page::{self, Page, Weighed};
+use super::feed::{FeedReceiver, Feeds};
+use super::filter::EventFilter;
+use super::page::{self, Page, SizedEvent};
 use super::snapshot::Snapshot;
-use crate::failure::Done;
-use crate::selectors::Admission;
+use super::visibility::{EventAccess, SubscriberRights};
+use crate::failure::Result;
+use crate::selectors::SelectorMatch;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
@@ -26,12 +26,12 @@ const RETRY: Duration = Duration::from_millis(250);
 /// What is not chosen is told as passed.
 pub(crate) async fn subscribe(
     store: Arc<Inner>,
-    listener: Listener,
+    rights: SubscriberRights,
     after: Option<EventNumber>,
-    choice: Option<Choice>,
-) -> Done<FollowStream> {
-    let mut tx = TenantTransaction::begin(&store, listener.tenant).await?;
-    let snapshot = page::present(&mut tx).await?;
+    event_filter: Option<EventFilter>,
+) -> Result<SubscriptionStream> {
+    let mut tx = TenantTransaction::begin(&store, rights.tenant).await?;
+    let snapshot = page::current_snapshot(&mut tx).await?;
     if let Some(number) = after
         && page::is_lost(&mut tx, number).await?
     {
@@ -50,7 +50,7 @@ pub(crate) async fn subscribe(
         None => (snapshot.cursor(), Some(snapshot)),
     };
     let subscription =
-        Subscription { store, listener, choice, cursor, seen, missed: None, ready: VecDeque::new(), live: None };
+        Subscription { store, rights, event_filter, cursor, seen, missed: None, ready: VecDeque::new(), live: None };
     Ok(stream::unfold(Some(subscription), |subscription| async {
         let mut subscription = subscription?;
         match subscription.next().await {
@@ -64,16 +64,16 @@ pub(crate) async fn subscribe(
 /// What only the database knows about an event.
 #[derive(Clone, Copy)]
 enum Question {
-    /// Does a grant still open its record to the listener?
+    /// Does a grant still open its record to the subscriber?
     IsGranted,
-    /// May the listener take this response for the answer to a request id that it named?
+    /// May the subscriber take this response for the answer to a request id that it named?
     TakesResponse,
 }
 
 struct Subscription {
     store: Arc<Inner>,
-    listener: Listener,
-    choice: Option<Choice>,
+    rights: SubscriberRights,
+    event_filter: Option<EventFilter>,
     /// Everything up to this number was given out or is in `ready`.
     cursor: i64,
     /// What had been committed when a subscription without a number began, until that cannot come up any more.
@@ -81,30 +81,30 @@ struct Subscription {
     /// To be told before anything that is ready: everything before this number is past, and some of it was not read.
     missed: Option<EventNumber>,
     /// Read from the table, not yet given out.
-    ready: VecDeque<Arc<Weighed>>,
-    live: Option<Live>,
+    ready: VecDeque<Arc<SizedEvent>>,
+    live: Option<FeedReceiver>,
 }
 
 impl Subscription {
-    async fn next(&mut self) -> Result<Followed, StoreError> {
+    async fn next(&mut self) -> Result<SubscriptionItem, StoreError> {
         let stop = self.store.stop.clone();
         loop {
             if let Some(first) = self.missed.take() {
-                return Ok(Followed::Missed { first });
+                return Ok(SubscriptionItem::Missed { first });
             }
-            if let Some(weighed) = self.ready.pop_front() {
-                if self.was_seen(weighed.event.number.0) {
+            if let Some(sized) = self.ready.pop_front() {
+                if self.was_seen(sized.event.number.0) {
                     continue;
                 }
-                let admission = match &self.choice {
-                    Some(choice) => choice.admits(self.listener.tenant, &weighed).await,
-                    None => Admission::Always,
+                let selector_match = match &self.event_filter {
+                    Some(event_filter) => event_filter.matches(self.rights.tenant, &sized).await,
+                    None => SelectorMatch::Always,
                 };
-                if !self.may_hear(&weighed, admission).await? {
-                    return Ok(Followed::Passed(weighed.event.number));
+                if !self.may_hear(&sized, selector_match).await? {
+                    return Ok(SubscriptionItem::Skipped(sized.event.number));
                 }
-                let event = Arc::try_unwrap(weighed).map_or_else(|shared| shared.event.clone(), |own| own.event);
-                return Ok(Followed::Event(event));
+                let event = Arc::try_unwrap(sized).map_or_else(|shared| shared.event.clone(), |own| own.event);
+                return Ok(SubscriptionItem::Event(event));
             }
             tokio::select! {
                 biased;
@@ -147,7 +147,7 @@ impl Subscription {
                     // Nothing lies between here and where the feed went on.
                     self.cursor = live.from;
                 } else {
-                    self.live = Some(Feeds::join(&self.store, self.listener.tenant, self.cursor));
+                    self.live = Some(Feeds::join(&self.store, self.rights.tenant, self.cursor));
                 }
             }
             // The database is being restarted, or busy: the subscriber need not know.
@@ -159,10 +159,10 @@ impl Subscription {
 
     /// In a task of its own: a subscriber that is not polled (its reader is slow) must not keep a database connection.
     async fn read(&self) -> Result<(Page, i64), StoreError> {
-        let (store, owner_id, cursor) = (self.store.clone(), self.listener.tenant, self.cursor);
+        let (store, owner_id, cursor) = (self.store.clone(), self.rights.tenant, self.cursor);
         let reading = self.store.tasks.spawn(async move {
             let page = page::read(&store, owner_id, cursor, &[]).await?;
-            Done::Ok((page, page::forgotten(&store, owner_id).await?))
+            Ok::<_, crate::failure::Failure>((page, page::forgotten(&store, owner_id).await?))
         });
         match reading.await {
             Ok(read) => Ok(read?),
@@ -170,28 +170,28 @@ impl Subscription {
         }
     }
 
-    /// What the listener may not hear of only moves its cursor.
-    async fn may_hear(&mut self, weighed: &Arc<Weighed>, admission: Admission) -> Result<bool, StoreError> {
-        if admission == Admission::Never {
+    /// What the subscriber may not see only moves its cursor.
+    async fn may_hear(&mut self, sized: &Arc<SizedEvent>, selector_match: SelectorMatch) -> Result<bool, StoreError> {
+        if selector_match == SelectorMatch::Never {
             return Ok(false);
         }
-        let verdict = self.listener.hears(&weighed.hearing);
-        if verdict == Verdict::Nothing {
+        let access = self.rights.access_to(&sized.visibility);
+        if access == EventAccess::Denied {
             return Ok(false);
         }
-        let is_granted = verdict == Verdict::Hears || self.ask(weighed, Question::IsGranted).await?;
-        let is_for_asker = admission == Admission::ToAsker && !self.listener.sees_all();
-        Ok(is_granted && (!is_for_asker || self.ask(weighed, Question::TakesResponse).await?))
+        let is_granted = access == EventAccess::Allowed || self.ask(sized, Question::IsGranted).await?;
+        let is_for_asker = selector_match == SelectorMatch::RequesterOnly && !self.rights.sees_all();
+        Ok(is_granted && (!is_for_asker || self.ask(sized, Question::TakesResponse).await?))
     }
 
     /// Asks the database about one event, until it answers.
-    async fn ask(&self, weighed: &Arc<Weighed>, question: Question) -> Result<bool, StoreError> {
+    async fn ask(&self, sized: &Arc<SizedEvent>, question: Question) -> Result<bool, StoreError> {
         loop {
-            let (store, listener, event) = (self.store.clone(), self.listener, weighed.clone());
+            let (store, rights, event) = (self.store.clone(), self.rights, sized.clone());
             let asking = async move {
                 match question {
-                    Question::IsGranted => page::is_granted(&store, listener, &event.event).await,
-                    Question::TakesResponse => page::takes_response(&store, listener, &event.event).await,
+                    Question::IsGranted => page::is_granted(&store, rights, &event.event).await,
+                    Question::TakesResponse => page::takes_response(&store, rights, &event.event).await,
                 }
             };
             match self.store.tasks.spawn(asking).await {

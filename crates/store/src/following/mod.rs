@@ -23,7 +23,7 @@ use uuid::Uuid;
 pub(crate) use self::run::run;
 pub(crate) use self::step::begin_at_present;
 pub(crate) use self::watch::Watches;
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
@@ -31,7 +31,7 @@ from_row! {
     /// An event without its content, which stands in `breadcrumbs` or `breadcrumb_versions` under the same version as long
     /// as nobody forgot it.
     #[derive(Debug, Clone)]
-    pub(crate) struct Followed {
+    pub(crate) struct EventHeader {
         pub(crate) number: i64,
         kind: String,
         pub(crate) breadcrumb_id: Uuid,
@@ -42,7 +42,7 @@ from_row! {
     }
 }
 
-impl Followed {
+impl EventHeader {
     pub(crate) fn kind(&self) -> EventKind {
         EventKind::from_name(&self.kind)
     }
@@ -50,11 +50,11 @@ impl Followed {
 
 /// Why a follower has to make good for what no event tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Missed {
+pub(crate) enum CatchUpReason {
     /// It never was in this tenant.
-    All,
+    FirstRun,
     /// Events after its cursor were forgotten before it took them.
-    Some,
+    EventsForgotten,
 }
 
 /// Who does something for every event.
@@ -78,17 +78,17 @@ pub(crate) trait Follower: Send + Sync + 'static {
     /// What these events (at least one, in order) ask for, as far as that can be told before the transaction that moves the
     /// cursor, with no transaction of the step open. The second number says how many of the events that holds for: the
     /// others come again in the next step. At least one.
-    async fn prepare(&self, owner_id: Uuid, events: &[Followed]) -> Done<(Self::Prepared, usize)>;
+    async fn prepare(&self, owner_id: Uuid, events: &[EventHeader]) -> Result<(Self::Prepared, usize)>;
 
     /// Does what the prepared events ask for, in the transaction that moves the cursor past them. Reads come before writes:
     /// from its first write on, the transaction holds back what other readers see of the events.
     ///
     /// It may be undone and asked for again. An error leaves the cursor, and is tried again after a second.
-    async fn take(&self, tx: &mut TenantTransaction, events: &[Followed], prepared: Self::Prepared) -> Done<()>;
+    async fn take(&self, tx: &mut TenantTransaction, events: &[EventHeader], prepared: Self::Prepared) -> Result<()>;
 
     /// Makes good for what it missed: it looks at the tenant as it is. The cursor then stands at a moment before this look, so
     /// that some of what it finds comes again as an event.
-    async fn catch_up(&self, tx: &mut TenantTransaction, missed: Missed) -> Done<()>;
+    async fn catch_up(&self, tx: &mut TenantTransaction, missed: CatchUpReason) -> Result<()>;
 
     /// A step was committed: whoever waits for its effects can be woken.
     fn stepped(&self, _owner_id: Uuid) {}

@@ -9,9 +9,9 @@ use tokio::time::{Instant, sleep};
 use uuid::Uuid;
 
 use super::Follower;
-use super::step::{Stepped, step};
+use super::step::{StepOutcome, step};
 use super::watch::Watch;
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::store::Inner;
 
 /// How long another process waits for one that crashed.
@@ -62,7 +62,7 @@ async fn round<F: Follower>(
     who: Uuid,
     watch: &Watch,
     is_failing: &mut bool,
-) -> Done<()> {
+) -> Result<()> {
     let looked_at = Instant::now();
     let turn = turn(store, follower, who).await?;
     let Some(mut tenants) = turn else {
@@ -79,15 +79,15 @@ async fn round<F: Follower>(
         let mut is_waiting = false;
         for tenant in tenants.clone() {
             match step(store, follower, tenant).await {
-                Ok(Stepped::Done) => {
+                Ok(StepOutcome::Done) => {
                     tenants.remove(&tenant);
                 }
-                Ok(Stepped::Absent) => {
+                Ok(StepOutcome::Absent) => {
                     tenants.remove(&tenant);
                     absent.insert(tenant);
                 }
-                Ok(Stepped::More) => {}
-                Ok(Stepped::Waiting | Stepped::Overtaken) => is_waiting = true,
+                Ok(StepOutcome::More) => {}
+                Ok(StepOutcome::Waiting | StepOutcome::Overtaken) => is_waiting = true,
                 Err(failure) if failure.is_unreachable() => return Err(failure),
                 // What one tenant's events do to a follower keeps no other from it.
                 Err(failure) => {
@@ -118,7 +118,7 @@ async fn round<F: Follower>(
 }
 
 /// The tenants with something new, or `None` while another process follows.
-async fn turn<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) -> Done<Option<HashSet<Uuid>>> {
+async fn turn<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) -> Result<Option<HashSet<Uuid>>> {
     let mut tx = store.begin("BEGIN; SET LOCAL synchronous_commit = off").await?;
     let rows: Vec<(bool, Option<Uuid>)> = sqlx::query_as("SELECT * FROM follow_events($1, $2, $3, $4)")
         .bind(follower.name())
@@ -134,7 +134,7 @@ async fn turn<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) -> Done<
     Ok(Some(rows.into_iter().filter_map(|(_, tenant)| tenant).collect()))
 }
 
-async fn leave<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) -> Done<()> {
+async fn leave<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) -> Result<()> {
     let mut tx = store.begin("BEGIN").await?;
     sqlx::query("SELECT stop_following($1, $2)").bind(follower.name()).bind(who).execute(&mut *tx).await?;
     tx.commit().await?;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Followed, Follower, Missed};
-use crate::failure::Done;
+use super::{CatchUpReason, EventHeader, Follower};
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
@@ -14,7 +14,7 @@ use crate::transaction::{Durability, TenantTransaction};
 const STEP: i64 = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stepped {
+pub(super) enum StepOutcome {
     /// Nothing is left.
     Done,
     /// It does not follow this tenant.
@@ -28,7 +28,7 @@ pub(super) enum Stepped {
 }
 
 from_row! {
-    struct Place {
+    struct CursorRow {
         number: i64,
         has_missed: bool,
     }
@@ -37,13 +37,13 @@ from_row! {
 from_row! {
     struct Next {
         is_complete: bool,
-        ..event: Followed,
+        ..event: EventHeader,
     }
 }
 
-pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id: Uuid) -> Done<Stepped> {
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::Soon).await?;
-    let place: Option<Place> = sqlx::query_as(
+pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id: Uuid) -> Result<StepOutcome> {
+    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
+    let place: Option<CursorRow> = sqlx::query_as(
         "SELECT c.number, coalesce(f.number > c.number, false) AS has_missed
          FROM event_cursors c LEFT JOIN forgotten_events f ON f.owner_id = c.owner_id
          WHERE c.owner_id = $1 AND c.follower = $2",
@@ -53,10 +53,10 @@ pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id
     .fetch_optional(tx.connection())
     .await?;
     let cursor = match place {
-        Some(Place { number, has_missed: false }) => number,
-        Some(_) => return catch_up(tx, follower, Missed::Some).await,
-        None if follower.is_in_every_tenant() => return catch_up(tx, follower, Missed::All).await,
-        None => return Ok(Stepped::Absent),
+        Some(CursorRow { number, has_missed: false }) => number,
+        Some(_) => return catch_up(tx, follower, CatchUpReason::EventsForgotten).await,
+        None if follower.is_in_every_tenant() => return catch_up(tx, follower, CatchUpReason::FirstRun).await,
+        None => return Ok(StepOutcome::Absent),
     };
     let mut next: Vec<Next> = sqlx::query_as(
         "SELECT number, kind, breadcrumb_id, version, at, size_bytes, number < event_horizon() AS is_complete FROM events
@@ -70,23 +70,23 @@ pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id
     let read = next.len();
     next.truncate(next.iter().take_while(|next| next.is_complete).count());
     let after = if next.len() < read {
-        Stepped::Waiting
+        StepOutcome::Waiting
     } else if read as i64 == STEP {
-        Stepped::More
+        StepOutcome::More
     } else {
-        Stepped::Done
+        StepOutcome::Done
     };
     drop(tx);
-    let mut events: Vec<Followed> = next.into_iter().map(|next| next.event).collect();
+    let mut events: Vec<EventHeader> = next.into_iter().map(|next| next.event).collect();
     if events.is_empty() {
         return Ok(after);
     }
     let (prepared, prepared_for) = follower.prepare(owner_id, &events).await?;
-    let after = if prepared_for < events.len() { Stepped::More } else { after };
+    let after = if prepared_for < events.len() { StepOutcome::More } else { after };
     events.truncate(prepared_for.max(1));
     let Some(last) = events.last().map(|event| event.number) else { return Ok(after) };
     // What it writes is lost with its cursor or not at all.
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::Soon).await?;
+    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
     follower.take(&mut tx, &events, prepared).await?;
     // The last write: until here nobody waits for anybody.
     let moved = sqlx::query(
@@ -99,7 +99,7 @@ pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id
     .execute(tx.connection())
     .await?;
     if moved.rows_affected() == 0 {
-        return Ok(Stepped::Overtaken);
+        return Ok(StepOutcome::Overtaken);
     }
     tx.commit().await?;
     follower.stepped(owner_id);
@@ -107,7 +107,7 @@ pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id
 }
 
 /// From before the look on, events tell.
-async fn catch_up<F: Follower>(mut tx: TenantTransaction, follower: &F, missed: Missed) -> Done<Stepped> {
+async fn catch_up<F: Follower>(mut tx: TenantTransaction, follower: &F, missed: CatchUpReason) -> Result<StepOutcome> {
     let owner_id = tx.owner_id;
     let present = present(&mut tx).await?;
     follower.catch_up(&mut tx, missed).await?;
@@ -123,16 +123,16 @@ async fn catch_up<F: Follower>(mut tx: TenantTransaction, follower: &F, missed: 
     .await?;
     tx.commit().await?;
     follower.stepped(owner_id);
-    Ok(Stepped::More)
+    Ok(StepOutcome::More)
 }
 
-async fn present(tx: &mut TenantTransaction) -> Done<i64> {
+async fn present(tx: &mut TenantTransaction) -> Result<i64> {
     Ok(sqlx::query_scalar("SELECT event_horizon() - 1").fetch_one(tx.connection()).await?)
 }
 
 /// Lets a follower begin in this tenant with what commits from now on, in this transaction, if it is not there yet. Gives
 /// the number before the first event that it can hear of.
-pub(crate) async fn begin_at_present(tx: &mut TenantTransaction, follower: &str) -> Done<i64> {
+pub(crate) async fn begin_at_present(tx: &mut TenantTransaction, follower: &str) -> Result<i64> {
     let owner_id = tx.owner_id;
     let present = present(tx).await?;
     sqlx::query(

@@ -10,7 +10,7 @@ use sqlx::{Connection, PgConnection};
 use test_database::TestDatabase;
 use tokio::sync::watch;
 
-use super::step::Stepped;
+use super::step::StepOutcome;
 use super::*;
 use crate::failure::Failure;
 use crate::{SecretsKey, Store, StoreOptions};
@@ -18,7 +18,7 @@ use crate::{SecretsKey, Store, StoreOptions};
 /// Keeps what it took in a table of the tenant (under keys of its own), and counts in memory what it was asked.
 struct Noting {
     in_every_tenant: bool,
-    caught_up: Mutex<Vec<Missed>>,
+    caught_up: Mutex<Vec<CatchUpReason>>,
     failures: AtomicUsize,
     /// The tenants of its steps, in their order.
     steps: watch::Sender<Vec<Uuid>>,
@@ -53,12 +53,12 @@ impl Follower for Noting {
 
     type Prepared = ();
 
-    async fn prepare(&self, _owner_id: Uuid, events: &[Followed]) -> Done<((), usize)> {
+    async fn prepare(&self, _owner_id: Uuid, events: &[EventHeader]) -> Result<((), usize)> {
         let _held = self.preparing.lock().await;
         Ok(((), events.len().min(self.most)))
     }
 
-    async fn take(&self, tx: &mut TenantTransaction, events: &[Followed], (): ()) -> Done<()> {
+    async fn take(&self, tx: &mut TenantTransaction, events: &[EventHeader], (): ()) -> Result<()> {
         let (owner_id, numbers) = (tx.owner_id, events.iter().map(|event| event.number).collect::<Vec<_>>());
         // A serial number shows the order in which they were taken.
         sqlx::query(
@@ -75,7 +75,7 @@ impl Follower for Noting {
         Ok(())
     }
 
-    async fn catch_up(&self, _tx: &mut TenantTransaction, missed: Missed) -> Done<()> {
+    async fn catch_up(&self, _tx: &mut TenantTransaction, missed: CatchUpReason) -> Result<()> {
         self.caught_up.lock().unwrap().push(missed);
         Ok(())
     }
@@ -189,7 +189,7 @@ async fn takes_each_event_once_and_goes_on_where_it_stood() {
     let task = follow(&world.store, &first);
     // What was there before it is for it to make good.
     first_step_in(&first, world.tenant).await;
-    assert_eq!(*first.caught_up.lock().unwrap(), [Missed::All]);
+    assert_eq!(*first.caught_up.lock().unwrap(), [CatchUpReason::FirstRun]);
     let before = world.noted_all(world.tenant).await;
     write(&*world.agent, 300).await;
     let taken = world.noted_all(world.tenant).await;
@@ -245,13 +245,13 @@ async fn a_cursor_that_was_moved_by_another_undoes_the_step() {
         let (store, follower, tenant) = (world.store.inner.clone(), follower.clone(), world.tenant);
         async move { super::step::step(&store, &*follower, tenant).await.unwrap() }
     };
-    assert_eq!(at(&one).await, Stepped::More);
+    assert_eq!(at(&one).await, StepOutcome::More);
     write(&*world.agent, 20).await;
     // Other tests' transactions of the same Postgres may hold some or all of the events back for a while.
     loop {
         let both = tokio::join!(at(&one), at(&two));
-        assert_ne!(both, (Stepped::Overtaken, Stepped::Overtaken), "the cursor admits one of them");
-        if both == (Stepped::Done, Stepped::Done) {
+        assert_ne!(both, (StepOutcome::Overtaken, StepOutcome::Overtaken), "the cursor admits one of them");
+        if both == (StepOutcome::Done, StepOutcome::Done) {
             break;
         }
     }
@@ -284,7 +284,10 @@ async fn follows_in_tenants_that_come_later_and_makes_good_for_what_was_forgotte
     first_step_in(&second, later).await;
     // Again, where another test's open transaction is older than what was forgotten.
     let caught_up = second.caught_up.lock().unwrap().clone();
-    assert!(!caught_up.is_empty() && caught_up.iter().all(|missed| *missed == Missed::Some), "{caught_up:?}");
+    assert!(
+        !caught_up.is_empty() && caught_up.iter().all(|missed| *missed == CatchUpReason::EventsForgotten),
+        "{caught_up:?}"
+    );
     // What was written before its step in this tenant is among what it makes good for.
     let mut taken = Vec::new();
     while taken.is_empty() {

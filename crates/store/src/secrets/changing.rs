@@ -3,10 +3,10 @@
 use breadcrumb::{NewSecret, SecretChanges, SecretInfo, StoreError, Violations, check_opaque_length};
 use uuid::Uuid;
 
-use super::envelope::{Envelope, OVERHEAD, Place};
+use super::encryption::{EnvelopeCipher, OVERHEAD, SecretRef};
 use super::{get, unknown};
-use crate::audit::{self, Line};
-use crate::failure::{Done, Failure};
+use crate::audit::{self, AuditLine};
+use crate::failure::{Failure, Result};
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
@@ -14,13 +14,13 @@ use crate::transaction::TenantTransaction;
 pub(crate) async fn create(
     mut tx: TenantTransaction,
     agent: Uuid,
-    envelope: &Envelope,
+    cipher: &EnvelopeCipher,
     secret: &NewSecret,
     hosts: &[String],
-) -> Done<SecretInfo> {
+) -> Result<SecretInfo> {
     let id = Uuid::now_v7();
     let owner_id = tx.owner_id;
-    let sealed = envelope.seal(Place { owner_id, id, version: 1 }, secret.value.as_bytes())?;
+    let sealed = cipher.seal(SecretRef { owner_id, id, version: 1 }, secret.value.as_bytes())?;
     sqlx::query(
         "INSERT INTO secrets (id, owner_id, name, version, key_id, wrapped_key, sealed_value, hosts, readable,
             scope_type, scope_id, created_at, updated_at)
@@ -48,7 +48,7 @@ pub(crate) async fn create(
             failure
         }
     })?;
-    let line = |action| Line::by(agent, action).on(id, &secret.name);
+    let line = |action| AuditLine::by(agent, action).on(id, &secret.name);
     audit::write(&mut tx, line("secret.created")).await?;
     if !hosts.is_empty() {
         audit::write(&mut tx, line("secret.bound").because(&bound_to(hosts))).await?;
@@ -62,7 +62,7 @@ pub(crate) async fn create(
 }
 
 from_row! {
-    struct Standing {
+    struct CurrentRow {
         name: String,
         version: i64,
         hosts: Vec<String>,
@@ -75,12 +75,12 @@ from_row! {
 pub(crate) async fn update(
     mut tx: TenantTransaction,
     agent: Uuid,
-    envelope: &Envelope,
+    cipher: &EnvelopeCipher,
     id: Uuid,
     changes: &SecretChanges,
     hosts: Option<&[String]>,
-) -> Done<SecretInfo> {
-    let old: Option<Standing> = sqlx::query_as(
+) -> Result<SecretInfo> {
+    let old: Option<CurrentRow> = sqlx::query_as(
         "SELECT name, version, hosts, readable, octet_length(sealed_value) AS sealed_bytes FROM secrets
          WHERE id = $1 FOR UPDATE",
     )
@@ -95,8 +95,8 @@ pub(crate) async fn update(
         check_opaque_length(changes.value.as_ref().map_or(kept, String::len), "value")?;
     }
     let version = old.version + i64::from(changes.value.is_some());
-    let place = Place { owner_id: tx.owner_id, id, version };
-    let sealed = changes.value.as_ref().map(|value| envelope.seal(place, value.as_bytes())).transpose()?;
+    let secret_ref = SecretRef { owner_id: tx.owner_id, id, version };
+    let sealed = changes.value.as_ref().map(|value| cipher.seal(secret_ref, value.as_bytes())).transpose()?;
     let (key_id, wrapped_key, value) =
         sealed.map_or((None, None, None), |sealed| (Some(sealed.key_id), Some(sealed.wrapped_key), Some(sealed.value)));
     sqlx::query(
@@ -113,7 +113,7 @@ pub(crate) async fn update(
     .bind(readable)
     .execute(tx.connection())
     .await?;
-    let line = |action| Line::by(agent, action).on(id, &old.name);
+    let line = |action| AuditLine::by(agent, action).on(id, &old.name);
     if changes.value.is_some() {
         audit::write(&mut tx, line("secret.rotated")).await?;
     }
@@ -129,13 +129,13 @@ pub(crate) async fn update(
     Ok(secret)
 }
 
-pub(crate) async fn delete(mut tx: TenantTransaction, agent: Uuid, id: Uuid) -> Done<()> {
+pub(crate) async fn delete(mut tx: TenantTransaction, agent: Uuid, id: Uuid) -> Result<()> {
     let name: Option<String> = sqlx::query_scalar("DELETE FROM secrets WHERE id = $1 RETURNING name")
         .bind(id)
         .fetch_optional(tx.connection())
         .await?;
     let name = name.ok_or_else(|| unknown(id))?;
-    audit::write(&mut tx, Line::by(agent, "secret.deleted").on(id, &name)).await?;
+    audit::write(&mut tx, AuditLine::by(agent, "secret.deleted").on(id, &name)).await?;
     tx.commit().await
 }
 

@@ -7,8 +7,8 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 use super::{get, unknown};
-use crate::audit::{self, Line};
-use crate::failure::{Done, Failure};
+use crate::audit::{self, AuditLine};
+use crate::failure::{Failure, Result};
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
@@ -24,7 +24,7 @@ from_row! {
 }
 
 /// The grants of one secret or of all, oldest first, without those of records whose time has ended.
-pub(super) async fn of(tx: &mut TenantTransaction, secret: Option<Uuid>) -> Done<HashMap<Uuid, Vec<GrantedTool>>> {
+pub(super) async fn of(tx: &mut TenantTransaction, secret: Option<Uuid>) -> Result<HashMap<Uuid, Vec<GrantedTool>>> {
     let rows: Vec<GrantRow> = sqlx::query_as(
         "SELECT g.secret_id, g.tool_id, coalesce(b.context->>'name', b.title) AS tool, g.tool_version,
             g.granted_at, g.granted_by
@@ -44,7 +44,7 @@ pub(super) async fn of(tx: &mut TenantTransaction, secret: Option<Uuid>) -> Done
 }
 
 /// A grant that is there already stays as it is, with its moment and its giver.
-pub(crate) async fn grant(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool: Uuid) -> Done<SecretInfo> {
+pub(crate) async fn grant(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool: Uuid) -> Result<SecretInfo> {
     // No change or end of the record comes between the look at it and the grant.
     tx.lock(tool).await?;
     let name = name_of(&mut tx, id).await?;
@@ -60,7 +60,7 @@ pub(crate) async fn grant(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool
             "is the record of a {}, not of a tool ({} or {})",
             schema.as_deref().unwrap_or("note without a schema"),
             schema_names::TOOL_CODE,
-            schema_names::TOOL_LEGACY
+            schema_names::TOOL_V1
         );
         return Err(Violations::one("tool_id", message).into());
     }
@@ -82,14 +82,14 @@ pub(crate) async fn grant(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool
         if failure.violates("secret_grants_owner_id_secret_id_fkey") { unknown(id).into() } else { failure }
     })?;
     if done.rows_affected() > 0 {
-        audit::write(&mut tx, Line::by(agent, "secret.granted").on(id, &name).for_tool(tool)).await?;
+        audit::write(&mut tx, AuditLine::by(agent, "secret.granted").on(id, &name).for_tool(tool)).await?;
     }
     let secret = get(&mut tx, id).await?;
     tx.commit().await?;
     Ok(secret)
 }
 
-pub(crate) async fn revoke(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool: Uuid) -> Done<SecretInfo> {
+pub(crate) async fn revoke(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool: Uuid) -> Result<SecretInfo> {
     let name = name_of(&mut tx, id).await?;
     let done = sqlx::query("DELETE FROM secret_grants WHERE secret_id = $1 AND tool_id = $2")
         .bind(id)
@@ -99,14 +99,14 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, agent: Uuid, id: Uuid, too
     if done.rows_affected() == 0 {
         return Err(StoreError::NotFound { what: "grant", id: tool }.into());
     }
-    audit::write(&mut tx, Line::by(agent, "secret.revoked").on(id, &name).for_tool(tool)).await?;
+    audit::write(&mut tx, AuditLine::by(agent, "secret.revoked").on(id, &name).for_tool(tool)).await?;
     let secret = get(&mut tx, id).await?;
     tx.commit().await?;
     Ok(secret)
 }
 
 /// The record is being taken out, and its grants with it. `agent`: who does it, `None` when its time ended.
-pub(crate) async fn end_with_records(tx: &mut TenantTransaction, agent: Option<Uuid>, records: &[Uuid]) -> Done<()> {
+pub(crate) async fn end_with_records(tx: &mut TenantTransaction, agent: Option<Uuid>, records: &[Uuid]) -> Result<()> {
     sqlx::query(
         "WITH ended AS (DELETE FROM secret_grants WHERE tool_id = ANY($1) RETURNING owner_id, secret_id, tool_id)
          INSERT INTO audit (owner_id, agent_id, action, subject, subject_name, reason, tool_id)
@@ -122,7 +122,7 @@ pub(crate) async fn end_with_records(tx: &mut TenantTransaction, agent: Option<U
 
 /// Who writes a tool's code says what becomes of the secrets that it was given: that is no longer for everybody, nor is
 /// it to take the tool away, and with it the grants. A record whose time ends goes all the same. The record must be locked, so that no grant comes in between.
-pub(crate) async fn refuse_change_by_others(tx: &mut TenantTransaction, record: Uuid) -> Done<()> {
+pub(crate) async fn refuse_change_by_others(tx: &mut TenantTransaction, record: Uuid) -> Result<()> {
     let names: Vec<String> = sqlx::query_scalar(
         "SELECT s.name FROM secret_grants g JOIN secrets s ON s.id = g.secret_id WHERE g.tool_id = $1
          ORDER BY s.name COLLATE \"C\"",
@@ -141,10 +141,10 @@ pub(crate) async fn refuse_change_by_others(tx: &mut TenantTransaction, record: 
 }
 
 fn is_tool(schema: Option<&str>) -> bool {
-    matches!(schema, Some(schema_names::TOOL_CODE | schema_names::TOOL_LEGACY))
+    matches!(schema, Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
 }
 
-async fn name_of(tx: &mut TenantTransaction, id: Uuid) -> Done<String> {
+async fn name_of(tx: &mut TenantTransaction, id: Uuid) -> Result<String> {
     let name: Option<String> =
         sqlx::query_scalar("SELECT name FROM secrets WHERE id = $1").bind(id).fetch_optional(tx.connection()).await?;
     Ok(name.ok_or_else(|| unknown(id))?)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::envelope;
+use super::encryption;
 use crate::SecretsKey;
 
 /// Gives the keys, the newest first, when they are others than the last time; `None` otherwise.
@@ -14,19 +14,19 @@ type Source = Box<dyn Fn() -> Option<Vec<SecretsKey>> + Send + Sync>;
 pub struct SecretsKeys(Arc<Shared>);
 
 struct Shared {
-    ring: RwLock<Arc<Ring>>,
+    ring: RwLock<Arc<KeyRing>>,
     source: Option<Source>,
 }
 
 /// Some keys with their ids, the newest first.
-pub(crate) struct Ring {
+pub(crate) struct KeyRing {
     pub(crate) newest: (String, SecretsKey),
     older: Vec<(String, SecretsKey)>,
 }
 
 impl SecretsKeys {
     pub fn new(newest: SecretsKey, older: Vec<SecretsKey>) -> Self {
-        Self(Arc::new(Shared { ring: RwLock::new(Arc::new(Ring::new(newest, older))), source: None }))
+        Self(Arc::new(Shared { ring: RwLock::new(Arc::new(KeyRing::new(newest, older))), source: None }))
     }
 
     /// Those, until `source` gives others. It is asked before a value is sealed, and when a key is met that is not known.
@@ -35,26 +35,26 @@ impl SecretsKeys {
         older: Vec<SecretsKey>,
         source: impl Fn() -> Option<Vec<SecretsKey>> + Send + Sync + 'static,
     ) -> Self {
-        let ring = RwLock::new(Arc::new(Ring::new(newest, older)));
+        let ring = RwLock::new(Arc::new(KeyRing::new(newest, older)));
         Self(Arc::new(Shared { ring, source: Some(Box::new(source)) }))
     }
 
-    pub(crate) fn present(&self) -> Arc<Ring> {
+    pub(crate) fn present(&self) -> Arc<KeyRing> {
         self.0.ring.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The keys as they are now, wherever they come from.
-    pub(crate) fn renewed(&self) -> Arc<Ring> {
+    pub(crate) fn renewed(&self) -> Arc<KeyRing> {
         let mut keys = self.0.source.as_ref().and_then(|source| source()).unwrap_or_default().into_iter();
         if let Some(newest) = keys.next() {
-            let ring = Arc::new(Ring::new(newest, keys.collect()));
+            let ring = Arc::new(KeyRing::new(newest, keys.collect()));
             *self.0.ring.write().unwrap_or_else(PoisonError::into_inner) = ring;
         }
         self.present()
     }
 }
 
-impl Ring {
+impl KeyRing {
     fn new(newest: SecretsKey, older: Vec<SecretsKey>) -> Self {
         let with_id = |key: SecretsKey| (key.id(), key);
         Self { newest: with_id(newest), older: older.into_iter().map(with_id).collect() }
@@ -74,7 +74,7 @@ impl From<SecretsKey> for SecretsKeys {
 impl SecretsKey {
     /// What a sealed value says of its key. It tells nothing of the key itself.
     pub fn id(&self) -> String {
-        envelope::key_id(self)
+        encryption::key_id(self)
     }
 }
 

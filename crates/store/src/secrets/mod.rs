@@ -1,10 +1,10 @@
 //! Secrets: kept sealed, granted to tools' records, opened one at a time and on the record.
 
 mod changing;
-mod envelope;
+mod decrypt;
+mod encryption;
 mod grants;
 mod keys;
-mod opening;
 mod rewrapping;
 
 use breadcrumb::{GrantedTool, SecretInfo, StoreError};
@@ -12,12 +12,12 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 pub(crate) use self::changing::{create, delete, update};
-pub(crate) use self::envelope::{Envelope, Place, Sealed};
+pub(crate) use self::decrypt::{check_reason, decrypt};
+pub(crate) use self::encryption::{EnvelopeCipher, Sealed, SecretRef};
 pub(crate) use self::grants::{end_with_records, grant, refuse_change_by_others, revoke};
 pub use self::keys::SecretsKeys;
-pub(crate) use self::opening::{check_reason, open};
 pub use self::rewrapping::{Rewrapped, rewrap_secrets, secrets_by_key};
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
@@ -57,7 +57,7 @@ fn unknown(id: Uuid) -> StoreError {
 }
 
 /// By name.
-pub(crate) async fn list(tx: &mut TenantTransaction) -> Done<Vec<SecretInfo>> {
+pub(crate) async fn list(tx: &mut TenantTransaction) -> Result<Vec<SecretInfo>> {
     let rows: Vec<SecretRow> = sqlx::query_as(
         "SELECT id, name, version, hosts, readable, scope_type, scope_id, created_at, updated_at FROM secrets
          ORDER BY name COLLATE \"C\"",
@@ -73,7 +73,7 @@ pub(crate) async fn list(tx: &mut TenantTransaction) -> Done<Vec<SecretInfo>> {
 }
 
 /// One secret, as it stands in this transaction.
-async fn get(tx: &mut TenantTransaction, id: Uuid) -> Done<SecretInfo> {
+async fn get(tx: &mut TenantTransaction, id: Uuid) -> Result<SecretInfo> {
     let row: Option<SecretRow> =
         sqlx::query_as("SELECT id, name, version, hosts, readable, scope_type, scope_id, created_at, updated_at FROM secrets WHERE id = $1")
             .bind(id)

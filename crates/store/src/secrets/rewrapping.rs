@@ -5,23 +5,23 @@ use sqlx::{Connection as _, PgConnection};
 use uuid::Uuid;
 
 use super::SecretsKeys;
-use super::envelope::{Place, rewrap};
-use super::keys::Ring;
-use crate::failure::Done;
+use super::encryption::{SecretRef, rewrap};
+use super::keys::KeyRing;
+use crate::failure::Result;
 use crate::from_row::from_row;
 
 /// How many secrets are locked at once.
 const BATCH: i64 = 100;
 
 /// Where sealed values stand: the secrets, and what webhooks are signed with.
-const SEALED: [Sealed; 2] = [
-    Sealed {
+const SEALED: [SealedTable; 2] = [
+    SealedTable {
         next: "SELECT id, owner_id, name, version, key_id, wrapped_key FROM secrets
             WHERE (id, owner_id) > ($1, $4) AND key_id <> $2 ORDER BY id, owner_id LIMIT $3 FOR UPDATE",
         wrap: "WITH wrapped AS (UPDATE secrets SET key_id = $2, wrapped_key = $3 WHERE id = $1 AND owner_id = $4)
             INSERT INTO audit (owner_id, action, subject, subject_name) VALUES ($4, 'secret.rewrapped', $1, $5)",
     },
-    Sealed {
+    SealedTable {
         next: "SELECT agent_id AS id, owner_id, '' AS name, version, key_id, wrapped_key FROM webhook_secrets
             WHERE (agent_id, owner_id) > ($1, $4) AND key_id <> $2 ORDER BY agent_id, owner_id LIMIT $3 FOR UPDATE",
         wrap:
@@ -31,7 +31,7 @@ const SEALED: [Sealed; 2] = [
     },
 ];
 
-struct Sealed {
+struct SealedTable {
     /// The next rows after an id and a tenant that are not under the newest key, locked. An agent's id may come in two
     /// tenants (open auth).
     next: &'static str,
@@ -75,12 +75,12 @@ pub async fn secrets_by_key(admin_url: &str) -> Result<Vec<(String, i64)>, Store
             .fetch_all(&mut connection)
             .await?;
         let _ = connection.close().await;
-        Done::Ok(counts)
+        Ok::<_, crate::failure::Failure>(counts)
     };
     Ok(counted.await?)
 }
 
-async fn all(admin_url: &str, keys: &SecretsKeys) -> Done<Rewrapped> {
+async fn all(admin_url: &str, keys: &SecretsKeys) -> Result<Rewrapped> {
     let mut connection = PgConnection::connect(admin_url).await?;
     let ring = keys.renewed();
     let mut result = Rewrapped::default();
@@ -92,7 +92,12 @@ async fn all(admin_url: &str, keys: &SecretsKeys) -> Done<Rewrapped> {
     Ok(result)
 }
 
-async fn rewrap_all(connection: &mut PgConnection, ring: &Ring, sealed: &Sealed, result: &mut Rewrapped) -> Done<()> {
+async fn rewrap_all(
+    connection: &mut PgConnection,
+    ring: &KeyRing,
+    sealed: &SealedTable,
+    result: &mut Rewrapped,
+) -> Result<()> {
     let mut after = (Uuid::nil(), Uuid::nil());
     loop {
         let mut tx = connection.begin().await?;
@@ -106,8 +111,9 @@ async fn rewrap_all(connection: &mut PgConnection, ring: &Ring, sealed: &Sealed,
         let Some(last) = rows.last() else { return Ok(()) };
         after = (last.id, last.owner_id);
         for row in rows {
-            let place = Place { owner_id: row.owner_id, id: row.id, version: row.version };
-            let wrapped = ring.find(&row.key_id).and_then(|old| rewrap(place, old, &ring.newest.1, &row.wrapped_key));
+            let secret_ref = SecretRef { owner_id: row.owner_id, id: row.id, version: row.version };
+            let wrapped =
+                ring.find(&row.key_id).and_then(|old| rewrap(secret_ref, old, &ring.newest.1, &row.wrapped_key));
             let Some(wrapped) = wrapped else {
                 result.unreadable.push(row.id);
                 continue;

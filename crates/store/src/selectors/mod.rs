@@ -1,6 +1,6 @@
 //! What each agent wants to hear: kept in the database, and known in memory ([`open`]) for agents with open streams.
 
-mod admission;
+mod matching;
 mod open;
 
 use breadcrumb::{MAX_SELECTORS, Selector, SelectorSubscription, StoreError, Violations};
@@ -8,9 +8,9 @@ use chrono::{DateTime, Utc};
 use sqlx::types::Json;
 use uuid::Uuid;
 
-pub(crate) use self::admission::Admission;
+pub(crate) use self::matching::SelectorMatch;
 pub(crate) use self::open::{AgentSelectors, OpenSelectors, renew};
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
@@ -37,13 +37,13 @@ impl From<SelectorRow> for SelectorSubscription {
 }
 
 /// All selectors of an agent, and how new that is.
-pub(crate) struct Kept {
+pub(crate) struct VersionedSelectors {
     pub(crate) version: i64,
     pub(crate) selectors: Vec<SelectorSubscription>,
 }
 
 /// The oldest first.
-pub(crate) async fn list(tx: &mut TenantTransaction, agent: Uuid) -> Done<Vec<SelectorSubscription>> {
+pub(crate) async fn list(tx: &mut TenantTransaction, agent: Uuid) -> Result<Vec<SelectorSubscription>> {
     let rows: Vec<SelectorRow> = sqlx::query_as(
         "SELECT id, owner_id, agent_id, selector, created_at FROM selectors
          WHERE owner_id = current_tenant() AND agent_id = $1 ORDER BY created_at, id",
@@ -55,17 +55,17 @@ pub(crate) async fn list(tx: &mut TenantTransaction, agent: Uuid) -> Done<Vec<Se
 }
 
 /// The version first: a change in between makes the list newer than it says, never older.
-async fn read(tx: &mut TenantTransaction, agent: Uuid) -> Done<Kept> {
+async fn read(tx: &mut TenantTransaction, agent: Uuid) -> Result<VersionedSelectors> {
     let version: Option<i64> =
         sqlx::query_scalar("SELECT version FROM agent_selectors WHERE owner_id = current_tenant() AND agent_id = $1")
             .bind(agent)
             .fetch_optional(tx.connection())
             .await?;
-    Ok(Kept { version: version.unwrap_or_default(), selectors: list(tx, agent).await? })
+    Ok(VersionedSelectors { version: version.unwrap_or_default(), selectors: list(tx, agent).await? })
 }
 
 /// One change at a time for each agent, from here to the transaction's end.
-async fn begin_change(tx: &mut TenantTransaction, agent: Uuid) -> Done<()> {
+async fn begin_change(tx: &mut TenantTransaction, agent: Uuid) -> Result<()> {
     sqlx::query(
         "INSERT INTO agent_selectors AS s (owner_id, agent_id, version, changed_at)
          VALUES (current_tenant(), $1, 1, clock_timestamp())
@@ -81,7 +81,7 @@ pub(crate) async fn create(
     mut tx: TenantTransaction,
     agent: Uuid,
     selector: &Selector,
-) -> Done<(SelectorSubscription, Kept)> {
+) -> Result<(SelectorSubscription, VersionedSelectors)> {
     begin_change(&mut tx, agent).await?;
     if list(&mut tx, agent).await?.len() >= MAX_SELECTORS {
         let message = format!("the agent has {MAX_SELECTORS} selectors, which is the most; delete one, or change one");
@@ -107,7 +107,7 @@ pub(crate) async fn update(
     agent: Uuid,
     id: Uuid,
     selector: &Selector,
-) -> Done<(SelectorSubscription, Kept)> {
+) -> Result<(SelectorSubscription, VersionedSelectors)> {
     begin_change(&mut tx, agent).await?;
     let row: Option<SelectorRow> = sqlx::query_as(
         "UPDATE selectors SET selector = $3 WHERE id = $1 AND owner_id = current_tenant() AND agent_id = $2
@@ -124,7 +124,7 @@ pub(crate) async fn update(
     Ok((row.into(), kept))
 }
 
-pub(crate) async fn delete(mut tx: TenantTransaction, agent: Uuid, id: Uuid) -> Done<Kept> {
+pub(crate) async fn delete(mut tx: TenantTransaction, agent: Uuid, id: Uuid) -> Result<VersionedSelectors> {
     begin_change(&mut tx, agent).await?;
     let deleted = sqlx::query("DELETE FROM selectors WHERE id = $1 AND owner_id = current_tenant() AND agent_id = $2")
         .bind(id)

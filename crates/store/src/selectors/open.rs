@@ -11,8 +11,8 @@ use breadcrumb::{Matcher, StoreError};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use uuid::Uuid;
 
-use super::Kept;
-use crate::failure::Done;
+use super::VersionedSelectors;
+use crate::failure::Result;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
@@ -44,7 +44,7 @@ impl AgentSelectors {
         locked(&self.known).selectors.clone()
     }
 
-    fn learn(&self, kept: &Kept) {
+    fn learn(&self, kept: &VersionedSelectors) {
         let selectors = kept.selectors.iter().map(|one| Matcher::from(&one.selector)).collect();
         let mut known = locked(&self.known);
         if kept.version >= known.version {
@@ -55,7 +55,7 @@ impl AgentSelectors {
 
 impl OpenSelectors {
     /// For a stream that begins.
-    pub(crate) async fn of(store: &Arc<Inner>, owner_id: Uuid, agent: Uuid) -> Done<Arc<AgentSelectors>> {
+    pub(crate) async fn of(store: &Arc<Inner>, owner_id: Uuid, agent: Uuid) -> Result<Arc<AgentSelectors>> {
         // In the table first, so that a change while they are read is learned too.
         let selectors = store.selectors.join((owner_id, agent));
         selectors.learn(&read(store, owner_id, agent).await?);
@@ -83,14 +83,14 @@ impl OpenSelectors {
     }
 
     /// What a change in this process has committed.
-    pub(crate) fn learn(&self, owner_id: Uuid, agent: Uuid, kept: &Kept) {
+    pub(crate) fn learn(&self, owner_id: Uuid, agent: Uuid, kept: &VersionedSelectors) {
         if let Some(open) = self.opened((owner_id, agent)) {
             open.learn(kept);
         }
     }
 }
 
-async fn read(store: &Arc<Inner>, owner_id: Uuid, agent: Uuid) -> Done<Kept> {
+async fn read(store: &Arc<Inner>, owner_id: Uuid, agent: Uuid) -> Result<VersionedSelectors> {
     super::read(&mut TenantTransaction::begin(store, owner_id).await?, agent).await
 }
 
@@ -123,7 +123,7 @@ pub(crate) async fn renew(store: Arc<Inner>) {
     }
 }
 
-async fn look(store: &Arc<Inner>, within: Duration) -> Done<()> {
+async fn look(store: &Arc<Inner>, within: Duration) -> Result<()> {
     let changed: Vec<AgentId> = {
         let mut tx = store.begin("BEGIN").await?;
         sqlx::query_as("SELECT owner_id, agent_id FROM selectors_changed_within($1)")

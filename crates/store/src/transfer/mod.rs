@@ -15,7 +15,7 @@ pub use export::{Export, export_records};
 pub use import::{Imported, OnConflict, import_lines};
 pub use line::{Head, Line, OldVersion};
 
-use crate::failure::Done;
+use crate::failure::Result;
 
 /// Why lines were not written, or not read.
 #[derive(Debug, thiserror::Error)]
@@ -43,7 +43,7 @@ async fn tenant(connection: &mut PgConnection, name: &str) -> Result<Uuid, Trans
     let found = async {
         let id: Option<Uuid> =
             sqlx::query_scalar("SELECT id FROM tenants WHERE name = $1").bind(name).fetch_optional(connection).await?;
-        Done::Ok(id)
+        Ok::<_, crate::failure::Failure>(id)
     };
     found.await.map_err(StoreError::from)?.ok_or_else(|| TransferError::NoTenant(name.to_owned()))
 }

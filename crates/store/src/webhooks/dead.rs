@@ -6,7 +6,7 @@ use serde_json::Value;
 use sqlx::types::Json;
 use uuid::Uuid;
 
-use crate::failure::{Done, Failure};
+use crate::failure::{Failure, Result};
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
@@ -32,7 +32,7 @@ fn unknown(id: Uuid) -> Failure {
     StoreError::NotFound { what: "dead letter", id }.into()
 }
 
-pub(super) async fn list(tx: &mut TenantTransaction, limit: u32, offset: u32) -> Done<Vec<DeadLetter>> {
+pub(super) async fn list(tx: &mut TenantTransaction, limit: u32, offset: u32) -> Result<Vec<DeadLetter>> {
     let owner_id = tx.owner_id;
     let rows: Vec<DeadRow> = sqlx::query_as(
         // Of a record that became secret the event is told without its context, as it would be posted.
@@ -67,7 +67,7 @@ pub(super) async fn list(tx: &mut TenantTransaction, limit: u32, offset: u32) ->
     Ok(rows.into_iter().map(letter).collect())
 }
 
-pub(super) async fn retry(mut tx: TenantTransaction, id: Uuid) -> Done<()> {
+pub(super) async fn retry(mut tx: TenantTransaction, id: Uuid) -> Result<()> {
     let done = sqlx::query(
         "UPDATE deliveries SET state = 'waiting', attempts = 0, due_at = now(), queued_at = now(), dead_at = NULL,
             last_error = NULL WHERE id = $1 AND state = 'dead'",
@@ -81,7 +81,7 @@ pub(super) async fn retry(mut tx: TenantTransaction, id: Uuid) -> Done<()> {
     tx.commit().await
 }
 
-pub(super) async fn delete(mut tx: TenantTransaction, id: Uuid) -> Done<()> {
+pub(super) async fn delete(mut tx: TenantTransaction, id: Uuid) -> Result<()> {
     let done = sqlx::query("DELETE FROM deliveries WHERE id = $1 AND state = 'dead'")
         .bind(id)
         .execute(tx.connection())
@@ -93,7 +93,7 @@ pub(super) async fn delete(mut tx: TenantTransaction, id: Uuid) -> Done<()> {
 }
 
 /// At most as many as a tenant keeps, so one transaction holds them.
-pub(super) async fn delete_all(mut tx: TenantTransaction) -> Done<u64> {
+pub(super) async fn delete_all(mut tx: TenantTransaction) -> Result<u64> {
     let owner_id = tx.owner_id;
     let mut count = 0;
     loop {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use breadcrumb::{Delivery, Event, Retention, Settlement, StoreError, Taking};
+use breadcrumb::{Delivery, DeliveryClaimRequest, Event, Retention, Settlement, StoreError};
 use chrono::{TimeDelta, Utc};
 use serde_json::Map;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::signing;
-use crate::failure::Done;
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
@@ -40,7 +40,7 @@ from_row! {
     }
 }
 
-pub(super) async fn take(store: &Arc<Inner>, taking: &Taking) -> Done<Vec<Delivery>> {
+pub(super) async fn take(store: &Arc<Inner>, taking: &DeliveryClaimRequest) -> Result<Vec<Delivery>> {
     let mut tx = store.begin("BEGIN").await?;
     let due: Vec<(Uuid, Uuid)> = sqlx::query_as("SELECT tenant, webhook FROM webhooks_due($1, $2, $3)")
         .bind(taking.most as i64)
@@ -77,10 +77,10 @@ async fn take_of(
     owner_id: Uuid,
     webhook: Uuid,
     most: usize,
-    taking: &Taking,
-) -> Done<Vec<Delivery>> {
+    taking: &DeliveryClaimRequest,
+) -> Result<Vec<Delivery>> {
     // A lease that is lost in a crash of the database is one more attempt.
-    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::Soon).await?;
+    let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
     // Whoever has the webhook counts what is under way: the statement below sees what the one before wrote.
     let hook: Option<Hook> = sqlx::query_as(
         "UPDATE webhooks SET taken_at = clock_timestamp() WHERE id = (
@@ -131,7 +131,7 @@ async fn take_of(
         let ids: Vec<Uuid> = unheard.iter().map(|row| row.id).collect();
         sqlx::query("DELETE FROM deliveries WHERE id = ANY($1)").bind(&ids).execute(tx.connection()).await?;
     }
-    let secret = signing::open(&mut tx, &store.envelope, hook.agent_id).await?;
+    let secret = signing::open(&mut tx, &store.cipher, hook.agent_id).await?;
     tx.commit().await?;
     let delivery = |row: Taken| Delivery {
         id: row.id,
@@ -155,7 +155,7 @@ fn without_context(payload: &str) -> String {
     told.and_then(|event| serde_json::to_string(&event)).unwrap_or_else(|_| "{}".to_owned())
 }
 
-pub(super) async fn settle(mut tx: TenantTransaction, delivery: &Delivery, settlement: &Settlement) -> Done<()> {
+pub(super) async fn settle(mut tx: TenantTransaction, delivery: &Delivery, settlement: &Settlement) -> Result<()> {
     let (error, hold) = match settlement {
         Settlement::Delivered => (None, None),
         Settlement::Retry { error, hold, .. } | Settlement::Dead { error, hold } => (Some(error), *hold),
@@ -208,7 +208,7 @@ pub(super) async fn settle(mut tx: TenantTransaction, delivery: &Delivery, settl
     tx.commit().await
 }
 
-pub(super) async fn tidy(store: &Arc<Inner>, retention: &Retention) -> Done<usize> {
+pub(super) async fn tidy(store: &Arc<Inner>, retention: &Retention) -> Result<usize> {
     let before = |age: Duration| Utc::now() - TimeDelta::from_std(age).unwrap_or(TimeDelta::MAX);
     let (queued_before, dead_before) = (before(retention.waiting), before(retention.dead));
     let mut tx = store.begin("BEGIN").await?;

@@ -1,12 +1,12 @@
 //! Webhooks: where agents want their events posted, and the queue of what is to be posted.
 //!
-//! No writer knows of them. A follower of events ([`filling`]) writes a row for each webhook and event; who delivers
+//! No writer knows of them. A follower of events ([`follower`]) writes a row for each webhook and event; who delivers
 //! takes rows under a lease and says what became of them ([`delivering`]); what was given up waits for a curator
 //! ([`dead`]).
 
 mod dead;
 mod delivering;
-mod filling;
+mod follower;
 mod registering;
 mod signing;
 
@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use breadcrumb::{
-    DeadLetter, Deliveries, Delivery, NewWebhook, Retention, Settlement, StoreError, Taking, WebhookInfo,
+    DeadLetter, Deliveries, Delivery, DeliveryClaimRequest, NewWebhook, Retention, Settlement, StoreError, WebhookInfo,
     WebhookSecret, Webhooks,
 };
 use uuid::Uuid;
 
-pub(crate) use self::filling::Filling;
-use crate::failure::{Done, retrying};
+pub(crate) use self::follower::WebhookFollower;
+use crate::failure::{Result, retrying};
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
@@ -33,7 +33,7 @@ const MOST_WAITING_BYTES: i64 = 256 * 1024 * 1024;
 pub(crate) struct WebhookStore(pub(crate) Arc<Inner>);
 
 impl WebhookStore {
-    async fn begin(&self, owner_id: Uuid) -> Done<TenantTransaction> {
+    async fn begin(&self, owner_id: Uuid) -> Result<TenantTransaction> {
         TenantTransaction::begin(&self.0, owner_id).await
     }
 }
@@ -80,7 +80,7 @@ impl Webhooks for WebhookStore {
     ) -> Result<(), StoreError> {
         secret.check()?;
         let tx = self.begin(owner_id).await?;
-        Ok(signing::set(tx, &self.0.envelope, agent_id, by, &secret.secret).await?)
+        Ok(signing::set(tx, &self.0.cipher, agent_id, by, &secret.secret).await?)
     }
 
     async fn dead_letters(&self, owner_id: Uuid, limit: u32, offset: u32) -> Result<Vec<DeadLetter>, StoreError> {
@@ -104,7 +104,7 @@ impl Webhooks for WebhookStore {
 
 #[async_trait]
 impl Deliveries for WebhookStore {
-    async fn take(&self, taking: &Taking) -> Result<Vec<Delivery>, StoreError> {
+    async fn take(&self, taking: &DeliveryClaimRequest) -> Result<Vec<Delivery>, StoreError> {
         Ok(delivering::take(&self.0, taking).await?)
     }
 

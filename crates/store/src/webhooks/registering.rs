@@ -6,9 +6,9 @@ use sqlx::types::Json;
 use uuid::Uuid;
 
 use super::MOST_WAITING;
-use super::filling::FOLLOWER;
-use crate::audit::{self, Line};
-use crate::failure::{Done, Failure};
+use super::follower::FOLLOWER;
+use crate::audit::{self, AuditLine};
+use crate::failure::{Failure, Result};
 use crate::following;
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
@@ -55,7 +55,7 @@ fn unknown(id: Uuid) -> Failure {
 }
 
 /// Of one agent; all, or this one.
-pub(super) async fn list(tx: &mut TenantTransaction, agent: Uuid, id: Option<Uuid>) -> Done<Vec<WebhookInfo>> {
+pub(super) async fn list(tx: &mut TenantTransaction, agent: Uuid, id: Option<Uuid>) -> Result<Vec<WebhookInfo>> {
     let owner_id = tx.owner_id;
     let rows: Vec<WebhookRow> = sqlx::query_as(
         "SELECT w.id, w.agent_id, w.url, w.description, w.selector, w.paused_because, w.failures, w.held_until,
@@ -74,7 +74,7 @@ pub(super) async fn list(tx: &mut TenantTransaction, agent: Uuid, id: Option<Uui
     Ok(rows.into_iter().map(WebhookInfo::from).collect())
 }
 
-async fn get(tx: &mut TenantTransaction, agent: Uuid, id: Uuid) -> Done<WebhookInfo> {
+async fn get(tx: &mut TenantTransaction, agent: Uuid, id: Uuid) -> Result<WebhookInfo> {
     list(tx, agent, Some(id)).await?.pop().ok_or_else(|| unknown(id))
 }
 
@@ -83,7 +83,7 @@ pub(super) async fn create(
     agent: Uuid,
     by: Uuid,
     webhook: &NewWebhook,
-) -> Done<WebhookInfo> {
+) -> Result<WebhookInfo> {
     // Two that are made at the same moment are counted one after the other.
     tx.lock(agent).await?;
     let owner_id = tx.owner_id;
@@ -111,13 +111,13 @@ pub(super) async fn create(
     .bind(after)
     .execute(tx.connection())
     .await?;
-    audit::write(&mut tx, Line::by(by, "webhook.created").on(id, &webhook.url)).await?;
+    audit::write(&mut tx, AuditLine::by(by, "webhook.created").on(id, &webhook.url)).await?;
     let made = get(&mut tx, agent, id).await?;
     tx.commit().await?;
     Ok(made)
 }
 
-pub(super) async fn delete(mut tx: TenantTransaction, agent: Uuid, by: Uuid, id: Uuid) -> Done<()> {
+pub(super) async fn delete(mut tx: TenantTransaction, agent: Uuid, by: Uuid, id: Uuid) -> Result<()> {
     let owner_id = tx.owner_id;
     let url: Option<String> =
         sqlx::query_scalar("DELETE FROM webhooks WHERE owner_id = $1 AND agent_id = $2 AND id = $3 RETURNING url")
@@ -127,12 +127,12 @@ pub(super) async fn delete(mut tx: TenantTransaction, agent: Uuid, by: Uuid, id:
             .fetch_optional(tx.connection())
             .await?;
     let url = url.ok_or_else(|| unknown(id))?;
-    audit::write(&mut tx, Line::by(by, "webhook.deleted").on(id, &url)).await?;
+    audit::write(&mut tx, AuditLine::by(by, "webhook.deleted").on(id, &url)).await?;
     tx.commit().await
 }
 
 /// One that goes on does so with a clean slate.
-pub(super) async fn pause(mut tx: TenantTransaction, agent: Uuid, id: Uuid, paused: bool) -> Done<WebhookInfo> {
+pub(super) async fn pause(mut tx: TenantTransaction, agent: Uuid, id: Uuid, paused: bool) -> Result<WebhookInfo> {
     let owner_id = tx.owner_id;
     sqlx::query(
         "UPDATE webhooks SET state = CASE WHEN $4 THEN 'paused' ELSE 'active' END,

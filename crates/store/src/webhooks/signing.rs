@@ -3,10 +3,10 @@
 use breadcrumb::StoreError;
 use uuid::Uuid;
 
-use crate::audit::{self, Line};
-use crate::failure::Done;
+use crate::audit::{self, AuditLine};
+use crate::failure::Result;
 use crate::from_row::from_row;
-use crate::secrets::{Envelope, Place, Sealed};
+use crate::secrets::{EnvelopeCipher, Sealed, SecretRef};
 use crate::transaction::TenantTransaction;
 
 from_row! {
@@ -20,11 +20,11 @@ from_row! {
 
 pub(super) async fn set(
     mut tx: TenantTransaction,
-    envelope: &Envelope,
+    cipher: &EnvelopeCipher,
     agent: Uuid,
     by: Uuid,
     secret: &str,
-) -> Done<()> {
+) -> Result<()> {
     // The version is sealed in, so nobody may count it up meanwhile.
     tx.lock(agent).await?;
     let owner_id = tx.owner_id;
@@ -35,7 +35,7 @@ pub(super) async fn set(
             .fetch_optional(tx.connection())
             .await?;
     let version = version.unwrap_or_default() + 1;
-    let sealed = envelope.seal(Place { owner_id, id: agent, version }, secret.as_bytes())?;
+    let sealed = cipher.seal(SecretRef { owner_id, id: agent, version }, secret.as_bytes())?;
     sqlx::query(
         "INSERT INTO webhook_secrets (owner_id, agent_id, version, key_id, wrapped_key, sealed_value)
          VALUES ($1, $2, $3, $4, $5, $6)
@@ -50,12 +50,12 @@ pub(super) async fn set(
     .bind(sealed.value)
     .execute(tx.connection())
     .await?;
-    audit::write(&mut tx, Line::by(by, "webhook_secret.set").on(agent, "")).await?;
+    audit::write(&mut tx, AuditLine::by(by, "webhook_secret.set").on(agent, "")).await?;
     tx.commit().await
 }
 
 /// The agent's secret, for a delivery. Not in the audit log, where a line for each delivery would bury the rest.
-pub(super) async fn open(tx: &mut TenantTransaction, envelope: &Envelope, agent: Uuid) -> Done<Option<String>> {
+pub(super) async fn open(tx: &mut TenantTransaction, cipher: &EnvelopeCipher, agent: Uuid) -> Result<Option<String>> {
     let owner_id = tx.owner_id;
     let row: Option<SealedRow> = sqlx::query_as(
         "SELECT version, key_id, wrapped_key, sealed_value FROM webhook_secrets WHERE owner_id = $1 AND agent_id = $2",
@@ -66,7 +66,7 @@ pub(super) async fn open(tx: &mut TenantTransaction, envelope: &Envelope, agent:
     .await?;
     let Some(row) = row else { return Ok(None) };
     let sealed = Sealed { key_id: row.key_id, wrapped_key: row.wrapped_key, value: row.sealed_value };
-    let value = envelope.open(Place { owner_id, id: agent, version: row.version }, &sealed)?;
+    let value = cipher.open(SecretRef { owner_id, id: agent, version: row.version }, &sealed)?;
     let text = String::from_utf8(value);
     Ok(Some(text.map_err(|_| StoreError::Internal(format!("the signing secret of {agent} is no text")))?))
 }

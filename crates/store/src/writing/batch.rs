@@ -8,42 +8,42 @@ use chrono::{DateTime, Utc};
 use sqlx::PgConnection;
 use uuid::Uuid;
 
-use super::prepared::{Key, Prepared, array_text};
-use super::write::{Step, Work};
-use crate::failure::Done;
+use super::prepared::{IdempotencyKey, PreparedRecord, array_text};
+use super::write::{CallStep, WriteOp};
+use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::row::{sensitivity_text, visibility_text};
 use crate::transaction::TenantTransaction;
 
 /// What was written.
 #[derive(Default)]
-pub(super) struct Marks {
-    /// By [`Work::mark`].
-    written: HashMap<Uuid, Mark>,
+pub(super) struct WriteReceipts {
+    /// By [`WriteOp::receipt_id`].
+    written: HashMap<Uuid, WriteReceipt>,
     /// The number of the tenant's newest event before these, when nothing can come between it and these any more.
     pub(super) before: Option<i64>,
 }
 
 /// Of one write. A start has neither.
 #[derive(Clone, Copy)]
-pub(super) struct Mark {
+pub(super) struct WriteReceipt {
     /// The number of the record's event; `None` where that is not known any more.
     pub(super) number: Option<i64>,
     /// The moment of the record's creation.
     pub(super) at: Option<DateTime<Utc>>,
 }
 
-impl Marks {
+impl WriteReceipts {
     pub(super) fn one(written: Uuid, at: Option<DateTime<Utc>>) -> Self {
-        Self { written: HashMap::from([(written, Mark { number: None, at })]), before: None }
+        Self { written: HashMap::from([(written, WriteReceipt { number: None, at })]), before: None }
     }
 
-    pub(super) fn of(&self, work: &Work) -> Option<Mark> {
-        self.of_record(work.mark())
+    pub(super) fn of(&self, work: &WriteOp) -> Option<WriteReceipt> {
+        self.of_record(work.receipt_id())
     }
 
     /// Of this record, where it is there.
-    pub(super) fn of_record(&self, record: Uuid) -> Option<Mark> {
+    pub(super) fn of_record(&self, record: Uuid) -> Option<WriteReceipt> {
         self.written.get(&record).copied()
     }
 
@@ -59,28 +59,28 @@ impl Marks {
 
 /// A record among those of a statement.
 struct Given<'r> {
-    prepared: &'r Prepared,
+    prepared: &'r PreparedRecord,
     /// The request that it answers, where that is written here too.
-    answered: Option<&'r Prepared>,
+    answered: Option<&'r PreparedRecord>,
 }
 
 impl Deref for Given<'_> {
-    type Target = Prepared;
+    type Target = PreparedRecord;
 
-    fn deref(&self) -> &Prepared {
+    fn deref(&self) -> &PreparedRecord {
         self.prepared
     }
 }
 
 impl<'r> Given<'r> {
     /// The record, and behind it what answers it.
-    fn of(record: &'r Prepared) -> impl Iterator<Item = Self> {
+    fn of(record: &'r PreparedRecord) -> impl Iterator<Item = Self> {
         let answer = record.answer().map(|answer| Self { prepared: answer, answered: Some(record) });
         std::iter::once(Self { prepared: record, answered: None }).chain(answer)
     }
 
     /// By which it is known that it was written before: an answer by that of its request.
-    fn key(&self) -> Option<&'r Key> {
+    fn key(&self) -> Option<&'r IdempotencyKey> {
         self.answered.unwrap_or(self.prepared).key.as_ref()
     }
 }
@@ -102,15 +102,15 @@ const STATEMENT: &str = "SELECT written, number, at, before FROM write_batch($1,
 pub(super) async fn run<'w>(
     connection: &mut PgConnection,
     owner_id: Uuid,
-    works: impl Iterator<Item = &'w Work> + Clone,
-) -> Result<Marks, sqlx::Error> {
-    let records: Vec<Given<'_>> = works.clone().filter_map(Work::record).flat_map(Given::of).collect();
-    let steps: Vec<Step> = works.filter_map(Work::step).collect();
+    works: impl Iterator<Item = &'w WriteOp> + Clone,
+) -> Result<WriteReceipts, sqlx::Error> {
+    let records: Vec<Given<'_>> = works.clone().filter_map(WriteOp::record).flat_map(Given::of).collect();
+    let steps: Vec<CallStep> = works.filter_map(WriteOp::step).collect();
     write(connection, owner_id, 0, &records, &steps).await
 }
 
 /// Writes one record, which was checked before, as a part of a larger transaction.
-pub(crate) async fn insert(tx: &mut TenantTransaction, record: &Prepared) -> Done<()> {
+pub(crate) async fn insert(tx: &mut TenantTransaction, record: &PreparedRecord) -> Result<()> {
     let (owner_id, place) = (tx.owner_id, tx.next_event());
     write(tx.connection(), owner_id, place, &[Given { prepared: record, answered: None }], &[]).await?;
     Ok(())
@@ -122,8 +122,8 @@ async fn write(
     owner_id: Uuid,
     first: i32,
     records: &[Given<'_>],
-    steps: &[Step],
-) -> Result<Marks, sqlx::Error> {
+    steps: &[CallStep],
+) -> Result<WriteReceipts, sqlx::Error> {
     let rows: Vec<Row> = sqlx::query_as(STATEMENT)
         .bind(owner_id)
         .bind((first..).take(records.len()).collect::<Vec<i32>>())
@@ -154,9 +154,9 @@ async fn write(
             record.call.as_ref().map(|call| array_text(call.profiles.iter().map(Profile::as_str)))
         }))
         .bind(column(records, |record| Some(record.call.as_ref()?.deadline_ms? as f64)))
-        .bind(column(records, |record| record.offer().map(|offer| offer.runner_id)))
-        .bind(column(records, |record| record.offer().map(|offer| offer.lease_ms as f64)))
-        .bind(column(records, |record| Some(record.offer()?.max_attempts?.clamp(1, 10).cast_signed())))
+        .bind(column(records, |record| record.reservation().map(|reservation| reservation.runner_id)))
+        .bind(column(records, |record| record.reservation().map(|reservation| reservation.lease_ms as f64)))
+        .bind(column(records, |record| Some(record.reservation()?.max_attempts?.clamp(1, 10).cast_signed())))
         .bind(column(steps, |step| step.lease.request))
         .bind(column(steps, |step| step.lease.fence))
         .bind(column(steps, |step| step.attempts))
@@ -165,12 +165,12 @@ async fn write(
         .bind(column(records, |record| record.answered.map(|request| request.id)))
         .fetch_all(connection)
         .await?;
-    let mut marks = Marks::default();
+    let mut receipts = WriteReceipts::default();
     for row in rows {
-        marks.written.insert(row.written, Mark { number: row.number, at: row.at });
-        marks.before = marks.before.or(row.before);
+        receipts.written.insert(row.written, WriteReceipt { number: row.number, at: row.at });
+        receipts.before = receipts.before.or(row.before);
     }
-    Ok(marks)
+    Ok(receipts)
 }
 
 fn column<'r, R, T>(rows: &'r [R], of: impl Fn(&'r R) -> T) -> Vec<T> {
@@ -182,7 +182,7 @@ pub(super) async fn find_written(
     connection: &mut PgConnection,
     owner_id: Uuid,
     id: Uuid,
-) -> Result<Option<Marks>, sqlx::Error> {
+) -> Result<Option<WriteReceipts>, sqlx::Error> {
     let mut tx = sqlx::Connection::begin(connection).await?;
     sqlx::query("SELECT set_config('rcrt.tenant', $1, true), set_config('rcrt.agent', '*', true)")
         .bind(owner_id.to_string())
@@ -195,5 +195,5 @@ pub(super) async fn find_written(
     .bind(id)
     .fetch_one(&mut *tx)
     .await?;
-    Ok(is_written.then(|| Marks::one(id, at)))
+    Ok(is_written.then(|| WriteReceipts::one(id, at)))
 }

@@ -8,13 +8,13 @@
 //! write happened, and repeat it if it did not.
 
 mod batch;
-mod lane;
+mod batch_writer;
 mod prepared;
 mod queue;
-mod taking;
+mod reservations;
 mod write;
 
 pub(crate) use self::batch::insert;
-pub(crate) use self::prepared::{Key, Prepared};
-pub(crate) use self::queue::Writes;
-pub(crate) use self::write::{Outcome, Work};
+pub(crate) use self::prepared::{IdempotencyKey, PreparedRecord};
+pub(crate) use self::queue::WriteQueue;
+pub(crate) use self::write::{WriteOp, WriteOutcome};

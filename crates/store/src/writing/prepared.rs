@@ -1,21 +1,21 @@
 //! A record on its way into the database, with everything about it that needs no database.
 
-use breadcrumb::{Breadcrumb, NewBreadcrumb, Offer};
+use breadcrumb::{Breadcrumb, NewBreadcrumb, Reservation};
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use crate::calls::Queued;
+use crate::calls::NewCall;
 use crate::search;
 
-/// A record that was checked before. It is made by who writes it, so that the lanes only carry.
-pub(crate) struct Prepared {
+/// A record that was checked before. It is made by who writes it, so that the writers only carry.
+pub(crate) struct PreparedRecord {
     pub(crate) id: Uuid,
     pub(crate) record: NewBreadcrumb,
     /// `None`: the store itself.
     pub(crate) agent: Option<Uuid>,
-    pub(crate) key: Option<Key>,
+    pub(crate) key: Option<IdempotencyKey>,
     /// The call that the record asks for.
-    pub(crate) call: Option<Queued>,
+    pub(crate) call: Option<NewCall>,
     pub(super) context: String,
     pub(super) checksum: String,
     pub(crate) size_bytes: i64,
@@ -28,12 +28,12 @@ pub(crate) struct Prepared {
 }
 
 /// By which a repetition is known.
-pub(crate) struct Key {
+pub(crate) struct IdempotencyKey {
     pub(crate) key: String,
     pub(crate) fingerprint: String,
 }
 
-impl Prepared {
+impl PreparedRecord {
     pub(crate) fn new(id: Uuid, record: NewBreadcrumb, agent: Option<Uuid>) -> Self {
         let context = json_text(&record.context);
         let (checksum, size_bytes) = Breadcrumb::measure_text(&context);
@@ -55,12 +55,12 @@ impl Prepared {
         }
     }
 
-    pub(super) fn offer(&self) -> Option<&Offer> {
-        self.call.as_ref()?.offer.as_ref()
+    pub(super) fn reservation(&self) -> Option<&Reservation> {
+        self.call.as_ref()?.reservation.as_ref()
     }
 
     /// What answers it as it is written.
-    pub(super) fn answer(&self) -> Option<&Prepared> {
+    pub(super) fn answer(&self) -> Option<&PreparedRecord> {
         self.call.as_ref()?.answer.as_deref()
     }
 

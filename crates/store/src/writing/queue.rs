@@ -8,15 +8,15 @@ use breadcrumb::StoreError;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::lane;
-use super::taking::Awaited;
-use super::write::{Outcome, Work, Write};
-use crate::failure::Done;
+use super::batch_writer;
+use super::reservations::SpeculativeWait;
+use super::write::{PendingWrite, WriteOp, WriteOutcome};
+use crate::failure::Result;
 use crate::store::Inner;
 
 /// How many batches of one tenant are under way at most. The second one is for a first that is slow: what goes together
 /// costs less than what goes side by side, and its events need no reading, because nothing overlaps them.
-const TENANT_LANES: usize = 2;
+const MAX_TENANT_WRITERS: usize = 2;
 /// From when on a batch is slow: a disk that takes its time, or a lock.
 pub(super) const SLOW: Duration = Duration::from_millis(10);
 /// The most writes of one batch, and the most bytes (a single larger write still goes).
@@ -27,21 +27,21 @@ const WAITING_WRITES: usize = 4096;
 const WAITING_BYTES: usize = 64 * 1024 * 1024;
 
 #[derive(Default)]
-pub(crate) struct Writes {
+pub(crate) struct WriteQueue {
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     tenants: HashMap<Uuid, Tenant>,
-    /// The tenants that have something waiting and a lane to spare, in turn.
+    /// The tenants that have something waiting and a writer to spare, in turn.
     ready: VecDeque<Uuid>,
-    lanes: usize,
+    writers: usize,
 }
 
 #[derive(Default)]
 struct Tenant {
-    waiting: VecDeque<Write>,
+    waiting: VecDeque<PendingWrite>,
     waiting_bytes: usize,
     under_way: usize,
     /// Since when the newest batch is.
@@ -49,27 +49,27 @@ struct Tenant {
     is_ready: bool,
 }
 
-impl Writes {
+impl WriteQueue {
     fn locked(&self) -> MutexGuard<'_, State> {
         // Nothing here panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another lane has to be started for it. An error when too much of the tenant waits already.
-    fn put(&self, owner_id: Uuid, write: Write, most_lanes: usize) -> Result<bool, StoreError> {
+    /// Whether another writer has to be started for it. An error when too much of the tenant waits already.
+    fn put(&self, owner_id: Uuid, write: PendingWrite, max_writers: usize) -> Result<bool, StoreError> {
         let mut state = self.locked();
         if !state.tenants.entry(owner_id).or_default().push(write) {
             return Err(StoreError::Unavailable("too much waits to be written".into()));
         }
         state.list(owner_id);
-        Ok(state.starts_lane(most_lanes))
+        Ok(state.starts_writer(max_writers))
     }
 
-    /// The next batch. `None` ends the lane that asks.
-    pub(super) fn next(&self) -> Option<(Uuid, Vec<Write>)> {
+    /// The next batch. `None` ends the writer that asks.
+    pub(super) fn next(&self) -> Option<(Uuid, Vec<PendingWrite>)> {
         let mut state = self.locked();
         let Some(owner_id) = state.ready.pop_front() else {
-            state.lanes -= 1;
+            state.writers -= 1;
             return None;
         };
         let tenant = state.tenants.entry(owner_id).or_default();
@@ -81,11 +81,11 @@ impl Writes {
         Some((owner_id, batch))
     }
 
-    /// A batch of this tenant takes its time: whether another lane has to be started for what waits behind it.
-    pub(super) fn is_behind_a_slow_one(&self, owner_id: Uuid, most_lanes: usize) -> bool {
+    /// A batch of this tenant takes its time: whether another writer has to be started for what waits behind it.
+    pub(super) fn needs_another_writer(&self, owner_id: Uuid, max_writers: usize) -> bool {
         let mut state = self.locked();
         state.list(owner_id);
-        state.starts_lane(most_lanes)
+        state.starts_writer(max_writers)
     }
 
     /// A batch of this tenant has come to its end.
@@ -103,9 +103,9 @@ impl Writes {
 }
 
 impl State {
-    fn starts_lane(&mut self, most_lanes: usize) -> bool {
-        let starts = !self.ready.is_empty() && self.lanes < most_lanes;
-        self.lanes += usize::from(starts);
+    fn starts_writer(&mut self, max_writers: usize) -> bool {
+        let starts = !self.ready.is_empty() && self.writers < max_writers;
+        self.writers += usize::from(starts);
         starts
     }
 
@@ -113,7 +113,7 @@ impl State {
         if let Some(tenant) = self.tenants.get_mut(&owner_id)
             && !tenant.is_ready
             && !tenant.waiting.is_empty()
-            && tenant.has_a_lane_to_spare()
+            && tenant.has_free_writer()
         {
             tenant.is_ready = true;
             self.ready.push_back(owner_id);
@@ -122,13 +122,13 @@ impl State {
 }
 
 impl Tenant {
-    fn has_a_lane_to_spare(&self) -> bool {
+    fn has_free_writer(&self) -> bool {
         let is_slow = || self.since.is_some_and(|since| since.elapsed() >= SLOW);
-        self.under_way == 0 || (self.under_way < TENANT_LANES && is_slow())
+        self.under_way == 0 || (self.under_way < MAX_TENANT_WRITERS && is_slow())
     }
 
     /// `false` when it found no room.
-    fn push(&mut self, write: Write) -> bool {
+    fn push(&mut self, write: PendingWrite) -> bool {
         let bytes = self.waiting_bytes + write.work.bytes();
         let has_room = self.waiting.len() < WAITING_WRITES && (self.waiting.is_empty() || bytes <= WAITING_BYTES);
         if has_room {
@@ -138,7 +138,7 @@ impl Tenant {
         has_room
     }
 
-    fn pop(&mut self) -> Option<Write> {
+    fn pop(&mut self) -> Option<PendingWrite> {
         let write = self.waiting.pop_front()?;
         self.waiting_bytes -= write.work.bytes();
         Some(write)
@@ -146,8 +146,8 @@ impl Tenant {
 
     /// The oldest writes, up to the bounds, and up to one that cannot go with them: a statement takes a key and a call
     /// once only. Those whose makers have gone are left out, perhaps all.
-    fn batch(&mut self) -> Vec<Write> {
-        let mut batch: Vec<Write> = Vec::new();
+    fn batch(&mut self) -> Vec<PendingWrite> {
+        let mut batch: Vec<PendingWrite> = Vec::new();
         let (mut keys, mut calls, mut bytes) = (HashSet::new(), HashSet::new(), 0);
         while let Some(write) = self.waiting.front() {
             if write.reply.is_closed() && !write.work.is_begun() {
@@ -171,35 +171,35 @@ impl Tenant {
 }
 
 impl Inner {
-    fn put(self: &Arc<Self>, owner_id: Uuid, write: Write) -> Result<(), StoreError> {
-        if self.writes.put(owner_id, write, self.most_lanes())? {
-            lane::start(self);
+    fn put(self: &Arc<Self>, owner_id: Uuid, write: PendingWrite) -> Result<(), StoreError> {
+        if self.write_queue.put(owner_id, write, self.max_writers())? {
+            batch_writer::start(self);
         }
         Ok(())
     }
 
-    pub(super) fn most_lanes(&self) -> usize {
+    pub(super) fn max_writers(&self) -> usize {
         (self.pool.options().get_max_connections() as usize / 4).max(1)
     }
 
     /// Writes it, on disk, alone or together with others of its tenant. Once begun it happens even when nobody waits any
     /// more; so it does when a runner has begun with the call that it asks for.
-    pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, mut work: Work) -> Done<Outcome> {
+    pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, mut work: WriteOp) -> Result<WriteOutcome> {
         let (reply, outcome) = oneshot::channel();
-        let awaited = match &mut work {
-            Work::Create(request) => Awaited::of(self, owner_id, request),
+        let pending = match &mut work {
+            WriteOp::Create(request) => SpeculativeWait::reserve(self, owner_id, request),
             _ => None,
         };
-        match awaited {
-            None => self.put(owner_id, Write { work, reply })?,
-            Some(awaited) => {
+        match pending {
+            None => self.put(owner_id, PendingWrite { work, reply })?,
+            Some(pending) => {
                 let store = self.clone();
                 self.tasks.spawn(async move {
-                    if let Work::Create(request) = &mut work {
-                        awaited.put_into(request).await;
+                    if let WriteOp::Create(request) = &mut work {
+                        pending.attach_to(request).await;
                     }
                     // Where it finds no room, its maker hears that it was given up.
-                    let _ = store.put(owner_id, Write { work, reply });
+                    let _ = store.put(owner_id, PendingWrite { work, reply });
                 });
             }
         }
@@ -213,34 +213,34 @@ mod tests {
 
     use breadcrumb::{Lease, NewBreadcrumb};
 
-    use super::super::prepared::{Key, Prepared};
+    use super::super::prepared::{IdempotencyKey, PreparedRecord};
     use super::*;
 
-    fn write(work: Work) -> Write {
+    fn write(work: WriteOp) -> PendingWrite {
         let (reply, outcome) = oneshot::channel();
         // Its maker waits for ever.
         std::mem::forget(outcome);
-        Write { work, reply }
+        PendingWrite { work, reply }
     }
 
-    fn start(request: u128) -> Write {
-        write(Work::Start { lease: Lease { request: Uuid::from_u128(request), fence: 1 }, max_attempts: 1 })
+    fn start(request: u128) -> PendingWrite {
+        write(WriteOp::Start { lease: Lease { request: Uuid::from_u128(request), fence: 1 }, max_attempts: 1 })
     }
 
-    fn keyed(key: &str) -> Write {
-        let mut record = Prepared::new(Uuid::now_v7(), NewBreadcrumb::default(), None);
-        record.key = Some(Key { key: key.into(), fingerprint: String::new() });
-        write(Work::Create(record))
+    fn keyed(key: &str) -> PendingWrite {
+        let mut record = PreparedRecord::new(Uuid::now_v7(), NewBreadcrumb::default(), None);
+        record.key = Some(IdempotencyKey { key: key.into(), fingerprint: String::new() });
+        write(WriteOp::Create(record))
     }
 
     #[test]
     fn the_first_goes_at_once_and_the_next_gather() {
-        let writes = Writes::default();
+        let writes = WriteQueue::default();
         let owner = Uuid::from_u128(1);
-        assert!(writes.put(owner, start(0), 9).unwrap(), "the first has a lane");
+        assert!(writes.put(owner, start(0), 9).unwrap(), "the first has a writer");
         assert_eq!(writes.next().unwrap().1.len(), 1);
         for request in 10..14 {
-            assert!(!writes.put(owner, start(request), 9).unwrap(), "the tenant has its lane");
+            assert!(!writes.put(owner, start(request), 9).unwrap(), "the tenant has its writer");
         }
         // Another tenant does not wait for this one.
         assert!(writes.put(Uuid::from_u128(2), start(1), 9).unwrap());
@@ -249,7 +249,7 @@ mod tests {
         assert_eq!(writes.next().unwrap().1.len(), 4);
         // That batch is slow.
         writes.locked().tenants.get_mut(&owner).unwrap().since = Instant::now().checked_sub(SLOW);
-        assert!(writes.put(owner, start(20), 9).unwrap(), "what comes has a lane of its own");
+        assert!(writes.put(owner, start(20), 9).unwrap(), "what comes has a writer of its own");
         assert_eq!(writes.next().unwrap().1.len(), 1);
         assert!(!writes.put(owner, start(21), 9).unwrap(), "and that is all");
         assert!(writes.next().is_none());
@@ -257,19 +257,19 @@ mod tests {
 
     #[test]
     fn lanes_end_and_tenants_are_forgotten() {
-        let writes = Writes::default();
+        let writes = WriteQueue::default();
         let owner = Uuid::from_u128(1);
         assert!(writes.put(owner, start(1), 1).unwrap());
         writes.next().unwrap();
         writes.done(owner);
         assert!(writes.next().is_none());
         let state = writes.locked();
-        assert_eq!((state.lanes, state.tenants.len(), state.ready.len()), (0, 0, 0));
+        assert_eq!((state.writers, state.tenants.len(), state.ready.len()), (0, 0, 0));
     }
 
     #[test]
     fn a_key_and_a_call_come_once_in_a_batch_and_it_has_bounds() {
-        let batches = |waiting: Vec<Write>| {
+        let batches = |waiting: Vec<PendingWrite>| {
             let mut tenant = Tenant::default();
             assert!(waiting.into_iter().all(|write| tenant.push(write)));
             std::iter::from_fn(|| Some(tenant.batch().len()).filter(|len| *len > 0)).collect::<Vec<_>>()
@@ -287,7 +287,7 @@ mod tests {
         let large = || {
             let context = [("text".to_owned(), "x".repeat(WAITING_BYTES).into())].into_iter().collect();
             let record = NewBreadcrumb { context, ..NewBreadcrumb::default() };
-            write(Work::Create(Prepared::new(Uuid::now_v7(), record, None)))
+            write(WriteOp::Create(PreparedRecord::new(Uuid::now_v7(), record, None)))
         };
         assert!(!tenant.push(large()));
         while !tenant.batch().is_empty() {}

@@ -4,12 +4,12 @@ use breadcrumb::Lease;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-use super::prepared::Prepared;
-use crate::failure::Done;
+use super::prepared::PreparedRecord;
+use crate::failure::Result;
 
 /// What belongs together: happens whole or not at all.
-pub(crate) enum Work {
-    Create(Prepared),
+pub(crate) enum WriteOp {
+    Create(PreparedRecord),
     Start {
         lease: Lease,
         max_attempts: i32,
@@ -17,14 +17,14 @@ pub(crate) enum Work {
     /// The lease's call is finished with this record.
     Complete {
         lease: Lease,
-        response: Prepared,
+        response: PreparedRecord,
         /// Whether it is what the tool gave: then it was an attempt, started or not.
         is_attempt: bool,
     },
 }
 
 /// A call's part of a write. Without a response it is a start.
-pub(crate) struct Step {
+pub(crate) struct CallStep {
     pub(crate) lease: Lease,
     /// Of a start the tool's; of an answer 0 where it is an attempt, and nothing where it is none.
     pub(crate) attempts: Option<i32>,
@@ -32,27 +32,27 @@ pub(crate) struct Step {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Outcome {
+pub(crate) enum WriteOutcome {
     Written,
     /// The record's key is taken, or the lease is lost. Nothing was written.
     Refused,
 }
 
 /// A write that waits, with the end that its maker listens to.
-pub(super) struct Write {
-    pub(super) work: Work,
-    pub(super) reply: oneshot::Sender<Done<Outcome>>,
+pub(super) struct PendingWrite {
+    pub(super) work: WriteOp,
+    pub(super) reply: oneshot::Sender<Result<WriteOutcome>>,
 }
 
-impl Work {
-    pub(super) fn record(&self) -> Option<&Prepared> {
+impl WriteOp {
+    pub(super) fn record(&self) -> Option<&PreparedRecord> {
         match self {
             Self::Create(record) | Self::Complete { response: record, .. } => Some(record),
             Self::Start { .. } => None,
         }
     }
 
-    pub(super) fn into_record(self) -> Option<Prepared> {
+    pub(super) fn into_record(self) -> Option<PreparedRecord> {
         match self {
             Self::Create(record) | Self::Complete { response: record, .. } => Some(record),
             Self::Start { .. } => None,
@@ -61,7 +61,7 @@ impl Work {
 
     /// Whether a runner has begun with its call.
     pub(super) fn is_begun(&self) -> bool {
-        matches!(self, Self::Create(record) if record.offer().is_some())
+        matches!(self, Self::Create(record) if record.reservation().is_some())
     }
 
     /// Whether it is a request that is answered as it is written.
@@ -72,25 +72,25 @@ impl Work {
     /// Whether there was an answer that it would have been written with; now it goes without.
     pub(super) fn forget_answer(&mut self) -> bool {
         match self {
-            Self::Create(Prepared { call: Some(call), .. }) => call.answer.take().is_some(),
+            Self::Create(PreparedRecord { call: Some(call), .. }) => call.answer.take().is_some(),
             _ => false,
         }
     }
 
-    pub(super) fn step(&self) -> Option<Step> {
+    pub(super) fn step(&self) -> Option<CallStep> {
         match self {
             Self::Create(_) => None,
             Self::Start { lease, max_attempts } => {
-                Some(Step { lease: *lease, attempts: Some(*max_attempts), response: None })
+                Some(CallStep { lease: *lease, attempts: Some(*max_attempts), response: None })
             }
             Self::Complete { lease, response, is_attempt } => {
-                Some(Step { lease: *lease, attempts: is_attempt.then_some(0), response: Some(response.id) })
+                Some(CallStep { lease: *lease, attempts: is_attempt.then_some(0), response: Some(response.id) })
             }
         }
     }
 
     /// The id that stands in the batch's answer when this was written: the record's, of a start the request's.
-    pub(super) fn mark(&self) -> Uuid {
+    pub(super) fn receipt_id(&self) -> Uuid {
         match self {
             Self::Create(record) | Self::Complete { response: record, .. } => record.id,
             Self::Start { lease, .. } => lease.request,
@@ -98,6 +98,6 @@ impl Work {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.record().map_or(64, Prepared::bytes)
+        self.record().map_or(64, PreparedRecord::bytes)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use breadcrumb::{BreadcrumbChanges, EventNumber, Followed, Following, Selector, StoreError};
+use breadcrumb::{BreadcrumbChanges, EventNumber, Selector, StoreError, SubscribeOptions, SubscriptionItem};
 use conformance::Harness;
 use conformance::harness::{next, note, noted};
 use futures::{FutureExt, StreamExt};
@@ -84,7 +84,8 @@ async fn another_servers_selectors_are_heard_of() {
     let other = open(&harness.database).await;
     let agent = harness.alone().await;
     let elsewhere = breadcrumb::Tenancy::acting_as(&*other, agent.identity.clone());
-    let mut followed = elsewhere.follow(Following { by_selectors: true, ..Following::default() }).await.unwrap();
+    let mut followed =
+        elsewhere.subscribe(SubscribeOptions { by_selectors: true, ..SubscribeOptions::default() }).await.unwrap();
     let selector = Selector { any_tags: vec!["wanted".into()], ..Selector::default() };
     agent.create_selector(selector).await.unwrap();
     // Until it has heard, the other server gives everything.
@@ -92,16 +93,16 @@ async fn another_servers_selectors_are_heard_of() {
     while !is_chosen {
         let id = agent.create(note("unwanted"), None).await.unwrap().id;
         is_chosen = match followed.next().await.unwrap().unwrap() {
-            Followed::Event(event) => {
+            SubscriptionItem::Event(event) => {
                 assert_eq!(event.breadcrumb_id, id);
                 false
             }
-            Followed::Passed(_) => true,
-            Followed::Missed { .. } => panic!("nothing was missed"),
+            SubscriptionItem::Skipped(_) => true,
+            SubscriptionItem::Missed { .. } => panic!("nothing was missed"),
         };
     }
     let id = agent.create(noted("wanted", json!({}), &["wanted"]), None).await.unwrap().id;
-    assert!(matches!(followed.next().await, Some(Ok(Followed::Event(event))) if event.breadcrumb_id == id));
+    assert!(matches!(followed.next().await, Some(Ok(SubscriptionItem::Event(event))) if event.breadcrumb_id == id));
     other.close().await;
     harness.close().await;
 }
@@ -111,13 +112,13 @@ async fn what_is_passed_over_is_told_by_its_number() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let filter = Selector { any_tags: vec!["wanted".into()], ..Selector::default() };
-    let following = Following { after: Some(EventNumber(0)), filters: vec![filter], by_selectors: false };
-    let mut followed = agent.follow(following).await.unwrap();
+    let options = SubscribeOptions { after: Some(EventNumber(0)), filters: vec![filter], by_selectors: false };
+    let mut followed = agent.subscribe(options).await.unwrap();
     let mut all = agent.events(Some(EventNumber(0))).await.unwrap();
     for _ in 0..3 {
         agent.create(note("unwanted"), None).await.unwrap();
         let number = next(&mut all).await.number;
-        assert_eq!(followed.next().await, Some(Ok(Followed::Passed(number))));
+        assert_eq!(followed.next().await, Some(Ok(SubscriptionItem::Skipped(number))));
     }
     harness.close().await;
 }
@@ -172,9 +173,9 @@ async fn old_events_are_forgotten_with_what_only_they_needed() {
 
     harness.store.prune().await.unwrap();
     // Who was away for longer than that is told, and goes on with what is whole.
-    let mut told = agent.follow(Following::all(Some(EventNumber(0)))).await.unwrap();
-    let Some(Ok(Followed::Missed { first })) = told.next().await else { panic!("not told") };
-    assert!(matches!(told.next().await, Some(Ok(Followed::Event(event)))
+    let mut told = agent.subscribe(SubscribeOptions::all(Some(EventNumber(0)))).await.unwrap();
+    let Some(Ok(SubscriptionItem::Missed { first })) = told.next().await else { panic!("not told") };
+    assert!(matches!(told.next().await, Some(Ok(SubscriptionItem::Event(event)))
         if event.breadcrumb_id == young && event.number >= first));
     let mut events = agent.events(Some(EventNumber(0))).await.unwrap();
     assert_eq!(events.next().await, Some(Err(StoreError::EventsMissed { first })));

@@ -1,6 +1,6 @@
 //! Selectors that take long to match, and who waits for them. Matches are held by signals, never by time.
 
-use breadcrumb::{Breadcrumbs, EventKind, Followed, Following, NewBreadcrumb, Selector};
+use breadcrumb::{Breadcrumbs, EventKind, NewBreadcrumb, Selector, SubscribeOptions, SubscriptionItem};
 use conformance::harness::object;
 use conformance::{Busy, Harness};
 use futures::{FutureExt, StreamExt};
@@ -19,9 +19,9 @@ fn many(last: f64) -> NewBreadcrumb {
     NewBreadcrumb { title: "Many".into(), context: object(json!({"a": items})), ..NewBreadcrumb::default() }
 }
 
-async fn follow(agent: &dyn Breadcrumbs, by_selectors: bool) -> breadcrumb::FollowStream {
-    let following = Following { by_selectors, ..Following::default() };
-    agent.follow(following).await.unwrap()
+async fn follow(agent: &dyn Breadcrumbs, by_selectors: bool) -> breadcrumb::SubscriptionStream {
+    let options = SubscribeOptions { by_selectors, ..SubscribeOptions::default() };
+    agent.subscribe(options).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -42,14 +42,14 @@ async fn a_stream_that_takes_long_to_match_holds_up_nobody() {
     // The agent's own writes, and another tenant's events.
     busy_agent.create(many(0.5), None).await.unwrap();
     let theirs = other.create(many(1.0), None).await.unwrap().id;
-    let Some(Ok(Followed::Event(event))) = hears.next().await else { panic!("an event") };
+    let Some(Ok(SubscriptionItem::Event(event))) = hears.next().await else { panic!("an event") };
     assert_eq!((event.breadcrumb_id, event.kind), (theirs, EventKind::Created));
     assert!(!next.is_finished());
     busy.end().await;
     let (next, mut held) = next.await.unwrap();
-    let Some(Ok(Followed::Event(event))) = next else { panic!("an event") };
+    let Some(Ok(SubscriptionItem::Event(event))) = next else { panic!("an event") };
     assert_eq!(event.breadcrumb_id, id);
-    let Some(Ok(Followed::Passed(_))) = held.next().await else { panic!("it is not meant") };
+    let Some(Ok(SubscriptionItem::Skipped(_))) = held.next().await else { panic!("it is not meant") };
     assert!(hears.next().now_or_never().is_none());
     harness.close().await;
 }
@@ -60,8 +60,8 @@ async fn filters_are_bounded_in_number_and_size() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let refused = async |filters: Vec<Selector>| {
-        let following = Following { filters, ..Following::default() };
-        match agent.follow(following).await {
+        let options = SubscribeOptions { filters, ..SubscribeOptions::default() };
+        match agent.subscribe(options).await {
             Err(breadcrumb::StoreError::Invalid(found)) => found.0[0].field.clone(),
             _ => panic!("is refused"),
         }

@@ -28,7 +28,7 @@ async fn a_revocation_holds_until_its_token_has_expired_and_is_then_forgotten() 
     harness.store.revoke_tokens(owner, id, one(id, short, -1)).await.unwrap();
     // The same again, with a shorter time, takes nothing away.
     harness.store.revoke_tokens(owner, id, one(id, long, 1)).await.unwrap();
-    let standing = harness.store.standing(owner, id).await.unwrap();
+    let standing = harness.store.agent_status(owner, id).await.unwrap();
     assert_eq!(standing.agent.as_ref().unwrap().id, id);
     assert!(standing.has_revoked(long, 0.0) && !standing.has_revoked(short, 0.0));
     assert_eq!(harness.store.freshly_revoked().await.unwrap(), [(owner, id)]);
@@ -52,17 +52,17 @@ async fn all_tokens_of_an_agent_end_by_when_they_were_issued() {
     harness.store.revoke_tokens(owner, id, before(now)).await.unwrap();
     // An older one does not open again what the newer one ended.
     harness.store.revoke_tokens(owner, id, before(now - TimeDelta::hours(1))).await.unwrap();
-    let standing = harness.store.standing(owner, id).await.unwrap();
+    let standing = harness.store.agent_status(owner, id).await.unwrap();
     let seconds = now.timestamp_micros() as f64 / 1e6;
     assert!(standing.has_revoked(Uuid::new_v4(), seconds - 0.001));
     assert!(!standing.has_revoked(Uuid::new_v4(), seconds + 0.001));
     harness.store.prune().await.unwrap();
-    assert!(harness.store.standing(owner, id).await.unwrap().tokens_from.is_some());
+    assert!(harness.store.agent_status(owner, id).await.unwrap().tokens_from.is_some());
     // Of no other agent, and of no other tenant.
     let other = harness.agent(owner).await.identity.agent_id;
-    assert!(harness.store.standing(owner, other).await.unwrap().tokens_from.is_none());
+    assert!(harness.store.agent_status(owner, other).await.unwrap().tokens_from.is_none());
     let elsewhere = harness.tenant().await;
-    assert!(harness.store.standing(elsewhere, id).await.unwrap().tokens_from.is_none());
+    assert!(harness.store.agent_status(elsewhere, id).await.unwrap().tokens_from.is_none());
     harness.close().await;
 }
 
@@ -78,7 +78,7 @@ async fn a_revoked_token_stays_revoked_when_all_of_them_are() {
     let all = TokenRevocation { agent_id: id, which: WhichTokens::IssuedBefore(now) };
     harness.store.revoke_tokens(owner, id, all).await.unwrap();
     let issued_at = (now + TimeDelta::minutes(4)).timestamp() as f64;
-    let standing = harness.store.standing(owner, id).await.unwrap();
+    let standing = harness.store.agent_status(owner, id).await.unwrap();
     assert!(standing.has_revoked(ahead, issued_at));
     assert!(!standing.has_revoked(Uuid::new_v4(), issued_at));
     harness.close().await;

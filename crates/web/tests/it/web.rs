@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use breadcrumb::{Grant, ToolFailure};
+use breadcrumb::{AccessList, ToolFailure};
 use executors::{BuiltinExecutor, Executor, HeldSecret, ToolCall, ToolOutput, Vault};
 use serde_json::Value;
 use test_servers::network::Network;
@@ -70,7 +70,7 @@ impl Web {
     pub fn call(&self, tool: &str, input: Value) -> ToolCall {
         let mut definition = seeded(tool);
         if !self.hosts.is_empty() {
-            definition.permissions.net = Grant::Listed(self.hosts.clone());
+            definition.permissions.net = AccessList::Listed(self.hosts.clone());
         }
         let mut call = self.tenant.call(definition, input);
         call.request.session.clone_from(&self.session);

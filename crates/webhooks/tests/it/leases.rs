@@ -64,7 +64,12 @@ async fn whoever_lost_the_lease_settles_nothing() {
     let webhook = world.webhook(&receiver.url).await;
     world.write("one").await;
     world.until("SELECT count(*) FROM deliveries", 1).await;
-    let taking = breadcrumb::Taking { most: 5, per_webhook: 5, slow_from: 5, lease: std::time::Duration::from_mins(1) };
+    let taking = breadcrumb::DeliveryClaimRequest {
+        most: 5,
+        per_webhook: 5,
+        slow_from: 5,
+        lease: std::time::Duration::from_mins(1),
+    };
     let lost = queue.take(&taking).await.unwrap().remove(0);
     assert!(queue.take(&taking).await.unwrap().is_empty());
     world.sql("UPDATE deliveries SET lease_until = now()").await;
@@ -91,8 +96,12 @@ async fn a_backlog_leaves_room_for_other_webhooks() {
     world
         .until("SELECT count(*) FROM deliveries d JOIN webhooks w ON w.id = webhook_id WHERE url LIKE '%one%'", 31)
         .await;
-    let taking =
-        breadcrumb::Taking { most: 10, per_webhook: 20, slow_from: 5, lease: std::time::Duration::from_mins(1) };
+    let taking = breadcrumb::DeliveryClaimRequest {
+        most: 10,
+        per_webhook: 20,
+        slow_from: 5,
+        lease: std::time::Duration::from_mins(1),
+    };
     let taken = queue.take(&taking).await.unwrap();
     assert_eq!(taken.len(), 10);
     assert_eq!(taken.iter().filter(|delivery| delivery.webhook_id == other.id).count(), 1);

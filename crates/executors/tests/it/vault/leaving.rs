@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use breadcrumb::{Bound, ErrorCode, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, NewBreadcrumb, NewSecret};
+use breadcrumb::{ErrorCode, LimitName, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, NewBreadcrumb, NewSecret};
 use executors::{CallWorld, Executor, HeldSecret, RestExecutor, ToolCall, Vault};
 use sandbox::{ApiCall, OpError, World};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ async fn get_secret_gives_a_handle_or_a_readable_value() {
     assert_eq!(vault.shown()["OPEN"], VALUE);
 }
 
-fn exhausted(error: &OpError, limit: Bound, allowed: u64) {
+fn exhausted(error: &OpError, limit: LimitName, allowed: u64) {
     assert_eq!(error.name, "ResourceExhausted", "{error}");
     let reached = error.reached.unwrap();
     assert_eq!((reached.limit, reached.allowed), (limit, allowed));
@@ -110,7 +110,7 @@ async fn a_call_writes_so_many_records_and_tries_count() {
     }
     world.api(ApiCall::DeleteBreadcrumb { id: id.clone() }).await.unwrap();
     for call in [record(), update(2), ApiCall::DeleteBreadcrumb { id: id.clone() }, record()] {
-        exhausted(&world.api(call).await.unwrap_err(), Bound::BreadcrumbsWritten, MAX_BREADCRUMBS_WRITTEN);
+        exhausted(&world.api(call).await.unwrap_err(), LimitName::BreadcrumbsWritten, MAX_BREADCRUMBS_WRITTEN);
     }
     // Reading goes on, and another call begins anew.
     assert_eq!(world.api(ApiCall::GetBreadcrumb { id }).await.unwrap_err().name, "NotFound");
@@ -130,9 +130,9 @@ async fn a_call_writes_so_many_bytes() {
         written += usize::from(world.api(record(each)).await.is_ok());
     }
     assert!(written > 0, "some of them are stored");
-    exhausted(&world.api(record(each)).await.unwrap_err(), Bound::BytesWritten, MAX_BYTES_WRITTEN);
+    exhausted(&world.api(record(each)).await.unwrap_err(), LimitName::BytesWritten, MAX_BYTES_WRITTEN);
     // What was refused counts as well: no smaller one slips through.
-    exhausted(&world.api(record(10)).await.unwrap_err(), Bound::BytesWritten, MAX_BYTES_WRITTEN);
+    exhausted(&world.api(record(10)).await.unwrap_err(), LimitName::BytesWritten, MAX_BYTES_WRITTEN);
 }
 
 fn rest(tenant: &Tenant, service: &Service, held: HeldSecret, auth: Value) -> (ToolCall, RestExecutor) {

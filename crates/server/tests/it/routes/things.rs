@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use breadcrumb::{
-    Annotations, Catalog, Identity, NewAgent, Profile, Registration, Role, Settlement, Taking, Tenancy, ToolSource,
+    Annotations, Catalog, DeliveryClaimRequest, Identity, NewAgent, Profile, Registration, Role, Settlement, Tenancy,
+    ToolSource,
 };
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -92,7 +93,7 @@ impl Things {
     async fn give_up_a_delivery(&self, world: &World, tenant: Uuid) -> Uuid {
         self.make(world, "/breadcrumbs", json!({"title": self.mark, "context": {"text": self.mark}})).await;
         let queue = world.store.deliveries();
-        let taking = Taking { most: 100, per_webhook: 10, slow_from: 5, lease: Duration::from_mins(10) };
+        let taking = DeliveryClaimRequest { most: 100, per_webhook: 10, slow_from: 5, lease: Duration::from_mins(10) };
         loop {
             let taken = queue.take(&taking).await.unwrap();
             if let Some(delivery) = taken.iter().find(|delivery| delivery.owner_id == tenant) {

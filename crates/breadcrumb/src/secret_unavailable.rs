@@ -1,0 +1,63 @@
+//! Why a tool cannot have a secret that it needs, and what mends it: said in the same words wherever it is said.
+
+use uuid::Uuid;
+
+use crate::{SecretInfo, schema_names};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecretUnavailable {
+    Missing,
+    /// It is there, for others.
+    NotGranted,
+    /// It is granted to a newer version than the one that runs, which is not what was granted it.
+    NewerOnly,
+    /// Kept from the tool, and bound to no host: it could be used for nothing.
+    Unbound,
+}
+
+impl SecretUnavailable {
+    /// What stands between a version of a tool's record and the secret of the name that it asks for; the first thing
+    /// first. `None` for a version: it is not written yet, and so has no grant.
+    pub fn check(tool: Option<(Uuid, i64)>, secret: Option<&SecretInfo>) -> Option<Self> {
+        let Some(secret) = secret else { return Some(Self::Missing) };
+        let Some((grant, version)) = tool.and_then(|(id, version)| Some((secret.grant_of(id)?, version))) else {
+            return Some(Self::NotGranted);
+        };
+        if version < grant.tool_version {
+            return Some(Self::NewerOnly);
+        }
+        (secret.hosts.is_empty() && !secret.readable).then_some(Self::Unbound)
+    }
+
+    /// For programs: `missing`, `not_granted`, `newer_only`, `unbound`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Missing => "missing",
+            Self::NotGranted => "not_granted",
+            Self::NewerOnly => "newer_only",
+            Self::Unbound => "unbound",
+        }
+    }
+
+    pub fn sentence(self, name: &str) -> String {
+        match self {
+            Self::Missing => format!("the secret {name:?} does not exist"),
+            Self::NotGranted => format!("the secret {name:?} is not granted to this tool"),
+            Self::NewerOnly => {
+                format!("the secret {name:?} is granted to a newer version of this tool, which does not work yet")
+            }
+            Self::Unbound => format!("the secret {name:?} is bound to no host, so it can be sent nowhere"),
+        }
+    }
+
+    /// The command by which a curator mends it. `tool`: the record's id, or the tool's name.
+    pub fn fix_command(self, name: &str, tool: &str) -> String {
+        match self {
+            Self::Missing => format!("rcrt secret set {name} --host HOST && rcrt secret grant {name} {tool}"),
+            Self::NotGranted => format!("rcrt secret grant {name} {tool}"),
+            // Why it does not work stands there.
+            Self::NewerOnly => format!("rcrt crumb list --schema {}", schema_names::TOOL_ERROR),
+            Self::Unbound => format!("rcrt secret set {name} --keep-value --host HOST"),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Field checks that every door shares, so that the HTTP server, the CLI and the store refuse the same input with
+//! the same words.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+/// The largest record the store takes, in bytes of its JSON text (context included).
+pub const MAX_RECORD_BYTES: usize = 4 * 1024 * 1024;
+
+/// The most violations that are told of one input.
+pub const MAX_VIOLATIONS: usize = 100;
+/// The most characters of a field's name and of what is said of it: both may quote the input, which may be large.
+const MAX_VIOLATION_CHARS: usize = 500;
+/// The most characters of one key within a field's name.
+const MAX_KEY_CHARS: usize = 100;
+
+/// One thing that is wrong with an input: where, and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct Violation {
+    /// The field, as a dotted path from the root of the input (`context.tool`, `tags[3]`); empty for the whole.
+    pub field: String,
+    /// What is wrong and what would be right, as a sentence for the caller.
+    pub message: String,
+}
+
+impl Violation {
+    pub fn new(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { field: shortened(field.into()), message: shortened(message.into()) }
+    }
+}
+
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(MAX_VIOLATION_CHARS) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
+}
+
+impl std::fmt::Display for Violation {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.field.is_empty() { f.write_str(&self.message) } else { write!(f, "{}: {}", self.field, self.message) }
+    }
+}
+
+/// Every violation found in one input, in the order of the fields. Empty means the input is good.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Violations(pub Vec<Violation>);
+
+impl Violations {
+    /// Past [`MAX_VIOLATIONS`] nothing is added.
+    pub fn add(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        if self.0.len() < MAX_VIOLATIONS {
+            self.0.push(Violation::new(field, message));
+        }
+    }
+
+    pub fn one(field: impl Into<String>, message: impl Into<String>) -> Self {
+        Self(vec![Violation::new(field, message)])
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// `Ok` when nothing was found, else the findings as the error.
+    pub fn into_result(self) -> Result<(), Self> {
+        if self.is_empty() { Ok(()) } else { Err(self) }
+    }
+
+    /// Text that must have 1 to `max` characters and no NUL.
+    pub(crate) fn text(&mut self, field: &str, value: &str, max: usize) {
+        if value.trim().is_empty() {
+            self.add(field, "must not be empty");
+        }
+        self.optional_text(field, value, max);
+    }
+
+    /// Text that may be empty, has at most `max` characters and no NUL.
+    pub(crate) fn optional_text(&mut self, field: &str, value: &str, max: usize) {
+        let characters = value.chars().count();
+        if characters > max {
+            self.add(field, format!("has {characters} characters; at most {max} are allowed"));
+        }
+        if value.contains('\0') {
+            self.add(field, "contains a NUL character (U+0000), which cannot be stored");
+        }
+    }
+
+    /// Any JSON value: no NUL in a string or a key, not nested deeper than 128 levels.
+    pub(crate) fn json(&mut self, field: &str, value: &Value) {
+        self.json_at(&FieldPath::Root(field), value, 0);
+    }
+
+    fn json_at(&mut self, path: &FieldPath<'_>, value: &Value, depth: usize) {
+        // One wrong value costs as much text as its path is long: many of them would fill the memory.
+        if self.0.len() >= MAX_VIOLATIONS {
+            return;
+        }
+        if depth > 128 && (value.is_string() || value.is_array() || value.is_object()) {
+            self.add(path.to_string(), "is nested deeper than 128 levels");
+            return;
+        }
+        match value {
+            Value::String(text) if text.contains('\0') => {
+                self.add(path.to_string(), "contains a NUL character (U+0000), which cannot be stored");
+            }
+            Value::Array(items) => {
+                for (index, item) in items.iter().enumerate() {
+                    self.json_at(&FieldPath::Item(path, index), item, depth + 1);
+                }
+            }
+            Value::Object(entries) => {
+                for (key, item) in entries {
+                    if key.contains('\0') {
+                        self.add(path.to_string(), "has a key with a NUL character (U+0000), which cannot be stored");
+                    }
+                    self.json_at(&FieldPath::Entry(path, key), item, depth + 1);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Where a value stands. Becomes text only where something is wrong with it: most values are good, and there are many.
+enum FieldPath<'p> {
+    Root(&'p str),
+    Item(&'p FieldPath<'p>, usize),
+    Entry(&'p FieldPath<'p>, &'p str),
+}
+
+impl std::fmt::Display for FieldPath<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Root(field) => f.write_str(field),
+            Self::Item(parent, index) => write!(f, "{parent}[{index}]"),
+            Self::Entry(parent, key) => write!(f, "{parent}.{key:.MAX_KEY_CHARS$}"),
+        }
+    }
+}
+
+impl std::fmt::Display for Violations {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (index, violation) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str("; ")?;
+            }
+            write!(f, "{violation}")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Violations {}

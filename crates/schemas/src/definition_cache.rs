@@ -1,0 +1,274 @@
+//! A tenant's definitions as this process knows them: read once when they are first needed, then kept by the tenant's events.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use breadcrumb::{
+    Breadcrumb, BreadcrumbQuery, Breadcrumbs, EventNumber, Identity, MAX_PAGE, NewBreadcrumb, Profile, Role, Selector,
+    StoreError, SubscribeOptions, SubscriptionItem, SubscriptionStream, Tenancy, schema_names,
+};
+use futures::StreamExt;
+use json_schema::Budget;
+use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use uuid::Uuid;
+
+use crate::definition::{CHECK_TIMEOUT, Definition, busy};
+
+/// Definitions of one tenant, at most.
+pub(crate) const MAX_DEFINITIONS: usize = MAX_PAGE as usize;
+/// A tenant that nobody writes or reads in for so long is followed no more, and read anew when it is needed again.
+const KEPT_FOR: Duration = Duration::from_mins(10);
+/// Bytes that the compiled schemas of one tenant's definitions take, about.
+const BUDGET: u64 = 64 * 1024 * 1024;
+const RETRY: Duration = Duration::from_millis(500);
+
+/// The definitions at one moment.
+#[derive(Debug, Default)]
+pub(crate) struct DefinitionSet {
+    by_name: HashMap<String, Arc<Definition>>,
+    /// Every definition's record, also of those that do not serve.
+    by_record: HashMap<Uuid, (i64, Option<Arc<Definition>>)>,
+}
+
+impl DefinitionSet {
+    /// What serves for this name.
+    pub(crate) fn of(&self, schema_name: Option<&str>) -> Option<&Arc<Definition>> {
+        // Most tenants have none that matters, and most records no name that is defined.
+        if self.by_name.is_empty() { None } else { self.by_name.get(schema_name?) }
+    }
+
+    /// The name that a record defines; `None` for a record that is no good definition.
+    pub(crate) fn defined_by(&self, record: Uuid) -> Option<&str> {
+        Some(self.by_record.get(&record)?.1.as_ref()?.name.as_str())
+    }
+
+    pub(crate) fn count(&self) -> usize {
+        self.by_record.len()
+    }
+}
+
+/// What this process knows of all tenants.
+pub(crate) struct DefinitionCache {
+    tenancy: Arc<dyn Tenancy>,
+    tenants: Mutex<HashMap<Uuid, Arc<Tenant>>>,
+    pub(crate) tasks: TaskTracker,
+    pub(crate) stop: CancellationToken,
+}
+
+struct Tenant {
+    id: Uuid,
+    /// For the schemas of all its definitions.
+    budget: Budget,
+    known: RwLock<Arc<DefinitionSet>>,
+    begun: OnceCell<()>,
+    used_at: Mutex<Instant>,
+    /// Readings are numbered as they begin, so that an older one does not replace what a newer one found.
+    begins: AtomicU64,
+    read: AtomicU64,
+}
+
+impl DefinitionCache {
+    pub(crate) fn new(tenancy: Arc<dyn Tenancy>) -> Arc<Self> {
+        Arc::new(Self { tenancy, tenants: Mutex::default(), tasks: TaskTracker::new(), stop: CancellationToken::new() })
+    }
+
+    /// The tenant's definitions. Asks the store the first time only.
+    pub(crate) async fn of(self: &Arc<Self>, owner_id: Uuid) -> Result<Arc<DefinitionSet>, StoreError> {
+        let tenant = self.tenant(owner_id);
+        tenant.begun.get_or_try_init(|| Box::pin(self.begin(owner_id, &tenant))).await?;
+        Ok(tenant.known())
+    }
+
+    /// Reads them anew, after a definition was written here: who wrote it is to see it at once. Another server's write is
+    /// heard of by its event.
+    pub(crate) async fn refresh(&self, owner_id: Uuid) {
+        let tenant = self.tenant(owner_id);
+        if tenant.begun.initialized()
+            && let Err(error) = tenant.read(&*self.reader(owner_id)).await
+        {
+            tracing::warn!(tenant = %owner_id, %error, "definitions cannot be read anew; their event will bring them");
+        }
+    }
+
+    /// Judges what may become a definition of the tenant: gives the name that it defines.
+    pub(crate) async fn judge(&self, owner_id: Uuid, record: &NewBreadcrumb) -> Result<String, StoreError> {
+        let budget = self.tenant(owner_id).budget.clone();
+        let (context, tags, hints) = (record.context.clone(), record.tags.clone(), record.llm_hints.clone());
+        let reading =
+            move || Definition::read(&context, &tags, hints.as_ref(), &budget).map(|definition| definition.name);
+        let judged = compute::pool().run_until(owner_id, tokio::time::Instant::now() + CHECK_TIMEOUT, reading).await;
+        Ok(judged.map_err(busy)??)
+    }
+
+    fn tenant(&self, owner_id: Uuid) -> Arc<Tenant> {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let tenant = tenants.entry(owner_id).or_insert_with(|| Arc::new(Tenant::new(owner_id))).clone();
+        drop(tenants);
+        *tenant.used_at.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        tenant
+    }
+
+    /// Reads as the runtime: it sees all, and its reads count for nothing.
+    fn reader(&self, owner_id: Uuid) -> Arc<dyn Breadcrumbs> {
+        let roles = vec![Role::Runner, Role::Emitter, Role::Subscriber];
+        self.tenancy.acting_as(Identity { owner_id, agent_id: Uuid::nil(), roles, profile: Profile::Main })
+    }
+
+    async fn begin(self: &Arc<Self>, owner_id: Uuid, tenant: &Arc<Tenant>) -> Result<(), StoreError> {
+        let reader = self.reader(owner_id);
+        // What is written from here on is told by an event.
+        let after = reader.latest_event().await?;
+        tenant.read(&*reader).await?;
+        let (definitions, tenant) = (self.clone(), tenant.clone());
+        self.tasks.spawn(async move {
+            let stop = definitions.stop.clone();
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tenant.follow(&*reader, after) => {
+                    definitions.tenants.lock().unwrap_or_else(PoisonError::into_inner).remove(&owner_id);
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+impl Tenant {
+    fn new(id: Uuid) -> Self {
+        Self {
+            id,
+            budget: Budget::new(BUDGET),
+            known: RwLock::default(),
+            begun: OnceCell::new(),
+            used_at: Mutex::new(Instant::now()),
+            begins: AtomicU64::new(1),
+            read: AtomicU64::new(0),
+        }
+    }
+
+    fn known(&self) -> Arc<DefinitionSet> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn idle_for(&self) -> Duration {
+        self.used_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
+    }
+
+    /// Until the tenant is not used any more.
+    async fn follow(&self, reader: &dyn Breadcrumbs, mut after: EventNumber) {
+        loop {
+            let options = SubscribeOptions { after: Some(after), filters: vec![definitions()], by_selectors: false };
+            match reader.subscribe(options).await {
+                Ok(events) => {
+                    if self.hear(reader, events, &mut after).await.is_break() {
+                        return;
+                    }
+                }
+                Err(StoreError::Invalid(_)) => after = EventNumber(0),
+                Err(_) => {}
+            }
+            // The stream broke: what was missed is read.
+            tokio::time::sleep(RETRY).await;
+            if let Ok(newest) = reader.latest_event().await
+                && self.read(reader).await.is_ok()
+            {
+                after = newest;
+            }
+        }
+    }
+
+    async fn hear(
+        &self,
+        reader: &dyn Breadcrumbs,
+        mut events: SubscriptionStream,
+        after: &mut EventNumber,
+    ) -> std::ops::ControlFlow<()> {
+        let mut looks = tokio::time::interval(KEPT_FOR / 10);
+        loop {
+            let event = tokio::select! {
+                event = events.next() => event,
+                _ = looks.tick() => {
+                    if self.idle_for() > KEPT_FOR { return std::ops::ControlFlow::Break(()) }
+                    continue;
+                }
+            };
+            let number = match event {
+                Some(Ok(SubscriptionItem::Skipped(number))) => {
+                    *after = number;
+                    continue;
+                }
+                Some(Ok(SubscriptionItem::Event(event))) => event.number,
+                Some(Ok(SubscriptionItem::Missed { first })) => EventNumber(first.0 - 1),
+                Some(Err(_)) | None => return std::ops::ControlFlow::Continue(()),
+            };
+            while let Err(error) = self.read(reader).await {
+                tracing::warn!(%error, "definitions cannot be read anew; trying again");
+                tokio::time::sleep(RETRY).await;
+            }
+            *after = number;
+        }
+    }
+
+    /// Reads the definitions that are not known yet.
+    async fn read(&self, reader: &dyn Breadcrumbs) -> Result<(), StoreError> {
+        let begin = self.begins.fetch_add(1, Ordering::Relaxed);
+        let before = self.known();
+        let query = BreadcrumbQuery { selector: definitions(), limit: MAX_PAGE, ..BreadcrumbQuery::default() };
+        let mut known = DefinitionSet::default();
+        let mut oldest: HashMap<String, Uuid> = HashMap::new();
+        let mut items = reader.list(&query).await?;
+        // Where there is not room for all, the oldest serve: on every server the same.
+        items.sort_unstable_by_key(|item| item.id);
+        for item in items {
+            let (version, definition) = match before.by_record.get(&item.id) {
+                Some((version, definition)) if *version == item.version => (*version, definition.clone()),
+                _ => match reader.get(item.id).await {
+                    Ok(record) => (record.version, self.judge(record).await),
+                    // Deleted in between: its event comes.
+                    Err(StoreError::NotFound { .. }) => continue,
+                    Err(error) => return Err(error),
+                },
+            };
+            if let Some(definition) = &definition {
+                // Ids grow with time.
+                let first = oldest.entry(definition.name.clone()).or_insert(item.id);
+                if item.id <= *first {
+                    *first = item.id;
+                    known.by_name.insert(definition.name.clone(), definition.clone());
+                }
+            }
+            known.by_record.insert(item.id, (version, definition));
+        }
+        let mut there = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if self.read.load(Ordering::Relaxed) < begin {
+            self.read.store(begin, Ordering::Relaxed);
+            *there = Arc::new(known);
+        }
+        Ok(())
+    }
+
+    /// `None` for a record that is no good definition: it was written before they were checked, or there is no room.
+    async fn judge(&self, record: Breadcrumb) -> Option<Arc<Definition>> {
+        let (id, budget) = (record.id, self.budget.clone());
+        let reading = move || Definition::read(&record.context, &record.tags, record.llm_hints.as_ref(), &budget);
+        match compute::pool().run(self.id, reading).await {
+            Ok(Ok(definition)) => Some(Arc::new(definition)),
+            Ok(Err(violations)) => {
+                tracing::warn!(record = %id, %violations, "this definition is not good, and does not serve");
+                None
+            }
+            Err(error) => {
+                tracing::error!(record = %id, %error, "a definition cannot be read");
+                None
+            }
+        }
+    }
+}
+
+fn definitions() -> Selector {
+    Selector { schema_name: Some(schema_names::SCHEMA_DEFINITION.into()), ..Selector::default() }
+}

@@ -1,0 +1,34 @@
+//! Requests that wait past their deadline.
+
+use super::queued::{CallRow, call_columns};
+use super::store_response::respond;
+use crate::failure::Result;
+use crate::transaction::TenantTransaction;
+
+/// How many calls one transaction takes care of.
+const BATCH: usize = 50;
+
+/// When a request was too late that never ran.
+pub(super) const NOT_RUN: &str = "before the tool ran";
+
+/// Answers requests that wait past their deadline with `Timeout`. Gives how many; at most a batch, so that it is to be
+/// called again until it gives none. One that runs is its runner's business.
+pub(crate) async fn answer_overdue(mut tx: TenantTransaction) -> Result<usize> {
+    let calls: Vec<CallRow> = sqlx::query_as(concat!(
+        "SELECT ",
+        call_columns!(),
+        " FROM calls WHERE runner_id IS NULL AND response IS NULL AND deadline_at <= clock_timestamp() \
+         ORDER BY deadline_at LIMIT $1 FOR UPDATE SKIP LOCKED"
+    ))
+    .bind(BATCH as i64)
+    .fetch_all(tx.connection())
+    .await?;
+    for call in &calls {
+        let when = if call.attempt > 0 { "while it waited to be tried again" } else { NOT_RUN };
+        respond(&mut tx, call, call.deadline_failure(when)).await?;
+    }
+    if !calls.is_empty() {
+        tx.commit().await?;
+    }
+    Ok(calls.len())
+}

@@ -1,0 +1,102 @@
+//! Connections kept at hand for the steps of calls. One that goes back to the pool is tested there with a round trip;
+//! one that is kept is not, so whoever takes it must know what to do when it turns out to be dead.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use sqlx::pool::PoolConnection;
+use sqlx::{PgConnection, Postgres};
+
+use crate::failure::{Result, is_unreachable};
+use crate::store::Inner;
+
+/// Unused for this long, a connection goes back to the pool.
+const KEPT_FOR: Duration = Duration::from_secs(10);
+
+#[derive(Default)]
+pub(crate) struct IdleConnections {
+    free: Mutex<Vec<(Instant, PoolConnection<Postgres>)>>,
+}
+
+impl IdleConnections {
+    fn take(&self) -> Option<PoolConnection<Postgres>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).pop().map(|(_, connection)| connection)
+    }
+
+    fn put(&self, connection: PoolConnection<Postgres>, most: usize) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        if free.len() < most {
+            free.push((Instant::now(), connection));
+        }
+    }
+
+    /// Gives those back to the pool that nobody used for a while.
+    pub(crate) fn release_unused(&self) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).retain(|(used, _)| used.elapsed() < KEPT_FOR);
+    }
+
+    pub(crate) fn release_all(&self) {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+/// A connection outside of a transaction. Dropped midway, it goes back to the pool, which tests it.
+pub(crate) struct Connection {
+    connection: PoolConnection<Postgres>,
+    store: Arc<Inner>,
+}
+
+impl Connection {
+    pub(crate) fn connection(&mut self) -> &mut PgConnection {
+        &mut self.connection
+    }
+
+    fn give_back(self) {
+        if !self.store.stop.is_cancelled() {
+            self.store.idle_connections.put(self.connection, self.store.max_idle_connections());
+        }
+    }
+
+    /// After a statement that may have lost the connection.
+    pub(crate) fn give_back_after<T>(mut self, result: &Result<T, sqlx::Error>) {
+        if result.as_ref().is_err_and(is_unreachable) {
+            self.connection.close_on_drop();
+        } else {
+            self.give_back();
+        }
+    }
+}
+
+impl Inner {
+    /// At most half of the connections are kept, so that the rest of the work has the others.
+    fn max_idle_connections(&self) -> usize {
+        (self.pool.options().get_max_connections() as usize / 2).max(1)
+    }
+
+    /// A connection that may be dead.
+    pub(crate) async fn acquire(self: &Arc<Self>) -> Result<Connection> {
+        match self.idle_connections.take() {
+            Some(connection) => Ok(Connection { connection, store: self.clone() }),
+            None => self.acquire_tested().await,
+        }
+    }
+
+    /// A connection that has just answered and is in no transaction.
+    pub(crate) async fn acquire_tested(self: &Arc<Self>) -> Result<Connection> {
+        let mut dead = 0;
+        loop {
+            let mut connection = Box::pin(self.pool.acquire()).await?;
+            // Not merely a ping: when the future that sends a BEGIN is dropped before the answer, sqlx does not know of the
+            // transaction and the pool keeps it open. What is acquired here commits by itself, and would not commit in there.
+            let ended = async { sqlx::Connection::begin(&mut *connection).await?.rollback().await }.await;
+            match ended {
+                Ok(()) => return Ok(Connection { connection, store: self.clone() }),
+                Err(error) if is_unreachable(&error) && dead < self.pool.options().get_max_connections() => {
+                    connection.close_on_drop();
+                    dead += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}

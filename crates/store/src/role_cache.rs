@@ -1,0 +1,39 @@
+//! The agents in whose names runners act: whether they see all of their tenant, remembered for a few seconds, so that a
+//! tool's reads ask for it no more than once.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+const REMEMBERED_FOR: Duration = Duration::from_secs(3);
+const MOST: usize = 4096;
+
+/// Tenant and agent.
+type Key = (Uuid, Uuid);
+
+#[derive(Default)]
+pub(crate) struct RoleCache {
+    known: Mutex<HashMap<Key, (Instant, bool)>>,
+}
+
+impl RoleCache {
+    fn locked(&self) -> MutexGuard<'_, HashMap<Key, (Instant, bool)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, key: Key) -> Option<bool> {
+        self.locked().get(&key).filter(|(at, _)| at.elapsed() < REMEMBERED_FOR).map(|(_, sees_all)| *sees_all)
+    }
+
+    pub(crate) fn insert(&self, key: Key, sees_all: bool) {
+        let mut known = self.locked();
+        if known.len() >= MOST {
+            known.retain(|_, (at, _)| at.elapsed() < REMEMBERED_FOR);
+        }
+        if known.len() < MOST {
+            known.insert(key, (Instant::now(), sees_all));
+        }
+    }
+}

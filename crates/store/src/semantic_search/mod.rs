@@ -1,0 +1,80 @@
+//! Search by meaning: records become vectors after they were written, and a question is compared with them.
+//!
+//! [`follower`] hears of changes and queues them; [`worker`] embeds what is queued; [`search_plan`] is what a search asks of the
+//! embedder, [`nearest`] what it then asks of the database, and [`fusion`] joins it with the search by words. Writers wait for
+//! nothing of it, and searches only a moment: without a model that answers, words are what is searched.
+
+mod backfill;
+mod batch;
+mod follower;
+mod fusion;
+mod index;
+mod nearest;
+mod search_plan;
+mod state;
+mod text;
+mod worker;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::{Embedder, schema_names};
+use tokio::sync::{Notify, watch};
+
+pub(crate) use self::follower::EmbeddingFollower;
+pub(crate) use self::fusion::fuse;
+pub(crate) use self::nearest::nearest;
+pub(crate) use self::search_plan::{SearchPlan, plan};
+pub use self::state::EmbeddingState;
+pub(crate) use self::worker::run;
+
+/// What the runtime itself writes is not what people look for by what it means.
+pub(crate) const NOT_EMBEDDED: [&str; 8] = [
+    schema_names::TOOL_REQUEST,
+    schema_names::TOOL_RESPONSE,
+    schema_names::TOOL_PROGRESS,
+    schema_names::TOOL_ERROR,
+    schema_names::TOOL_CATALOG,
+    schema_names::TOOL_RUNNER,
+    schema_names::SCHEDULE,
+    schema_names::SCHEDULE_FIRED,
+];
+
+/// How records are embedded, and how they are compared.
+#[derive(Debug, Clone)]
+pub struct EmbeddingOptions {
+    pub embedder: Arc<dyn Embedder>,
+    /// Up to how many vectors are compared one by one. Beyond, an index is asked.
+    pub exact_up_to: u32,
+    /// How long a search waits for the vector of its question before it goes by words.
+    pub patience: Duration,
+}
+
+impl EmbeddingOptions {
+    pub fn new(embedder: Arc<dyn Embedder>) -> Self {
+        Self { embedder, exact_up_to: 10_000, patience: Duration::from_secs(3) }
+    }
+}
+
+/// What the parts share.
+pub(crate) struct SemanticSearch {
+    pub(crate) options: EmbeddingOptions,
+    /// The database's number of the embedder's model, once it is there.
+    model: watch::Sender<Option<i32>>,
+    /// There is something to embed.
+    wake: Notify,
+    query_vectors: search_plan::QueryVectorCache,
+    state: watch::Sender<EmbeddingState>,
+}
+
+impl SemanticSearch {
+    pub(crate) fn new(options: EmbeddingOptions) -> Self {
+        Self {
+            options,
+            model: watch::Sender::new(None),
+            wake: Notify::new(),
+            query_vectors: search_plan::QueryVectorCache::default(),
+            state: watch::Sender::new(EmbeddingState::Preparing { trouble: None }),
+        }
+    }
+}
