@@ -2,15 +2,15 @@ use breadcrumb::{BreadcrumbQuery, Breadcrumbs, ErrorCode, Example, ToolRequest, 
 use futures::StreamExt;
 use serde::Deserialize;
 
-use crate::process::Place;
+use crate::process::Installation;
 
 /// Every example of every shipped tool runs in the sandbox; where it names an output, it gives exactly that.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_shipped_tools_do_what_their_examples_say() {
-    let place = Place::new();
-    let up = place.start(&["up", "--listen", &place.listen.to_string()]);
-    let store = place.client().await;
-    place.ready().await;
+    let installation = Installation::new();
+    let up = installation.start(&["up", "--listen", &installation.listen.to_string()]);
+    let store = installation.client().await;
+    installation.ready().await;
     let tools = store.list(&BreadcrumbQuery::of_schema("tool.code.v1")).await.unwrap();
     let mut names: Vec<&str> = Vec::new();
 
@@ -40,5 +40,5 @@ async fn the_shipped_tools_do_what_their_examples_say() {
     names.sort_unstable();
     let shipped = ["breadcrumb-create", "breadcrumb-search", "calculator", "echo", "json-transform", "random", "timer"];
     assert_eq!(names, shipped);
-    assert_eq!(up.stop().await, Some(0), "{}", place.log());
+    assert_eq!(up.stop().await, Some(0), "{}", installation.log());
 }

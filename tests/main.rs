@@ -1,4 +1,4 @@
-//! The house as a whole, through its front door: the one binary, real processes, a real Postgres, the real engine.
+//! System tests through the public API: the one binary, real processes, a real Postgres, the real engine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod examples;
@@ -7,5 +7,5 @@ mod hostile;
 mod live;
 mod process;
 mod telemetry;
+mod tool_record;
 mod watcher;
-mod written;

@@ -48,14 +48,14 @@ impl Drop for Rcrt {
 }
 
 /// A data folder and an address that outlive the processes on them, and all that these have said.
-pub struct Place {
+pub struct Installation {
     pub data: TempDir,
     pub listen: SocketAddr,
     said: watch::Sender<String>,
     servers: AtomicUsize,
 }
 
-impl Place {
+impl Installation {
     pub fn new() -> Self {
         let listen = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         Self {

@@ -20,8 +20,8 @@ use prost::Message;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use crate::process::{PATIENCE, Place};
-use crate::written;
+use crate::process::{Installation, PATIENCE};
+use crate::tool_record;
 
 /// What the collector got.
 #[derive(Default)]
@@ -77,14 +77,14 @@ async fn a_call_is_one_trace_from_its_caller_over_each_op_to_the_calls_that_it_m
     let collector = serve(collector.with_state(collected.clone())).await;
     let web = serve(Router::new().route("/{*path}", get(|| async { "hello" }))).await;
 
-    let place = Place::new();
+    let installation = Installation::new();
     let endpoint = format!("http://127.0.0.1:{collector}");
-    let up = place.start_with(
+    let up = installation.start_with(
         &[
             "up",
             "--no-seed",
             "--listen",
-            &place.listen.to_string(),
+            &installation.listen.to_string(),
             "--allow-private-host",
             &format!("127.0.0.1:{web}"),
         ],
@@ -94,13 +94,13 @@ async fn a_call_is_one_trace_from_its_caller_over_each_op_to_the_calls_that_it_m
             ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test"),
         ],
     );
-    let store = place.client().await;
-    place.ready().await;
+    let store = installation.client().await;
+    installation.ready().await;
     let mut events = store.events(None).await.unwrap();
 
     let any = json!({"type": "object"});
     let inner = "export async function execute() { throw new RangeError('a secret word') }";
-    store.create(written::tool("inner", inner, &any, &json!({})), None).await.unwrap();
+    store.create(tool_record::tool("inner", inner, &any, &json!({})), None).await.unwrap();
     let outer = "export async function execute(input, context) {\n\
                    await (await fetch(input.url)).text();\n\
                    await context.api.getBreadcrumb('nothing').catch(() => 0);\n\
@@ -109,7 +109,7 @@ async fn a_call_is_one_trace_from_its_caller_over_each_op_to_the_calls_that_it_m
                    return 1;\n\
                  }";
     let net = json!({"permissions": {"net": [format!("127.0.0.1:{web}")]}});
-    store.create(written::tool("outer", outer, &any, &net), None).await.unwrap();
+    store.create(tool_record::tool("outer", outer, &any, &net), None).await.unwrap();
 
     let input = json!({"url": format!("http://127.0.0.1:{web}/path-of-mine?key=query-of-mine")});
     let mut request = ToolRequest::record("outer", input, Some("of-outer"), None);
@@ -133,7 +133,7 @@ async fn a_call_is_one_trace_from_its_caller_over_each_op_to_the_calls_that_it_m
         assert_eq!(answer.metadata["trace_id"], TRACE, "{}", answer.tool);
     }
     // The end of the program sends what is still there.
-    assert_eq!(up.stop().await, Some(0), "{}", place.log());
+    assert_eq!(up.stop().await, Some(0), "{}", installation.log());
 
     let headers = collected.headers.lock().unwrap();
     assert!(headers.iter().all(|headers| headers["content-type"] == "application/x-protobuf"));
@@ -180,23 +180,23 @@ async fn a_call_is_one_trace_from_its_caller_over_each_op_to_the_calls_that_it_m
 #[tokio::test(flavor = "multi_thread")]
 async fn a_collector_that_is_not_there_is_told_and_stops_nobody() {
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let place = Place::new();
-    let up = place.start_with(
-        &["up", "--no-seed", "--listen", &place.listen.to_string()],
+    let installation = Installation::new();
+    let up = installation.start_with(
+        &["up", "--no-seed", "--listen", &installation.listen.to_string()],
         &[("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("http://{nobody}")), ("OTEL_BSP_SCHEDULE_DELAY", "100")],
     );
-    let store = place.client().await;
-    place.ready().await;
+    let store = installation.client().await;
+    installation.ready().await;
     store.create(ToolRequest::record("nobody", json!({}), None, None), None).await.unwrap();
-    place.said("traces cannot be exported", 1).await;
-    assert_eq!(up.stop().await, Some(0), "{}", place.log());
+    installation.said("traces cannot be exported", 1).await;
+    assert_eq!(up.stop().await, Some(0), "{}", installation.log());
 
-    let place = Place::new();
+    let installation = Installation::new();
     let grpc = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
-    let up = place.start_with(&["up", "--no-seed", "--listen", &place.listen.to_string()], &grpc);
-    place.client().await;
-    place.said("this program speaks http/protobuf alone", 1).await;
-    assert_eq!(up.stop().await, Some(0), "{}", place.log());
+    let up = installation.start_with(&["up", "--no-seed", "--listen", &installation.listen.to_string()], &grpc);
+    installation.client().await;
+    installation.said("this program speaks http/protobuf alone", 1).await;
+    assert_eq!(up.stop().await, Some(0), "{}", installation.log());
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use crate::process::PATIENCE;
 
 #[derive(Default)]
-pub struct Seen {
+pub struct SeenEvents {
     pub numbers: Vec<EventNumber>,
     /// How often each change was told: (record, version, kind).
     pub changes: HashMap<(Uuid, i64, &'static str), u32>,
@@ -21,7 +21,7 @@ pub struct Seen {
 }
 
 pub struct Watcher {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<SeenEvents>>,
     answered: watch::Receiver<usize>,
     task: JoinHandle<()>,
 }
@@ -29,7 +29,7 @@ pub struct Watcher {
 impl Watcher {
     pub async fn start(store: Arc<dyn Breadcrumbs>) -> Self {
         let mut stream = store.events(Some(EventNumber(0))).await.unwrap();
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(SeenEvents::default()));
         let (tell, answered) = watch::channel(0);
         let noted = Arc::clone(&seen);
         let task = tokio::spawn(async move {
@@ -54,13 +54,13 @@ impl Watcher {
         );
     }
 
-    pub fn stop(self) -> Seen {
+    pub fn stop(self) -> SeenEvents {
         self.task.abort();
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 }
 
-fn note(seen: &mut Seen, event: &Event) -> usize {
+fn note(seen: &mut SeenEvents, event: &Event) -> usize {
     seen.numbers.push(event.number);
     *seen.changes.entry((event.breadcrumb_id, event.version, event.kind.as_str())).or_default() += 1;
     if event.kind == EventKind::Created && event.schema_name.as_deref() == Some("tool.response.v1") {
@@ -73,7 +73,7 @@ fn note(seen: &mut Seen, event: &Event) -> usize {
     seen.answered.len()
 }
 
-impl Seen {
+impl SeenEvents {
     /// Numbers only grow, and no change was told twice.
     pub fn check(&self) {
         assert!(self.numbers.windows(2).all(|pair| pair[0] < pair[1]), "numbers grow");

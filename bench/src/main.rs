@@ -4,7 +4,7 @@
 
 mod floors;
 mod hosts;
-mod house;
+mod instance;
 mod page;
 mod peers;
 mod rounds;
@@ -67,7 +67,7 @@ async fn main() -> anyhow::Result<()> {
     sections.dedup();
     page::prepare(&out).with_context(|| format!("--out: {} cannot be written", out.display()))?;
     // Before this run has written anything.
-    let versions = house::versions();
+    let versions = instance::versions();
     let stop = CancellationToken::new();
     tokio::spawn(end_on_interrupt(stop.clone()));
     let mut run = Run::new(options.quick, stop, Report::new("", ""))?;

@@ -9,7 +9,7 @@ use load::{Measured, Pace, Plan, Report, Row, Target, drive};
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-use crate::house::{House, come_to_rest};
+use crate::instance::{Instance, wait_until_idle};
 
 /// How often a call at rest is made, so that each finds a system that has come to rest.
 pub const AT_REST_PER_SECOND: f64 = 20.0;
@@ -54,28 +54,28 @@ impl Run {
         if self.is_quick { whole.div_ceil(10) } else { whole }
     }
 
-    /// Starts a house on this data folder, and notes what it is made of.
-    pub async fn house(&mut self, data: &Path, arguments: &[&str]) -> anyhow::Result<House> {
-        let house = House::start(data, arguments).await?;
-        if let Some(version) = house.hello["postgres"].as_str() {
+    /// Starts an instance on this data folder, and notes what it is made of.
+    pub async fn instance(&mut self, data: &Path, arguments: &[&str]) -> anyhow::Result<Instance> {
+        let instance = Instance::start(data, arguments).await?;
+        if let Some(version) = instance.hello["postgres"].as_str() {
             self.report.versions.insert("Postgres".into(), version.into());
         }
-        Ok(house)
+        Ok(instance)
     }
 
-    /// A house that has nothing more to do of its own.
-    pub async fn rested_house(&mut self, data: &Path, arguments: &[&str]) -> anyhow::Result<House> {
-        let house = self.house(data, arguments).await?;
-        self.rest(&house).await?;
-        Ok(house)
+    /// An instance that has nothing more to do of its own.
+    pub async fn idle_instance(&mut self, data: &Path, arguments: &[&str]) -> anyhow::Result<Instance> {
+        let instance = self.instance(data, arguments).await?;
+        self.rest(&instance).await?;
+        Ok(instance)
     }
 
-    /// Waits until the house has nothing more to do of its own.
-    pub async fn rest(&self, house: &House) -> anyhow::Result<()> {
+    /// Waits until the instance has nothing more to do of its own.
+    pub async fn rest(&self, instance: &Instance) -> anyhow::Result<()> {
         if self.is_quick {
             return Ok(());
         }
-        come_to_rest(house.process_id()).await
+        wait_until_idle(instance.process_id()).await
     }
 
     pub fn push(&mut self, row: Row) {

@@ -11,8 +11,8 @@ use futures::StreamExt;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::watcher::Seen;
-use crate::written;
+use crate::tool_record;
+use crate::watcher::SeenEvents;
 
 /// How many requests each of the failure tests writes.
 pub const REQUESTS: usize = 500;
@@ -33,7 +33,7 @@ pub struct Flood {
 /// Writes the tool `tally` and 500 requests for it, 16 at a time, repeating what got no answer, as an agent would.
 pub async fn send(store: Arc<dyn Breadcrumbs>) -> Flood {
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "description": "Which."}}});
-    write(&*store, &written::tool("tally", TALLY, &schema, &json!({})), "tally").await;
+    write(&*store, &tool_record::tool("tally", TALLY, &schema, &json!({})), "tally").await;
     let written: Vec<(String, Uuid)> = futures::stream::iter(0..REQUESTS)
         .map(|n| {
             let store = Arc::clone(&store);
@@ -85,7 +85,7 @@ impl Flood {
 
     /// Every request has exactly one response in the store, and the watcher saw it and its request; what ran did so
     /// once; what succeeded did run; what failed says so honestly. Gives the responses.
-    pub async fn check(&self, store: &dyn Breadcrumbs, seen: &Seen) -> Vec<ToolResponse> {
+    pub async fn check(&self, store: &dyn Breadcrumbs, seen: &SeenEvents) -> Vec<ToolResponse> {
         let schema = |name: &str| Selector { schema_name: Some(name.into()), ..Selector::default() };
         let mut responses: HashMap<String, Vec<(Uuid, ToolResponse)>> = HashMap::new();
         for item in all(store, schema("tool.response.v1")).await {

@@ -7,30 +7,30 @@ use test_database::TestDatabase;
 use uuid::Uuid;
 
 use super::flood::{self, Flood, REQUESTS};
-use crate::process::{PATIENCE, Place, Rcrt};
+use crate::process::{Installation, PATIENCE, Rcrt};
+use crate::tool_record;
 use crate::watcher::Watcher;
-use crate::written;
 
 /// A store and a server of their own, and runners beside them that have only the server's address and a token.
 pub struct Apart {
-    pub place: Place,
+    pub installation: Installation,
     pub database: TestDatabase,
 }
 
 impl Apart {
     pub async fn new() -> Self {
-        Self { place: Place::new(), database: TestDatabase::new().await }
+        Self { installation: Installation::new(), database: TestDatabase::new().await }
     }
 
     pub fn server(&self) -> Rcrt {
-        let listen = self.place.listen.to_string();
+        let listen = self.installation.listen.to_string();
         let arguments = ["server", "--listen", &listen, "--database-url", &self.database.admin_url];
-        self.place.start(&arguments)
+        self.installation.start(&arguments)
     }
 
     pub fn runner(&self) -> Rcrt {
-        let url = self.place.url().to_string();
-        self.place.start(&["runner", "--server", &url, "--lease-ms", "2000"])
+        let url = self.installation.url().to_string();
+        self.installation.start(&["runner", "--server", &url, "--lease-ms", "2000"])
     }
 }
 
@@ -38,7 +38,7 @@ impl Apart {
 async fn killed_in_the_middle_of_500_requests_again_and_again() {
     let apart = Apart::new().await;
     let _server = apart.server();
-    let store = apart.place.client().await;
+    let store = apart.installation.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
     let mut runners = vec![apart.runner(), apart.runner()];
 
@@ -58,10 +58,10 @@ async fn killed_in_the_middle_of_500_requests_again_and_again() {
 async fn killed_while_it_runs_a_call_the_call_is_answered_and_not_run_again() {
     let apart = Apart::new().await;
     let _server = apart.server();
-    let store = apart.place.client().await;
+    let store = apart.installation.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
     let source = "export async function execute() {\n  await new Promise(() => setTimeout(() => {}, 25_000));\n}\n";
-    store.create(written::tool("slow", source, &json!({"type": "object"}), &json!({})), None).await.unwrap();
+    store.create(tool_record::tool("slow", source, &json!({"type": "object"}), &json!({})), None).await.unwrap();
     let doomed = apart.runner();
 
     let request = store.create(ToolRequest::record("slow", json!({}), Some("slow"), None), None).await.unwrap().id;
@@ -80,13 +80,13 @@ async fn killed_while_it_runs_a_call_the_call_is_answered_and_not_run_again() {
 async fn killed_before_it_starts_a_call_the_call_is_run_by_the_next() {
     let apart = Apart::new().await;
     let _server = apart.server();
-    let store = apart.place.client().await;
+    let store = apart.installation.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
     let secret = NewSecret { readable: true, ..NewSecret::new("HELD", "held") };
     let secret = store.create_secret(secret).await.unwrap().id;
     let source = "export async function execute(input, context) {\n  return context.secrets.HELD.length;\n}\n";
     let needs = json!({"required_secrets": ["HELD"]});
-    let tool = written::tool("secretive", source, &json!({"type": "object"}), &needs);
+    let tool = tool_record::tool("secretive", source, &json!({"type": "object"}), &needs);
     let tool = store.create(tool, None).await.unwrap().id;
     store.grant_secret(secret, tool).await.unwrap();
 
@@ -114,10 +114,10 @@ async fn killed_before_it_starts_a_call_the_call_is_run_by_the_next() {
 async fn killed_after_a_call_before_its_response_is_written() {
     let apart = Apart::new().await;
     let _server = apart.server();
-    let store = apart.place.client().await;
+    let store = apart.installation.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
     let source = "export async function execute() {\n  await new Promise((resolve) => setTimeout(resolve, 1500));\n  return 1;\n}\n";
-    store.create(written::tool("brief", source, &json!({"type": "object"}), &json!({})), None).await.unwrap();
+    store.create(tool_record::tool("brief", source, &json!({"type": "object"}), &json!({})), None).await.unwrap();
     let doomed = apart.runner();
     let request = store.create(ToolRequest::record("brief", json!({}), Some("done"), None), None).await.unwrap().id;
     reaches(store.clone(), request, CallState::Running).await;

@@ -15,7 +15,7 @@ const SEED: &str = include_str!("../../bootstrap-breadcrumbs/tools-native/schedu
 async fn runners_are_killed_at_the_fires_of_a_task_and_each_time_fires_once() {
     let apart = Apart::new().await;
     let _server = apart.server();
-    let store = apart.place.client().await;
+    let store = apart.installation.client().await;
     let seed: NewBreadcrumb = serde_json::from_str(SEED).unwrap();
     store.create(seed, None).await.unwrap();
     let mut runners = vec![apart.runner(), apart.runner()];

@@ -1,6 +1,6 @@
 use super::flood::{self, REQUESTS};
 use super::runner::Apart;
-use crate::process::Place;
+use crate::process::Installation;
 use crate::watcher::Watcher;
 
 /// The server alone, under two runners that work on and come back to it.
@@ -8,7 +8,7 @@ use crate::watcher::Watcher;
 async fn killed_under_live_runners_in_the_middle_of_500_requests() {
     let apart = Apart::new().await;
     let mut server = apart.server();
-    let store = apart.place.client().await;
+    let store = apart.installation.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
     let _runners = [apart.runner(), apart.runner()];
 
@@ -22,17 +22,17 @@ async fn killed_under_live_runners_in_the_middle_of_500_requests() {
     watcher.answered(REQUESTS).await;
 
     flood.check(&*store, &watcher.stop()).await;
-    assert_eq!(server.stop().await, Some(0), "{}", apart.place.log());
+    assert_eq!(server.stop().await, Some(0), "{}", apart.installation.log());
 }
 
 /// The whole house in one process, killed with the flood half written.
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_with_all_that_is_in_it_in_the_middle_of_500_requests() {
-    let place = Place::new();
-    let listen = place.listen.to_string();
-    let up = || place.start(&["up", "--listen", &listen, "--lease-ms", "2000"]);
+    let installation = Installation::new();
+    let listen = installation.listen.to_string();
+    let up = || installation.start(&["up", "--listen", &listen, "--lease-ms", "2000"]);
     let first = up();
-    let store = place.client().await;
+    let store = installation.client().await;
     let mut watcher = Watcher::start(store.clone()).await;
 
     let flood = tokio::spawn(flood::send(store.clone()));
@@ -46,5 +46,5 @@ async fn killed_with_all_that_is_in_it_in_the_middle_of_500_requests() {
     watcher.answered(REQUESTS).await;
 
     flood.check(&*store, &watcher.stop()).await;
-    assert_eq!(third.stop().await, Some(0), "{}", place.log());
+    assert_eq!(third.stop().await, Some(0), "{}", installation.log());
 }

@@ -3,12 +3,12 @@
 //! how to add one.
 
 mod case;
-mod house;
-mod liar;
+mod harness;
 mod log;
+mod malformed_http;
 mod names;
+mod request_log;
 mod run;
-mod seen;
 mod verdict;
 mod web;
 
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 use futures::StreamExt;
 
 use case::{Case, FAMILIES};
-use house::House;
+use harness::Harness;
 use log::Log;
 
 /// Fewer cases than this mean that some were lost.
@@ -41,14 +41,14 @@ async fn every_hostile_tool_ends_as_its_head_says() {
     assert!(files.len() >= LEAST, "{} cases are there, and at least {LEAST} should be", files.len());
 
     let log = Log::start();
-    let house = Box::pin(House::open()).await;
-    run::introduce(&house).await;
+    let harness = Box::pin(Harness::open()).await;
+    run::introduce(&harness).await;
     let only = std::env::var(ONLY).unwrap_or_default();
     let mut faults: Vec<String> = Vec::new();
     let mut cases = Vec::new();
     for (file, path) in files.iter().filter(|(file, _)| file.starts_with(&only)) {
         let text = std::fs::read_to_string(path).unwrap();
-        match Case::read(file, &text, |text, tool| fill(&house, text, tool)) {
+        match Case::read(file, &text, |text, tool| fill(&harness, text, tool)) {
             Ok(case) => cases.push(case),
             Err(fault) => faults.push(format!("{file}: the head cannot be read: {fault}")),
         }
@@ -56,8 +56,8 @@ async fn every_hostile_tool_ends_as_its_head_says() {
 
     let ended: Vec<_> = futures::stream::iter(&cases)
         .map(|case| {
-            let house = &house;
-            async move { (case, run::run(house, case).await) }
+            let harness = &harness;
+            async move { (case, run::run(harness, case).await) }
         })
         .buffer_unordered(SIDE_BY_SIDE)
         .collect()
@@ -67,8 +67,8 @@ async fn every_hostile_tool_ends_as_its_head_says() {
             faults.push(format!("tests/hostile/{}: {}\n    {}", case.file, case.words, faulty.join("\n    ")));
         }
     }
-    faults.extend(run::left_behind(&house, &cases, &log).await);
-    house.close().await;
+    faults.extend(run::left_behind(&harness, &cases, &log).await);
+    harness.close().await;
     faults.extend(run::left_running());
     faults.sort();
     if faults.is_empty() {
@@ -86,9 +86,9 @@ async fn every_hostile_tool_ends_as_its_head_says() {
 }
 
 /// Puts what a case cannot know beforehand in place of `{{…}}`.
-fn fill(house: &House, text: &str, tool: &str) -> String {
-    text.replace("{{port}}", &house.web.to_string())
-        .replace("{{liar}}", &house.liar.to_string())
+fn fill(harness: &Harness, text: &str, tool: &str) -> String {
+    text.replace("{{port}}", &harness.web.to_string())
+        .replace("{{liar}}", &harness.liar.to_string())
         .replace("{{tool}}", tool)
-        .replace("{{foreign}}", &house.foreign.to_string())
+        .replace("{{foreign}}", &harness.foreign.to_string())
 }

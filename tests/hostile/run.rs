@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::case::{Call, Case, Request};
-use super::house::{Asked, House, Tenant};
+use super::harness::{Asked, Harness, Tenant};
 use super::log::Log;
 use super::verdict;
-use crate::written;
+use crate::tool_record;
 
 const GOOD: &str = "good";
 const GOOD_SOURCE: &str = r"
@@ -24,19 +24,19 @@ export async function execute(input, context) {
 ";
 
 /// Writes the good tool into each tenant.
-pub async fn introduce(house: &House) {
-    let permissions = json!({"permissions": {"net": [format!("api.test:{}", house.web)]}});
-    for tenant in &house.tenants {
-        tenant.write(written::tool(GOOD, GOOD_SOURCE, &json!({"type": "object"}), &permissions)).await;
+pub async fn introduce(harness: &Harness) {
+    let permissions = json!({"permissions": {"net": [format!("api.test:{}", harness.web)]}});
+    for tenant in &harness.tenants {
+        tenant.write(tool_record::tool(GOOD, GOOD_SOURCE, &json!({"type": "object"}), &permissions)).await;
     }
-    let fault = good(house, &house.tenants[0]).await;
+    let fault = good(harness, &harness.tenants[0]).await;
     assert_eq!(fault, None, "before any hostile tool");
 }
 
 /// Whether the runner that ran a hostile tool still does an honest one's work; else what it answered.
-async fn good(house: &House, tenant: &Tenant) -> Option<String> {
+async fn good(harness: &Harness, tenant: &Tenant) -> Option<String> {
     let path = format!("/good/{}", Uuid::new_v4());
-    let url = format!("http://api.test:{}{path}", house.web);
+    let url = format!("http://api.test:{}{path}", harness.web);
     let asked = tenant.ask(GOOD, json!({"n": 21, "url": url}), &Request::default()).await;
     let wanted = json!({"doubled": 42, "fresh": true, "answer": path});
     match tenant.answer(&asked).await {
@@ -47,11 +47,11 @@ async fn good(house: &House, tenant: &Tenant) -> Option<String> {
 }
 
 /// What is wrong with how the case ended; empty when it is as its head says.
-pub async fn run(house: &House, case: &Case) -> Vec<String> {
+pub async fn run(harness: &Harness, case: &Case) -> Vec<String> {
     let mut faults = Vec::new();
     let calls = case.head.calls();
     let tenants: Vec<&Tenant> =
-        house.tenants.iter().take(calls.iter().map(|call| call.tenant).max().unwrap_or(1)).collect();
+        harness.tenants.iter().take(calls.iter().map(|call| call.tenant).max().unwrap_or(1)).collect();
     let mut records = Vec::new();
     for tenant in &tenants {
         records.push(prepare(tenant, case).await);
@@ -71,7 +71,7 @@ pub async fn run(house: &House, case: &Case) -> Vec<String> {
         }
         let request = tenant.ask(&case.tool, call.input.clone(), &case.head.request).await;
         if let Some(path) = &case.head.cancel_at {
-            if !house.seen.reached(path, Duration::from_mins(1)).await {
+            if !harness.seen.reached(path, Duration::from_mins(1)).await {
                 faults.push(format!("the tool never came to {path}, where it is cancelled"));
             }
             tenant.store.cancel(request.record).await.unwrap();
@@ -87,7 +87,7 @@ pub async fn run(house: &House, case: &Case) -> Vec<String> {
         }
     }
     for tenant in &tenants {
-        faults.extend(good(house, tenant).await);
+        faults.extend(good(harness, tenant).await);
     }
     for (tenant, request, _) in &asked {
         match tenant.responses(request).await {
@@ -98,7 +98,7 @@ pub async fn run(house: &House, case: &Case) -> Vec<String> {
     for (tenant, request, _) in &asked {
         verdict::of_progress(case, &tenant.progress(request).await, request.begun.elapsed(), &mut faults);
     }
-    of_servers(house, case, &mut faults);
+    of_servers(harness, case, &mut faults);
     if let Some(wanted) = case.head.records {
         let found = tenants[0].settled(&case.tool, wanted).await;
         if found != wanted {
@@ -118,7 +118,7 @@ fn tool(case: &Case) -> NewBreadcrumb {
         "required_secrets": head.required_secrets.clone().unwrap_or_else(names),
         "isolation": head.isolation,
     });
-    written::tool(&case.tool, &case.source, &head.input_schema, &extra)
+    tool_record::tool(&case.tool, &case.source, &head.input_schema, &extra)
 }
 
 /// Writes the tool and its secrets into a tenant; gives the tool's record.
@@ -170,35 +170,35 @@ fn shown(context: Map<String, Value>) -> String {
     }
 }
 
-fn of_servers(house: &House, case: &Case, faults: &mut Vec<String>) {
+fn of_servers(harness: &Harness, case: &Case, faults: &mut Vec<String>) {
     let head = &case.head;
-    for name in head.never_asked.iter().filter(|name| house.names.was_asked(name)) {
+    for name in head.never_asked.iter().filter(|name| harness.names.was_asked(name)) {
         faults.push(format!("the name server was asked for {name}"));
     }
     for path in &head.never_reached {
-        if let Some(request) = house.seen.at(path).first() {
+        if let Some(request) = harness.seen.at(path).first() {
             faults.push(format!("a request for {path} arrived: {request}"));
         }
     }
     for arrived in &head.arrived {
-        let requests = house.seen.at(&arrived.path);
+        let requests = harness.seen.at(&arrived.path);
         if !requests.iter().any(|request| arrived.holds.iter().all(|text| request.contains(text))) {
             faults.push(format!("no request for {} with {:?} arrived, but: {requests:?}", arrived.path, arrived.holds));
         }
     }
     let expected: Vec<String> = head.arrived.iter().map(|arrived| arrived.path.clone()).collect();
     for secret in head.secrets.iter().filter(|secret| !secret.readable) {
-        for path in house.seen.holding(&secret.value, &expected) {
+        for path in harness.seen.holding(&secret.value, &expected) {
             faults.push(format!("the value of {} arrived at {path}", secret.name));
         }
     }
 }
 
 /// What must be nowhere, in what all cases together left behind: the records and the log.
-pub async fn left_behind(house: &House, cases: &[Case], log: &Log) -> Vec<String> {
+pub async fn left_behind(harness: &Harness, cases: &[Case], log: &Log) -> Vec<String> {
     let mut records = String::new();
-    for tenant in &house.tenants {
-        records.push_str(&tenant.traces(house.foreign).await);
+    for tenant in &harness.tenants {
+        records.push_str(&tenant.traces(harness.foreign).await);
     }
     let log = log.text();
     let mut faults = Vec::new();

@@ -18,7 +18,7 @@ use flate2::write::GzEncoder;
 use futures::{StreamExt, stream};
 use serde_json::{Map, Value, json};
 
-use super::seen::Seen;
+use super::request_log::RequestLog;
 
 const MIB: usize = 1024 * 1024;
 
@@ -26,7 +26,7 @@ const MIB: usize = 1024 * 1024;
 static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzipped(&vec![0; 64 * MIB]));
 
 /// Serves on a free port until the test's runtime ends.
-pub async fn serve(seen: Arc<Seen>) -> u16 {
+pub async fn serve(seen: Arc<RequestLog>) -> u16 {
     let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
     let port = listener.local_addr().unwrap().port();
     LazyLock::force(&BOMB);
@@ -35,7 +35,7 @@ pub async fn serve(seen: Arc<Seen>) -> u16 {
     port
 }
 
-async fn answer(State(seen): State<Arc<Seen>>, request: Request) -> Response {
+async fn answer(State(seen): State<Arc<RequestLog>>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 32 * MIB).await.unwrap_or_default();
     let fields: Map<String, Value> = parts

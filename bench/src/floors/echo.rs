@@ -23,7 +23,7 @@ pub async fn serve() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The running server and a client of it, as the house's calls use one.
+/// The running server and a client of it, as the instance's calls use one.
 pub struct Echo {
     http: reqwest::Client,
     url: String,

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::process::Command;
 
-use crate::house::program;
+use crate::instance::program;
 
 /// One isolate after the other. Medians in microseconds.
 #[derive(Debug, Clone, Copy, Deserialize)]

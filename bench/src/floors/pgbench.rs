@@ -1,5 +1,5 @@
 //! The disk's floor: pgbench, of the same Postgres, inserts one row of a request's size in a transaction of its own, as
-//! durably as the house writes.
+//! durably as the instance writes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,9 +8,9 @@ use anyhow::{Context, bail};
 use sqlx::{Executor, PgPool};
 use tokio::process::Command;
 
-use crate::house::Database;
+use crate::instance::Database;
 
-/// A database beside the house's, in the same cluster.
+/// A database beside the instance's, in the same cluster.
 const DATABASE: &str = "floor";
 /// What a row of the floor's table takes beside its text, in bytes: header, id, time.
 const BESIDE: i64 = 24 + 16 + 8 + 4;
@@ -33,7 +33,7 @@ pub struct Insert {
 }
 
 impl PgBench {
-    /// Makes a table for it beside the database of a house that has written requests before. `place` is a folder for
+    /// Makes a table for it beside the database of an instance that has written requests before. `place` is a folder for
     /// its script and logs.
     pub async fn prepare(database: &Database, place: &Path) -> anyhow::Result<Self> {
         let own = database.connect(postgres::DATABASE, 1).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 
 use super::processes::{Runner, Server};
-use crate::house::Spending;
+use crate::instance::CpuTime;
 
 /// Spent since the processes began.
 #[derive(Debug, Clone, Copy)]
@@ -20,8 +20,8 @@ pub struct Costs {
 
 impl Costs {
     pub async fn now(server: &Server, runner: &Runner) -> anyhow::Result<Self> {
-        let serving = Spending::of(server.process_id())?;
-        let running = Spending::of(runner.process_id())?;
+        let serving = CpuTime::of(server.process_id())?;
+        let running = CpuTime::of(runner.process_id())?;
         let database = server.database().connect(postgres::DATABASE, 1).await?;
         let (transactions, log_bytes, kept_bytes): (i64, i64, i64) = sqlx::query_as(
             "SELECT d.xact_commit, (w.wal_bytes)::bigint, pg_database_size(d.datname)

@@ -19,7 +19,7 @@ use self::cost::Costs;
 use self::invoking::Invoking;
 use self::network::Host;
 use self::processes::{Runner, Server};
-use crate::house::{Tool, adding};
+use crate::instance::{Tool, adding};
 use crate::rounds::median;
 use crate::run::Run;
 

@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 use url::Url;
 
 use super::network::Host;
-use crate::house::{Database, rcrt};
+use crate::instance::{Database, rcrt};
 
 /// A first start may download Postgres.
 const START: Duration = Duration::from_mins(5);

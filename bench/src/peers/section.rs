@@ -10,7 +10,7 @@ use load::{Row, Target};
 use serde_json::json;
 
 use super::{Missing, Peer, Which, start};
-use crate::house::{Answers, House, ToolCalls, adding};
+use crate::instance::{Answers, Instance, ToolCalls, adding};
 use crate::rounds::Rounds;
 use crate::run::{Run, millis};
 
@@ -88,9 +88,9 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
 
 /// RCRT on a store of its own, as each peer has one.
 async fn ours(run: &mut Run, round: usize, done: &mut AllDone) -> anyhow::Result<()> {
-    let house: House = run.rested_house(&run.folder(&format!("rcrt{round}")), &[]).await?;
-    let client = house.client();
-    let answers = Answers::follow(&house).await?;
+    let instance: Instance = run.idle_instance(&run.folder(&format!("rcrt{round}")), &[]).await?;
+    let client = instance.client();
+    let answers = Answers::follow(&instance).await?;
     let input = |number| json!({"a": number, "b": 2});
     for (name, isolation) in [(RCRT, Isolation::Call), (RCRT_WITH_REUSE, Isolation::Tool)] {
         let tool = adding(&format!("bench-{isolation:?}").to_lowercase(), isolation).add(&client).await?;
@@ -99,7 +99,7 @@ async fn ours(run: &mut Run, round: usize, done: &mut AllDone) -> anyhow::Result
         of_this.is_durable = true;
         of_this.measure(run, &target, AtRest::Seldom).await;
     }
-    house.stop().await
+    instance.stop().await
 }
 
 async fn theirs(run: &mut Run, which: Which, peer: Peer, done: &mut AllDone) {

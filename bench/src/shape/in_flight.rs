@@ -7,15 +7,15 @@ use breadcrumb::Isolation;
 use serde_json::json;
 
 use super::point::{Point, Shape};
-use crate::house::{Answers, ToolCalls, adding};
+use crate::instance::{Answers, ToolCalls, adding};
 use crate::run::{Run, millis};
 
 const CALLERS: [usize; 9] = [1, 2, 4, 8, 16, 32, 64, 128, 256];
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let house = run.rested_house(&run.folder("in-flight"), &[]).await?;
-    let answers = Answers::follow(&house).await?;
-    let tool = adding("bench-reuse", Isolation::Tool).add(&house.client()).await?;
+    let instance = run.idle_instance(&run.folder("in-flight"), &[]).await?;
+    let answers = Answers::follow(&instance).await?;
+    let tool = adding("bench-reuse", Isolation::Tool).add(&instance.client()).await?;
     let calls = Arc::new(ToolCalls { answers, tool, input: |number| json!({"a": number, "b": 2}) });
     run.closed(calls.clone(), 32, Duration::ZERO, run.seconds(4)).await;
     let mut shape =
@@ -31,6 +31,6 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         });
     }
     drop(calls);
-    house.stop().await?;
+    instance.stop().await?;
     shape.put(run)
 }

@@ -9,7 +9,7 @@ use load::Target;
 use serde_json::{Value, json};
 
 use super::point::{Point, Shape};
-use crate::house::{Answers, Tool};
+use crate::instance::{Answers, Tool};
 use crate::run::Run;
 
 /// Characters, of one byte each.
@@ -17,16 +17,16 @@ const SIZES: [usize; 6] = [1_000, 4_000, 16_000, 64_000, 256_000, 1_000_000];
 const IN_FLIGHT: usize = 8;
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let house = run.rested_house(&run.folder("request-size"), &[]).await?;
-    let answers = Answers::follow(&house).await?;
+    let instance = run.idle_instance(&run.folder("request-size"), &[]).await?;
+    let answers = Answers::follow(&instance).await?;
     let source = "export async function execute(input: { text: string }): Promise<{ length: number }> {\n  \
                   return { length: input.text.length };\n}\n";
     let tool = Tool::code("bench-length", source, Isolation::Tool, &text_property(), &json!({"text": "abc"}));
-    let tool = tool.add(&house.client()).await?;
+    let tool = tool.add(&instance.client()).await?;
     let source = "export async function execute(input: { text: string }): Promise<{ length: number; text: string }> {\n  \
                   return { length: input.text.length, text: input.text };\n}\n";
     let echo = Tool::code("bench-echo", source, Isolation::Tool, &text_property(), &json!({"text": "abc"}));
-    let echo = echo.add(&house.client()).await?;
+    let echo = echo.add(&instance.client()).await?;
     for (name, along, tool) in
         [("request", "bytes in a request", tool), ("both", "bytes in request and response", echo)]
     {
@@ -38,7 +38,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         }
         shape.put(run)?;
     }
-    house.stop().await
+    instance.stop().await
 }
 
 fn text_property() -> Value {

@@ -1,4 +1,4 @@
-//! Fuller and fuller stores. Each point has a house of its own, filled while it stands still.
+//! Fuller and fuller stores. Each point has an instance of its own, filled while it stands still.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use load::Target;
 use serde_json::json;
 
 use super::point::{Point, Shape};
-use crate::house::{Answers, Filling, QUIET, ToolCalls, adding, fill};
+use crate::instance::{Answers, Filling, QUIET, ToolCalls, adding, fill};
 use crate::run::Run;
 
 const RECORDS: [u64; 5] = [0, 1_000, 10_000, 100_000, 1_000_000];
@@ -33,20 +33,20 @@ async fn measure(run: &mut Run, mut shape: Shape, fillings: &[(u64, Filling)]) -
     let left_out = if run.is_quick { LEFT_OUT_WHEN_QUICK } else { 0 };
     for &(count, filling) in &fillings[..fillings.len() - left_out] {
         let data = run.folder(&format!("{}-{count}", shape.name));
-        run.house(&data, QUIET).await?.stop().await?;
+        run.instance(&data, QUIET).await?.stop().await?;
         if count > 0 {
             fill(&data, filling).await?;
         }
-        let house = run.house(&data, QUIET).await?;
-        let answers = Answers::follow(&house).await?;
+        let instance = run.instance(&data, QUIET).await?;
+        let answers = Answers::follow(&instance).await?;
         // Offered after all that was there before it: nothing is read any more while it is measured, nor judged.
-        let tool = adding("bench-reuse", Isolation::Tool).add(&house.client()).await?;
-        run.rest(&house).await?;
+        let tool = adding("bench-reuse", Isolation::Tool).add(&instance.client()).await?;
+        run.rest(&instance).await?;
         let calls = Arc::new(ToolCalls { answers, tool, input: |number| json!({"a": number, "b": 2}) });
         run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(4)).await;
         let target: Arc<dyn Target> = calls;
         shape.points.push(Point::of(run, count as f64, &target, IN_FLIGHT).await);
-        house.stop().await?;
+        instance.stop().await?;
         tokio::fs::remove_dir_all(&data).await?;
     }
     shape.put(run)

@@ -8,7 +8,7 @@ use load::Row;
 use serde_json::json;
 
 use crate::floors::PgBench;
-use crate::house::{Answers, ToolCalls, adding};
+use crate::instance::{Answers, ToolCalls, adding};
 use crate::rounds::{Rounds, median};
 use crate::run::{AT_REST_PER_SECOND, Run, micros, millis};
 
@@ -17,9 +17,9 @@ const TIMES_TWO_INSERTS: f64 = 4.0;
 const TAIL: f64 = 5.0;
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let house = run.rested_house(&run.folder("at-rest"), &[]).await?;
-    let client = house.client();
-    let answers = Answers::follow(&house).await?;
+    let instance = run.idle_instance(&run.folder("at-rest"), &[]).await?;
+    let client = instance.client();
+    let answers = Answers::follow(&instance).await?;
     let mut calls = Vec::new();
     for (name, isolation) in [("bench-fresh", Isolation::Call), ("bench-reuse", Isolation::Tool)] {
         let tool = adding(name, isolation).add(&client).await?;
@@ -32,7 +32,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     for calls in &calls {
         run.at_rest(calls.clone(), run.seconds(3)).await;
     }
-    let floor = PgBench::prepare(&house.database(), run.place()).await?;
+    let floor = PgBench::prepare(&instance.database(), run.place()).await?;
     let (mut inserts, mut rare) = (Vec::new(), Vec::new());
     let (mut fresh, mut reuse) = (Rounds::default(), Rounds::default());
     let mut in_a_row = [Rounds::default(), Rounds::default()];
@@ -46,7 +46,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
             rounds.add(&run.closed(calls.clone(), 1, Duration::from_secs(1), run.seconds(4)).await);
         }
     }
-    house.stop().await?;
+    instance.stop().await?;
     let two_inserts = 2.0 * median(inserts) / 1e3;
     run.push(
         Row::new(SECTION, "floor: two durable inserts in a row (pgbench, 1 client), p50", two_inserts, "ms")

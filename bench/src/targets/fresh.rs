@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::sandboxed::{self, ADD, SandboxCalls};
 use crate::floors;
-use crate::house::{Answers, ToolCalls, adding};
+use crate::instance::{Answers, ToolCalls, adding};
 use crate::rounds::{Rounds, median};
 use crate::run::{Run, micros, millis};
 
@@ -29,9 +29,9 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
 
 /// At rest with and without reuse, in turns. Gives what fresh isolates do under load.
 async fn through_the_door(run: &mut Run) -> anyhow::Result<Rounds> {
-    let house = run.rested_house(&run.folder("fresh"), &[]).await?;
-    let client = house.client();
-    let answers = Answers::follow(&house).await?;
+    let instance = run.idle_instance(&run.folder("fresh"), &[]).await?;
+    let client = instance.client();
+    let answers = Answers::follow(&instance).await?;
     let mut tools = Vec::new();
     for (name, isolation) in [("bench-fresh", Isolation::Call), ("bench-reuse", Isolation::Tool)] {
         tools.push((adding(name, isolation).add(&client).await?, Histogram::new()));
@@ -55,7 +55,7 @@ async fn through_the_door(run: &mut Run) -> anyhow::Result<Rounds> {
     for _ in 0..run.times(3).max(1) {
         loaded.add(&run.closed(calls.clone(), in_flight, Duration::from_secs(1), run.seconds(6)).await);
     }
-    house.stop().await?;
+    instance.stop().await?;
     let middles: Vec<f64> = tools.iter().map(|(_, latency)| millis(latency.quantile(0.5))).collect();
     let (fresh, reuse) = (middles[0], middles[1]);
     run.push(Row::new(SECTION, "at rest, with reuse: p50", reuse, "ms"));

@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use super::sandboxed::{self, ADD};
 use crate::floors;
-use crate::house::{page_table_bytes, proportional_bytes, tree};
+use crate::instance::{page_table_bytes, proportional_bytes, tree};
 use crate::run::Run;
 
 const SECTION: &str = "memory of an idle isolate";

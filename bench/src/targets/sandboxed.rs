@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::house::program;
+use crate::instance::program;
 
 /// The hidden command by which the program becomes a worker.
 const WORKER: &str = "sandbox-worker";

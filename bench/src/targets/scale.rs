@@ -1,4 +1,4 @@
-//! With a million records and ten thousand tools in the store: everything within 1.3 times of an empty one. Two houses,
+//! With a million records and ten thousand tools in the store: everything within 1.3 times of an empty one. Two instances,
 //! measured in turns.
 
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use breadcrumb::Isolation;
 use load::{Histogram, Row};
 use serde_json::json;
 
-use crate::house::{Answers, Filling, QUIET, ToolCalls, adding, fill, proportional_bytes, tree};
+use crate::instance::{Answers, Filling, QUIET, ToolCalls, adding, fill, proportional_bytes, tree};
 use crate::rounds::{Rounds, median};
 use crate::run::{Run, millis};
 
@@ -20,7 +20,7 @@ const MOST: f64 = 1.3;
 const IN_FLIGHT: usize = 32;
 const KINDS: [&str; 2] = ["a fresh isolate each", "with reuse"];
 
-/// What is measured of either house.
+/// What is measured of either instance.
 #[derive(Default)]
 struct Found {
     starts: Vec<f64>,
@@ -34,7 +34,7 @@ struct Found {
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let (empty, full) = (run.folder("empty"), run.folder("full"));
     for data in [&empty, &full] {
-        run.house(data, QUIET).await?.stop().await?;
+        run.instance(data, QUIET).await?.stop().await?;
     }
     let filling = if run.is_quick { SMOKE } else { FULL };
     let begun = Instant::now();
@@ -44,52 +44,52 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let (mut of_empty, mut of_full) = (Found::default(), Found::default());
     for _ in 0..run.times(3) {
         for (data, found) in [(&empty, &mut of_empty), (&full, &mut of_full)] {
-            let house = run.house(data, QUIET).await?;
-            found.starts.push(house.took.as_secs_f64());
-            house.stop().await?;
+            let instance = run.instance(data, QUIET).await?;
+            found.starts.push(instance.took.as_secs_f64());
+            instance.stop().await?;
         }
     }
-    let (mut houses, mut calls) = (Vec::new(), Vec::new());
+    let (mut instances, mut calls) = (Vec::new(), Vec::new());
     for data in [&empty, &full] {
-        let house = run.house(data, QUIET).await?;
-        let answers = Answers::follow(&house).await?;
+        let instance = run.instance(data, QUIET).await?;
+        let answers = Answers::follow(&instance).await?;
         // It comes after all tools that are in the store: when it is offered, the others were looked at.
         let input = |number| json!({"a": number, "b": 2});
         let mut both = Vec::new();
         for (name, isolation) in [("bench-fresh", Isolation::Call), ("bench-reuse", Isolation::Tool)] {
-            let tool = adding(name, isolation).add(&house.client()).await?;
+            let tool = adding(name, isolation).add(&instance.client()).await?;
             both.push(Arc::new(ToolCalls { answers: answers.clone(), tool, input }));
         }
         calls.push(both);
-        houses.push(house);
+        instances.push(instance);
     }
-    for house in &houses {
+    for instance in &instances {
         // New tools are judged beside the calls, once.
-        run.rest(house).await?;
+        run.rest(instance).await?;
     }
     for calls in calls.iter().flatten() {
         run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(4)).await;
     }
     for round in 0..run.times(3).max(1) {
-        for ((house, calls), found) in houses.iter().zip(&calls).zip([&mut of_empty, &mut of_full]) {
+        for ((instance, calls), found) in instances.iter().zip(&calls).zip([&mut of_empty, &mut of_full]) {
             for ((calls, at_rest), loaded) in calls.iter().zip(&mut found.at_rest).zip(&mut found.loaded) {
                 at_rest.add(&run.at_rest(calls.clone(), run.seconds(10)).await);
                 loaded.add(&run.closed(calls.clone(), IN_FLIGHT, Duration::from_secs(1), run.seconds(8)).await);
             }
             for number in 0..run.times(10) {
                 let name = format!("bench-unseen-{round}-{number}");
-                let tool = adding(&name, Isolation::Call).add(&house.client()).await?;
+                let tool = adding(&name, Isolation::Call).add(&instance.client()).await?;
                 let begun = Instant::now();
                 calls[0].answers.call(&tool, json!({"a": 1, "b": 2})).await.map_err(anyhow::Error::msg)?;
                 found.unseen.record(begun.elapsed());
             }
         }
     }
-    for (house, found) in houses.iter().zip([&mut of_empty, &mut of_full]) {
-        found.memory_mb = proportional_bytes(&tree(house.process_id())?).context("memory")? as f64 / 1e6;
+    for (instance, found) in instances.iter().zip([&mut of_empty, &mut of_full]) {
+        found.memory_mb = proportional_bytes(&tree(instance.process_id())?).context("memory")? as f64 / 1e6;
     }
-    for house in houses {
-        house.stop().await?;
+    for instance in instances {
+        instance.stop().await?;
     }
 
     let mut compare = |name: &str, unit: &str, empty: f64, full: f64, is_judged: bool, more_is_better: bool| {

@@ -11,14 +11,14 @@ const STARTS: usize = 5;
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     let data = run.folder("start");
-    let first = run.house(&data, &[]).await?;
+    let first = run.instance(&data, &[]).await?;
     let new = first.took.as_secs_f64();
     first.stop().await?;
     let mut took = Vec::new();
     for _ in 0..run.times(STARTS).max(1) {
-        let house = run.house(&data, &[]).await?;
-        took.push(house.took.as_secs_f64());
-        house.stop().await?;
+        let instance = run.instance(&data, &[]).await?;
+        took.push(instance.took.as_secs_f64());
+        instance.stop().await?;
     }
     let took = median(took);
     run.push(

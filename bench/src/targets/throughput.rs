@@ -8,7 +8,7 @@ use load::Row;
 use serde_json::json;
 
 use crate::floors::PgBench;
-use crate::house::{Answers, House, Spending, ToolCalls, adding};
+use crate::instance::{Answers, CpuTime, Instance, ToolCalls, adding};
 use crate::rounds::{Rounds, median};
 use crate::run::{Run, millis};
 
@@ -17,32 +17,32 @@ const IN_FLIGHT: usize = 32;
 /// A call writes durably twice, request and response; 0.6 of that bound.
 const SHARE: f64 = 0.3;
 
-/// Processor time of the house and of this program, which is its client.
+/// Processor time of the instance and of this program, which is its client.
 #[derive(Default)]
 struct Spent {
-    house: Spending,
+    instance: CpuTime,
     client: Duration,
 }
 
 impl Spent {
-    fn now(house: &House) -> anyhow::Result<Self> {
-        Ok(Self { house: Spending::of(house.process_id())?, client: Spending::own() })
+    fn now(instance: &Instance) -> anyhow::Result<Self> {
+        Ok(Self { instance: CpuTime::of(instance.process_id())?, client: CpuTime::own() })
     }
 
     fn since(&self, before: &Self) -> Self {
-        Self { house: self.house.since(&before.house), client: self.client.saturating_sub(before.client) }
+        Self { instance: self.instance.since(&before.instance), client: self.client.saturating_sub(before.client) }
     }
 
     fn add(&mut self, more: &Self) {
-        self.house.add(&more.house);
+        self.instance.add(&more.instance);
         self.client += more.client;
     }
 }
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let house = run.rested_house(&run.folder("throughput"), &[]).await?;
-    let client = house.client();
-    let answers = Answers::follow(&house).await?;
+    let instance = run.idle_instance(&run.folder("throughput"), &[]).await?;
+    let client = instance.client();
+    let answers = Answers::follow(&instance).await?;
     let mut calls = Vec::new();
     for (name, isolation) in [("bench-reuse", Isolation::Tool), ("bench-fresh", Isolation::Call)] {
         let tool = adding(name, isolation).add(&client).await?;
@@ -52,7 +52,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     for calls in &calls {
         run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(6)).await;
     }
-    let floor = PgBench::prepare(&house.database(), run.place()).await?;
+    let floor = PgBench::prepare(&instance.database(), run.place()).await?;
     let mut inserts = Vec::new();
     let (mut reuse, mut fresh) = (Rounds::default(), Rounds::default());
     let mut spent = [("with reuse", Spent::default(), 0), ("fresh", Spent::default(), 0)];
@@ -60,16 +60,16 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         inserts.push(floor.insert(IN_FLIGHT as u32, run.seconds(6)).await?.per_second);
         for ((calls, rounds), (_, spent, counted)) in calls.iter().zip([&mut reuse, &mut fresh]).zip(&mut spent) {
             run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, Duration::from_secs(1)).await;
-            let before = Spent::now(&house)?;
+            let before = Spent::now(&instance)?;
             let measured = run.closed(calls.clone(), IN_FLIGHT, Duration::ZERO, run.seconds(8)).await;
-            spent.add(&Spent::now(&house)?.since(&before));
+            spent.add(&Spent::now(&instance)?.since(&before));
             *counted += measured.answered();
             rounds.add(&measured);
         }
     }
     let inserts = median(inserts);
     let row_bytes = floor.row_bytes;
-    house.stop().await?;
+    instance.stop().await?;
     run.push(
         Row::new(SECTION, "floor: pgbench, 32 clients, one insert each", inserts, "inserts/s")
             .note(format!("rows of {row_bytes} bytes, as a request's; fsync and synchronous_commit on")),
@@ -87,7 +87,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
     }
     for (name, spent, calls) in spent {
         let each = |time: Duration| format!("{:.2} ms", millis(time) / calls.max(1) as f64);
-        let Spending { server, postgres, workers } = spent.house;
+        let CpuTime { server, postgres, workers } = spent.instance;
         let all = millis(server + postgres + workers + spent.client) / calls.max(1) as f64;
         run.push(Row::new(SECTION, format!("RCRT, {name}: processor time of a call"), all, "ms").note(format!(
             "server and runner {}, Postgres {}, sandbox workers {}, the client {}",

@@ -8,7 +8,7 @@ use load::{Histogram, Row};
 use serde_json::json;
 
 use super::sandboxed::{self, ADD};
-use crate::house::{Answers, adding};
+use crate::instance::{Answers, adding};
 use crate::peers::{self, Peer, Which};
 use crate::run::{Run, millis};
 
@@ -20,9 +20,9 @@ const FASTER_THAN_DENO: f64 = 8.0;
 const PAUSE: Duration = Duration::from_millis(60);
 
 pub async fn run(run: &mut Run) -> anyhow::Result<()> {
-    let house = run.rested_house(&run.folder("unseen"), &[]).await?;
-    let client = house.client();
-    let answers = Answers::follow(&house).await?;
+    let instance = run.idle_instance(&run.folder("unseen"), &[]).await?;
+    let client = instance.client();
+    let answers = Answers::follow(&instance).await?;
     let warm_tool = adding("bench-reuse", Isolation::Tool).add(&client).await?;
     let deno = Deno::start(run).await;
     let (mut first, mut warm, mut written) = (Histogram::new(), Histogram::new(), Histogram::new());
@@ -43,7 +43,7 @@ pub async fn run(run: &mut Run) -> anyhow::Result<()> {
         answers.call(&unread, json!({"a": 1, "b": 2})).await.map_err(anyhow::Error::msg)?;
         written.record(begun.elapsed());
     }
-    house.stop().await?;
+    instance.stop().await?;
     let in_sandbox = in_the_sandbox(run).await?;
     let (first, warm) = (first.quantile(0.5), warm.quantile(0.5));
     let above = millis(first) - millis(warm);

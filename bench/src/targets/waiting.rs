@@ -1,4 +1,4 @@
-//! A thousand calls that wait on slow HTTP at once: what the house takes of memory then, and what becomes of other calls.
+//! A thousand calls that wait on slow HTTP at once: what the instance takes of memory then, and what becomes of other calls.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use serde_json::json;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use crate::house::{Answers, House, SlowServer, Tool, ToolCalls, adding, proportional_bytes, tree};
+use crate::instance::{Answers, Instance, SlowServer, Tool, ToolCalls, adding, proportional_bytes, tree};
 use crate::rounds::Rounds;
 use crate::run::{Run, millis};
 
@@ -77,9 +77,9 @@ async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
     let allowed = format!("{TOOL}={}", slow.host());
     let settings: Vec<&str> =
         ["--allow-private-host", &allowed].into_iter().chain(kind.settings().iter().copied()).collect();
-    let house = run.rested_house(&run.folder(&format!("waiting-{kind:?}")), &settings).await?;
-    let client = house.client();
-    let answers = Answers::follow(&house).await?;
+    let instance = run.idle_instance(&run.folder(&format!("waiting-{kind:?}")), &settings).await?;
+    let client = instance.client();
+    let answers = Answers::follow(&instance).await?;
     let other = adding("bench-fresh", Isolation::Call).add(&client).await?;
     let slow_tool = kind.tool(&slow).add(&client).await?;
     let other =
@@ -87,7 +87,7 @@ async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
     run.at_rest(other.clone(), run.seconds(3)).await;
     let (mut idle, mut beside) = (Rounds::default(), Rounds::default());
     idle.add(&run.at_rest(other.clone(), run.seconds(15)).await);
-    let memory_before = memory_mb(&house)?;
+    let memory_before = memory_mb(&instance)?;
 
     let calls = run.times(CALLS);
     let mut waiting = JoinSet::new();
@@ -99,7 +99,7 @@ async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
     let held = slow.wait_for(calls, PATIENCE).await;
     let took = begun.elapsed();
     beside.add(&run.at_rest(other.clone(), run.seconds(15)).await);
-    let memory = memory_mb(&house)?;
+    let memory = memory_mb(&instance)?;
     let still_held = slow.held();
     slow.let_go();
     let mut failed = 0_usize;
@@ -110,7 +110,7 @@ async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
     }
     run.at_rest(other.clone(), Duration::from_secs(2)).await;
     idle.add(&run.at_rest(other, run.seconds(15)).await);
-    house.stop().await?;
+    instance.stop().await?;
 
     let kind_name = kind.name();
     run.push(
@@ -142,6 +142,6 @@ async fn measure(run: &mut Run, kind: Kind) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn memory_mb(house: &House) -> anyhow::Result<f64> {
-    Ok(proportional_bytes(&tree(house.process_id())?)? as f64 / 1e6)
+fn memory_mb(instance: &Instance) -> anyhow::Result<f64> {
+    Ok(proportional_bytes(&tree(instance.process_id())?)? as f64 / 1e6)
 }

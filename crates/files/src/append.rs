@@ -12,9 +12,9 @@ use serde_json::{Map, Value, json};
 
 use crate::arguments;
 use crate::binary;
+use crate::blocking::{CancelFlag, blocking};
 use crate::failure::{failed, of_io, shown};
 use crate::folder::WorkingFolder;
-use crate::stop::{Stop, blocking};
 
 const NAME: &str = "append_file";
 /// Bytes that a file may grow to.
@@ -52,19 +52,19 @@ impl NativeTool for AppendFile {
     }
 }
 
-fn append(folder: &WorkingFolder, input: &Input, stop: &Stop) -> Result<Value, ToolFailure> {
-    let place = folder.place(&input.path)?;
-    place.check_is_file()?;
-    binary::refuse_name(NAME, &place, &place.path)?;
+fn append(folder: &WorkingFolder, input: &Input, stop: &CancelFlag) -> Result<Value, ToolFailure> {
+    let tool_path = folder.tool_path(&input.path)?;
+    tool_path.check_is_file()?;
+    binary::refuse_name(NAME, &tool_path, &tool_path.path)?;
     let dir = folder.open_for(input.content.len() as u64)?;
-    let path = shown(&place.text);
-    if place.metadata(&dir)?.is_none() {
-        let missing = place.missing(&dir);
+    let path = shown(&tool_path.text);
+    if tool_path.metadata(&dir)?.is_none() {
+        let missing = tool_path.missing(&dir);
         return Err(failed(format!("{}; write_file makes a new file", missing.message)));
     }
     let what = "cannot be appended to";
-    let mut file = place.open(&dir, OpenOptions::new().append(true), what)?;
-    let cannot = |error: std::io::Error| of_io(&place.text, what, &error);
+    let mut file = tool_path.open(&dir, OpenOptions::new().append(true), what)?;
+    let cannot = |error: std::io::Error| of_io(&tool_path.text, what, &error);
     let before = file.metadata().map_err(cannot)?;
     if before.nlink() > 1 {
         let message =
@@ -82,12 +82,12 @@ fn append(folder: &WorkingFolder, input: &Input, stop: &Stop) -> Result<Value, T
         let message = format!("{path} has {} bytes and may not grow past {MAX_BYTES}", before.len());
         return Err(ToolFailure::new(ErrorCode::ResourceExhausted, message));
     }
-    let target = dir.canonicalize(&place.path).map_err(cannot)?;
-    binary::refuse_name(NAME, &place, &target)?;
-    binary::refuse_content(NAME, &place, &dir, &target)?;
+    let target = dir.canonicalize(&tool_path.path).map_err(cannot)?;
+    binary::refuse_name(NAME, &tool_path, &target)?;
+    binary::refuse_content(NAME, &tool_path, &dir, &target)?;
     stop.check().map_err(cannot)?;
     // At once, so that what others append meanwhile comes before or after, not in between.
     file.write_all(input.content.as_bytes()).and_then(|()| file.sync_all()).map_err(cannot)?;
     let bytes = file.metadata().map_err(cannot)?.len();
-    Ok(json!({"path": place.text, "appended_bytes": added, "bytes": bytes}))
+    Ok(json!({"path": tool_path.text, "appended_bytes": added, "bytes": bytes}))
 }

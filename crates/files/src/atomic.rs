@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cap_std::fs::{Dir, OpenOptions, Permissions, PermissionsExt};
 
-use crate::stop::Stop;
+use crate::blocking::CancelFlag;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
@@ -19,7 +19,7 @@ pub fn replace(
     path: &Path,
     content: &[u8],
     permissions: Option<Permissions>,
-    stop: &Stop,
+    stop: &CancelFlag,
 ) -> io::Result<()> {
     let unfinished = Unfinished { dir, path: beside(path), is_done: false };
     let mut file = dir.open_with(&unfinished.path, OpenOptions::new().write(true).create_new(true))?;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::docx;
 use crate::failure::{failed, of_io, shown};
-use crate::folder::Place;
+use crate::folder::ToolPath;
 use crate::read::kind::{self, Kind, SAMPLE};
 
 /// Endings that promise a binary format, each with its media type. Endings that text takes as well (`.ts`, `.svg`,
@@ -65,32 +65,32 @@ const NAMED: [(&str, &str); 46] = [
 ];
 
 /// Refuses to put text under a name that promises a binary format: it would be no such file.
-pub fn refuse_name(tool: &str, place: &Place, path: &Path) -> Result<(), ToolFailure> {
+pub fn refuse_name(tool: &str, tool_path: &ToolPath, path: &Path) -> Result<(), ToolFailure> {
     let Some(extension) = path.extension().and_then(|extension| extension.to_str()) else { return Ok(()) };
     match NAMED.iter().find(|(named, _)| extension.eq_ignore_ascii_case(named)) {
         None => Ok(()),
         Some((_, kind)) => {
-            let what = format!("{} has the name of a binary file ({kind})", shown(&place.text));
+            let what = format!("{} has the name of a binary file ({kind})", shown(&tool_path.text));
             Err(refused(tool, &what, kind, json!({"type": kind})))
         }
     }
 }
 
 /// Refuses to put text over or after what is no text. `path` leads to a plain file.
-pub fn refuse_content(tool: &str, place: &Place, dir: &Dir, path: &Path) -> Result<(), ToolFailure> {
+pub fn refuse_content(tool: &str, tool_path: &ToolPath, dir: &Dir, path: &Path) -> Result<(), ToolFailure> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
     let (sample, bytes) = match sample(dir, path, &options) {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(of_io(&place.text, "cannot be looked at", &error)),
+        Err(error) => return Err(of_io(&tool_path.text, "cannot be looked at", &error)),
     };
     let kind = match kind::of(&sample, path) {
         Kind::Text(_) => return Ok(()),
         Kind::Document => docx::TYPE,
         Kind::Binary(kind) => kind,
     };
-    let what = format!("{} is binary ({kind}, {bytes} bytes)", shown(&place.text));
+    let what = format!("{} is binary ({kind}, {bytes} bytes)", shown(&tool_path.text));
     Err(refused(tool, &what, kind, json!({"type": kind, "bytes": bytes})))
 }
 

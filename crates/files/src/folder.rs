@@ -29,7 +29,7 @@ pub struct WorkingFolder {
 }
 
 /// A path of a caller, relative to the working folder. Not yet looked up: it may lead anywhere until it is opened.
-pub struct Place {
+pub struct ToolPath {
     /// As the caller knows it.
     pub text: String,
     pub path: PathBuf,
@@ -74,7 +74,7 @@ impl WorkingFolder {
     }
 
     /// Reads a path. An absolute one below the working folder is taken as well, by either of its names.
-    pub fn place(&self, text: &str) -> Result<Place, ToolFailure> {
+    pub fn tool_path(&self, text: &str) -> Result<ToolPath, ToolFailure> {
         if text.is_empty() {
             return Err(invalid("path: must name a file, such as notes/plan.md"));
         }
@@ -88,7 +88,7 @@ impl WorkingFolder {
         let path = if path.is_absolute() { self.below(path).ok_or_else(|| outside(text))? } else { path.to_owned() };
         // What nothing is left of is the folder itself.
         let path = if path.components().next().is_none() { PathBuf::from(".") } else { path };
-        Ok(Place { text: text.to_owned(), path })
+        Ok(ToolPath { text: text.to_owned(), path })
     }
 
     fn below(&self, path: &Path) -> Option<PathBuf> {
@@ -98,7 +98,7 @@ impl WorkingFolder {
     }
 }
 
-impl Place {
+impl ToolPath {
     /// Refuses what can only be a folder; for writing.
     pub fn check_is_file(&self) -> Result<(), ToolFailure> {
         let names_folder = self.text.ends_with(['/', '\\'])

@@ -10,11 +10,11 @@ mod append;
 mod arguments;
 mod atomic;
 mod binary;
+mod blocking;
 mod docx;
 mod failure;
 mod folder;
 mod read;
-mod stop;
 mod write;
 
 use std::path::PathBuf;

@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 use crate::arguments;
 use crate::atomic;
 use crate::binary;
+use crate::blocking::{CancelFlag, blocking};
 use crate::failure::{failed, of_io, shown};
-use crate::folder::{Place, WorkingFolder};
-use crate::stop::{Stop, blocking};
+use crate::folder::{ToolPath, WorkingFolder};
 
 const NAME: &str = "write_file";
 
@@ -49,47 +49,47 @@ impl NativeTool for WriteFile {
     }
 }
 
-fn write(folder: &WorkingFolder, input: &Input, stop: &Stop) -> Result<Value, ToolFailure> {
-    let place = folder.place(&input.path)?;
-    place.check_is_file()?;
-    binary::refuse_name(NAME, &place, &place.path)?;
+fn write(folder: &WorkingFolder, input: &Input, stop: &CancelFlag) -> Result<Value, ToolFailure> {
+    let tool_path = folder.tool_path(&input.path)?;
+    tool_path.check_is_file()?;
+    binary::refuse_name(NAME, &tool_path, &tool_path.path)?;
     let dir = folder.open_for(input.content.len() as u64)?;
-    let cannot = |error: std::io::Error| of_io(&place.text, "cannot be written", &error);
-    if let Some(parent) = place.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        dir.create_dir_all(parent).map_err(|error| place.leads_out(&dir).unwrap_or_else(|| cannot(error)))?;
+    let cannot = |error: std::io::Error| of_io(&tool_path.text, "cannot be written", &error);
+    if let Some(parent) = tool_path.path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        dir.create_dir_all(parent).map_err(|error| tool_path.leads_out(&dir).unwrap_or_else(|| cannot(error)))?;
     }
-    let target = target(&dir, &place)?;
-    binary::refuse_name(NAME, &place, &target)?;
+    let target = target(&dir, &tool_path)?;
+    binary::refuse_name(NAME, &tool_path, &target)?;
     let before = match dir.metadata(&target) {
         Ok(metadata) if metadata.is_file() => Some(metadata),
-        Ok(metadata) if metadata.is_dir() => return Err(failed(format!("{} is a folder", shown(&place.text)))),
-        Ok(_) => return Err(failed(format!("{} is no plain file, so it is left as it is", shown(&place.text)))),
+        Ok(metadata) if metadata.is_dir() => return Err(failed(format!("{} is a folder", shown(&tool_path.text)))),
+        Ok(_) => return Err(failed(format!("{} is no plain file, so it is left as it is", shown(&tool_path.text)))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(cannot(error)),
     };
     let permissions = before.as_ref().map(cap_std::fs::Metadata::permissions);
     if permissions.as_ref().is_some_and(cap_std::fs::Permissions::readonly) {
-        return Err(failed(format!("{} is write-protected", shown(&place.text))));
+        return Err(failed(format!("{} is write-protected", shown(&tool_path.text))));
     }
     if before.is_some() {
-        binary::refuse_content(NAME, &place, &dir, &target)?;
+        binary::refuse_content(NAME, &tool_path, &dir, &target)?;
     }
     atomic::replace(&dir, &target, input.content.as_bytes(), permissions, stop).map_err(cannot)?;
-    Ok(json!({"path": place.text, "bytes": input.content.len(), "created": before.is_none()}))
+    Ok(json!({"path": tool_path.text, "bytes": input.content.len(), "created": before.is_none()}))
 }
 
 /// Where a link leads, else the path: a link is kept, and what it means is written.
-fn target(dir: &Dir, place: &Place) -> Result<PathBuf, ToolFailure> {
-    match dir.symlink_metadata(&place.path) {
-        Ok(metadata) if metadata.is_symlink() => match dir.canonicalize(&place.path) {
+fn target(dir: &Dir, tool_path: &ToolPath) -> Result<PathBuf, ToolFailure> {
+    match dir.symlink_metadata(&tool_path.path) {
+        Ok(metadata) if metadata.is_symlink() => match dir.canonicalize(&tool_path.path) {
             Ok(target) => Ok(target),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err(failed(format!("{} is a link to nothing", shown(&place.text))))
+                Err(failed(format!("{} is a link to nothing", shown(&tool_path.text))))
             }
-            Err(error) => Err(of_io(&place.text, "cannot be written", &error)),
+            Err(error) => Err(of_io(&tool_path.text, "cannot be written", &error)),
         },
-        Ok(_) => Ok(place.path.clone()),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(place.path.clone()),
-        Err(error) => Err(of_io(&place.text, "cannot be written", &error)),
+        Ok(_) => Ok(tool_path.path.clone()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(tool_path.path.clone()),
+        Err(error) => Err(of_io(&tool_path.text, "cannot be written", &error)),
     }
 }

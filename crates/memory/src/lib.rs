@@ -7,16 +7,16 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod entry;
-mod finding;
 mod guides;
 mod jsonpath_cost;
 mod key;
 pub mod large_result;
 mod skills;
+mod text_search;
 mod tools;
 mod working_memory;
 
 pub use entry::{Entry, EntryRole, NewEntry, Saved};
 pub use key::{EntryKey, MAX_DEPTH, MAX_PATH_CHARS, Namespace};
 pub use tools::tools;
-pub use working_memory::{Page, Selection, WorkingMemory};
+pub use working_memory::{EntryPage, Selection, WorkingMemory};

@@ -38,7 +38,7 @@ pub struct Selection {
 }
 
 /// Some of the entries.
-pub struct Page {
+pub struct EntryPage {
     /// A save that races another may stand here twice; the first one counts.
     pub entries: Vec<Entry>,
     /// The offset of the next page, where there may be one.
@@ -124,11 +124,11 @@ impl WorkingMemory {
 
     /// Entries after the first `offset` records, the last saved first. One page is held at a time: each entry may be
     /// large.
-    pub async fn page(&self, selection: &Selection, offset: u32) -> Result<Page, StoreError> {
+    pub async fn page(&self, selection: &Selection, offset: u32) -> Result<EntryPage, StoreError> {
         let query = BreadcrumbQuery { selector: selection.selector(), limit: PAGE, offset, include_context: true };
         let found = self.store.list(&query).await?;
         let next = (found.len() == PAGE as usize).then(|| offset.saturating_add(PAGE));
-        Ok(Page { entries: found.into_iter().filter_map(Entry::read).collect(), next })
+        Ok(EntryPage { entries: found.into_iter().filter_map(Entry::read).collect(), next })
     }
 
     /// The keys of entries in whose first words the query's words stand, in any of their forms, best first.

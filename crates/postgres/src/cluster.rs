@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use crate::account::Account;
 use crate::install::Installed;
-use crate::{DATABASE, PostgresError, Progress, SUPERUSER, at, ownership};
+use crate::{DATABASE, PostgresError, ProgressFn, SUPERUSER, at, ownership};
 
 /// What a new cluster starts with; whoever runs it may edit `postgresql.conf` afterwards. What must hold whatever that file says is
 /// on the server's command line.
@@ -55,7 +55,7 @@ pub(crate) async fn create(
     installed: &Installed,
     account: &Account,
     durable: bool,
-    progress: Progress<'_>,
+    progress: ProgressFn<'_>,
 ) -> Result<(), PostgresError> {
     if cluster.exists() {
         return Ok(());

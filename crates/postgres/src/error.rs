@@ -2,13 +2,13 @@ use std::path::PathBuf;
 
 use nix::unistd::{Uid, User};
 
-use crate::Holder;
+use crate::LockHolder;
 
 /// Why there is no Postgres. Every text is a sentence for the person at the terminal.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
     #[error("the data folder {} is in use by {holder}", data_dir.display())]
-    Held { data_dir: PathBuf, holder: Box<Holder> },
+    Held { data_dir: PathBuf, holder: Box<LockHolder> },
 
     #[error("no Postgres with pgvector to be had; from the package index: {wheel}; on this machine: {machine}")]
     NotFound { wheel: String, machine: String },

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use tokio::process::Command;
 
-use crate::{PostgresError, Progress, machine, wheel};
+use crate::{PostgresError, ProgressFn, system_postgres, wheel};
 
 /// A Postgres that can be started, with pgvector.
 #[derive(Debug, Clone)]
@@ -31,7 +31,11 @@ impl Installed {
 
 /// The Postgres from the package index, or else one of this machine's. A cluster that is there already can only be served by its
 /// own `major` version.
-pub(crate) async fn find(cache: &Path, major: Option<u32>, progress: Progress<'_>) -> Result<Installed, PostgresError> {
+pub(crate) async fn find(
+    cache: &Path,
+    major: Option<u32>,
+    progress: ProgressFn<'_>,
+) -> Result<Installed, PostgresError> {
     let from_wheel = if major.is_none_or(|major| major == wheel::MAJOR) {
         wheel::install(cache, progress).await
     } else {
@@ -41,7 +45,7 @@ pub(crate) async fn find(cache: &Path, major: Option<u32>, progress: Progress<'_
         Ok(installed) => return Ok(installed),
         Err(reason) => reason,
     };
-    match machine::find(major).await {
+    match system_postgres::find(major).await {
         Ok(installed) => {
             progress(&format!("Using this machine's Postgres {} (from the package index: {wheel})", installed.version));
             Ok(installed)

@@ -13,24 +13,24 @@ mod account;
 mod cluster;
 mod error;
 mod install;
-mod keeper;
-mod leftover;
 mod lock;
 mod log_file;
-mod machine;
+mod orphans;
 mod ownership;
 mod pid_file;
 mod server;
 mod socket;
+mod supervisor;
+mod system_postgres;
 mod wheel;
 
 use std::path::{Path, PathBuf};
 
-pub use ::wheel::{Progress, default_cache_dir, make_private};
+pub use ::wheel::{ProgressFn, default_cache_dir, make_private};
 pub use error::PostgresError;
-pub use keeper::State;
-pub use lock::{DataLock, Holder};
+pub use lock::{DataLock, LockHolder};
 pub use server::Postgres;
+pub use supervisor::State;
 
 /// The cluster's superuser; it logs in without a password, like everybody who can enter the socket's folder.
 pub const SUPERUSER: &str = "postgres";
@@ -50,7 +50,7 @@ pub struct PostgresOptions {
 }
 
 /// Takes the data folder's lock, then starts its Postgres; on a new folder it is installed and initialised first.
-pub async fn start(options: PostgresOptions, progress: Progress<'_>) -> Result<Postgres, PostgresError> {
+pub async fn start(options: PostgresOptions, progress: ProgressFn<'_>) -> Result<Postgres, PostgresError> {
     let lock = DataLock::acquire(&options.data_dir)?;
     start_locked(lock, options, progress).await
 }
@@ -59,7 +59,7 @@ pub async fn start(options: PostgresOptions, progress: Progress<'_>) -> Result<P
 pub async fn start_locked(
     lock: DataLock,
     options: PostgresOptions,
-    progress: Progress<'_>,
+    progress: ProgressFn<'_>,
 ) -> Result<Postgres, PostgresError> {
     let data_dir = lock.data_dir().to_owned();
     let cluster = data_dir.join("postgres");
@@ -69,8 +69,8 @@ pub async fn start_locked(
     ownership::adopt(&cluster, &account)?;
     cluster::create(&cluster, &installed, &account, options.durable, progress).await?;
     let socket_dir = socket::prepare(&data_dir, &account)?;
-    leftover::stop(&cluster, &socket_dir, progress).await?;
-    let keeper = keeper::Keeper::start(keeper::Launch {
+    orphans::stop(&cluster, &socket_dir, progress).await?;
+    let supervisor = supervisor::Supervisor::start(supervisor::Launch {
         installed: installed.clone(),
         account,
         cluster,
@@ -80,7 +80,7 @@ pub async fn start_locked(
         lock,
     })
     .await?;
-    Ok(Postgres::new(keeper, installed, socket_dir))
+    Ok(Postgres::new(supervisor, installed, socket_dir))
 }
 
 /// A connection URL for the server that another process runs on this data folder, over its Unix socket.
@@ -91,7 +91,7 @@ pub fn url_beside(data_dir: &Path, user: &str, database: &str) -> Result<String,
 
 /// The folder of `pg_dump` and the like: of the version of this data folder's cluster, or where it has none, of the one that
 /// a new cluster would get. Installed first where it is not there.
-pub async fn programs(data_dir: &Path, cache_dir: &Path, progress: Progress<'_>) -> Result<PathBuf, PostgresError> {
+pub async fn programs(data_dir: &Path, cache_dir: &Path, progress: ProgressFn<'_>) -> Result<PathBuf, PostgresError> {
     let major = cluster::major_version(&data_dir.join("postgres"))?;
     Ok(install::find(cache_dir, major, progress).await?.bin)
 }

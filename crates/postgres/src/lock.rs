@@ -11,7 +11,7 @@ use crate::{PostgresError, at, ownership};
 
 /// Who owns a data folder; it stands in the lock file, for others to read.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Holder {
+pub struct LockHolder {
     pub pid: u32,
     /// The program's name and its subcommand; nothing else of its command line, where passwords and tokens are.
     pub command: String,
@@ -21,7 +21,7 @@ pub struct Holder {
     pub listening: Option<String>,
 }
 
-impl Holder {
+impl LockHolder {
     fn this_process() -> Self {
         Self {
             pid: std::process::id(),
@@ -47,7 +47,7 @@ fn command() -> String {
     command
 }
 
-impl fmt::Display for Holder {
+impl fmt::Display for LockHolder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.pid == 0 {
             return write!(f, "another process");
@@ -72,7 +72,7 @@ impl fmt::Display for Holder {
 pub struct DataLock {
     file: File,
     data_dir: PathBuf,
-    holder: Holder,
+    holder: LockHolder,
 }
 
 impl DataLock {
@@ -109,13 +109,13 @@ impl DataLock {
                 // A holder that has not yet written who it is stays nameless.
                 let holder = match file.read_to_string(&mut text) {
                     Ok(_) => serde_json::from_str(&text).unwrap_or_default(),
-                    Err(_) => Holder::default(),
+                    Err(_) => LockHolder::default(),
                 };
                 return Err(PostgresError::Held { data_dir, holder: Box::new(holder) });
             }
             Err(TryLockError::Error(source)) => return Err(at("lock", &path)(source)),
         }
-        let mut lock = Self { file, data_dir, holder: Holder::this_process() };
+        let mut lock = Self { file, data_dir, holder: LockHolder::this_process() };
         lock.write()?;
         Ok(lock)
     }

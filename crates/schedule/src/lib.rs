@@ -6,10 +6,10 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod book;
 mod clock;
 mod cron;
 mod fire;
+mod records;
 mod recurrence;
 mod schedule;
 mod scheduler;
@@ -19,7 +19,7 @@ mod tools;
 pub use clock::{Clock, SystemClock};
 pub use cron::{Cron, CronError};
 pub use fire::{FIRED_TAG, fire_tag};
-pub use recurrence::{Past, Recurrence, zone};
+pub use recurrence::{PastFires, Recurrence, zone};
 pub use schedule::{Basis, Firing, Missed, Schedule, State, Status, TAG, name_tag};
 pub use scheduler::Scheduler;
 pub use settings::Settings;

@@ -45,14 +45,14 @@ pub struct Recurrence {
 
 /// What came about between two moments.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Past {
+pub struct PastFires {
     /// The last time.
     pub latest: DateTime<Utc>,
-    /// How many times before it, at most [`Past::COUNTED`].
+    /// How many times before it, at most [`PastFires::COUNTED`].
     pub before: u64,
 }
 
-impl Past {
+impl PastFires {
     /// Counting ends here.
     pub const COUNTED: u64 = 1000;
 }
@@ -70,18 +70,18 @@ impl Recurrence {
     }
 
     /// What came about from `first`, itself a time that is meant, until `now`.
-    pub fn past(&self, first: DateTime<Utc>, now: DateTime<Utc>) -> Past {
+    pub fn past(&self, first: DateTime<Utc>, now: DateTime<Utc>) -> PastFires {
         let mut times = std::iter::successors(Some(first), |time| self.next(*time)).take_while(|time| *time <= now);
         let mut latest = times.next().unwrap_or(first);
         let mut before = 0;
         for time in times {
             latest = time;
             before += 1;
-            if before == Past::COUNTED {
-                return Past { latest: self.latest(latest, now), before };
+            if before == PastFires::COUNTED {
+                return PastFires { latest: self.latest(latest, now), before };
             }
         }
-        Past { latest, before }
+        PastFires { latest, before }
     }
 
     /// The last time until `now`; `known` is one. Looks back in steps that double, then forward from there.

@@ -15,13 +15,13 @@ use uuid::Uuid;
 
 use crate::{
     AuthMode, ServerState,
-    allowance::{Draws, Peer},
-    connections::Place,
-    held_body,
-    one_header::one_header,
+    connections::ConnectionPermit,
+    guarded_body,
+    headers::one_header,
     problem::Problem,
     query::Query,
-    token::{ProvenTicket, ProvenToken, TokenError, TokenId},
+    rate_limit::{Peer, RateClass},
+    token::{TokenError, TokenId, VerifiedTicket, VerifiedToken},
 };
 
 /// In whose name a runner acts.
@@ -33,8 +33,8 @@ pub enum Access {
     /// Everybody, without a token, within an allowance of each address for such requests alone: whoever looks whether the
     /// server is well must not be kept out by who tries tokens from the same address.
     Anyone,
-    /// The same, within the allowance of strangers: what can be guessed at, or costs.
-    Strangers,
+    /// The same, within the rate limit of unauthenticated callers: what can be guessed at, or costs.
+    Unauthenticated,
     /// Holders of a token with one of these roles. Curators may everything and are not named.
     Roles(&'static [Role]),
     /// The same, and a ticket (`?ticket=`) may stand in the place of the token: browsers cannot give an event stream a
@@ -46,7 +46,7 @@ impl Access {
     /// The roles that may, curator included; empty when no token is needed.
     pub fn roles(self) -> Vec<Role> {
         match self {
-            Self::Anyone | Self::Strangers => Vec::new(),
+            Self::Anyone | Self::Unauthenticated => Vec::new(),
             Self::Roles(roles) | Self::RolesOrTicket(roles) => {
                 std::iter::once(Role::Curator).chain(roles.iter().copied()).collect()
             }
@@ -56,11 +56,11 @@ impl Access {
 
 impl Access {
     /// Which allowance it draws on: runners must get their work done whatever else their agent does.
-    fn draws(self) -> Draws {
+    fn rate_class(self) -> RateClass {
         match self {
-            Self::Roles([Role::Runner]) => Draws::Runner,
-            Self::RolesOrTicket(_) => Draws::Stream,
-            Self::Anyone | Self::Strangers | Self::Roles(_) => Draws::Ordinary,
+            Self::Roles([Role::Runner]) => RateClass::Runner,
+            Self::RolesOrTicket(_) => RateClass::Stream,
+            Self::Anyone | Self::Unauthenticated | Self::Roles(_) => RateClass::Ordinary,
         }
     }
 }
@@ -107,71 +107,71 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 /// The middleware in front of every route.
 pub async fn check(State((state, access)): State<(ServerState, Access)>, mut request: Request, next: Next) -> Response {
     let peer = request.extensions().get::<Peer>().copied();
-    if let Access::Anyone | Access::Strangers = access {
+    if let Access::Anyone | Access::Unauthenticated = access {
         let taken = match access {
-            Access::Anyone => state.allowances.take_probe(peer),
-            _ => state.allowances.take_from_stranger(peer),
+            Access::Anyone => state.rate_limiter.take_probe(peer),
+            _ => state.rate_limiter.take_unauthenticated(peer),
         };
         return match taken {
             Ok(()) => next.run(request).await,
             Err(problem) => problem.into_response(),
         };
     }
-    let draws = access.draws();
+    let rate_class = access.rate_class();
     // What runs is brought to its end; what is new goes to another server.
-    if state.draining.is_cancelled() && draws != Draws::Runner {
+    if state.draining.is_cancelled() && rate_class != RateClass::Runner {
         return Problem::draining().into_response();
     }
     let admitted = match credential(&state, access, &request) {
-        Ok(Credential::Token(token)) => admit(&state, access, &token).await,
-        Ok(Credential::Ticket(ticket)) => redeem(&state, access, &ticket).await,
+        Ok(Credential::Token(token)) => authenticate_token(&state, access, &token).await,
+        Ok(Credential::Ticket(ticket)) => authenticate_ticket(&state, access, &ticket).await,
         Err(problem) => Err(problem),
     };
     let caller = match admitted {
         Ok(caller) => caller,
         Err(problem) if problem.is_unauthorized() => {
-            return state.allowances.take_from_stranger(peer).err().unwrap_or(problem).into_response();
+            return state.rate_limiter.take_unauthenticated(peer).err().unwrap_or(problem).into_response();
         }
         Err(problem) => return problem.into_response(),
     };
-    let standing = match state.allowances.take(&caller.identity, draws) {
-        Ok(standing) => standing,
+    let limit_status = match state.rate_limiter.take(&caller.identity, rate_class) {
+        Ok(limit_status) => limit_status,
         Err(problem) => return problem.into_response(),
     };
-    let counted = match draws {
+    let counted = match rate_class {
         // Runners must get their work done whatever else their tenant does.
-        Draws::Runner => None,
-        Draws::Ordinary | Draws::Stream => match state.under_way.enter(caller.identity.owner_id) {
+        RateClass::Runner => None,
+        RateClass::Ordinary | RateClass::Stream => match state.concurrency_limit.acquire(caller.identity.owner_id) {
             Ok(counted) => Some(counted),
             Err(problem) => return problem.into_response(),
         },
     };
-    let at_work = request.extensions_mut().remove::<Arc<Place>>().map(|place| place.work());
+    let at_work = request.extensions_mut().remove::<Arc<ConnectionPermit>>().map(|permit| permit.begin_request());
     match caller.acting_for(request.headers()) {
         Ok(caller) => request.extensions_mut().insert(caller),
         Err(problem) => return problem.into_response(),
     };
     let mut response = next.run(request).await;
-    if let Some(standing) = standing {
-        standing.tell(response.headers_mut());
+    if let Some(limit_status) = limit_status {
+        limit_status.write_to(response.headers_mut());
     }
-    held_body::hold(response, (counted, at_work))
+    guarded_body::attach(response, (counted, at_work))
 }
 
-async fn admit(state: &ServerState, access: Access, token: &str) -> Result<Caller, Problem> {
+async fn authenticate_token(state: &ServerState, access: Access, token: &str) -> Result<Caller, Problem> {
     let proven = state.token_key.verify(token).map_err(|error| Problem::unauthorized(error.to_string()))?;
-    caller(state, access, proven).await
+    authorize(state, access, proven).await
 }
 
 /// Takes a ticket, once.
-async fn redeem(state: &ServerState, access: Access, ticket: &str) -> Result<Caller, Problem> {
+async fn authenticate_ticket(state: &ServerState, access: Access, ticket: &str) -> Result<Caller, Problem> {
     const ANOTHER: &str = "get another from POST /events/ticket";
     let refused = |error| match error {
         TokenError::Expired => Problem::unauthorized(format!("the ticket has expired; {ANOTHER}")),
         TokenError::Forged => Problem::unauthorized(format!("the ticket is not one of this server; {ANOTHER}")),
     };
-    let ProvenTicket { id, expires_at, token } = state.token_key.verify_ticket(ticket).map_err(refused)?;
-    let caller = caller(state, access, token).await?;
+    let VerifiedTicket { id, expires_at, token } = state.token_key.verify_ticket(ticket).map_err(refused)?;
+    let caller = authorize(state, access, token).await?;
     let until = i64::try_from(expires_at).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
     if !state.tenancy.use_ticket(caller.identity.owner_id, id, until.unwrap_or_default()).await? {
         return Err(Problem::unauthorized(format!("the ticket was used before; {ANOTHER}")));
@@ -179,12 +179,12 @@ async fn redeem(state: &ServerState, access: Access, ticket: &str) -> Result<Cal
     Ok(caller)
 }
 
-async fn caller(state: &ServerState, access: Access, proven: ProvenToken) -> Result<Caller, Problem> {
-    let ProvenToken { mut identity, id: token, expires_at, is_operator } = proven;
-    identity.roles = present_roles(state, &identity, token).await?;
+async fn authorize(state: &ServerState, access: Access, proven: VerifiedToken) -> Result<Caller, Problem> {
+    let VerifiedToken { mut identity, id: token, expires_at, is_operator } = proven;
+    identity.roles = current_roles(state, &identity, token).await?;
     let allowed = access.roles();
     if !identity.roles.iter().any(|role| allowed.contains(role)) {
-        return Err(Problem::forbidden(format!("this needs one of the roles: {}", names(&allowed))));
+        return Err(Problem::forbidden(format!("this needs one of the roles: {}", role_names(&allowed))));
     }
     let store = state.tenancy.acting_as(identity.clone());
     let is_operator = is_operator || state.auth == AuthMode::Open;
@@ -192,18 +192,18 @@ async fn caller(state: &ServerState, access: Access, proven: ProvenToken) -> Res
 }
 
 /// Whether this is the token of an operator, who may see what is of all tenants.
-pub async fn is_operators(state: &ServerState, token: &str) -> bool {
-    admit(state, Access::Roles(&[]), token).await.is_ok_and(|caller| caller.is_operator)
+pub async fn is_operator_token(state: &ServerState, token: &str) -> bool {
+    authenticate_token(state, Access::Roles(&[]), token).await.is_ok_and(|caller| caller.is_operator)
 }
 
 /// The token's roles as far as the agent still has them. In open mode agents need not exist.
-pub async fn present_roles(state: &ServerState, identity: &Identity, token: TokenId) -> Result<Vec<Role>, Problem> {
-    let standing = state.known_agents.agent_status(identity.owner_id, identity.agent_id).await?;
+pub async fn current_roles(state: &ServerState, identity: &Identity, token: TokenId) -> Result<Vec<Role>, Problem> {
+    let standing = state.agent_cache.agent_status(identity.owner_id, identity.agent_id).await?;
     if standing.has_revoked(token.jti, token.issued_at) {
         return Err(Problem::unauthorized("the token was revoked"));
     }
     if state.auth == AuthMode::Open {
-        if !state.known_agents.has_tenant(identity.owner_id).await? {
+        if !state.agent_cache.has_tenant(identity.owner_id).await? {
             return Err(Problem::unauthorized("the tenant of this token does not exist any more"));
         }
         return Ok(identity.roles.clone());
@@ -254,6 +254,6 @@ fn credential(state: &ServerState, access: Access, request: &Request) -> Result<
     Ok(Credential::Ticket(query.take("ticket")?.ok_or_else(|| Problem::token_missing(missing))?))
 }
 
-pub fn names(roles: &[Role]) -> String {
+pub fn role_names(roles: &[Role]) -> String {
     roles.iter().map(|role| role.as_str()).collect::<Vec<_>>().join(", ")
 }

@@ -7,8 +7,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::{
-    ServerState, access::Caller, answers::Done, answers::Private, json_body::JsonBody, path_id::PathId,
-    problem::Problem, query::Query,
+    ServerState, access::Caller, json_body::JsonBody, path_id::PathId, problem::Problem, query::Query, replies::Done,
+    replies::NoStore,
 };
 
 /// Make an agent
@@ -20,7 +20,7 @@ pub async fn create(
     State(state): State<ServerState>,
     caller: Caller,
     JsonBody(agent): JsonBody<NewAgent>,
-) -> Result<(StatusCode, Private<NewAgentKey>), Problem> {
+) -> Result<(StatusCode, NoStore<NewAgentKey>), Problem> {
     let mut found = Violations::default();
     if agent.name.trim().is_empty() || agent.name.chars().count() > 200 || agent.name.contains('\0') {
         found.add("name", "must have 1 to 200 characters, none of them NUL");
@@ -36,7 +36,7 @@ pub async fn create(
         return Err(Problem::forbidden(why));
     }
     let made = state.tenancy.create_agent(caller.identity.owner_id, agent).await?;
-    Ok((StatusCode::CREATED, Private(made)))
+    Ok((StatusCode::CREATED, NoStore(made)))
 }
 
 /// What became of a registration.
@@ -62,7 +62,7 @@ pub async fn put(
     caller: Caller,
     PathId(id): PathId,
     JsonBody(agent): JsonBody<AgentRegistration>,
-) -> Result<Private<Registered>, Problem> {
+) -> Result<NoStore<Registered>, Problem> {
     let Identity { owner_id, profile: own, .. } = caller.identity;
     if own != Profile::Main {
         let present = state.tenancy.agent(owner_id, id).await?;
@@ -73,8 +73,8 @@ pub async fn put(
         }
     }
     let (_, agent_key) = state.tenancy.put_agent(owner_id, id, agent).await?;
-    state.known_agents.forget(owner_id, id);
-    Ok(Private(Registered { ok: true, created: agent_key.is_some(), agent_key }))
+    state.agent_cache.forget(owner_id, id);
+    Ok(NoStore(Registered { ok: true, created: agent_key.is_some(), agent_key }))
 }
 
 /// List agents
@@ -112,6 +112,6 @@ pub async fn delete(
     PathId(id): PathId,
 ) -> Result<Json<Done>, Problem> {
     state.tenancy.delete_agent(caller.identity.owner_id, id).await?;
-    state.known_agents.forget(caller.identity.owner_id, id);
+    state.agent_cache.forget(caller.identity.owner_id, id);
     Ok(Done::JSON)
 }

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::{access::Caller, answers::Done, json_body::JsonBody, problem::Problem, query::Query};
+use crate::{access::Caller, json_body::JsonBody, problem::Problem, query::Query, replies::Done};
 
 /// Entries of one page where nothing else is asked for.
 const PAGE: u32 = 100;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{AuthMode, ServerState, access::names, answers::Private, json_body::JsonBody, problem::Problem};
+use crate::{AuthMode, ServerState, access::role_names, json_body::JsonBody, problem::Problem, replies::NoStore};
 
 /// How long a token is good for when the caller does not say.
 const DEFAULT_TTL_SEC: u64 = 3600;
@@ -61,7 +61,7 @@ pub struct GivenToken {
 pub async fn token(
     State(state): State<ServerState>,
     JsonBody(request): JsonBody<TokenRequest>,
-) -> Result<Private<GivenToken>, Problem> {
+) -> Result<NoStore<GivenToken>, Problem> {
     let ttl = request.ttl_sec.unwrap_or(DEFAULT_TTL_SEC);
     let mut found = Violations::default();
     if !(1..=MAX_TTL_SEC).contains(&ttl) {
@@ -82,7 +82,7 @@ pub async fn token(
             return Err(Problem::forbidden(format!(
                 "the agent has no role {}; its roles are: {}",
                 refused.as_str(),
-                names(&identity.roles)
+                role_names(&identity.roles)
             )));
         }
         identity.roles = wanted;
@@ -102,7 +102,7 @@ pub async fn token(
     })?;
     let exp = state.token_key.verify(&token).map_err(|error| Problem::unauthorized(error.to_string()))?.expires_at;
     let Identity { owner_id, agent_id, roles, profile } = identity;
-    Ok(Private(GivenToken { token, owner_id, agent_id, roles, profile, exp, expires_in: ttl }))
+    Ok(NoStore(GivenToken { token, owner_id, agent_id, roles, profile, exp, expires_in: ttl }))
 }
 
 async fn proven(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {

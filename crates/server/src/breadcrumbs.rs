@@ -15,14 +15,14 @@ use uuid::Uuid;
 
 use crate::{
     access::Caller,
-    answers::Done,
-    chosen_secrets::ChosenSecrets,
-    one_header::idempotency_key,
+    config_secrets::ConfigSecrets,
+    headers::idempotency_key,
     path_id::PathId,
     precondition::{IfMatch, etag, if_match},
     problem::Problem,
-    query::{Most, Query},
-    rcrt_compat::{MendedBody, RcrtCompat},
+    query::{AppliedLimit, Query},
+    rcrt_compat::{CompatBody, RcrtCompat},
+    replies::Done,
     traceparent,
 };
 
@@ -54,11 +54,11 @@ pub async fn create(
     caller: Caller,
     compat: Option<Extension<RcrtCompat>>,
     headers: HeaderMap,
-    MendedBody(mut record): MendedBody<NewBreadcrumb>,
+    CompatBody(mut record): CompatBody<NewBreadcrumb>,
 ) -> Result<Response, Problem> {
     let key = idempotency_key(&headers)?;
     traceparent::carry(&headers, &mut record);
-    let chosen = compat.and_then(|_| ChosenSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
+    let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
     let created = caller.store.create(record, key).await?;
     if let Some(chosen) = chosen {
         chosen.grant(&*caller.store).await;
@@ -136,7 +136,7 @@ pub async fn update(
     PathId(id): PathId,
     compat: Option<Extension<RcrtCompat>>,
     headers: HeaderMap,
-    MendedBody(changes): MendedBody<BreadcrumbChanges>,
+    CompatBody(changes): CompatBody<BreadcrumbChanges>,
 ) -> Result<Response, Problem> {
     let version = match if_match(&headers)? {
         IfMatch::Version(version) => Some(version),
@@ -151,7 +151,7 @@ pub async fn update(
         Some(version) => caller.store.update(id, version, changes).await?,
         None => overwrite(&*caller.store, id, changes).await?,
     };
-    let chosen = compat.and_then(|_| ChosenSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
+    let chosen = compat.and_then(|_| ConfigSecrets::of(&caller, record.schema_name.as_deref(), &record.context));
     if let Some(chosen) = chosen {
         chosen.grant(&*caller.store).await;
     }
@@ -224,7 +224,7 @@ pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> R
 )]
 pub async fn list(caller: Caller, mut query: Query) -> Result<Response, Problem> {
     let selector = selector(&mut query);
-    let most = query.take_most(&["limit", "nn"], MAX_PAGE);
+    let most = query.take_limit(&["limit", "nn"], MAX_PAGE);
     let wanted = BreadcrumbQuery {
         limit: most.map_or(MAX_PAGE, |most| most.applied),
         offset: query.take_as("offset", "a number from 0", 0),
@@ -239,7 +239,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Response, Problem>
 /// How many rows an answer has at most, where the caller asked for more.
 pub const LIMIT_APPLIED: HeaderName = HeaderName::from_static("limit-applied");
 
-fn with_limit(mut answer: Response, most: Option<Most>) -> Response {
+fn with_limit(mut answer: Response, most: Option<AppliedLimit>) -> Response {
     if let Some(most) = most.filter(|most| most.is_bounded) {
         answer.headers_mut().insert(LIMIT_APPLIED, HeaderValue::from(most.applied));
     }
@@ -279,7 +279,7 @@ pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback
     )))
 )]
 pub async fn search(caller: Caller, mut query: Query) -> Result<Response, Problem> {
-    let most = query.take_most(&["nn", "limit"], MAX_FOUND);
+    let most = query.take_limit(&["nn", "limit"], MAX_FOUND);
     let wanted = Search {
         selector: selector(&mut query),
         q: query.take_text("q"),

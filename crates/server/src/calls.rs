@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::{access::Caller, answers::Done, json_body::JsonBody, path_id::PathId, problem::Problem};
+use crate::{access::Caller, json_body::JsonBody, path_id::PathId, problem::Problem, replies::Done};
 
 /// The most leases that one heartbeat names.
 const MAX_LEASES: usize = 1000;

@@ -2,7 +2,7 @@
 //!
 //! A connection is at work from the moment a request's token is found valid to the end of the response. Any other
 //! connection is waiting, and may be closed: first those that never showed a valid token, then the rest; of each kind
-//! the oldest first. So without a token nobody keeps a place, however slowly a body is sent.
+//! the oldest first. So without a token nobody keeps a permit, however slowly a body is sent.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,7 +15,7 @@ use std::{
 
 use tokio_util::sync::CancellationToken;
 
-use crate::allowance::network;
+use crate::rate_limit::network;
 
 pub struct Connections {
     most: usize,
@@ -31,27 +31,27 @@ pub enum Full {
 }
 
 /// Whether it has shown a valid token, and since when it waits.
-type Turn = (bool, u64);
+type EvictionKey = (bool, u64);
 
 #[derive(Default)]
 struct State {
     next: u64,
-    open: HashMap<u64, Open>,
-    waiting: BTreeMap<Turn, u64>,
-    addresses: HashMap<IpAddr, OfAddress>,
+    open: HashMap<u64, OpenConnection>,
+    waiting: BTreeMap<EvictionKey, u64>,
+    addresses: HashMap<IpAddr, AddressConnections>,
 }
 
-struct Open {
+struct OpenConnection {
     address: IpAddr,
     /// `None`: at work.
-    turn: Option<Turn>,
+    eviction_key: Option<EvictionKey>,
     evicted: CancellationToken,
 }
 
 #[derive(Default)]
-struct OfAddress {
+struct AddressConnections {
     open: usize,
-    waiting: BTreeMap<Turn, u64>,
+    waiting: BTreeMap<EvictionKey, u64>,
 }
 
 impl Connections {
@@ -59,8 +59,8 @@ impl Connections {
         Arc::new(Self { most, most_per_address, state: Mutex::default() })
     }
 
-    /// A place for a connection from this address. Where there is none, a connection that waits loses its place.
-    pub fn enter(self: &Arc<Self>, address: IpAddr) -> Result<Place, Full> {
+    /// A permit for a connection from this address. Where there is none, a connection that waits loses its permit.
+    pub fn acquire(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionPermit, Full> {
         let address = network(address);
         let mut state = self.locked();
         let of_address = state.addresses.get(&address);
@@ -72,13 +72,13 @@ impl Connections {
             let oldest = state.waiting.values().next().copied();
             state.evict(oldest.ok_or(Full::Server)?);
         }
-        let id = state.turn();
+        let id = state.next_number();
         let evicted = CancellationToken::new();
-        state.open.insert(id, Open { address, turn: None, evicted: evicted.clone() });
+        state.open.insert(id, OpenConnection { address, eviction_key: None, evicted: evicted.clone() });
         state.addresses.entry(address).or_default().open += 1;
         state.wait(id, false);
         drop(state);
-        Ok(Place { connections: self.clone(), id, evicted, has_asked: AtomicBool::new(false) })
+        Ok(ConnectionPermit { connections: self.clone(), id, evicted, has_received_request: AtomicBool::new(false) })
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -88,32 +88,32 @@ impl Connections {
 }
 
 impl State {
-    fn turn(&mut self) -> u64 {
+    fn next_number(&mut self) -> u64 {
         self.next += 1;
         self.next
     }
 
     fn wait(&mut self, id: u64, is_known: bool) {
-        let turn = (is_known, self.turn());
+        let eviction_key = (is_known, self.next_number());
         let Some(open) = self.open.get_mut(&id) else { return };
-        open.turn = Some(turn);
-        self.waiting.insert(turn, id);
+        open.eviction_key = Some(eviction_key);
+        self.waiting.insert(eviction_key, id);
         if let Some(of_address) = self.addresses.get_mut(&open.address) {
-            of_address.waiting.insert(turn, id);
+            of_address.waiting.insert(eviction_key, id);
         }
     }
 
-    fn work(&mut self, id: u64) {
+    fn begin_request(&mut self, id: u64) {
         let Some(open) = self.open.get_mut(&id) else { return };
-        let Some(turn) = open.turn.take() else { return };
-        self.waiting.remove(&turn);
+        let Some(eviction_key) = open.eviction_key.take() else { return };
+        self.waiting.remove(&eviction_key);
         if let Some(of_address) = self.addresses.get_mut(&open.address) {
-            of_address.waiting.remove(&turn);
+            of_address.waiting.remove(&eviction_key);
         }
     }
 
-    fn leave(&mut self, id: u64) -> Option<Open> {
-        self.work(id);
+    fn leave(&mut self, id: u64) -> Option<OpenConnection> {
+        self.begin_request(id);
         let open = self.open.remove(&id)?;
         if let Some(of_address) = self.addresses.get_mut(&open.address) {
             of_address.open -= 1;
@@ -131,46 +131,46 @@ impl State {
     }
 }
 
-/// The place of one connection, until it is dropped.
-pub struct Place {
+/// The permit of one connection, until it is dropped.
+pub struct ConnectionPermit {
     connections: Arc<Connections>,
     id: u64,
     evicted: CancellationToken,
-    has_asked: AtomicBool,
+    has_received_request: AtomicBool,
 }
 
-impl Place {
+impl ConnectionPermit {
     /// The head of a request is there.
-    pub fn asks(&self) {
-        self.has_asked.store(true, Ordering::Release);
+    pub fn mark_request_received(&self) {
+        self.has_received_request.store(true, Ordering::Release);
     }
 
-    /// A request came with a valid token. The connection keeps its place until the result is dropped.
-    pub fn work(self: &Arc<Self>) -> AtWork {
-        self.connections.locked().work(self.id);
-        AtWork(self.clone())
+    /// A request came with a valid token. The connection keeps its permit until the result is dropped.
+    pub fn begin_request(self: &Arc<Self>) -> ActiveRequest {
+        self.connections.locked().begin_request(self.id);
+        ActiveRequest(self.clone())
     }
 
-    pub fn has_asked(&self) -> bool {
-        self.has_asked.load(Ordering::Acquire)
+    pub fn has_received_request(&self) -> bool {
+        self.has_received_request.load(Ordering::Acquire)
     }
 
-    /// Returns when the connection has to end, because others need its place.
+    /// Returns when the connection has to end, because others need its permit.
     pub async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPermit {
     fn drop(&mut self) {
         self.connections.locked().leave(self.id);
     }
 }
 
 /// An admitted request under way.
-pub struct AtWork(Arc<Place>);
+pub struct ActiveRequest(Arc<ConnectionPermit>);
 
-impl Drop for AtWork {
+impl Drop for ActiveRequest {
     fn drop(&mut self) {
         self.0.connections.locked().wait(self.0.id, true);
     }
@@ -187,36 +187,37 @@ mod tests {
     const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1));
     const THERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 2));
 
-    fn enter(connections: &Arc<Connections>, address: IpAddr) -> Arc<Place> {
-        Arc::new(connections.enter(address).unwrap())
+    fn acquire(connections: &Arc<Connections>, address: IpAddr) -> Arc<ConnectionPermit> {
+        Arc::new(connections.acquire(address).unwrap())
     }
 
     #[test]
     fn the_oldest_without_a_token_goes_first_then_the_one_that_is_idle_for_longest() {
         let connections = Connections::new(3, 3);
-        let (idle, half, working) = (enter(&connections, HERE), enter(&connections, HERE), enter(&connections, HERE));
-        drop(idle.work());
-        let _work = working.work();
-        let fourth = enter(&connections, THERE);
+        let (idle, half, working) =
+            (acquire(&connections, HERE), acquire(&connections, HERE), acquire(&connections, HERE));
+        drop(idle.begin_request());
+        let _work = working.begin_request();
+        let fourth = acquire(&connections, THERE);
         assert!(half.evicted.is_cancelled() && !idle.evicted.is_cancelled());
-        let _fourth = fourth.work();
-        let fifth = enter(&connections, THERE);
+        let _fourth = fourth.begin_request();
+        let fifth = acquire(&connections, THERE);
         assert!(idle.evicted.is_cancelled());
-        let _fifth = fifth.work();
-        assert_eq!(connections.enter(HERE).err(), Some(Full::Server));
+        let _fifth = fifth.begin_request();
+        assert_eq!(connections.acquire(HERE).err(), Some(Full::Server));
         assert!(!working.evicted.is_cancelled());
     }
 
     #[test]
     fn an_address_at_its_bound_takes_only_from_itself() {
         let connections = Connections::new(10, 2);
-        let other = enter(&connections, THERE);
-        let (first, second) = (enter(&connections, HERE), enter(&connections, HERE));
-        let third = enter(&connections, HERE);
+        let other = acquire(&connections, THERE);
+        let (first, second) = (acquire(&connections, HERE), acquire(&connections, HERE));
+        let third = acquire(&connections, HERE);
         assert!(first.evicted.is_cancelled() && !second.evicted.is_cancelled() && !other.evicted.is_cancelled());
-        let _work = (second.work(), third.work());
-        assert_eq!(connections.enter(HERE).err(), Some(Full::Address));
-        assert!(connections.enter(THERE).is_ok());
+        let _work = (second.begin_request(), third.begin_request());
+        assert_eq!(connections.acquire(HERE).err(), Some(Full::Address));
+        assert!(connections.acquire(THERE).is_ok());
     }
 
     proptest! {
@@ -224,29 +225,29 @@ mod tests {
         #[test]
         fn the_bounds_hold(steps in prop::collection::vec((0_u8..4, 0_usize..8, 0_u8..3), 0..200)) {
             let connections = Connections::new(5, 3);
-            let mut places: Vec<(Arc<Place>, Option<AtWork>)> = Vec::new();
+            let mut permits: Vec<(Arc<ConnectionPermit>, Option<ActiveRequest>)> = Vec::new();
             for (step, which, address) in steps {
-                let place = places.get_mut(which);
-                match (step, place) {
+                let permit = permits.get_mut(which);
+                match (step, permit) {
                     (0, _) => {
                         let address = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, address));
-                        let entered = connections.enter(address);
-                        places.retain(|(place, _)| !place.evicted.is_cancelled());
-                        places.extend(entered.ok().map(|place| (Arc::new(place), None)));
+                        let entered = connections.acquire(address);
+                        permits.retain(|(permit, _)| !permit.evicted.is_cancelled());
+                        permits.extend(entered.ok().map(|permit| (Arc::new(permit), None)));
                     }
-                    (1, Some((place, work))) if work.is_none() => *work = Some(place.work()),
+                    (1, Some((permit, work))) if work.is_none() => *work = Some(permit.begin_request()),
                     (2, Some((_, work))) => *work = None,
-                    (3, Some(_)) => drop(places.swap_remove(which)),
+                    (3, Some(_)) => drop(permits.swap_remove(which)),
                     _ => {}
                 }
                 let state = connections.locked();
                 prop_assert!(state.open.len() <= 5);
-                prop_assert_eq!(state.open.len(), places.len());
+                prop_assert_eq!(state.open.len(), permits.len());
                 prop_assert!(state.addresses.values().all(|of_address| (1..=3).contains(&of_address.open)));
-                let at_work = places.iter().filter(|(_, work)| work.is_some()).count();
-                prop_assert_eq!(state.waiting.len(), places.len() - at_work);
+                let at_work = permits.iter().filter(|(_, work)| work.is_some()).count();
+                prop_assert_eq!(state.waiting.len(), permits.len() - at_work);
             }
-            drop(places);
+            drop(permits);
             let state = connections.locked();
             prop_assert!(state.open.is_empty() && state.waiting.is_empty() && state.addresses.is_empty());
         }

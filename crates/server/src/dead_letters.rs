@@ -5,7 +5,7 @@ use breadcrumb::DeadLetter;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::{ServerState, access::Caller, answers::Done, path_id::PathId, problem::Problem, query::Query};
+use crate::{ServerState, access::Caller, path_id::PathId, problem::Problem, query::Query, replies::Done};
 
 const PAGE: u32 = 100;
 const MAX_PAGE: u32 = 1000;

@@ -30,13 +30,13 @@ use uuid::Uuid;
 
 use crate::{
     AuthMode, ServerState,
-    access::{Caller, present_roles},
-    answers::Private,
+    access::{Caller, current_roles},
+    headers::one_header,
     json_body,
-    one_header::one_header,
     problem::Problem,
     query::Query,
-    streams::Place,
+    replies::NoStore,
+    streams::StreamPermit,
     token::TICKET_TIME,
 };
 
@@ -118,13 +118,13 @@ pub async fn ticket(
     State(state): State<ServerState>,
     caller: Caller,
     query: Query,
-) -> Result<Private<StreamTicket>, Problem> {
+) -> Result<NoStore<StreamTicket>, Problem> {
     query.finish(&[])?;
     let ticket = state.token_key.issue_ticket(&caller.identity, caller.token, caller.expires_at).map_err(|error| {
         tracing::error!(%error, "a ticket could not be signed");
         Problem::internal()
     })?;
-    Ok(Private(StreamTicket { ticket, expires_in: TICKET_TIME.as_secs() }))
+    Ok(NoStore(StreamTicket { ticket, expires_in: TICKET_TIME.as_secs() }))
 }
 
 /// What a stream takes in its query.
@@ -176,7 +176,7 @@ pub async fn stream(
     let asked = asked.as_deref().map(number).transpose()?;
     let after = header.as_deref().map(number).transpose()?.or(asked);
     let store = as_agent(&state, &caller, agent).await?;
-    let place = state.streams.enter(&state.stream_options, caller.identity.owner_id, caller.identity.agent_id)?;
+    let permit = state.streams.acquire(&state.stream_options, caller.identity.owner_id, caller.identity.agent_id)?;
     let start = match after {
         Some(number) => number,
         // Told in the first ping, so that a stream cut off before its first event can be taken up without a gap. (It
@@ -185,10 +185,10 @@ pub async fn stream(
     };
     let followed = store.subscribe(SubscribeOptions { after, filters, by_selectors: !all }).await?;
     let new_as_updated = state.stream_options.new_as_updated && !all;
-    let feed = Feed::new(state, caller, followed, start, new_as_updated, place);
-    let messages = futures::stream::unfold(feed, |mut feed| async move {
-        let message = feed.next().await?;
-        Some((Ok::<_, Infallible>(message), feed))
+    let stream = SubscriberStream::new(state, caller, followed, start, new_as_updated, permit);
+    let messages = futures::stream::unfold(stream, |mut stream| async move {
+        let message = stream.next().await?;
+        Some((Ok::<_, Infallible>(message), stream))
     });
     Ok(([UNBUFFERED], Sse::new(messages)).into_response())
 }
@@ -250,7 +250,7 @@ async fn as_agent(state: &ServerState, caller: &Caller, agent_id: Uuid) -> Resul
 }
 
 /// One subscriber's connection.
-struct Feed {
+struct SubscriberStream {
     state: ServerState,
     caller: Caller,
     followed: SubscriptionStream,
@@ -267,18 +267,18 @@ struct Feed {
     /// `None`: it goes on after the end of its token.
     ends: Option<Instant>,
     /// The subscriber was told that the server stops.
-    has_said_goodbye: bool,
-    _place: Place,
+    has_announced_shutdown: bool,
+    _permit: StreamPermit,
 }
 
-impl Feed {
+impl SubscriberStream {
     fn new(
         state: ServerState,
         caller: Caller,
         followed: SubscriptionStream,
         start: EventNumber,
         new_as_updated: bool,
-        place: Place,
+        permit: StreamPermit,
     ) -> Self {
         let every = state.stream_options.ping_every;
         let mut ping = tokio::time::interval_at(Instant::now() + every, every);
@@ -287,7 +287,7 @@ impl Feed {
         // Some clocks cannot name a moment years away.
         let ends = (!state.rcrt_compat).then(|| Instant::now() + Duration::from_secs(left.min(366 * 24 * 3600)));
         let (passed, told) = (start, start);
-        let changes = state.known_agents.changes();
+        let changes = state.agent_cache.changes();
         let start = Some(start);
         Self {
             state,
@@ -300,8 +300,8 @@ impl Feed {
             ping,
             changes,
             ends,
-            has_said_goodbye: false,
-            _place: place,
+            has_announced_shutdown: false,
+            _permit: permit,
         }
     }
 
@@ -309,19 +309,19 @@ impl Feed {
         if let Some(start) = self.start.take() {
             return Some(ping().id(start.to_string()));
         }
-        if self.has_said_goodbye {
+        if self.has_announced_shutdown {
             return None;
         }
         loop {
             tokio::select! {
                 () = self.state.shutdown.cancelled() => {
-                    self.has_said_goodbye = true;
-                    return Some(goodbye());
+                    self.has_announced_shutdown = true;
+                    return Some(shutdown_message());
                 }
                 () = passed(self.ends) => return None,
                 followed = self.followed.next() => match followed? {
                     Ok(SubscriptionItem::Event(event)) => {
-                        self.is_told(event.number);
+                        self.mark_sent(event.number);
                         return message(event, self.new_as_updated);
                     }
                     Ok(SubscriptionItem::Skipped(number)) => self.passed = self.passed.max(number),
@@ -332,40 +332,40 @@ impl Feed {
                     }
                 },
                 Ok(()) = self.changes.changed() => {
-                    if !may_go_on(&self.state, &self.caller).await {
+                    if !is_still_authorized(&self.state, &self.caller).await {
                         return None;
                     }
                 }
                 _ = self.ping.tick() => {
-                    if !may_go_on(&self.state, &self.caller).await {
+                    if !is_still_authorized(&self.state, &self.caller).await {
                         return None;
                     }
                     if self.passed == self.told {
                         return Some(ping());
                     }
-                    self.is_told(self.passed);
+                    self.mark_sent(self.passed);
                     return Some(ping().id(self.told.to_string()));
                 }
             }
         }
     }
 
-    fn is_told(&mut self, number: EventNumber) {
+    fn mark_sent(&mut self, number: EventNumber) {
         self.passed = number;
         self.told = number;
     }
 
     fn missed(&mut self, first: EventNumber) -> Message {
         let after = self.passed;
-        self.is_told(EventNumber(first.0 - 1));
+        self.mark_sent(EventNumber(first.0 - 1));
         Message::default().id(self.told.to_string()).data(json!(Missed { kind: "missed", after, first }).to_string())
     }
 }
 
 /// Whether the agent is still there, with the roles with which its stream began, and the token is not revoked.
-async fn may_go_on(state: &ServerState, caller: &Caller) -> bool {
+async fn is_still_authorized(state: &ServerState, caller: &Caller) -> bool {
     let Caller { identity, token, .. } = caller;
-    present_roles(state, identity, *token).await.is_ok_and(|roles| roles == identity.roles)
+    current_roles(state, identity, *token).await.is_ok_and(|roles| roles == identity.roles)
 }
 
 async fn passed(ends: Option<Instant>) {
@@ -376,7 +376,7 @@ async fn passed(ends: Option<Instant>) {
 }
 
 /// No event: browsers and other clients of server-sent events come back after this time, with the number that they know.
-fn goodbye() -> Message {
+fn shutdown_message() -> Message {
     Message::default().retry(COME_BACK).comment("the server stops; connect again")
 }
 

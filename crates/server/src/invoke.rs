@@ -20,14 +20,14 @@ use uuid::Uuid;
 use crate::{
     ServerState,
     access::Caller,
-    answer_watch::Listening,
     breadcrumbs::REPLAYED,
+    headers::idempotency_key,
     json_body::JsonBody,
-    one_header::idempotency_key,
     path_tool::PathTool,
     prefer::{PREFERENCE_APPLIED, Preferences},
     problem::Problem,
     query::Query,
+    response_waiters::Listener,
     traceparent,
 };
 
@@ -109,20 +109,20 @@ pub async fn invoke(
     let key = idempotency_key(&headers)?;
     let preferences = Preferences::read(&headers);
     let own_id = invocation.request_id.clone();
-    let mut record = invocation.record(&own_name(&caller, name).await?);
+    let mut record = invocation.record(&resolve_tool_name(&caller, name).await?);
     traceparent::carry(&headers, &mut record);
     record.check().map_err(as_fields)?;
 
     let wait = preferences.wait();
     // Before the request is there, so that no answer comes unheard.
-    let listening = if wait.is_zero() { None } else { Some(state.listen(&caller).await?) };
+    let listener = if wait.is_zero() { None } else { Some(state.listen(&caller).await?) };
     let created = caller.store.create(record, key).await?;
     let request_id = own_id.unwrap_or_else(|| created.id.to_string());
-    let answer = match listening {
+    let answer = match listener {
         None => None,
-        Some(listening) => tokio::select! {
+        Some(listener) => tokio::select! {
             () = state.shutdown.cancelled() => None,
-            answer = timeout(wait, state.answer(&caller, listening, &created, &request_id)) => answer.ok().flatten(),
+            answer = timeout(wait, state.answer(&caller, listener, &created, &request_id)) => answer.ok().flatten(),
         },
     };
     let mut response = match answer {
@@ -147,24 +147,26 @@ fn accepted(created: &Created, request_id: String) -> Result<Response, Problem> 
 
 impl ServerState {
     /// The tenant's store as one that sees all: one stream serves all who wait, each for its own answer.
-    fn all_of(&self, caller: &Caller) -> Arc<dyn Breadcrumbs> {
+    fn tenant_store(&self, caller: &Caller) -> Arc<dyn Breadcrumbs> {
         self.tenancy.acting_as(Identity { roles: vec![Role::Runner], ..caller.identity.clone() })
     }
 
-    async fn listen(&self, caller: &Caller) -> Result<Listening, StoreError> {
-        self.answers.listen(caller.identity.owner_id, &self.all_of(caller)).await
+    async fn listen(&self, caller: &Caller) -> Result<Listener, StoreError> {
+        self.response_waiters.listen(caller.identity.owner_id, &self.tenant_store(caller)).await
     }
 
     /// `None` when the store does not tell: the request stands all the same.
     async fn answer(
         &self,
         caller: &Caller,
-        listening: Listening,
+        listener: Listener,
         created: &Created,
         request_id: &str,
     ) -> Option<Map<String, Value>> {
-        let answer =
-            self.answers.answer(listening, caller.identity.owner_id, &self.all_of(caller), created, request_id).await;
+        let answer = self
+            .response_waiters
+            .answer(listener, caller.identity.owner_id, &self.tenant_store(caller), created, request_id)
+            .await;
         let told = |error: &_| tracing::warn!(request = %created.id, %error, "a caller's answer cannot be waited for");
         answer.inspect_err(told).ok()
     }
@@ -193,7 +195,7 @@ impl Invocation {
 }
 
 /// The tool's own name. One that a format made of it ends with 8 digits; only then the catalog is asked.
-async fn own_name(caller: &Caller, name: String) -> Result<String, Problem> {
+async fn resolve_tool_name(caller: &Caller, name: String) -> Result<String, Problem> {
     let is_made = name
         .rsplit_once('_')
         .is_some_and(|(_, end)| end.len() == 8 && end.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')));

@@ -7,29 +7,26 @@
 
 mod access;
 mod acl;
+mod agent_cache;
 mod agents;
-mod allowance;
-mod answer_watch;
-mod answers;
 mod audit;
 mod auth;
 mod breadcrumbs;
 mod calls;
-mod chosen_secrets;
+mod concurrency_limit;
+mod config_secrets;
 mod connections;
-mod cross_origin;
+mod cors;
 mod dead_letters;
-mod drain;
 mod events;
-mod foreign_host;
-mod held_body;
+mod guarded_body;
+mod headers;
+mod host_policy;
 mod hygiene;
 mod invoke;
 mod json_body;
-mod known_agents;
 mod limits;
 mod metrics;
-mod one_header;
 mod openapi;
 mod operations;
 mod path_id;
@@ -38,25 +35,28 @@ mod precondition;
 mod prefer;
 mod problem;
 mod query;
+mod rate_limit;
 mod rcrt_compat;
 mod readiness;
+mod replies;
+mod request_log;
+mod response_waiters;
 mod revocation;
 mod routes;
 mod secret_grants;
 mod secrets;
 mod selectors;
 mod serve;
-mod stalled_write;
 mod streams;
 mod tenants;
 mod token;
-mod token_ring;
+mod token_keys;
 mod tool_schemas;
 mod tools;
-mod trace;
 mod traceparent;
-mod under_way;
+mod unread_body;
 mod webhooks;
+mod write_timeout;
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -72,23 +72,23 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use json_body::BodyLimit;
 
-pub use cross_origin::Origins;
-pub use foreign_host::AllowedHosts;
+pub use cors::AllowedOrigins;
+pub use host_policy::AllowedHosts;
 pub use json_body::MAX_BODY_BYTES;
-pub use limits::{Limits, NoRate, Rate};
+pub use limits::{InvalidRate, Rate, ServerLimits};
 pub use streams::StreamOptions;
-pub use token::{MIN_KEY_BYTES, ProvenToken, TokenError, TokenId};
-pub use token_ring::TokenKey;
+pub use token::{MIN_KEY_BYTES, TokenError, TokenId, VerifiedToken};
+pub use token_keys::TokenKey;
 
-use allowance::Allowances;
-use answer_watch::AnswerWatch;
-use foreign_host::Answered;
-use known_agents::KnownAgents;
+use agent_cache::AgentCache;
+use concurrency_limit::ConcurrencyLimit;
+use host_policy::HostPolicy;
 use metrics::MetricsToken;
+use rate_limit::RateLimiter;
 use rcrt_compat::RcrtCompat;
 use readiness::Readiness;
+use response_waiters::ResponseWaiters;
 use streams::Streams;
-use under_way::UnderWay;
 
 /// Who gets a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,9 +106,9 @@ pub struct ServerOptions {
     pub auth: AuthMode,
     pub token_key: TokenKey,
     pub streams: StreamOptions,
-    pub limits: Limits,
+    pub limits: ServerLimits,
     /// Whose pages a browser lets call this server.
-    pub origins: Origins,
+    pub origins: AllowedOrigins,
     /// By which names, beside those of loopback, a server with open auth is addressed.
     pub hosts: AllowedHosts,
     /// Opens `/metrics` with the names of every tenant's tools, beside the operator's tokens.
@@ -151,11 +151,11 @@ pub enum ServerError {
 /// An HTTP server that is ready to run.
 pub struct Server {
     listener: TcpListener,
-    limits: Limits,
+    limits: ServerLimits,
     state: ServerState,
-    origins: Arc<Origins>,
+    origins: Arc<AllowedOrigins>,
     /// Set with open auth.
-    answered: Option<Arc<Answered>>,
+    host_policy: Option<Arc<HostPolicy>>,
 }
 
 /// The OpenAPI 3.1 document of every server of this version, as `GET /openapi.json` gives it, in lines.
@@ -172,12 +172,12 @@ struct Shared {
     auth: AuthMode,
     rcrt_compat: bool,
     token_key: TokenKey,
-    known_agents: KnownAgents,
-    answers: AnswerWatch,
+    agent_cache: AgentCache,
+    response_waiters: ResponseWaiters,
     streams: Arc<Streams>,
     stream_options: StreamOptions,
-    allowances: Allowances,
-    under_way: Arc<UnderWay>,
+    rate_limiter: RateLimiter,
+    concurrency_limit: Arc<ConcurrencyLimit>,
     readiness: Readiness,
     metrics_token: Option<MetricsToken>,
     /// No new work is taken any more.
@@ -208,7 +208,7 @@ impl Server {
         metrics::install();
         let shutdown = CancellationToken::new();
         let state = ServerState(Arc::new(Shared {
-            known_agents: KnownAgents::new(Arc::clone(&tenancy)),
+            agent_cache: AgentCache::new(Arc::clone(&tenancy)),
             readiness: Readiness::new(Arc::clone(&tenancy)),
             tenancy,
             auth: options.auth,
@@ -216,19 +216,19 @@ impl Server {
             token_key: options.token_key,
             streams: Arc::default(),
             stream_options: options.streams,
-            answers: AnswerWatch::new(shutdown.clone()),
-            allowances: Allowances::new(&options.limits),
-            under_way: UnderWay::new(options.limits.max_requests_per_tenant),
+            response_waiters: ResponseWaiters::new(shutdown.clone()),
+            rate_limiter: RateLimiter::new(&options.limits),
+            concurrency_limit: ConcurrencyLimit::new(options.limits.max_requests_per_tenant),
             metrics_token: options.metrics_token.as_deref().map(MetricsToken::new),
             draining: CancellationToken::new(),
             shutdown,
         }));
         let origins = Arc::new(options.origins);
-        let answered = (options.auth == AuthMode::Open).then(|| {
+        let host_policy = (options.auth == AuthMode::Open).then(|| {
             let dotless = is_beyond && options.rcrt_compat;
-            Arc::new(Answered { hosts: options.hosts, dotless, only_private: is_beyond })
+            Arc::new(HostPolicy { hosts: options.hosts, dotless, only_private: is_beyond })
         });
-        Ok(Self { listener: options.listener, limits: options.limits, state, origins, answered })
+        Ok(Self { listener: options.listener, limits: options.limits, state, origins, host_policy })
     }
 
     /// Cancel it before the shutdown, while what was begun comes to its end elsewhere: from then on everybody but runners is
@@ -253,15 +253,15 @@ impl Server {
         if state.rcrt_compat {
             router = router.layer(Extension(RcrtCompat));
         }
-        if let Some(answered) = self.answered {
-            router = router.layer(from_fn_with_state(answered, foreign_host::refuse));
+        if let Some(host_policy) = self.host_policy {
+            router = router.layer(from_fn_with_state(host_policy, host_policy::enforce));
         }
         let router = router
             .layer(Extension(BodyLimit(limits.max_body_bytes.min(MAX_BODY_BYTES))))
-            .layer(from_fn(drain::rest_of_body))
-            .layer(CatchPanicLayer::custom(trace::panicked))
-            .layer(from_fn_with_state(self.origins, cross_origin::admit))
-            .layer(from_fn(trace::observe));
+            .layer(from_fn(unread_body::discard_unread))
+            .layer(CatchPanicLayer::custom(request_log::panicked))
+            .layer(from_fn_with_state(self.origins, cors::apply))
+            .layer(from_fn(request_log::observe));
         let serving = serve::serve(self.listener, router, &limits, shutdown.clone());
         let ending = async {
             shutdown.cancelled().await;
@@ -269,6 +269,6 @@ impl Server {
             streams.cancel();
         };
         tokio::join!(serving, ending, revocation::follow(state.clone(), shutdown.clone()));
-        state.answers.ended().await;
+        state.response_waiters.ended().await;
     }
 }

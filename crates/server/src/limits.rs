@@ -17,13 +17,13 @@ pub struct Rate {
     "write RATE or RATE:BURST: requests for each second (0.01 to 1000000), and how many may come at once (1 to 1000000; \
      twice the rate when left out), such as 50 or 50:200"
 )]
-pub struct NoRate;
+pub struct InvalidRate;
 
 impl Rate {
     /// From 0.01 to 1,000,000 requests for each second, 1 to 1,000,000 at once.
-    pub fn new(per_second: f64, burst: u32) -> Result<Self, NoRate> {
+    pub fn new(per_second: f64, burst: u32) -> Result<Self, InvalidRate> {
         if !(0.01..=1_000_000.0).contains(&per_second) || !(1..=1_000_000).contains(&burst) {
-            return Err(NoRate);
+            return Err(InvalidRate);
         }
         Ok(Self { per_second, burst })
     }
@@ -39,13 +39,13 @@ impl Rate {
 }
 
 impl FromStr for Rate {
-    type Err = NoRate;
+    type Err = InvalidRate;
 
-    fn from_str(text: &str) -> Result<Self, NoRate> {
+    fn from_str(text: &str) -> Result<Self, InvalidRate> {
         let (rate, burst) = text.split_once(':').map_or((text, None), |(rate, burst)| (rate, Some(burst)));
-        let per_second: f64 = rate.trim().parse().map_err(|_| NoRate)?;
+        let per_second: f64 = rate.trim().parse().map_err(|_| InvalidRate)?;
         let burst = match burst {
-            Some(burst) => burst.trim().parse().map_err(|_| NoRate)?,
+            Some(burst) => burst.trim().parse().map_err(|_| InvalidRate)?,
             // Of what is in bounds; anything else is refused below.
             None => (per_second * 2.0).ceil().clamp(1.0, 1_000_000.0) as u32,
         };
@@ -61,7 +61,7 @@ impl fmt::Display for Rate {
 
 /// The bounds of a server.
 #[derive(Debug, Clone)]
-pub struct Limits {
+pub struct ServerLimits {
     /// Of one agent. Opening event streams has an allowance of its own, of the same size.
     pub agent: Option<Rate>,
     /// Of all agents of one tenant together.
@@ -89,7 +89,7 @@ pub struct Limits {
     pub drain_time: Duration,
 }
 
-impl Default for Limits {
+impl Default for ServerLimits {
     fn default() -> Self {
         Self {
             // Far above what one machine answers to one agent's sensible use; who floods is stopped here.

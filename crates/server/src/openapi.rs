@@ -16,7 +16,7 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     ServerState,
-    access::{Access, names},
+    access::{Access, role_names},
     problem::{CODES, MEDIA_TYPE, ProblemDocument},
     routes::{Entry, table},
 };
@@ -101,7 +101,7 @@ fn complete(operation: &mut Operation, access: Access) {
     let roles = access.roles();
     if !roles.is_empty() {
         operation.security = Some(vec![SecurityRequirement::new("token", Vec::<String>::new())]);
-        let allowed = format!("Roles: {}.", names(&roles));
+        let allowed = format!("Roles: {}.", role_names(&roles));
         operation.description = Some(match operation.description.take() {
             Some(text) if !text.is_empty() => format!("{text}\n\n{allowed}"),
             _ => allowed,

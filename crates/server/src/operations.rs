@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::{
     ServerState,
-    access::{bearer, is_operators},
+    access::{bearer, is_operator_token},
     metrics::{self, Audience},
     openapi,
     problem::Problem,
@@ -59,7 +59,7 @@ pub async fn live() -> Json<Health> {
 pub async fn metrics(State(state): State<ServerState>, headers: HeaderMap) -> Response {
     let audience = match bearer(&headers) {
         Ok(Some(token)) if state.metrics_token.as_ref().is_some_and(|own| own.is(token)) => Audience::Operator,
-        Ok(Some(token)) if is_operators(&state, token).await => Audience::Operator,
+        Ok(Some(token)) if is_operator_token(&state, token).await => Audience::Operator,
         _ => Audience::Anyone,
     };
     text("text/plain; version=0.0.4; charset=utf-8", metrics::render(audience, &state.tenancy.counted_tenants()))

@@ -5,7 +5,7 @@
 
 use axum::http::{HeaderMap, HeaderValue};
 
-use crate::{one_header::one_header, problem::Problem};
+use crate::{headers::one_header, problem::Problem};
 
 /// What the caller asks to hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

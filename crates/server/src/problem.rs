@@ -12,7 +12,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::allowance::{Standing, whole_seconds};
+use crate::rate_limit::{RateLimitStatus, whole_seconds};
 
 /// The media type of a problem document.
 pub const MEDIA_TYPE: &str = "application/problem+json";
@@ -272,8 +272,8 @@ impl Problem {
     }
 
     /// How the caller's allowance stands.
-    pub fn with_standing(mut self, standing: Standing) -> Self {
-        self.headers.extend(standing.numbers());
+    pub fn with_rate_limit_status(mut self, limit_status: RateLimitStatus) -> Self {
+        self.headers.extend(limit_status.numbers());
         self
     }
 

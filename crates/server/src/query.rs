@@ -14,7 +14,7 @@ const MOST_ASKED: u32 = i32::MAX as u32;
 
 /// How many at most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Most {
+pub struct AppliedLimit {
     pub applied: u32,
     /// More was asked for.
     pub is_bounded: bool,
@@ -105,7 +105,7 @@ impl Query {
     }
 
     /// How many at most, by whichever of these names is given; the smallest where several are. Bounded by `most`.
-    pub fn take_most(&mut self, names: &[&str], most: u32) -> Option<Most> {
+    pub fn take_limit(&mut self, names: &[&str], most: u32) -> Option<AppliedLimit> {
         let asked = names.iter().filter_map(|name| {
             let text = self.take_text(name)?;
             let digits = Some(&text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -117,7 +117,7 @@ impl Query {
         });
         let asked: u32 = asked.min()?;
         let applied = asked.min(most);
-        Some(Most { applied, is_bounded: asked > most })
+        Some(AppliedLimit { applied, is_bounded: asked > most })
     }
 
     pub fn wrong(&mut self, name: &str, message: impl Into<String>) {

@@ -32,9 +32,9 @@ pub trait FromRcrt: DeserializeOwned {
 }
 
 /// A JSON body; with `rcrt_compat` it is mended before it is read.
-pub struct MendedBody<T>(pub T);
+pub struct CompatBody<T>(pub T);
 
-impl<S: Send + Sync, T: FromRcrt> FromRequest<S> for MendedBody<T> {
+impl<S: Send + Sync, T: FromRcrt> FromRequest<S> for CompatBody<T> {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _state: &S) -> Result<Self, Problem> {

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    AuthMode, ServerState, access::Caller, answers::Private, auth::MAX_TTL_SEC, json_body::JsonBody, problem::Problem,
+    AuthMode, ServerState, access::Caller, auth::MAX_TTL_SEC, json_body::JsonBody, problem::Problem, replies::NoStore,
     token::TokenError,
 };
 
@@ -59,7 +59,7 @@ pub async fn revoke(
     State(state): State<ServerState>,
     caller: Caller,
     JsonBody(request): JsonBody<RevokeTokens>,
-) -> Result<Private<RevokedTokens>, Problem> {
+) -> Result<NoStore<RevokedTokens>, Problem> {
     let revocation = revocation(&state, &caller, request)?;
     let Identity { owner_id, agent_id: by, .. } = caller.identity;
     // With open auth agents need not be known.
@@ -70,12 +70,12 @@ pub async fn revoke(
         return Err(Problem::forbidden("only a curator revokes the tokens of another agent"));
     }
     state.tenancy.revoke_tokens(owner_id, by, revocation.clone()).await?;
-    state.known_agents.forget(owner_id, revocation.agent_id);
+    state.agent_cache.forget(owner_id, revocation.agent_id);
     let (jti, issued_before) = match revocation.which {
         WhichTokens::One { jti, .. } => (Some(jti), None),
         WhichTokens::IssuedBefore(before) => (None, Some(before)),
     };
-    Ok(Private(RevokedTokens { ok: true, agent_id: revocation.agent_id, jti, issued_before }))
+    Ok(NoStore(RevokedTokens { ok: true, agent_id: revocation.agent_id, jti, issued_before }))
 }
 
 fn revocation(state: &ServerState, caller: &Caller, request: RevokeTokens) -> Result<TokenRevocation, Problem> {
@@ -137,7 +137,7 @@ pub async fn follow(state: ServerState, stop: CancellationToken) {
             Ok(agents) => {
                 is_failing = false;
                 for (owner_id, agent_id) in agents {
-                    state.known_agents.forget(owner_id, agent_id);
+                    state.agent_cache.forget(owner_id, agent_id);
                 }
             }
             Err(error) if !is_failing => {

@@ -30,7 +30,7 @@ pub struct Entry {
 const READERS: Access = Access::Roles(&[Emitter, Subscriber, Runner]);
 /// A runner writes on behalf of the tools that it runs.
 const WRITERS: Access = Access::Roles(&[Emitter, Runner]);
-const FOLLOWERS: &[Role] = &[Subscriber, Runner];
+const SUBSCRIBERS: &[Role] = &[Subscriber, Runner];
 const RUNNERS: Access = Access::Roles(&[Runner]);
 const CURATORS: Access = Access::Roles(&[]);
 
@@ -41,7 +41,7 @@ fn entry(access: Access, route: UtoipaMethodRouter<ServerState>) -> Entry {
 /// Every operation of the server.
 pub fn table() -> Vec<Entry> {
     vec![
-        entry(Access::Strangers, routes!(auth::token)),
+        entry(Access::Unauthenticated, routes!(auth::token)),
         entry(READERS, routes!(revocation::revoke)),
         // Records
         entry(WRITERS, routes!(breadcrumbs::create)),
@@ -57,13 +57,13 @@ pub fn table() -> Vec<Entry> {
         entry(WRITERS, routes!(acl::grant)),
         entry(WRITERS, routes!(acl::revoke)),
         // Events
-        entry(Access::RolesOrTicket(FOLLOWERS), routes!(events::stream)),
-        entry(Access::Roles(FOLLOWERS), routes!(events::ticket)),
-        entry(Access::Roles(FOLLOWERS), routes!(events::latest)),
-        entry(Access::Roles(FOLLOWERS), routes!(selectors::create)),
-        entry(Access::Roles(FOLLOWERS), routes!(selectors::list)),
-        entry(Access::Roles(FOLLOWERS), routes!(selectors::update)),
-        entry(Access::Roles(FOLLOWERS), routes!(selectors::delete)),
+        entry(Access::RolesOrTicket(SUBSCRIBERS), routes!(events::stream)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(events::ticket)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(events::latest)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::create)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::list)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::update)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(selectors::delete)),
         // Tools
         entry(READERS, routes!(tools::list)),
         entry(READERS, routes!(tools::get)),
@@ -95,11 +95,11 @@ pub fn table() -> Vec<Entry> {
         entry(CURATORS, routes!(hygiene::run)),
         entry(CURATORS, routes!(hygiene::purge)),
         // Webhooks: an agent's own, or a curator's to look after
-        entry(Access::Roles(FOLLOWERS), routes!(webhooks::create)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(webhooks::create)),
         entry(READERS, routes!(webhooks::list)),
         entry(READERS, routes!(webhooks::delete)),
         entry(READERS, routes!(webhooks::pause)),
-        entry(Access::Roles(FOLLOWERS), routes!(webhooks::resume)),
+        entry(Access::Roles(SUBSCRIBERS), routes!(webhooks::resume)),
         entry(READERS, routes!(webhooks::secret)),
         entry(CURATORS, routes!(dead_letters::list)),
         entry(CURATORS, routes!(dead_letters::delete_all)),

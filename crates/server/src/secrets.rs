@@ -7,8 +7,8 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::{
-    access::Caller, answers::Done, answers::Private, json_body::JsonBody, path_id::PathId, problem::Problem,
-    query::Query, rcrt_compat::MendedBody,
+    access::Caller, json_body::JsonBody, path_id::PathId, problem::Problem, query::Query, rcrt_compat::CompatBody,
+    replies::Done, replies::NoStore,
 };
 
 #[derive(Deserialize, ToSchema)]
@@ -34,7 +34,7 @@ pub struct SecretValue {
     request_body = NewSecret, responses((status = 201, body = SecretInfo)))]
 pub async fn create(
     caller: Caller,
-    MendedBody(secret): MendedBody<NewSecret>,
+    CompatBody(secret): CompatBody<NewSecret>,
 ) -> Result<(StatusCode, Json<SecretInfo>), Problem> {
     secret.check()?;
     Ok((StatusCode::CREATED, Json(caller.store.create_secret(secret).await?)))
@@ -71,7 +71,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<SecretInf
 pub async fn update(
     caller: Caller,
     PathId(id): PathId,
-    MendedBody(changes): MendedBody<SecretChanges>,
+    CompatBody(changes): CompatBody<SecretChanges>,
 ) -> Result<Json<SecretInfo>, Problem> {
     changes.check()?;
     Ok(Json(caller.store.update_secret(id, changes).await?))
@@ -94,10 +94,10 @@ pub async fn decrypt(
     caller: Caller,
     PathId(id): PathId,
     JsonBody(decryption): JsonBody<Decryption>,
-) -> Result<Private<SecretValue>, Problem> {
+) -> Result<NoStore<SecretValue>, Problem> {
     let reason = decryption.reason.trim();
     if reason.is_empty() || reason.chars().count() > 1000 || reason.contains('\0') {
         return Err(Problem::invalid("reason", "must have 1 to 1000 characters, none of them NUL"));
     }
-    Ok(Private(SecretValue { value: caller.store.decrypt_secret(id, reason, decryption.tool_id).await? }))
+    Ok(NoStore(SecretValue { value: caller.store.decrypt_secret(id, reason, decryption.tool_id).await? }))
 }

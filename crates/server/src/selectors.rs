@@ -3,7 +3,7 @@
 use axum::{Json, http::StatusCode};
 use breadcrumb::{Selector, SelectorSubscription};
 
-use crate::{access::Caller, answers::Done, json_body::JsonBody, path_id::PathId, problem::Problem, query::Query};
+use crate::{access::Caller, json_body::JsonBody, path_id::PathId, problem::Problem, query::Query, replies::Done};
 
 /// Add a selector
 ///

@@ -17,32 +17,32 @@ use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use crate::{
-    allowance::Peer,
-    connections::{Connections, Full, Place},
-    limits::Limits,
+    connections::{ConnectionPermit, Connections, Full},
+    limits::ServerLimits,
     metrics,
     problem::MEDIA_TYPE,
-    stalled_write::StallBound,
+    rate_limit::Peer,
+    write_timeout::WriteTimeout,
 };
 
 /// How many connections beyond the most are told so at once. More wait in the listener's backlog.
 const MOST_REFUSED: usize = 64;
 /// How long a connection that is refused may take to hear it.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
-/// How many connections that lost their places may end their answers. The others are closed at once: whoever opens many
+/// How many connections that lost their permits may end their answers. The others are closed at once: whoever opens many
 /// must not slow the accepting down.
 const MOST_LINGERING: usize = 32;
 
 struct Bounds {
-    limits: Limits,
+    limits: ServerLimits,
     lingering: Semaphore,
 }
 
 /// Serves until `shutdown`, then lets the requests under way finish.
-pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, shutdown: CancellationToken) {
+pub async fn serve(listener: TcpListener, router: Router, limits: &ServerLimits, shutdown: CancellationToken) {
     let mut connections = JoinSet::new();
     let bounds = Arc::new(Bounds { limits: limits.clone(), lingering: Semaphore::new(MOST_LINGERING) });
-    let places = Connections::new(limits.max_connections, limits.max_connections_per_address);
+    let permits = Connections::new(limits.max_connections, limits.max_connections_per_address);
     let mut upkeep = interval(Duration::from_secs(5));
     upkeep.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -52,10 +52,10 @@ pub async fn serve(listener: TcpListener, router: Router, limits: &Limits, shutd
             _ = upkeep.tick() => metrics::fold(),
             Some(_) = connections.join_next() => {}
             accepted = listener.accept(), if open < limits.max_connections + MOST_REFUSED => match accepted {
-                Ok((stream, peer)) => match places.enter(peer.ip()) {
-                    Ok(place) => {
+                Ok((stream, peer)) => match permits.acquire(peer.ip()) {
+                    Ok(permit) => {
                         let (peer, bounds) = (Peer(peer.ip()), bounds.clone());
-                        connections.spawn(connection(stream, peer, place, router.clone(), bounds, shutdown.clone()));
+                        connections.spawn(connection(stream, peer, permit, router.clone(), bounds, shutdown.clone()));
                     }
                     Err(full) => {
                         connections.spawn(refuse(stream, full));
@@ -106,18 +106,18 @@ async fn refuse(mut stream: TcpStream, full: Full) {
 async fn connection(
     stream: TcpStream,
     peer: Peer,
-    place: Place,
+    permit: ConnectionPermit,
     router: Router,
     bounds: Arc<Bounds>,
     shutdown: CancellationToken,
 ) {
     // Small answers must not wait for the acknowledgement of the one before.
     let _ = stream.set_nodelay(true);
-    let place = Arc::new(place);
-    let asked_at = place.clone();
+    let permit = Arc::new(permit);
+    let asked_at = permit.clone();
     let limits = &bounds.limits;
     let service = service_fn(move |mut request: hyper::Request<Incoming>| {
-        asked_at.asks();
+        asked_at.mark_request_received();
         request.extensions_mut().insert(peer);
         request.extensions_mut().insert(asked_at.clone());
         let router = router.clone();
@@ -126,11 +126,11 @@ async fn connection(
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.header_time)
-        .serve_connection(TokioIo::new(StallBound::new(stream, limits.write_time)), service);
+        .serve_connection(TokioIo::new(WriteTimeout::new(stream, limits.write_time)), service);
     let mut connection = pin!(connection);
     let never_asks = async {
         sleep(limits.first_header_time).await;
-        if place.has_asked() {
+        if permit.has_received_request() {
             std::future::pending::<()>().await;
         }
     };
@@ -140,8 +140,8 @@ async fn connection(
             connection.as_mut().graceful_shutdown();
             connection.await
         }
-        () = place.evicted() => {
-            if !place.has_asked() {
+        () = permit.evicted() => {
+            if !permit.has_received_request() {
                 return;
             }
             let Ok(_lingers) = bounds.lingering.try_acquire() else { return };

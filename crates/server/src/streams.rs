@@ -38,8 +38,13 @@ pub struct Streams {
 }
 
 impl Streams {
-    /// A place for one more stream, until it is dropped.
-    pub fn enter(self: &Arc<Self>, options: &StreamOptions, owner_id: Uuid, agent_id: Uuid) -> Result<Place, Problem> {
+    /// A permit for one more stream, until it is dropped.
+    pub fn acquire(
+        self: &Arc<Self>,
+        options: &StreamOptions,
+        owner_id: Uuid,
+        agent_id: Uuid,
+    ) -> Result<StreamPermit, Problem> {
         let mut open = self.locked();
         let agents = open.entry(owner_id).or_default();
         let (of_agent, of_tenant) =
@@ -52,7 +57,7 @@ impl Streams {
         }
         *agents.entry(agent_id).or_default() += 1;
         drop(open);
-        Ok(Place { streams: self.clone(), owner_id, agent_id, _open: OpenStream::new() })
+        Ok(StreamPermit { streams: self.clone(), owner_id, agent_id, _open: OpenStream::new() })
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<Uuid, HashMap<Uuid, usize>>> {
@@ -61,15 +66,15 @@ impl Streams {
     }
 }
 
-/// An open stream's place among those of its agent.
-pub struct Place {
+/// An open stream's permit among those of its agent.
+pub struct StreamPermit {
     streams: Arc<Streams>,
     owner_id: Uuid,
     agent_id: Uuid,
     _open: OpenStream,
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut open = self.streams.locked();
         let Some(agents) = open.get_mut(&self.owner_id) else { return };

@@ -10,12 +10,12 @@ use uuid::Uuid;
 use crate::{
     AuthMode, ServerState,
     access::Caller,
-    answers::{Done, Private},
     auth::{OPEN_TENANT, RCRT_OWNER},
     json_body::JsonBody,
     path_id::PathId,
     problem::Problem,
     query::Query,
+    replies::{Done, NoStore},
 };
 
 #[derive(Deserialize, ToSchema)]
@@ -88,7 +88,7 @@ pub async fn ensure(
     caller: Caller,
     id: PathId,
     name: JsonBody<TenantName>,
-) -> Result<Private<TenantDone>, Problem> {
+) -> Result<NoStore<TenantDone>, Problem> {
     put(state, caller, id, name).await
 }
 
@@ -102,7 +102,7 @@ pub async fn update(
     caller: Caller,
     id: PathId,
     name: JsonBody<TenantName>,
-) -> Result<Private<TenantDone>, Problem> {
+) -> Result<NoStore<TenantDone>, Problem> {
     put(state, caller, id, name).await
 }
 
@@ -130,7 +130,7 @@ pub async fn delete(
         return Err(Problem::invalid("id", message));
     }
     state.tenancy.delete_tenant(id).await?;
-    state.known_agents.forget_tenant(id);
+    state.agent_cache.forget_tenant(id);
     Ok(Done::JSON)
 }
 
@@ -139,7 +139,7 @@ async fn put(
     caller: Caller,
     PathId(asked): PathId,
     JsonBody(TenantName { name, quotas }): JsonBody<TenantName>,
-) -> Result<Private<TenantDone>, Problem> {
+) -> Result<NoStore<TenantDone>, Problem> {
     let id = meant(&state, asked).await?;
     if !caller.is_operator && id != caller.identity.owner_id {
         return Err(Problem::forbidden(
@@ -152,7 +152,7 @@ async fn put(
     // Programs find it by its name; one that means it by RCRT's id has no name to give.
     if is_default(&state, id).await? && name != OPEN_TENANT {
         if asked != id {
-            return Ok(Private(TenantDone { ok: true, created: false, first_agent: None }));
+            return Ok(NoStore(TenantDone { ok: true, created: false, first_agent: None }));
         }
         return Err(Problem::invalid("name", "must stay `default`: servers find this tenant by its name"));
     }
@@ -161,13 +161,13 @@ async fn put(
         state.tenancy.set_quotas(id, quotas).await?;
     }
     let first_agent = if created {
-        state.known_agents.forget_tenant(id);
+        state.agent_cache.forget_tenant(id);
         let first = NewAgent { name: "first".into(), roles: Role::ALL.to_vec(), profile: Profile::Main };
         Some(state.tenancy.create_agent(tenant.id, first).await?)
     } else {
         None
     };
-    Ok(Private(TenantDone { ok: true, created, first_agent }))
+    Ok(NoStore(TenantDone { ok: true, created, first_agent }))
 }
 
 /// Others than the own are not there for who is no operator.

@@ -25,7 +25,7 @@ pub struct TokenId {
 
 /// What a token says, once its signature and its time are proven.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProvenToken {
+pub struct VerifiedToken {
     pub identity: Identity,
     pub id: TokenId,
     /// Seconds since 1970.
@@ -44,17 +44,17 @@ pub enum TokenError {
 
 /// A ticket, once its signature and its time are proven. Whether it was used before is for the store to say.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ProvenTicket {
+pub struct VerifiedTicket {
     pub id: Uuid,
     /// In seconds since 1970.
     pub expires_at: u64,
     /// The token that it was given for.
-    pub token: ProvenToken,
+    pub token: VerifiedToken,
 }
 
 /// In a ticket: the token that it was given for.
 #[derive(Serialize, Deserialize)]
-struct Of {
+struct TicketToken {
     jti: Uuid,
     exp: u64,
 }
@@ -75,7 +75,7 @@ struct Claims {
     jti: Uuid,
     /// A ticket opens one event stream and nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ticket_of: Option<Of>,
+    ticket_of: Option<TicketToken>,
 }
 
 impl TokenKey {
@@ -120,7 +120,7 @@ impl TokenKey {
             exp: (now() as u64).saturating_add(TICKET_TIME.as_secs()).min(expires_at),
             iat: id.issued_at,
             jti: Uuid::new_v4(),
-            ticket_of: Some(Of { jti: id.jti, exp: expires_at }),
+            ticket_of: Some(TicketToken { jti: id.jti, exp: expires_at }),
         })
     }
 
@@ -131,7 +131,7 @@ impl TokenKey {
         jsonwebtoken::encode(&header, claims, &key.encoding).map_err(|error| ServerError::Sign(error.to_string()))
     }
 
-    pub fn verify(&self, token: &str) -> Result<ProvenToken, TokenError> {
+    pub fn verify(&self, token: &str) -> Result<VerifiedToken, TokenError> {
         let claims = self.decode(token)?;
         if claims.ticket_of.is_some() {
             return Err(TokenError::Forged);
@@ -140,12 +140,12 @@ impl TokenKey {
         Ok(claims.proven(id, expires_at))
     }
 
-    pub(crate) fn verify_ticket(&self, ticket: &str) -> Result<ProvenTicket, TokenError> {
+    pub(crate) fn verify_ticket(&self, ticket: &str) -> Result<VerifiedTicket, TokenError> {
         let claims = self.decode(ticket)?;
         let Some(of) = &claims.ticket_of else { return Err(TokenError::Forged) };
         let (id, expires_at) = (claims.jti, claims.exp);
         let (of, until) = (TokenId { jti: of.jti, issued_at: claims.iat }, of.exp);
-        Ok(ProvenTicket { id, expires_at, token: claims.proven(of, until) })
+        Ok(VerifiedTicket { id, expires_at, token: claims.proven(of, until) })
     }
 
     fn decode(&self, token: &str) -> Result<Claims, TokenError> {
@@ -166,9 +166,14 @@ impl TokenKey {
 }
 
 impl Claims {
-    fn proven(self, id: TokenId, expires_at: u64) -> ProvenToken {
+    fn proven(self, id: TokenId, expires_at: u64) -> VerifiedToken {
         let Self { owner_id, agent_id, roles, profile, operator, .. } = self;
-        ProvenToken { identity: Identity { owner_id, agent_id, roles, profile }, id, expires_at, is_operator: operator }
+        VerifiedToken {
+            identity: Identity { owner_id, agent_id, roles, profile },
+            id,
+            expires_at,
+            is_operator: operator,
+        }
     }
 }
 

@@ -13,11 +13,11 @@ use uuid::Uuid;
 use crate::{
     AuthMode, ServerState,
     access::Caller,
-    answers::{Done, Private},
     json_body::JsonBody,
     path_id::PathId,
     problem::Problem,
     query::Query,
+    replies::{Done, NoStore},
 };
 
 /// Post an agent's events to a URL
@@ -107,10 +107,10 @@ pub async fn secret(
     caller: Caller,
     PathId(agent): PathId,
     JsonBody(secret): JsonBody<WebhookSecret>,
-) -> Result<Private<Done>, Problem> {
+) -> Result<NoStore<Done>, Problem> {
     let webhooks = of(&state, &caller, agent).await?;
     webhooks.set_webhook_secret(caller.identity.owner_id, agent, caller.identity.agent_id, secret).await?;
-    Ok(Private(Done { ok: true }))
+    Ok(NoStore(Done { ok: true }))
 }
 
 /// For whom this agent's webhooks are there: itself, and a curator of its tenant. In open mode agents need not exist.

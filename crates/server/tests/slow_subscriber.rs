@@ -7,7 +7,7 @@ use std::time::Duration;
 use breadcrumb::{Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Profile, Role, Tenancy};
 use futures::StreamExt;
 use serde_json::{Value, json};
-use server::{AuthMode, Limits, Server, ServerOptions, StreamOptions, TokenKey};
+use server::{AuthMode, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey};
 use sqlx::{Connection, PgConnection};
 use store::{SecretsKey, Store, StoreOptions};
 use test_database::TestDatabase;
@@ -117,7 +117,7 @@ async fn a_subscriber_that_stops_reading_takes_no_memory_and_misses_nothing_unsa
     let token_key = TokenKey::from_bytes(&[7; 32]).unwrap();
     let token = token_key.issue(&identity, Duration::from_mins(10)).unwrap();
     // It stops reading for as long as the flood takes.
-    let limits = Limits { write_time: Duration::from_hours(1), ..Limits::default() };
+    let limits = ServerLimits { write_time: Duration::from_hours(1), ..ServerLimits::default() };
     let streams = StreamOptions::default();
     let options = ServerOptions { limits, streams, ..ServerOptions::new(listener, AuthMode::Keys, token_key) };
     let shutdown = CancellationToken::new();

@@ -74,15 +74,15 @@ impl Network {
         Egress::with_resolver(self.options.clone(), &names).unwrap()
     }
 
-    pub fn gate(&self) -> Gate {
-        Gate(self.egress())
+    pub fn gate(&self) -> TestEgress {
+        TestEgress(self.egress())
     }
 }
 
 /// The gate as the tool `tester` meets it, each fetch from a call of its own.
-pub struct Gate(pub Egress);
+pub struct TestEgress(pub Egress);
 
-impl Gate {
+impl TestEgress {
     pub async fn fetch(
         &self,
         rules: &NetRules,

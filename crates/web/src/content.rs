@@ -5,12 +5,12 @@ use serde_json::json;
 
 use crate::charset::decode;
 use crate::failures::failed;
-use crate::fetching::Answer;
 use crate::html::{self, Page};
+use crate::http_client::HttpResponse;
 use crate::json_text;
 use crate::media_type::{Kind, MediaType};
+use crate::reader_pool::ReadDeadline;
 use crate::text::clean;
-use crate::workshop::Until;
 
 /// JSON that grows larger than this when it is laid out stays as it came.
 const MAX_PRETTY: usize = 8 * 1024 * 1024;
@@ -30,8 +30,8 @@ pub(crate) struct Content {
     pub page: Page,
 }
 
-/// For the workshop. Binary is refused with its type.
-pub(crate) fn read(answer: &Answer, part: Part, until: &Until) -> Result<Content, ToolFailure> {
+/// For the reader pool. Binary is refused with its type.
+pub(crate) fn read(answer: &HttpResponse, part: Part, until: &ReadDeadline) -> Result<Content, ToolFailure> {
     let said = MediaType::read(answer.header("content-type"));
     let kind = said.kind(&answer.body);
     let media_type = said.shown(&answer.body);

@@ -12,7 +12,7 @@ pub(crate) fn failed(message: impl Into<String>) -> ToolFailure {
 }
 
 /// The gate's refusals stay; a network error may mend itself, a chain of redirects does not.
-pub(crate) fn of_the_gate(error: OpError) -> ToolFailure {
+pub(crate) fn from_egress_error(error: OpError) -> ToolFailure {
     match error.name.as_str() {
         "PermissionDenied" => ToolFailure::new(ErrorCode::PermissionDenied, error.message),
         "ResourceExhausted" => ToolFailure::new(ErrorCode::ResourceExhausted, error.message),
@@ -24,7 +24,7 @@ pub(crate) fn of_the_gate(error: OpError) -> ToolFailure {
 }
 
 /// A service's refusal: its status in the details, and whether it may be another one later.
-pub(crate) fn of_status(message: impl Into<String>, status: u16) -> ToolFailure {
+pub(crate) fn from_http_status(message: impl Into<String>, status: u16) -> ToolFailure {
     failed(message)
         .with_details(serde_json::json!({ "http_status": status }))
         .retryable(matches!(status, 408 | 425 | 429 | 500..))

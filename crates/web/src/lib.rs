@@ -10,35 +10,35 @@ mod arguments;
 mod charset;
 mod content;
 mod failures;
-mod fetching;
 mod github;
 mod html;
+mod http_client;
 mod json_text;
 mod media_type;
 mod page_name;
+mod reader_pool;
 mod search;
 mod settings;
 mod text;
 mod web_browse;
 mod web_fetch;
 mod web_search;
-mod workshop;
 
 use std::sync::Arc;
 
 use executors::NativeTool;
 use executors::egress::Egress;
 
-pub use search::{Hit, Query, SearchProvider};
+pub use search::{SearchProvider, SearchQuery, SearchResult};
 pub use settings::{SearchChoice, Settings};
 
 /// The tools of this family. All their requests go through the gate.
 pub fn tools(gate: Arc<Egress>, settings: Settings) -> Vec<Arc<dyn NativeTool>> {
-    let workshop = Arc::new(workshop::Workshop::new(&settings));
+    let reader_pool = Arc::new(reader_pool::ReaderPool::new(&settings));
     let settings = Arc::new(settings);
     vec![
-        Arc::new(web_search::WebSearch::new(gate.clone(), &settings, workshop.clone())),
-        Arc::new(web_fetch::WebFetch::new(gate.clone(), settings.clone(), workshop.clone())),
-        Arc::new(web_browse::WebBrowse::new(gate, settings, workshop)),
+        Arc::new(web_search::WebSearch::new(gate.clone(), &settings, reader_pool.clone())),
+        Arc::new(web_fetch::WebFetch::new(gate.clone(), settings.clone(), reader_pool.clone())),
+        Arc::new(web_browse::WebBrowse::new(gate, settings, reader_pool)),
     ]
 }

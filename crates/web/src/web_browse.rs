@@ -8,20 +8,20 @@ use breadcrumb::{StoreError, ToolFailure};
 use executors::egress::{Connections, Egress};
 use executors::{NativeTool, ToolCall};
 use memory::WorkingMemory;
-use memory::large_result::{Page, PagePlace, cut};
+use memory::large_result::{ChunkedPage, PageLocation, truncate};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use url::Url;
 
 use crate::arguments::{read, read_url};
 use crate::content::{self, Part};
-use crate::failures::{invalid, of_status};
-use crate::fetching::{Bounds, Way, rules_of};
+use crate::failures::{from_http_status, invalid};
 use crate::github::{self, GITHUB_TOKEN, Thread};
+use crate::http_client::{FetchLimits, HttpClient, rules_of};
 use crate::page_name::page_name;
+use crate::reader_pool::ReaderPool;
 use crate::settings::Settings;
 use crate::web_fetch::ACCEPT;
-use crate::workshop::Workshop;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,7 +33,7 @@ struct Input {
 pub(crate) struct WebBrowse {
     gate: Arc<Egress>,
     settings: Arc<Settings>,
-    workshop: Arc<Workshop>,
+    reader_pool: Arc<ReaderPool>,
 }
 
 /// A page, ready to be shown.
@@ -46,14 +46,19 @@ struct Read {
 }
 
 impl WebBrowse {
-    pub fn new(gate: Arc<Egress>, settings: Arc<Settings>, workshop: Arc<Workshop>) -> Self {
-        Self { gate, settings, workshop }
+    pub fn new(gate: Arc<Egress>, settings: Arc<Settings>, reader_pool: Arc<ReaderPool>) -> Self {
+        Self { gate, settings, reader_pool }
     }
 
-    async fn page(&self, way: &Way<'_>, url: &Url, metadata: &mut Map<String, Value>) -> Result<Read, ToolFailure> {
+    async fn page(
+        &self,
+        http: &HttpClient<'_>,
+        url: &Url,
+        metadata: &mut Map<String, Value>,
+    ) -> Result<Read, ToolFailure> {
         let mut notices = Vec::new();
         if let Some(thread) = Thread::of(url, &self.settings.github) {
-            match github::read(way, &self.workshop, &self.settings.github_api, &thread).await {
+            match github::read(http, &self.reader_pool, &self.settings.github_api, &thread).await {
                 Ok(markdown) => {
                     metadata.insert("source".into(), "github_api".into());
                     return Ok(Read { title: None, url: url.clone(), markdown, notices });
@@ -64,16 +69,16 @@ impl WebBrowse {
                 Err(failure) => return Err(failure),
             }
         }
-        let answer = way.get(url, &[("accept", ACCEPT)]).await?;
+        let answer = http.get(url, &[("accept", ACCEPT)]).await?;
         metadata.insert("http_status".into(), answer.status.into());
-        way.call.progress.report(None, &format!("reading {} bytes", answer.body.len()));
+        http.call.progress.report(None, &format!("reading {} bytes", answer.body.len()));
         let status = answer.status_line();
         let (is_success, code) = (answer.is_success(), answer.status);
         let (address, most_bytes, is_large) = (answer.url.clone(), self.settings.browse_bytes, answer.is_cut);
-        let content = self.workshop.read(move |until| content::read(&answer, Part::Main, until)).await??;
+        let content = self.reader_pool.read(move |until| content::read(&answer, Part::Main, until)).await??;
         if !is_success {
             let (excerpt, _) = crate::text::cut(content.page.content.trim(), 500);
-            return Err(of_status(format!("{address} answered {status}: {excerpt}"), code));
+            return Err(from_http_status(format!("{address} answered {status}: {excerpt}"), code));
         }
         if is_large {
             notices.push(format!("the page is larger than {most_bytes} bytes; only its beginning was read"));
@@ -100,26 +105,26 @@ impl NativeTool for WebBrowse {
             return Err(invalid("chunk: is 0; chunks are counted from 1"));
         }
         let url = read_url(&input.url)?;
-        let way = Way {
+        let http = HttpClient {
             gate: &self.gate,
             call,
             rules: &rules_of(call)?,
             connections: &Connections::default(),
-            bounds: Bounds {
+            bounds: FetchLimits {
                 time: self.settings.request_timeout,
                 bytes: self.settings.browse_bytes,
                 redirects: self.settings.most_redirects,
             },
             user_agent: Some(&self.settings.user_agent),
         };
-        let page = self.page(&way, &url, metadata).await?;
+        let page = self.page(&http, &url, metadata).await?;
         let room = self.settings.results.threshold(&call.request);
         // What the caller takes must have room for the lines above the text as well.
         let threshold = self.settings.chunk_threshold.min(room / 4 * 3);
         let chunk_chars = self.settings.chunk_chars.min(threshold);
-        let split = self.workshop.read(move |_| {
+        let split = self.reader_pool.read(move |_| {
             let is_long = page.markdown.chars().nth(threshold).is_some();
-            let chunks = (is_long || input.chunk.is_some()).then(|| Page::split(&page.markdown, chunk_chars));
+            let chunks = (is_long || input.chunk.is_some()).then(|| ChunkedPage::split(&page.markdown, chunk_chars));
             (page, chunks)
         });
         let (page, chunks) = split.await?;
@@ -149,13 +154,19 @@ impl NativeTool for WebBrowse {
             "Note: the page has {} chunks; \"chunk\" reads one of them. In a session they are kept in working memory.",
             chunks.parts()
         );
-        Ok(shown(&page, Some(&line), &cut(page.markdown.trim_matches('\n'), threshold)).into())
+        Ok(shown(&page, Some(&line), &truncate(page.markdown.trim_matches('\n'), threshold)).into())
     }
 }
 
 impl WebBrowse {
-    async fn keep(&self, call: &ToolCall, session: &str, page: &Read, chunks: &Page) -> Result<Value, StoreError> {
-        let place = PagePlace {
+    async fn keep(
+        &self,
+        call: &ToolCall,
+        session: &str,
+        page: &Read,
+        chunks: &ChunkedPage,
+    ) -> Result<Value, StoreError> {
+        let place = PageLocation {
             session,
             name: &page_name(&page.url),
             keep: self.settings.chunk_keep,

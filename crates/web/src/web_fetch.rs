@@ -12,10 +12,10 @@ use serde_json::{Map, Value};
 use crate::arguments::{read, read_url};
 use crate::content::{self, Content, Part};
 use crate::failures::invalid;
-use crate::fetching::{Answer, Bounds, Way, rules_of};
+use crate::http_client::{FetchLimits, HttpClient, HttpResponse, rules_of};
+use crate::reader_pool::ReaderPool;
 use crate::settings::Settings;
 use crate::text::{cut, line};
-use crate::workshop::Workshop;
 
 const DEFAULT_CHARS: usize = 50_000;
 const MAX_CHARS: usize = 1_000_000;
@@ -33,12 +33,12 @@ struct Input {
 pub(crate) struct WebFetch {
     gate: Arc<Egress>,
     settings: Arc<Settings>,
-    workshop: Arc<Workshop>,
+    reader_pool: Arc<ReaderPool>,
 }
 
 impl WebFetch {
-    pub fn new(gate: Arc<Egress>, settings: Arc<Settings>, workshop: Arc<Workshop>) -> Self {
-        Self { gate, settings, workshop }
+    pub fn new(gate: Arc<Egress>, settings: Arc<Settings>, reader_pool: Arc<ReaderPool>) -> Self {
+        Self { gate, settings, reader_pool }
     }
 }
 
@@ -55,23 +55,23 @@ impl NativeTool for WebFetch {
             return Err(invalid(format!("maxChars: is {most}; it must be from 1 to {MAX_CHARS}")));
         }
         let url = read_url(&input.url)?;
-        let way = Way {
+        let http = HttpClient {
             gate: &self.gate,
             call,
             rules: &rules_of(call)?,
             connections: &Connections::default(),
-            bounds: Bounds {
+            bounds: FetchLimits {
                 time: self.settings.request_timeout,
                 bytes: self.settings.fetch_bytes,
                 redirects: self.settings.most_redirects,
             },
             user_agent: Some(&self.settings.user_agent),
         };
-        let answer = way.get(&url, &[("accept", ACCEPT)]).await?;
+        let answer = http.get(&url, &[("accept", ACCEPT)]).await?;
         metadata.insert("http_status".into(), answer.status.into());
         call.progress.report(None, &format!("reading {} bytes", answer.body.len()));
         let most_bytes = self.settings.fetch_bytes;
-        let text = self.workshop.read(move |until| {
+        let text = self.reader_pool.read(move |until| {
             let content = content::read(&answer, Part::Whole, until)?;
             Ok(shown(url.as_str(), &answer, &content, most, most_bytes))
         });
@@ -80,7 +80,7 @@ impl NativeTool for WebFetch {
 }
 
 /// What the agent reads.
-fn shown(url: &str, answer: &Answer, content: &Content, most: usize, most_bytes: usize) -> String {
+fn shown(url: &str, answer: &HttpResponse, content: &Content, most: usize, most_bytes: usize) -> String {
     let (text, total) = cut(&content.page.content, most);
     let mut lines = vec![
         format!("URL: {url}"),

@@ -11,11 +11,11 @@ use serde_json::{Map, Value};
 
 use crate::arguments::read;
 use crate::failures::{failed, invalid};
-use crate::fetching::Bounds;
-use crate::search::{self, Hit, Query, Search, SearchProvider};
+use crate::http_client::FetchLimits;
+use crate::reader_pool::ReaderPool;
+use crate::search::{self, SearchContext, SearchProvider, SearchQuery, SearchResult};
 use crate::settings::Settings;
 use crate::text::{line, link_name, link_target};
-use crate::workshop::Workshop;
 
 const MAX_COUNT: u8 = 20;
 /// Characters of a query; what is longer is cut.
@@ -32,9 +32,9 @@ struct Input {
 pub(crate) struct WebSearch {
     gate: Arc<Egress>,
     provider: Option<Arc<dyn SearchProvider>>,
-    bounds: Bounds,
+    bounds: FetchLimits,
     default_count: usize,
-    workshop: Arc<Workshop>,
+    reader_pool: Arc<ReaderPool>,
 }
 
 fn clamped(count: f64) -> usize {
@@ -42,11 +42,14 @@ fn clamped(count: f64) -> usize {
 }
 
 impl WebSearch {
-    pub fn new(gate: Arc<Egress>, settings: &Settings, workshop: Arc<Workshop>) -> Self {
-        let bounds =
-            Bounds { time: settings.request_timeout, bytes: settings.fetch_bytes, redirects: settings.most_redirects };
+    pub fn new(gate: Arc<Egress>, settings: &Settings, reader_pool: Arc<ReaderPool>) -> Self {
+        let bounds = FetchLimits {
+            time: settings.request_timeout,
+            bytes: settings.fetch_bytes,
+            redirects: settings.most_redirects,
+        };
         let default_count = settings.search_count.clamp(1, usize::from(MAX_COUNT));
-        Self { gate, provider: search::provider(settings), bounds, default_count, workshop }
+        Self { gate, provider: search::provider(settings), bounds, default_count, reader_pool }
     }
 }
 
@@ -82,13 +85,13 @@ impl NativeTool for WebSearch {
         let Some(provider) = &self.provider else {
             return Err(failed(self.waits_for().join(" ")));
         };
-        let query = Query { text, count };
-        let search = Search {
+        let query = SearchQuery { text, count };
+        let search = SearchContext {
             gate: &self.gate,
             call,
             connections: &Connections::default(),
             bounds: self.bounds,
-            workshop: &self.workshop,
+            reader_pool: &self.reader_pool,
         };
         metadata.insert("provider".into(), provider.name().into());
         let mut hits = provider.search(&search, &query).await?;
@@ -98,7 +101,7 @@ impl NativeTool for WebSearch {
 }
 
 /// What the agent reads.
-fn shown(query: &str, hits: &[Hit]) -> String {
+fn shown(query: &str, hits: &[SearchResult]) -> String {
     if hits.is_empty() {
         return format!("No results for \"{query}\".");
     }

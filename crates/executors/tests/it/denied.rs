@@ -6,9 +6,9 @@ use axum::routing::get as on_get;
 use executors::egress::{DeniedHost, NetRules};
 use sandbox::OpError;
 
-use test_servers::network::{Gate, LOOPBACK, Network, get, listed, serve, text};
+use test_servers::network::{LOOPBACK, Network, TestEgress, get, listed, serve, text};
 
-fn denying(network: &Network, entries: &[&str]) -> Gate {
+fn denying(network: &Network, entries: &[&str]) -> TestEgress {
     let denied: Vec<DeniedHost> = entries.iter().map(|entry| entry.parse().unwrap()).collect();
     let network = Network {
         names: network.names.clone(),
@@ -17,7 +17,7 @@ fn denying(network: &Network, entries: &[&str]) -> Gate {
     network.gate()
 }
 
-async fn refused(gate: &Gate, rules: &NetRules, url: &str) -> OpError {
+async fn refused(gate: &TestEgress, rules: &NetRules, url: &str) -> OpError {
     let error = gate.fetch(rules, get(url), None).await.map(|answer| answer.status).unwrap_err();
     assert_eq!(error.name, "PermissionDenied", "{url}: {}", error.message);
     assert!(error.message.contains("the operator denies"), "{url}: {}", error.message);

@@ -13,7 +13,7 @@ use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError};
 use tokio::sync::mpsc::Receiver;
 use uuid::Uuid;
 
-use test_servers::network::{Gate, Network, get, listed, serve, text};
+use test_servers::network::{Network, TestEgress, get, listed, serve, text};
 
 const ORIGIN: Origin = Origin {
     owner_id: Uuid::from_u128(1),
@@ -23,7 +23,7 @@ const ORIGIN: Origin = Origin {
 };
 
 struct Telling {
-    gate: Gate,
+    gate: TestEgress,
     records: Receiver<Logged>,
 }
 

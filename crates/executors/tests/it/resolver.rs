@@ -10,20 +10,20 @@ use executors::egress::{Egress, NetRules, Resolver, SystemResolver};
 use sandbox::OpError;
 
 use test_servers::dns::{A, AAAA, NameServer, Reply};
-use test_servers::network::{Gate, LOOPBACK, Network, get, listed, serve, text};
+use test_servers::network::{LOOPBACK, Network, TestEgress, get, listed, serve, text};
 
 fn address(text: &str) -> IpAddr {
     text.parse().unwrap()
 }
 
-fn asking(server: &NameServer, network: &Network) -> Gate {
+fn asking(server: &NameServer, network: &Network) -> TestEgress {
     let resolver: Arc<dyn Resolver> = Arc::new(SystemResolver::with_servers(&[server.address]).unwrap());
     let mut options = network.options.clone();
     options.lookup_timeout = Duration::from_millis(1500);
-    Gate(Egress::with_resolver(options, &resolver).unwrap())
+    TestEgress(Egress::with_resolver(options, &resolver).unwrap())
 }
 
-async fn refused(gate: &Gate, name: &str) -> OpError {
+async fn refused(gate: &TestEgress, name: &str) -> OpError {
     let answer = gate.fetch(&NetRules::EveryHost, get(format!("http://{name}/")), None).await;
     answer.map(|answer| answer.status).unwrap_err()
 }

@@ -5,7 +5,7 @@ use std::io::{Read, Seek};
 use super::links::Links;
 use super::numbering::Numbering;
 use super::package::Package;
-use super::styles::{ListPlace, Styles, outline};
+use super::styles::{ListLevel, Styles, outline};
 use super::table::Table;
 use super::xml::{Element, Tag};
 use super::{DocxError, limits};
@@ -63,7 +63,7 @@ struct Paragraph {
     text: String,
     style: Option<String>,
     heading: Option<u8>,
-    list: ListPlace,
+    list: ListLevel,
     /// Links that are open: where their text begins, and where they lead.
     links: Vec<(usize, Option<String>)>,
 }

@@ -18,12 +18,12 @@ pub struct Styles(HashMap<String, Style>);
 struct Style {
     based_on: Option<String>,
     heading: Option<u8>,
-    list: ListPlace,
+    list: ListLevel,
 }
 
 /// Where in a list a paragraph stands, as far as its style or itself says.
 #[derive(Debug, Clone, Default)]
-pub struct ListPlace {
+pub struct ListLevel {
     pub list: Option<String>,
     pub level: Option<usize>,
 }
@@ -66,9 +66,9 @@ impl Styles {
         self.chain(id).find_map(|style| style.heading)
     }
 
-    pub fn list(&self, id: &str) -> ListPlace {
+    pub fn list(&self, id: &str) -> ListLevel {
         let list = self.chain(id).find_map(|style| style.list.list.clone());
-        ListPlace { list, level: self.chain(id).find_map(|style| style.list.level) }
+        ListLevel { list, level: self.chain(id).find_map(|style| style.list.level) }
     }
 
     fn chain(&self, id: &str) -> impl Iterator<Item = &Style> {

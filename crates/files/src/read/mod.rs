@@ -15,10 +15,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::arguments;
+use crate::blocking::{CancelFlag, CancellableReader, blocking};
 use crate::docx;
 use crate::failure::{failed, of_io, shown};
-use crate::folder::{Place, WorkingFolder};
-use crate::stop::{Stop, Stoppable, blocking};
+use crate::folder::{ToolPath, WorkingFolder};
 use decode::{Decoder, Encoding};
 use kind::{Kind, SAMPLE};
 use range::{Part, Problem, Range};
@@ -71,40 +71,40 @@ fn taken_at_once(call: &ToolCall) -> u64 {
 }
 
 /// The text, and what else is known of the file.
-fn read(folder: &WorkingFolder, input: &Input, stop: &Stop) -> Result<(String, Value), ToolFailure> {
-    let place = folder.place(&input.path)?;
+fn read(folder: &WorkingFolder, input: &Input, stop: &CancelFlag) -> Result<(String, Value), ToolFailure> {
+    let tool_path = folder.tool_path(&input.path)?;
     let dir = folder.open()?;
     let what = "cannot be read";
-    let cannot = |error: std::io::Error| of_io(&place.text, what, &error);
-    let mut file = place.open(&dir, OpenOptions::new().read(true), what)?;
+    let cannot = |error: std::io::Error| of_io(&tool_path.text, what, &error);
+    let mut file = tool_path.open(&dir, OpenOptions::new().read(true), what)?;
     let bytes = file.metadata().map_err(cannot)?.len();
     let mut sample = Vec::new();
     file.by_ref().take(SAMPLE).read_to_end(&mut sample).map_err(cannot)?;
     file.seek(SeekFrom::Start(0)).map_err(cannot)?;
-    let file = Stoppable::new(file.into_std(), stop);
-    let (part, format, encoding) = match kind::of(&sample, &place.path) {
+    let file = CancellableReader::new(file.into_std(), stop);
+    let (part, format, encoding) = match kind::of(&sample, &tool_path.path) {
         Kind::Text(encoding) => {
             let mut decoder = Decoder::new(BufReader::with_capacity(64 * 1024, file), encoding);
-            let part = input.range.read(&mut decoder).map_err(|problem| told(&place, bytes, problem))?;
+            let part = input.range.read(&mut decoder).map_err(|problem| told(&tool_path, bytes, problem))?;
             (part, "text/plain", Some(encoding))
         }
         Kind::Document => {
             let text = docx::markdown(file, bytes).map_err(|error| {
-                failed(format!("{} cannot be read as a Word document: {error}", shown(&place.text)))
+                failed(format!("{} cannot be read as a Word document: {error}", shown(&tool_path.text)))
             })?;
             let mut decoder = Decoder::new(Cursor::new(text.into_bytes()), Encoding::Utf8 { mark: 0 });
-            let part = input.range.read(&mut decoder).map_err(|problem| told(&place, bytes, problem))?;
+            let part = input.range.read(&mut decoder).map_err(|problem| told(&tool_path, bytes, problem))?;
             (part, docx::TYPE, None)
         }
-        Kind::Binary(kind) => return Err(binary(&place, bytes, kind)),
+        Kind::Binary(kind) => return Err(binary(&tool_path, bytes, kind)),
     };
-    let facts = facts(&place, bytes, format, encoding, &part);
+    let facts = facts(&tool_path, bytes, format, encoding, &part);
     Ok((part.into_text(), facts))
 }
 
-fn facts(place: &Place, bytes: u64, format: &str, encoding: Option<Encoding>, part: &Part) -> Value {
+fn facts(tool_path: &ToolPath, bytes: u64, format: &str, encoding: Option<Encoding>, part: &Part) -> Value {
     let mut facts = json!({
-        "path": place.text,
+        "path": tool_path.text,
         "bytes": bytes,
         "type": format,
         "first_line": part.first_line,
@@ -123,22 +123,24 @@ fn facts(place: &Place, bytes: u64, format: &str, encoding: Option<Encoding>, pa
     facts
 }
 
-fn told(place: &Place, bytes: u64, problem: Problem) -> ToolFailure {
+fn told(tool_path: &ToolPath, bytes: u64, problem: Problem) -> ToolFailure {
     match problem {
-        Problem::Io(error) => of_io(&place.text, "cannot be read", &error),
-        Problem::Binary => binary(place, bytes, "application/octet-stream"),
+        Problem::Io(error) => of_io(&tool_path.text, "cannot be read", &error),
+        Problem::Binary => binary(tool_path, bytes, "application/octet-stream"),
         Problem::PastEnd { lines } => {
-            let message = format!("start_line: {} has {lines} lines, so there is nothing to read", shown(&place.text));
+            let message =
+                format!("start_line: {} has {lines} lines, so there is nothing to read", shown(&tool_path.text));
             arguments::invalid(message)
         }
         Problem::PastLine { line, chars } => arguments::invalid(format!(
             "start_char: line {line} of {} has {chars} characters, so there is nothing to read",
-            shown(&place.text)
+            shown(&tool_path.text)
         )),
     }
 }
 
-fn binary(place: &Place, bytes: u64, kind: &str) -> ToolFailure {
-    let message = format!("{} is binary ({kind}, {bytes} bytes); read_file reads text and .docx", shown(&place.text));
+fn binary(tool_path: &ToolPath, bytes: u64, kind: &str) -> ToolFailure {
+    let message =
+        format!("{} is binary ({kind}, {bytes} bytes); read_file reads text and .docx", shown(&tool_path.text));
     failed(message).with_details(json!({"type": kind, "bytes": bytes}))
 }

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-use crate::finding::{at_most, one_line};
+use crate::text_search::{at_most, one_line};
 
 pub(crate) struct Heading {
     /// 1 to 6.

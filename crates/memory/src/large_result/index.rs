@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::outline::{Section, cut_below, depth};
 use super::parts::{Layout, Split};
 use super::threshold::MIN_CHUNK_CHARS;
-use crate::finding::{at_most, one_line};
+use crate::text_search::{at_most, one_line};
 
 /// The names of a result's entries. A page is kept under its address, with colons between the parts of the name.
 pub(crate) fn chunk_name(base: &str, number: usize) -> String {

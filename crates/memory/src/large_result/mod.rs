@@ -2,7 +2,6 @@
 //! caller's session, and the caller gets a table of them.
 
 mod blocks;
-mod cut;
 mod headings;
 mod index;
 mod json;
@@ -18,18 +17,19 @@ mod shorten;
 mod stored;
 mod text;
 mod threshold;
+mod truncate;
 
-pub use cut::cut;
 pub use outline::Section;
-pub use page::{Page, PagePlace};
+pub use page::{ChunkedPage, PageLocation};
 pub use shorten::{Shortened, shorten};
 pub use threshold::{MAX_CHUNK_CHARS, MIN_CHUNK_CHARS, Settings};
+pub use truncate::truncate;
 
 pub(crate) use json::{leaves, leaves_and_containers};
 pub(crate) use json_path::{Step, written};
 pub(crate) use json_size::json_chars;
 pub(crate) use parts::Layout;
-pub(crate) use stored::{Error, Look, Stored};
+pub(crate) use stored::{Error, ResultChunk, StoredResult};
 
 /// What a result is measured by: a text is itself, anything else its compact JSON.
 pub(crate) fn text_of(result: &serde_json::Value) -> std::borrow::Cow<'_, str> {

@@ -8,18 +8,18 @@ use serde_json::{Value, json};
 
 use super::index::{chunk_name, index_name};
 use super::parts::{Split, split_page};
-use super::shorten::Kept;
-use crate::finding::{at_most, one_line};
+use super::shorten::ResultWriter;
+use crate::text_search::{at_most, one_line};
 use crate::{EntryKey, Namespace, WorkingMemory};
 
 /// The longest heading in the table, in characters.
 const MAX_HEADING: usize = 120;
 
 /// A page, split at its headings.
-pub struct Page(Split);
+pub struct ChunkedPage(Split);
 
 /// Where a page is kept.
-pub struct PagePlace<'p> {
+pub struct PageLocation<'p> {
     pub session: &'p str,
     /// The name that its entries begin with: `web:` and what stands for the address. Without `/`.
     pub name: &'p str,
@@ -28,7 +28,7 @@ pub struct PagePlace<'p> {
     pub memory: WorkingMemory,
 }
 
-impl Page {
+impl ChunkedPage {
     /// Markdown in parts of at most `most` characters: at headings of levels 1 to 3, larger sections between blank
     /// lines, then anywhere. Takes its time with a large page.
     pub fn split(markdown: &str, most: usize) -> Self {
@@ -46,8 +46,8 @@ impl Page {
     }
 
     /// Keeps the parts, then their outline. Returns the response's `large_result` metadata.
-    pub async fn keep(&self, place: PagePlace<'_>) -> Result<Value, StoreError> {
-        let kept = Kept {
+    pub async fn keep(&self, place: PageLocation<'_>) -> Result<Value, StoreError> {
+        let kept = ResultWriter {
             base: EntryKey::of(&Namespace::session(place.session), place.name),
             memory: place.memory,
             tool: place.request.tool.clone(),

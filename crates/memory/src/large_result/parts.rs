@@ -10,7 +10,7 @@ use super::json_path::{Step, written};
 use super::json_text;
 use super::outline::{Section, flat, nested};
 use super::text;
-use crate::finding::{at_most, one_line};
+use crate::text_search::{at_most, one_line};
 
 /// The longest description of a part in the table, in characters.
 const MAX_ABOUT: usize = 160;

@@ -9,7 +9,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 use super::index::{chunk_name, index, index_name, table};
 use super::parts::{Split, split};
 use super::threshold::{MAX_RESULT_BYTES, Settings, chunk_chars};
-use super::{cut::cut, text_of};
+use super::{text_of, truncate::truncate};
 use crate::{EntryKey, EntryRole, Namespace, NewEntry, WorkingMemory};
 
 /// Parts that are written side by side.
@@ -50,7 +50,7 @@ pub async fn shorten(output: Value, settings: &Settings, request: &ToolRequest, 
         }
     };
     if let (Some(namespace), Some(split)) = (namespace, split) {
-        let kept = Kept::of(&namespace, request, settings, memory.clone());
+        let kept = ResultWriter::of(&namespace, request, settings, memory.clone());
         match kept.write(&split).await {
             Ok(()) => {
                 let base = kept.base.path();
@@ -102,13 +102,13 @@ fn measure(output: Value, most: usize, chunk: Option<usize>) -> Measured {
         return Measured::Small(output);
     }
     // What is cut is within the bytes of a response as well: six of them for the worst of characters.
-    let cut = cut(&text, most.min(MAX_RESULT_BYTES / 6));
+    let cut = truncate(&text, most.min(MAX_RESULT_BYTES / 6));
     let split = chunk.map(|chunk| split(&output, chunk));
     Measured::Large { cut, characters, split }
 }
 
 /// Where one result is kept.
-pub(super) struct Kept {
+pub(super) struct ResultWriter {
     pub memory: WorkingMemory,
     pub base: EntryKey,
     pub tool: String,
@@ -116,7 +116,7 @@ pub(super) struct Kept {
     pub saved_by: Option<uuid::Uuid>,
 }
 
-impl Kept {
+impl ResultWriter {
     fn of(namespace: &Namespace, request: &ToolRequest, settings: &Settings, memory: WorkingMemory) -> Self {
         // The first digits of an id are the time, the last ones are of this request alone. A further attempt of the
         // request has the same name, so that it writes over what the first one left.

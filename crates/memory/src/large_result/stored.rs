@@ -11,7 +11,7 @@ use crate::{Entry, EntryKey, EntryRole, Namespace, WorkingMemory};
 use breadcrumb::StoreError;
 
 /// What a key of a stored result stands for.
-pub(crate) enum Stored {
+pub(crate) enum StoredResult {
     /// The result itself, by its base key or its index.
     Whole { base: EntryKey, layout: Layout, outline: Vec<Section> },
     /// One part, or any other entry.
@@ -19,7 +19,7 @@ pub(crate) enum Stored {
 }
 
 /// A part of a result, as it is looked into.
-pub(crate) struct Look {
+pub(crate) struct ResultChunk {
     /// From 1; `None` for an entry that is no part.
     pub number: Option<usize>,
     pub value: Value,
@@ -29,7 +29,7 @@ pub(crate) struct Look {
     pub begin: Option<Begin>,
 }
 
-impl Stored {
+impl StoredResult {
     /// `None`: nothing is kept under the key, or no longer.
     pub async fn find(memory: &WorkingMemory, key: &str, home: &Namespace) -> Result<Option<Self>, Error> {
         let key = EntryKey::read(key, home).map_err(Error::Key)?;
@@ -61,9 +61,9 @@ impl Stored {
     }
 
     /// The part of this index, from 0.
-    pub async fn look(&self, memory: &WorkingMemory, index: usize) -> Result<Look, Error> {
+    pub async fn chunk(&self, memory: &WorkingMemory, index: usize) -> Result<ResultChunk, Error> {
         match self {
-            Self::One(entry) => Ok(Look { number: None, value: entry.value.clone(), start: 0, begin: None }),
+            Self::One(entry) => Ok(ResultChunk { number: None, value: entry.value.clone(), start: 0, begin: None }),
             Self::Whole { base, layout, .. } => {
                 let key = EntryKey::of(base.namespace(), &chunk_name(base.name(), index + 1));
                 let entry = memory.get(&key).await?.ok_or_else(|| Error::Gone(key.path()))?;
@@ -71,7 +71,7 @@ impl Stored {
                     Layout::Text { starts, .. } => (starts.get(index).copied().unwrap_or(0), None),
                     Layout::Json { begins } => (0, begins.get(index).cloned()),
                 };
-                Ok(Look { number: Some(index + 1), value: entry.value, start, begin })
+                Ok(ResultChunk { number: Some(index + 1), value: entry.value, start, begin })
             }
         }
     }
@@ -80,7 +80,7 @@ impl Stored {
     pub async fn whole(&self, memory: &WorkingMemory) -> Result<Value, Error> {
         let mut looks = Vec::new();
         for index in 0..self.count() {
-            looks.push(self.look(memory, index).await?);
+            looks.push(self.chunk(memory, index).await?);
         }
         let broken = || Error::Gone("a part of the result".into());
         match self {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{answer, memory, namespace};
-use crate::finding::{at_most, one_line};
 use crate::large_result::text_of;
+use crate::text_search::{at_most, one_line};
 use crate::{Entry, EntryRole, Selection};
 
 const DEFAULT_LIMIT: usize = 50;

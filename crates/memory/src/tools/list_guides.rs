@@ -6,8 +6,8 @@ use executors::{NativeTool, ToolCall};
 use serde_json::{Map, Value, json};
 
 use super::answer;
-use crate::finding::{at_most, one_line};
 use crate::guides;
+use crate::text_search::{at_most, one_line};
 
 pub(super) struct ListGuides;
 

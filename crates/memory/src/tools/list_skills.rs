@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::answer;
-use crate::finding::{at_most, one_line};
 use crate::skills::{self, Skill};
+use crate::text_search::{at_most, one_line};
 
 pub(super) struct ListSkills;
 

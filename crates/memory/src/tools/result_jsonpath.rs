@@ -12,7 +12,7 @@ use serde_json_path::JsonPath;
 use super::{answer, memory};
 use crate::Namespace;
 use crate::jsonpath_cost::Cost;
-use crate::large_result::{Step, Stored, json_chars, leaves_and_containers, written};
+use crate::large_result::{Step, StoredResult, json_chars, leaves_and_containers, written};
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
@@ -42,7 +42,7 @@ impl NativeTool for ResultJsonpath {
         let cost = Cost::of(&path).map_err(|wrong| answer::invalid("path", wrong))?;
         let memory = memory(call);
         let home = Namespace::home(&call.request);
-        let stored = Stored::find(&memory, &input.key, &home).await.map_err(answer::stored)?;
+        let stored = StoredResult::find(&memory, &input.key, &home).await.map_err(answer::stored)?;
         let stored = stored.ok_or_else(|| answer::no_result(&input.key))?;
         let whole = stored.whole(&memory).await.map_err(answer::stored)?;
         let ask = move || {

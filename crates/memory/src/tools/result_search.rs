@@ -10,8 +10,8 @@ use tokio::task::spawn_blocking;
 use super::search::terms;
 use super::{answer, memory};
 use crate::Namespace;
-use crate::finding::{Place, Terms};
-use crate::large_result::{Look, Settings, Step, Stored, json_chars, leaves, text_of, written};
+use crate::large_result::{ResultChunk, Settings, Step, StoredResult, json_chars, leaves, text_of, written};
+use crate::text_search::{TermMatch, Terms};
 
 const DEFAULT_LIMIT: usize = 10;
 const MAX_LIMIT: usize = 50;
@@ -30,7 +30,7 @@ struct Input {
 
 /// One place that was found.
 struct Hit {
-    place: Place,
+    place: TermMatch,
     chunk: Option<usize>,
     path: Option<String>,
 }
@@ -69,11 +69,11 @@ impl NativeTool for ResultSearch {
         let terms = terms(&input.query)?;
         let memory = memory(call);
         let home = Namespace::home(&call.request);
-        let stored = Stored::find(&memory, &input.key, &home).await.map_err(answer::stored)?;
+        let stored = StoredResult::find(&memory, &input.key, &home).await.map_err(answer::stored)?;
         let stored = stored.ok_or_else(|| answer::no_result(&input.key))?;
         let mut best = Best { limit, found: 0, hits: Vec::new() };
         for index in 0..stored.count() {
-            let look = stored.look(&memory, index).await.map_err(answer::stored)?;
+            let look = stored.chunk(&memory, index).await.map_err(answer::stored)?;
             let terms = terms.clone();
             // Not on a thread that others wait for.
             let searched = spawn_blocking(move || {
@@ -104,10 +104,10 @@ fn filled(mut output: Value, matches: impl Iterator<Item = Value>, most: usize) 
     output
 }
 
-fn search(look: &Look, terms: &Terms, best: &mut Best) {
+fn search(look: &ResultChunk, terms: &Terms, best: &mut Best) {
     match (&look.value, &look.begin) {
         (Value::String(text), _) => {
-            for mut place in terms.places(text) {
+            for mut place in terms.matches(text) {
                 place.at += look.start;
                 best.add(Hit { place, chunk: look.number, path: None });
             }
@@ -118,14 +118,14 @@ fn search(look: &Look, terms: &Terms, best: &mut Best) {
                 Step::Index(_) => None,
             });
             let text = format!("{}: {}", name.unwrap_or("$"), text_of(leaf));
-            for place in terms.places(&text) {
+            for place in terms.matches(&text) {
                 best.add(Hit { place, chunk: look.number, path: Some(written(path)) });
             }
         }),
     }
 }
 
-fn told(hit: &Hit, stored: &Stored, terms: &Terms) -> Value {
+fn told(hit: &Hit, stored: &StoredResult, terms: &Terms) -> Value {
     let mut told = json!({});
     if let Some(chunk) = hit.chunk {
         told["chunk"] = chunk.into();

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{answer, memory};
-use crate::large_result::{Layout, Settings, Stored, text_of};
+use crate::large_result::{Layout, Settings, StoredResult, text_of};
 use crate::{Namespace, WorkingMemory};
 
 /// Room for the line that says how to go on.
@@ -39,7 +39,7 @@ impl NativeTool for ResultSlice {
         }
         let memory = memory(call);
         let home = Namespace::home(&call.request);
-        let stored = Stored::find(&memory, &input.key, &home).await.map_err(answer::stored)?;
+        let stored = StoredResult::find(&memory, &input.key, &home).await.map_err(answer::stored)?;
         let stored = stored.ok_or_else(|| answer::no_result(&input.key))?;
         let most = self.settings.most_for(self.name(), &call.request);
         let by_default = self.settings.threshold(&call.request).saturating_sub(NOTICE);
@@ -68,15 +68,15 @@ struct Slice {
     of: usize,
 }
 
-async fn slice(memory: &WorkingMemory, stored: &Stored, start: i64, length: usize) -> Result<Slice, ToolFailure> {
-    if let Stored::Whole { layout: Layout::Text { starts, characters }, .. } = stored {
+async fn slice(memory: &WorkingMemory, stored: &StoredResult, start: i64, length: usize) -> Result<Slice, ToolFailure> {
+    if let StoredResult::Whole { layout: Layout::Text { starts, characters }, .. } = stored {
         let start = from(start, *characters)?;
         let end = start.saturating_add(length).min(*characters);
         let mut text = String::new();
         for (index, before) in starts.iter().enumerate() {
             let after = starts.get(index + 1).unwrap_or(characters);
             if *after > start && *before < end {
-                let look = stored.look(memory, index).await.map_err(answer::stored)?;
+                let look = stored.chunk(memory, index).await.map_err(answer::stored)?;
                 let part = text_of(&look.value);
                 let skipped = start.saturating_sub(*before);
                 text.extend(part.chars().skip(skipped).take(end - before.max(&start)));

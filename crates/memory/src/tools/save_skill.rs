@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::answer;
-use crate::finding::{at_most, one_line};
 use crate::guides::{self, Guide};
 use crate::skills;
+use crate::text_search::{at_most, one_line};
 
 const MAX_NAME: usize = 100;
 const MAX_SUMMARY: usize = 500;

@@ -11,8 +11,8 @@ use serde_json::{Map, Value, json};
 use tokio::task::spawn_blocking;
 
 use super::{answer, memory, namespace};
-use crate::finding::{Terms, at_most, one_line};
 use crate::large_result::text_of;
+use crate::text_search::{Terms, at_most, one_line};
 use crate::{Entry, Selection};
 
 const DEFAULT_LIMIT: usize = 10;
@@ -108,7 +108,7 @@ fn look(entry: &Entry, terms: &Terms, rank: Option<usize>, order: usize) -> Opti
     if count == 0 && rank.is_none() {
         return None;
     }
-    let mut places = terms.places(&text);
+    let mut places = terms.matches(&text);
     places.sort_by_key(|place| usize::MAX - place.terms);
     let mut shown: Vec<String> = places.into_iter().take(SHOWN).map(|place| place.text).collect();
     if shown.is_empty() {

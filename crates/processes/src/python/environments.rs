@@ -13,12 +13,12 @@ use jail::command::Jail;
 use uuid::Uuid;
 
 use super::cleanup::{Cleanup, Unfinished, unfinished_name};
+use super::disk_quota::DiskQuota;
 use super::installing::install;
 use super::interpreter::Interpreter;
 use super::packages::PackageSet;
-use super::room::Room;
 use crate::disk::DiskBounds;
-use crate::workshop::make_folder;
+use crate::program_runner::make_folder;
 
 /// Where an environment is in the jail. Programs in it name this place, so it is the same when it is made.
 pub const FOLDER: &str = "/run/python";
@@ -32,23 +32,23 @@ pub fn program() -> PathBuf {
 pub struct Environment {
     pub folder: PathBuf,
     pub is_new: bool,
-    _used: Arc<Turn>,
+    _used: Arc<InstallLock>,
 }
 
 pub struct Environments {
     folder: PathBuf,
-    /// Of each set that is in use: whose turn it is to install it.
-    turns: Mutex<HashMap<String, Weak<Turn>>>,
+    /// Of each set that is in use: the lock of whoever installs it.
+    install_locks: Mutex<HashMap<String, Weak<InstallLock>>>,
     cleanup: Cleanup,
-    room: Room,
+    disk_quota: DiskQuota,
 }
 
-type Turn = tokio::sync::Mutex<()>;
+type InstallLock = tokio::sync::Mutex<()>;
 
 impl Environments {
     pub fn new(folder: PathBuf, bounds: DiskBounds) -> Self {
-        let room = Room::new(folder.clone(), bounds);
-        Self { folder, turns: Mutex::default(), cleanup: Cleanup::default(), room }
+        let disk_quota = DiskQuota::new(folder.clone(), bounds);
+        Self { folder, install_locks: Mutex::default(), cleanup: Cleanup::default(), disk_quota }
     }
 
     /// The environment of this set, installed now if it is not there.
@@ -61,42 +61,42 @@ impl Environments {
     ) -> Result<Environment, ToolFailure> {
         let key = packages.key(&interpreter.identity);
         let folder = self.folder.join(&key);
-        let turn = self.turn(&key);
-        let environment = |is_new| Environment { folder: folder.clone(), is_new, _used: turn.clone() };
-        let turn_taken = turn.lock().await;
+        let install_lock = self.install_lock(&key);
+        let environment = |is_new| Environment { folder: folder.clone(), is_new, _used: install_lock.clone() };
+        let installing = install_lock.lock().await;
         self.check_folder().await?;
         if used(&folder) {
             return Ok(environment(false));
         }
         call.progress.report(None, &format!("installing {}", packages.names().join(", ")));
         let unfinished = self.begin().await?;
-        self.room.check(Some(unfinished.folder()), self.in_use()).await?;
+        self.disk_quota.check(Some(unfinished.folder()), self.in_use()).await?;
         tokio::select! {
-            installed = install(unfinished.folder(), packages, interpreter, jail, &call.limits, &self.room) => installed?,
-            failure = self.room.exceeded(unfinished.folder(), || self.in_use()) => return Err(failure),
+            installed = install(unfinished.folder(), packages, interpreter, jail, &call.limits, &self.disk_quota) => installed?,
+            failure = self.disk_quota.exceeded(unfinished.folder(), || self.in_use()) => return Err(failure),
         }
         // What came between the last look and the end.
-        self.room.check(Some(unfinished.folder()), self.in_use()).await?;
+        self.disk_quota.check(Some(unfinished.folder()), self.in_use()).await?;
         let (made, kept) = (unfinished.folder().to_owned(), folder.clone());
         // Another process may have been faster: what it made is as good.
         let renamed = move || {
-            Room::note(&made)?;
+            DiskQuota::note(&made)?;
             fs::rename(made, &kept).or_else(|error| if kept.is_dir() { Ok(()) } else { Err(error) })
         };
         tokio::task::spawn_blocking(renamed).await.map_err(std::io::Error::other).flatten().map_err(|e| cannot(&e))?;
-        if let Err(failure) = self.room.check(None, self.in_use()).await {
+        if let Err(failure) = self.disk_quota.check(None, self.in_use()).await {
             tracing::debug!(%failure, "Python environments take more than they may");
         }
-        drop(turn_taken);
+        drop(installing);
         Ok(environment(true))
     }
 
-    fn turn(&self, key: &str) -> Arc<Turn> {
-        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        let turn = turns.get(key).and_then(Weak::upgrade).unwrap_or_default();
-        turns.insert(key.to_owned(), Arc::downgrade(&turn));
-        turn
+    fn install_lock(&self, key: &str) -> Arc<InstallLock> {
+        let mut install_locks = self.install_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        install_locks.retain(|_, install_lock| install_lock.strong_count() > 0);
+        let install_lock = install_locks.get(key).and_then(Weak::upgrade).unwrap_or_default();
+        install_locks.insert(key.to_owned(), Arc::downgrade(&install_lock));
+        install_lock
     }
 
     /// Programs in it are run, so it must be nobody else's to change.
@@ -117,8 +117,12 @@ impl Environments {
 
     /// The sets that calls of this process use or install.
     fn in_use(&self) -> Vec<String> {
-        let turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
-        turns.iter().filter(|(_, turn)| turn.strong_count() > 0).map(|(key, _)| key.clone()).collect()
+        let install_locks = self.install_locks.lock().unwrap_or_else(PoisonError::into_inner);
+        install_locks
+            .iter()
+            .filter(|(_, install_lock)| install_lock.strong_count() > 0)
+            .map(|(key, _)| key.clone())
+            .collect()
     }
 }
 

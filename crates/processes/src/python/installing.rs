@@ -9,11 +9,11 @@ use breadcrumb::{ErrorCode, Limits, ToolFailure};
 use jail::command::{Finished, Jail, JailError, Order, PATH, View};
 use serde_json::json;
 
+use super::disk_quota::DiskQuota;
 use super::environments::{FOLDER, program};
 use super::interpreter::Interpreter;
 use super::packages::PackageSet;
-use super::room::Room;
-use crate::{ending, workshop};
+use crate::{exit_status, program_runner};
 
 /// The longest that an installation may take.
 const TIME: Duration = Duration::from_mins(5);
@@ -42,9 +42,9 @@ pub async fn install(
     interpreter: &Interpreter,
     jail: &Jail,
     limits: &Limits,
-    room: &Room,
+    disk_quota: &DiskQuota,
 ) -> Result<(), ToolFailure> {
-    let step = Step { folder, interpreter, jail, limits, room };
+    let step = Step { folder, interpreter, jail, limits, disk_quota };
     let bare = ["-I", "-m", "venv", "--without-pip", FOLDER];
     step.must(bare.map(str::to_owned).into(), "an environment cannot be made").await?;
     if !step.has_pip().await? {
@@ -60,7 +60,7 @@ struct Step<'a> {
     interpreter: &'a Interpreter,
     jail: &'a Jail,
     limits: &'a Limits,
-    room: &'a Room,
+    disk_quota: &'a DiskQuota,
 }
 
 impl Step<'_> {
@@ -70,9 +70,9 @@ impl Step<'_> {
         view.write(self.folder, Path::new(FOLDER));
         let time = TIME.min(self.limits.timeout());
         let limits = Limits { memory_mb: self.limits.memory_mb.max(MEMORY_MB), cpu_percent: 100, ..*self.limits };
-        let mut bounds = workshop::bounds(&limits, time);
+        let mut bounds = program_runner::bounds(&limits, time);
         bounds.processor_time = time;
-        bounds.file = self.room.largest_file();
+        bounds.file = self.disk_quota.largest_file();
         // On the disk: packages may be larger than what is kept in memory.
         let temporary = format!("{FOLDER}/tmp");
         let environment = [("PATH", PATH), ("HOME", "/tmp"), ("TMPDIR", temporary.as_str()), ("LANG", "C.UTF-8")];
@@ -114,7 +114,7 @@ impl Step<'_> {
     async fn succeed(&self, order: Order, otherwise: &str) -> Result<(), ToolFailure> {
         let time = order.bounds.time;
         let finished = self.run(order).await?;
-        match ending::code(&finished, self.limits, time)? {
+        match exit_status::exit_code(&finished, self.limits, time)? {
             0 => Ok(()),
             code => Err(self.failure(otherwise, code, &finished)),
         }
@@ -146,19 +146,19 @@ impl Step<'_> {
 
     async fn make_temporary(&self, folder: &Path) -> Result<(), ToolFailure> {
         let folder = folder.to_owned();
-        let made = tokio::task::spawn_blocking(move || workshop::make_folder(&folder)).await;
+        let made = tokio::task::spawn_blocking(move || program_runner::make_folder(&folder)).await;
         made.map_err(std::io::Error::other)
             .flatten()
             .map_err(|error| ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()))
     }
 
     fn failure(&self, otherwise: &str, code: i32, finished: &Finished) -> ToolFailure {
-        let words = self.interpreter.machine.cleared(ending::text(&finished.stderr));
+        let words = self.interpreter.machine.cleared(exit_status::text(&finished.stderr));
         if words.contains(FILE_TOO_LARGE) {
-            return self.room.too_large();
+            return self.disk_quota.too_large();
         }
-        let message = format!("{otherwise}: {}", ending::last(words.trim(), 2_000));
+        let message = format!("{otherwise}: {}", exit_status::last(words.trim(), 2_000));
         ToolFailure::new(ErrorCode::ExecutionFailed, message)
-            .with_details(json!({"exit_code": code, "stage": "packages", "stderr": ending::last(&words, 8_000)}))
+            .with_details(json!({"exit_code": code, "stage": "packages", "stderr": exit_status::last(&words, 8_000)}))
     }
 }

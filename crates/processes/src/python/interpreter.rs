@@ -8,7 +8,7 @@ use jail::command::{Bounds, How, Jail, Order, View};
 use serde::Deserialize;
 use tokio::process::Command;
 
-use super::machine::Machine;
+use super::pip_settings::PipSettings;
 
 /// Tried in this order: Python 3.12 first, which scripts are written for; for each what the operator's path names, then
 /// where systems keep their own.
@@ -39,7 +39,7 @@ pub struct Interpreter {
     /// What tells it from others: environments are made for one interpreter.
     pub identity: String,
     /// What pip is told on this machine.
-    pub machine: Machine,
+    pub machine: PipSettings,
 }
 
 #[derive(Deserialize)]
@@ -60,7 +60,7 @@ impl Interpreter {
             match Self::ask(program).await {
                 Ok(mut found) => match found.works_in(jail).await {
                     Ok(()) => {
-                        found.machine = Machine::ask(Path::new(program)).await;
+                        found.machine = PipSettings::ask(Path::new(program)).await;
                         return Ok(found);
                     }
                     Err(reason) => reasons.push(format!("{program} does not run in the jail: {reason}")),
@@ -91,7 +91,7 @@ impl Interpreter {
         // Somebody may have installed it right into their home: then not all that lies there is Python's.
         let prefixes = answer.prefixes.into_iter().filter(|prefix| !is_a_home(prefix));
         let parts = prefixes.chain(answer.libraries).collect();
-        Ok(Self { program: answer.program, parts, version, identity, machine: Machine::default() })
+        Ok(Self { program: answer.program, parts, version, identity, machine: PipSettings::default() })
     }
 
     /// Shows what it consists of.

@@ -2,12 +2,12 @@
 //! for them.
 
 mod cleanup;
+mod disk_quota;
 mod environments;
 mod installing;
 mod interpreter;
-mod machine;
 mod packages;
-mod room;
+mod pip_settings;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,8 +19,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::disk::DiskBounds;
-use crate::workshop::{FOLDER, Workshop};
-use crate::{arguments, ending, shortening};
+use crate::program_runner::{FOLDER, ProgramRunner};
+use crate::{arguments, exit_status, output_truncation};
 use environments::Environments;
 use interpreter::Interpreter;
 use packages::PackageSet;
@@ -52,19 +52,19 @@ struct Input {
 }
 
 pub struct ExecutePythonScript {
-    workshop: Workshop,
+    program_runner: ProgramRunner,
     interpreter: Result<Interpreter, String>,
     environments: Environments,
 }
 
 impl ExecutePythonScript {
-    pub async fn new(workshop: Workshop, environments: PathBuf, bounds: DiskBounds) -> Self {
-        let interpreter = match workshop.waits_for() {
+    pub async fn new(program_runner: ProgramRunner, environments: PathBuf, bounds: DiskBounds) -> Self {
+        let interpreter = match program_runner.waits_for() {
             // Without a jail there is nothing to try it in.
             Some(reason) => Err(reason),
-            None => Interpreter::find(&workshop.jail).await,
+            None => Interpreter::find(&program_runner.jail).await,
         };
-        Self { workshop, interpreter, environments: Environments::new(environments, bounds) }
+        Self { program_runner, interpreter, environments: Environments::new(environments, bounds) }
     }
 }
 
@@ -88,7 +88,7 @@ impl NativeTool for ExecutePythonScript {
         let time = arguments::time(input.timeout_seconds, TIME, &call.limits)?;
         let interpreter =
             self.interpreter.as_ref().map_err(|why| ToolFailure::new(ErrorCode::ExecutionFailed, why.as_str()))?;
-        let mut order = self.workshop.order(&call.limits, time).await?;
+        let mut order = self.program_runner.order(&call.limits, time).await?;
         let folder = if input.keep_files { FOLDER } else { SCRATCH };
         if !input.keep_files {
             order.view.writable.clear();
@@ -101,7 +101,7 @@ impl NativeTool for ExecutePythonScript {
         let environment = match packages {
             None => None,
             Some(packages) => {
-                let found = self.environments.get(&packages, interpreter, &self.workshop.jail, call).await?;
+                let found = self.environments.get(&packages, interpreter, &self.program_runner.jail, call).await?;
                 metadata.insert("packages".into(), json!({"set": packages.names(), "installed_now": found.is_new}));
                 Some(found)
             }
@@ -124,11 +124,11 @@ impl NativeTool for ExecutePythonScript {
         if let Some(data) = data {
             order.environment.extend(INPUT.map(|name| (name.to_owned(), data.clone())));
         }
-        let finished = self.workshop.run(&order).await?;
-        match ending::code(&finished, &call.limits, time)? {
-            0 => Ok(match shortening::taken_at_once(&call.request) {
-                Some(most) => shortening::text(&finished.stdout, most).into(),
-                None => ending::text(&finished.stdout).into(),
+        let finished = self.program_runner.run(&order).await?;
+        match exit_status::exit_code(&finished, &call.limits, time)? {
+            0 => Ok(match output_truncation::taken_at_once(&call.request) {
+                Some(most) => output_truncation::text(&finished.stdout, most).into(),
+                None => exit_status::text(&finished.stdout).into(),
             }),
             code => Err(failed(code, &finished)),
         }
@@ -148,13 +148,13 @@ fn given(data: Value) -> Result<Option<String>, ToolFailure> {
 
 /// What standard error says is the reason.
 fn failed(code: i32, finished: &jail::command::Finished) -> ToolFailure {
-    let words = ending::text(&finished.stderr);
+    let words = exit_status::text(&finished.stderr);
     let told = match words.trim() {
         "" => "and said nothing on standard error".to_owned(),
-        words => format!("and said:\n{}", ending::last(words, 2_000)),
+        words => format!("and said:\n{}", exit_status::last(words, 2_000)),
     };
     let message = format!("the script ended with exit code {code} {told}");
-    let details = ending::with_words(json!({"exit_code": code}), finished);
+    let details = exit_status::with_output(json!({"exit_code": code}), finished);
     ToolFailure::new(ErrorCode::ExecutionFailed, message).with_details(details)
 }
 

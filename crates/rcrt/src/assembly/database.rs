@@ -13,7 +13,7 @@ use store::{SecretsKeys, Store, StoreOptions};
 
 use super::EmbeddingArgs;
 use super::agents::DEFAULT_TENANT;
-use crate::progress::Progress;
+use crate::progress::ConsoleProgress;
 
 #[derive(Debug, Clone, Args)]
 pub struct DatabaseOptions {
@@ -74,7 +74,7 @@ impl Database {
         lock: DataLock,
         secrets_keys: SecretsKeys,
         options: &DatabaseOptions,
-        progress: &Progress,
+        progress: &ConsoleProgress,
     ) -> anyhow::Result<Self> {
         let say = |step: &str| progress.step(step);
         let (postgres, lock) = match &options.database_url {
@@ -133,7 +133,7 @@ pub async fn open_store(
     admin_url: String,
     secrets_keys: SecretsKeys,
     options: &DatabaseOptions,
-    progress: &Progress,
+    progress: &ConsoleProgress,
 ) -> anyhow::Result<Arc<Store>> {
     open(admin_url, None, secrets_keys, options, progress).await
 }
@@ -143,7 +143,7 @@ async fn open_embedded(
     postgres: &Postgres,
     secrets_keys: SecretsKeys,
     options: &DatabaseOptions,
-    progress: &Progress,
+    progress: &ConsoleProgress,
 ) -> anyhow::Result<Arc<Store>> {
     let superuser_url = postgres.url(postgres::SUPERUSER, MAINTENANCE);
     admit_app_role(&superuser_url, true).await.context("the role of the store cannot be set up")?;
@@ -195,7 +195,7 @@ async fn open(
     app_url: Option<String>,
     secrets_keys: SecretsKeys,
     options: &DatabaseOptions,
-    progress: &Progress,
+    progress: &ConsoleProgress,
 ) -> anyhow::Result<Arc<Store>> {
     let options = StoreOptions {
         app_url,

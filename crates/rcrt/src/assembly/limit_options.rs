@@ -4,7 +4,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use server::{Limits, MAX_BODY_BYTES, NoRate, Rate};
+use server::{InvalidRate, MAX_BODY_BYTES, Rate, ServerLimits};
 
 /// A rate, or `off` (also `0`) for none.
 #[derive(Debug, Clone, Copy)]
@@ -16,7 +16,7 @@ impl FromStr for RateLimit {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.trim() {
             "off" | "0" => Ok(Self(None)),
-            rate => rate.parse().map(|rate| Self(Some(rate))).map_err(|error: NoRate| format!("{error}; or off")),
+            rate => rate.parse().map(|rate| Self(Some(rate))).map_err(|error: InvalidRate| format!("{error}; or off")),
         }
     }
 }
@@ -69,8 +69,8 @@ pub struct LimitOptions {
 }
 
 impl LimitOptions {
-    pub fn limits(&self) -> Limits {
-        Limits {
+    pub fn limits(&self) -> ServerLimits {
+        ServerLimits {
             agent: self.rate_limit_agent.0,
             tenant: self.rate_limit_tenant.0,
             runner: self.rate_limit_runner.0,
@@ -80,7 +80,7 @@ impl LimitOptions {
             max_requests_per_tenant: self.max_requests_per_tenant as usize,
             max_body_bytes: usize::try_from(self.max_body).unwrap_or(MAX_BODY_BYTES),
             drain_time: Duration::from_secs(self.drain_seconds),
-            ..Limits::default()
+            ..ServerLimits::default()
         }
     }
 }
@@ -90,7 +90,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use clap::Parser;
-    use server::Limits;
+    use server::ServerLimits;
 
     use super::LimitOptions;
 
@@ -100,7 +100,7 @@ mod tests {
         limits: LimitOptions,
     }
 
-    fn limits(words: &[&str]) -> Limits {
+    fn limits(words: &[&str]) -> ServerLimits {
         Program::try_parse_from(["program"].iter().chain(words))
             .unwrap_or_else(|error| panic!("{error}"))
             .limits
@@ -111,7 +111,7 @@ mod tests {
     fn the_defaults_are_the_servers_and_a_rate_can_be_switched_off() {
         assert_eq!(
             format!("{:?}", limits(&[])),
-            format!("{:?}", Limits { address: limits(&[]).address, ..Limits::default() })
+            format!("{:?}", ServerLimits { address: limits(&[]).address, ..ServerLimits::default() })
         );
         for off in ["off", "0"] {
             let limits = limits(&["--rate-limit-agent", off, "--rate-limit-tenant", off, "--rate-limit-address", off]);

@@ -4,15 +4,15 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use server::{AllowedHosts, AuthMode, Origins, ServerError, StreamOptions};
+use server::{AllowedHosts, AllowedOrigins, AuthMode, ServerError, StreamOptions};
 use tokio::net::TcpListener;
 use url::Url;
 
 use super::limit_options::LimitOptions;
-use super::{DataFolder, DatabaseOptions, FrontOptions, System, base_url, bind, check_url};
+use super::{DataFolder, DatabaseOptions, HttpServerOptions, System, base_url, bind, check_url};
 use crate::config::{Config, DEFAULT_LISTEN, listen_address};
 use crate::exit::Failure;
-use crate::progress::Progress;
+use crate::progress::ConsoleProgress;
 
 #[derive(Debug, Args)]
 pub struct ServingOptions {
@@ -85,16 +85,16 @@ enum Auth {
 }
 
 /// What is this process's alone, before anything runs on it.
-pub struct Begun {
+pub struct BoundServer {
     auth: AuthMode,
-    origins: Origins,
+    origins: AllowedOrigins,
     hosts: AllowedHosts,
     folder: DataFolder,
     listener: TcpListener,
     base_url: Url,
 }
 
-impl Begun {
+impl BoundServer {
     /// The data folder, absolute and without links.
     pub fn data(&self) -> PathBuf {
         self.folder.path()
@@ -102,7 +102,7 @@ impl Begun {
 }
 
 /// A system that answers over HTTP.
-pub struct Served {
+pub struct StartedServer {
     pub base_url: Url,
     pub data: PathBuf,
     /// The first agent's.
@@ -139,9 +139,9 @@ impl ServingOptions {
         Ok(AllowedHosts::new(&self.allow_host).map_err(|error| Failure::Usage(format!("--allow-host: {error}")))?)
     }
 
-    fn origins(&self) -> anyhow::Result<Origins> {
-        let origins =
-            Origins::new(&self.cors_origin).map_err(|error| Failure::Usage(format!("--cors-origin: {error}")))?;
+    fn origins(&self) -> anyhow::Result<AllowedOrigins> {
+        let origins = AllowedOrigins::new(&self.cors_origin)
+            .map_err(|error| Failure::Usage(format!("--cors-origin: {error}")))?;
         if self.auth == Auth::Open && self.cors_origin.iter().any(|origin| origin == "*") {
             return Err(Failure::Usage(ServerError::AnyOriginWithOpenAuth.to_string()).into());
         }
@@ -149,18 +149,23 @@ impl ServingOptions {
     }
 
     /// Takes the data folder and the port.
-    pub async fn begin(&self, config: &Config) -> anyhow::Result<Begun> {
+    pub async fn begin(&self, config: &Config) -> anyhow::Result<BoundServer> {
         let (auth, origins, hosts) = (self.auth_mode()?, self.origins()?, self.hosts()?);
         let mut folder = DataFolder::take(&config.data)?;
         let listener = bind(self.listen).await?;
         let base_url = base_url(&listener)?;
         folder.announce(base_url.as_str())?;
-        Ok(Begun { auth, origins, hosts, folder, listener, base_url })
+        Ok(BoundServer { auth, origins, hosts, folder, listener, base_url })
     }
 
     /// Opens the store and the HTTP server; the system has whatever is up, also after an error.
-    pub async fn open(&self, begun: Begun, progress: &Progress, system: &mut System) -> anyhow::Result<Served> {
-        let Begun { auth, origins, hosts, folder, listener, base_url } = begun;
+    pub async fn open(
+        &self,
+        begun: BoundServer,
+        progress: &ConsoleProgress,
+        system: &mut System,
+    ) -> anyhow::Result<StartedServer> {
+        let BoundServer { auth, origins, hosts, folder, listener, base_url } = begun;
         let (data, token_key) = (folder.path(), folder.keys.token_key()?);
         system.open_store(folder, &self.database, progress).await?;
         let (limits, rcrt_compat) = (self.limits.limits(), self.rcrt_compat);
@@ -170,9 +175,9 @@ impl ServingOptions {
             tracing::warn!(listen = %self.listen, "whoever reaches this server from a private network gets all rights");
         }
         let metrics_token = self.metrics_token.clone();
-        let options = FrontOptions { auth, limits, origins, hosts, streams, metrics_token, rcrt_compat };
-        let token = system.open_front(listener, options, &token_key, &data)?;
+        let options = HttpServerOptions { auth, limits, origins, hosts, streams, metrics_token, rcrt_compat };
+        let token = system.start_http_server(listener, options, &token_key, &data)?;
         tracing::info!(%base_url, "the server listens");
-        Ok(Served { base_url, data, token })
+        Ok(StartedServer { base_url, data, token })
     }
 }

@@ -12,22 +12,22 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::{
-    Agents, DataFolder, Database, DatabaseOptions, Execution, Front, FrontOptions, PostgresUsed, Posting, PostingHosts,
-    PostingOptions, Prepared, TokenFile,
+    Agents, DataFolder, Database, DatabaseInfo, DatabaseOptions, HttpServer, HttpServerOptions, PreparedRunner,
+    RunnerTask, TokenFile, WebhookDelivery, WebhookHosts, WebhookOptions,
 };
-use crate::progress::Progress;
+use crate::progress::ConsoleProgress;
 
 /// Whatever is up. Each step of a start fills in one part, so that an end in the middle of it stops just those.
 #[derive(Default)]
 pub struct System {
     database: Option<Database>,
     schemas: Option<Arc<Schemas>>,
-    postgres: Option<PostgresUsed>,
+    postgres: Option<DatabaseInfo>,
     agents: Option<Agents>,
     token_files: Vec<TokenFile>,
-    front: Option<Front>,
-    posting: Option<Posting>,
-    execution: Option<Execution>,
+    http_server: Option<HttpServer>,
+    webhook_delivery: Option<WebhookDelivery>,
+    runner_task: Option<RunnerTask>,
 }
 
 impl System {
@@ -36,14 +36,14 @@ impl System {
         &mut self,
         folder: DataFolder,
         options: &DatabaseOptions,
-        progress: &Progress,
+        progress: &ConsoleProgress,
     ) -> anyhow::Result<()> {
         let data = folder.path();
         let database = Database::open(folder.lock, folder.keys.secrets_keys()?, options, progress).await?;
         let database = self.database.insert(database);
         let used = match (&options.database_url, database.postgres_version()) {
-            (Some(url), _) => PostgresUsed::external(url).await?,
-            (None, version) => PostgresUsed::embedded(version.unwrap_or_default()),
+            (Some(url), _) => DatabaseInfo::external(url).await?,
+            (None, version) => DatabaseInfo::embedded(version.unwrap_or_default()),
         };
         used.write(&data)?;
         self.postgres = Some(used);
@@ -54,10 +54,10 @@ impl System {
     }
 
     /// The HTTP server, and the token files in the data folder: the first agent's and the runner's. Gives the first.
-    pub fn open_front(
+    pub fn start_http_server(
         &mut self,
         listener: TcpListener,
-        options: FrontOptions,
+        options: HttpServerOptions,
         key: &TokenKey,
         data: &Path,
     ) -> anyhow::Result<String> {
@@ -68,12 +68,12 @@ impl System {
         let (file, _) = TokenFile::write(data.join("runner.token"), key.clone(), runner)?;
         self.token_files.push(file);
         let tenancy: Arc<dyn Tenancy> = self.schemas()?;
-        self.front = Some(Front::open(listener, options, key.clone(), tenancy)?);
+        self.http_server = Some(HttpServer::open(listener, options, key.clone(), tenancy)?);
         Ok(token)
     }
 
     /// The deliveries to webhooks, beside the store.
-    pub fn start_posting(&mut self, options: &PostingOptions, hosts: PostingHosts) -> anyhow::Result<()> {
+    pub fn start_webhook_delivery(&mut self, options: &WebhookOptions, hosts: WebhookHosts) -> anyhow::Result<()> {
         let store = self.store()?.clone();
         let deliveries = store.deliveries();
         let store_of = move |owner_id| {
@@ -81,15 +81,15 @@ impl System {
             let (agent_id, roles, profile) = (Uuid::nil(), vec![Role::Runner], Profile::Main);
             store.acting_as(Identity { owner_id, agent_id, roles, profile })
         };
-        self.posting = Some(Posting::start(deliveries, options, hosts, store_of)?);
+        self.webhook_delivery = Some(WebhookDelivery::start(deliveries, options, hosts, store_of)?);
         Ok(())
     }
 
     /// The runner, beside the store.
-    pub fn start_runner(&mut self, prepared: Prepared) -> anyhow::Result<()> {
+    pub fn start_runner(&mut self, prepared: PreparedRunner) -> anyhow::Result<()> {
         let Agents { runner, seeder, .. } = self.agents()?.clone();
         let store = self.acting_as(runner)?;
-        self.execution = Some(Execution::start(store, prepared, Some(seeder.agent_id)));
+        self.runner_task = Some(RunnerTask::start(store, prepared, Some(seeder.agent_id)));
         Ok(())
     }
 
@@ -106,7 +106,7 @@ impl System {
         Ok(self.store()?.acting_as(identity))
     }
 
-    pub fn postgres(&self) -> Option<&PostgresUsed> {
+    pub fn postgres(&self) -> Option<&DatabaseInfo> {
         self.postgres.as_ref()
     }
 
@@ -120,7 +120,7 @@ impl System {
 
     /// Returns when a part that the others need ends by itself, and says which.
     pub async fn lost(&mut self) -> anyhow::Error {
-        let Self { database, front, posting, execution, .. } = self;
+        let Self { database, http_server, webhook_delivery, runner_task, .. } = self;
         tokio::select! {
             () = async {
                 match database {
@@ -129,20 +129,20 @@ impl System {
                 }
             } => anyhow!("Postgres is gone and does not start again; its log is in the data folder"),
             () = async {
-                match front {
-                    Some(front) => front.lost().await,
+                match http_server {
+                    Some(http_server) => http_server.lost().await,
                     None => std::future::pending().await,
                 }
             } => anyhow!("the HTTP server ended by itself"),
             () = async {
-                match posting {
-                    Some(posting) => posting.lost().await,
+                match webhook_delivery {
+                    Some(webhook_delivery) => webhook_delivery.lost().await,
                     None => std::future::pending().await,
                 }
             } => anyhow!("the deliveries to webhooks ended by themselves"),
             ended = async {
-                match execution {
-                    Some(execution) => execution.lost().await,
+                match runner_task {
+                    Some(runner_task) => runner_task.lost().await,
                     None => std::future::pending().await,
                 }
             } => ended.err().unwrap_or_else(|| anyhow!("the runner ended by itself")),
@@ -152,17 +152,17 @@ impl System {
     /// Stops what is up, last started first: nothing new is taken any more, the runner finishes its calls while the store and the server still take
     /// their answers.
     pub async fn close(self, hurry: &CancellationToken) {
-        if let Some(front) = &self.front {
-            front.drain();
+        if let Some(http_server) = &self.http_server {
+            http_server.drain();
         }
-        if let Some(execution) = self.execution {
-            execution.close(hurry).await;
+        if let Some(runner_task) = self.runner_task {
+            runner_task.close(hurry).await;
         }
-        if let Some(posting) = self.posting {
-            posting.close(hurry).await;
+        if let Some(webhook_delivery) = self.webhook_delivery {
+            webhook_delivery.close(hurry).await;
         }
-        if let Some(front) = self.front {
-            front.close(hurry).await;
+        if let Some(http_server) = self.http_server {
+            http_server.close(hurry).await;
         }
         for file in self.token_files {
             file.stop().await;

@@ -8,12 +8,12 @@ use chrono::Utc;
 use clap::Args;
 use serde_json::json;
 
-use crate::assembly::{Direct, check_url};
+use crate::assembly::{DirectDatabase, check_url};
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::keys::{KeyFile, Keys, Kind};
+use crate::keys::{KeyFile, KeyKind, Keys};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::ConsoleProgress;
 
 /// Write the whole database to one file, also while a server works on it
 #[derive(Debug, Args)]
@@ -40,8 +40,8 @@ pub struct Backup {
 impl Backup {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         check_url(self.database_url.as_ref())?;
-        let progress = Progress::new();
-        let direct = Direct::open(config, self.database_url.as_ref(), &progress).await?;
+        let progress = ConsoleProgress::new();
+        let direct = DirectDatabase::open(config, self.database_url.as_ref(), &progress).await?;
         let written = self.write(config, &direct, &progress).await;
         direct.close().await;
         progress.done();
@@ -60,8 +60,13 @@ impl Backup {
         Ok(())
     }
 
-    async fn write(&self, config: &Config, direct: &Direct, progress: &Progress) -> anyhow::Result<(Manifest, u64)> {
-        let ring = Keys::of(&config.data).ring(Kind::Secrets);
+    async fn write(
+        &self,
+        config: &Config,
+        direct: &DirectDatabase,
+        progress: &ConsoleProgress,
+    ) -> anyhow::Result<(Manifest, u64)> {
+        let ring = Keys::of(&config.data).ring(KeyKind::Secrets);
         if !ring.present().exists() {
             let what = format!(
                 "a backup is authenticated with the key of the secrets, and {} is not there; name the server's data \

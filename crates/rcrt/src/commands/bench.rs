@@ -12,13 +12,13 @@ use client::Client;
 use load::{Pace, Plan, PlanError, drive};
 use serde_json::{Value, json};
 
-use super::bench_doors::{Calls, EventDoor, InvokeDoor, Making};
+use super::bench_doors::{CallMethod, Calls, EventDoor, InvokeDoor};
 use super::bench_report::Findings;
 use super::tool;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::ConsoleProgress;
 use crate::signals::Signals;
 use crate::{connection, input};
 
@@ -142,7 +142,7 @@ impl Bench {
         }
         if !output.is_json() {
             let whole = (plan.warm_up + plan.duration).as_secs_f64();
-            Progress::new().say(&format!("calling {} for {whole:.0} s; Ctrl-C ends it early", self.tool));
+            ConsoleProgress::new().say(&format!("calling {} for {whole:.0} s; Ctrl-C ends it early", self.tool));
         }
         let measured = drive(calls, plan, &signals.stop).await;
         Ok(Findings::new(self.command(plan), version, self.told(plan), measured))
@@ -179,7 +179,7 @@ impl Bench {
             Some(input) => input,
             None => first_example(&client.get(tool.tool_id).await?),
         };
-        let door: Box<dyn Making> = match self.door {
+        let door: Box<dyn CallMethod> = match self.door {
             Door::Events => Box::new(EventDoor::open(client.clone()).await?),
             Door::Invoke => Box::new(InvokeDoor::new(client.clone())),
         };

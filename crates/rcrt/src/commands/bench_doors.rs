@@ -25,14 +25,14 @@ const WORKSPACE: &str = "workspace:bench";
 
 /// One way of making a call.
 #[async_trait]
-pub trait Making: Send + Sync {
+pub trait CallMethod: Send + Sync {
     /// Asks for a call and waits for its answer.
     async fn answer(&self, tool: &str, input: &Value) -> Result<ToolResponse, StoreError>;
 }
 
 /// One tool, called again and again with the same input.
 pub struct Calls {
-    pub door: Box<dyn Making>,
+    pub door: Box<dyn CallMethod>,
     pub tool: String,
     pub input: Value,
 }
@@ -71,7 +71,7 @@ impl InvokeDoor {
 }
 
 #[async_trait]
-impl Making for InvokeDoor {
+impl CallMethod for InvokeDoor {
     async fn answer(&self, tool: &str, input: &Value) -> Result<ToolResponse, StoreError> {
         let invocation =
             Invocation { input: input.clone(), workspace: Some(WORKSPACE.into()), ..Invocation::default() };
@@ -82,20 +82,20 @@ impl Making for InvokeDoor {
     }
 }
 
-type Waiting = Arc<Mutex<HashMap<String, oneshot::Sender<Event>>>>;
+type Waiters = Arc<Mutex<HashMap<String, oneshot::Sender<Event>>>>;
 
 /// A request record for each call, and one event stream for all answers.
 pub struct EventDoor {
     client: Client,
     /// Who waits for the response with which tag.
-    waiting: Waiting,
+    waiting: Waiters,
     follower: JoinHandle<()>,
 }
 
 impl EventDoor {
     /// Follows the events from now on.
     pub async fn open(client: Client) -> Result<Self, StoreError> {
-        let waiting = Waiting::default();
+        let waiting = Waiters::default();
         let events = client.events(None).await?;
         Ok(Self { client, follower: tokio::spawn(hand_out(events, waiting.clone())), waiting })
     }
@@ -108,12 +108,12 @@ impl Drop for EventDoor {
 }
 
 #[async_trait]
-impl Making for EventDoor {
+impl CallMethod for EventDoor {
     async fn answer(&self, tool: &str, input: &Value) -> Result<ToolResponse, StoreError> {
         let id = Uuid::new_v4().to_string();
         let (sender, answer) = oneshot::channel();
         // Before the request is written, so that its answer cannot be missed.
-        let place = Place::take(&self.waiting, ToolResponse::tag(&id), sender);
+        let place = WaiterGuard::take(&self.waiting, ToolResponse::tag(&id), sender);
         let record = ToolRequest::record(tool, input.clone(), Some(&id), Some(WORKSPACE));
         let both = async {
             self.client.create(record, Some(&id)).await?;
@@ -127,30 +127,30 @@ impl Making for EventDoor {
 }
 
 /// A caller's entry among those who wait; gone when nobody waits any longer.
-struct Place<'w> {
-    waiting: &'w Waiting,
+struct WaiterGuard<'w> {
+    waiting: &'w Waiters,
     tag: String,
 }
 
-impl<'w> Place<'w> {
-    fn take(waiting: &'w Waiting, tag: String, sender: oneshot::Sender<Event>) -> Self {
+impl<'w> WaiterGuard<'w> {
+    fn take(waiting: &'w Waiters, tag: String, sender: oneshot::Sender<Event>) -> Self {
         held(waiting).insert(tag.clone(), sender);
         Self { waiting, tag }
     }
 }
 
-impl Drop for Place<'_> {
+impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
         held(self.waiting).remove(&self.tag);
     }
 }
 
-fn held(waiting: &Waiting) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Event>>> {
+fn held(waiting: &Waiters) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Event>>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Gives each response to who waits for it. When the stream has ended for good, all who wait hear so.
-async fn hand_out(mut events: EventStream, waiting: Waiting) {
+async fn hand_out(mut events: EventStream, waiting: Waiters) {
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,

@@ -9,12 +9,12 @@ use executors::egress::PrivateHost;
 use serde_json::json;
 use validate::Author;
 
-use super::secret_needs::KnownSecrets;
+use super::required_secrets::KnownSecrets;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, one_line};
 use crate::private_hosts::PrivateHosts;
-use crate::seed::{self, Row, Seed, SeedSet, What};
+use crate::seed::{self, Seed, SeedOutcome, SeedResult, SeedSet};
 use crate::{connection, embedded};
 
 /// Seed a folder of tools and other records: create what is new, update what changed
@@ -61,11 +61,11 @@ impl Bootstrap {
         let mut warnings = set.warnings.clone();
         warnings.extend(about_secrets(&client, &set, &rows).await?);
         self.print(output, &rows, &warnings)?;
-        if rows.iter().any(|row| row.what == What::Refused) { Err(Failure::Shown.into()) } else { Ok(()) }
+        if rows.iter().any(|row| row.what == SeedOutcome::Refused) { Err(Failure::Shown.into()) } else { Ok(()) }
     }
 
     #[allow(clippy::print_stderr)]
-    fn print(&self, output: Output, rows: &[Row], warnings: &[String]) -> anyhow::Result<()> {
+    fn print(&self, output: Output, rows: &[SeedResult], warnings: &[String]) -> anyhow::Result<()> {
         if output.is_json() {
             return output.json(&json!({"dry_run": self.dry_run, "files": rows, "warnings": warnings}));
         }
@@ -99,7 +99,7 @@ fn read(folder: Option<PathBuf>, allowed: &[PrivateHost]) -> anyhow::Result<Seed
 }
 
 /// What stands between the set's tools and the secrets that they ask for, and which of those their code may read.
-async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[Row]) -> anyhow::Result<Vec<String>> {
+async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[SeedResult]) -> anyhow::Result<Vec<String>> {
     let asking: Vec<(&Seed, Vec<String>)> =
         set.seeds.iter().map(|seed| (seed, required_secrets(seed))).filter(|(_, names)| !names.is_empty()).collect();
     if asking.is_empty() {
@@ -109,7 +109,7 @@ async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[Row]) -> 
     let mut warnings = Vec::new();
     for (seed, names) in &asking {
         let path = &seed.path;
-        let row = rows.iter().find(|row| row.path == *path && row.what != What::Refused);
+        let row = rows.iter().find(|row| row.path == *path && row.what != SeedOutcome::Refused);
         let Some(row) = row else { continue };
         let tool = row.id.map_or_else(|| seed.name().to_owned(), |id| id.to_string());
         let Some(needs) = known.needs(row.id.zip(row.version), names) else {
@@ -144,8 +144,15 @@ fn required_secrets(seed: &Seed) -> Vec<String> {
 }
 
 /// `2 created, 1 updated, 12 unchanged`
-fn totals(rows: &[Row], dry_run: bool) -> String {
-    let all = [What::Created, What::Updated, What::Unchanged, What::Kept, What::Removed, What::Refused];
+fn totals(rows: &[SeedResult], dry_run: bool) -> String {
+    let all = [
+        SeedOutcome::Created,
+        SeedOutcome::Updated,
+        SeedOutcome::Unchanged,
+        SeedOutcome::Kept,
+        SeedOutcome::Removed,
+        SeedOutcome::Refused,
+    ];
     let parts: Vec<String> = all
         .into_iter()
         .filter_map(|what| {

@@ -14,11 +14,11 @@ use serde_json::{Map, Value};
 use url::Url;
 use uuid::Uuid;
 
-use crate::call_bar::CallBar;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::wait::{self, Unwatched, Watching};
+use crate::pending_call::{self, CallObserver, NoObserver};
+use crate::progress_bar::CallProgressBar;
 use crate::{connection, input};
 
 /// When to say that nothing happens.
@@ -88,7 +88,7 @@ impl Call {
         let key = self.idempotency_key.unwrap_or_else(|| Uuid::new_v4().to_string());
 
         let store = connection::store(config)?;
-        let asked = wait::ask(&*store, record, &key).await?;
+        let asked = pending_call::send(&*store, record, &key).await?;
         let limit = async {
             match self.timeout {
                 0 => std::future::pending().await,
@@ -97,10 +97,10 @@ impl Call {
         };
         let server = config.server_url()?;
         let told = AtomicBool::new(false);
-        let watching = Watcher { told: &told, server: &server, bar: CallBar::new(&self.tool) };
+        let watching = Watcher { told: &told, server: &server, bar: CallProgressBar::new(&self.tool) };
         tokio::select! {
             never = hint(&*store, &asked) => match never {},
-            answer = wait::answer(&*store, &asked, &watching) => {
+            answer = pending_call::response(&*store, &asked, &watching) => {
                 watching.bar.clear();
                 return show(&answer?, output);
             }
@@ -154,10 +154,10 @@ impl Call {
 struct Watcher<'w> {
     told: &'w AtomicBool,
     server: &'w Url,
-    bar: CallBar,
+    bar: CallProgressBar,
 }
 
-impl Watching for Watcher<'_> {
+impl CallObserver for Watcher<'_> {
     fn lost(&self, why: &StoreError) {
         self.bar.clear();
         tell_loss(self.told, self.server, why);
@@ -180,7 +180,7 @@ fn tell_loss(told: &AtomicBool, server: &Url, error: &StoreError) {
 
 /// Says once where the call stands when it takes long, then waits for ever.
 #[allow(clippy::print_stderr)]
-async fn hint(store: &dyn Breadcrumbs, asked: &wait::Asked) -> Infallible {
+async fn hint(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> Infallible {
     tokio::time::sleep(HINT_AFTER).await;
     if let Ok(breadcrumb::Call { state: CallState::Queued, .. }) = store.call(asked.request).await {
         eprintln!("rcrt: the call still waits for a runner; is one up? (Ctrl-C cancels it)");
@@ -195,10 +195,10 @@ fn workspace_tag(name: &str) -> String {
 
 /// Asks for the end of the call, and stays until it is there, so that nothing runs on unseen. Gives the response that
 /// ended the call; none when it did not end in time.
-async fn cancel(store: &dyn Breadcrumbs, asked: &wait::Asked) -> Result<Option<Breadcrumb>, StoreError> {
+async fn cancel(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> Result<Option<Breadcrumb>, StoreError> {
     let silent = || StoreError::Unavailable("it does not answer".into());
     tokio::time::timeout(CANCEL_GRACE, store.cancel(asked.request)).await.map_err(|_| silent())??;
-    match tokio::time::timeout(CANCEL_GRACE, wait::answer(store, asked, &Unwatched)).await {
+    match tokio::time::timeout(CANCEL_GRACE, pending_call::response(store, asked, &NoObserver)).await {
         Ok(answer) => answer.map(Some),
         Err(_) => Ok(None),
     }

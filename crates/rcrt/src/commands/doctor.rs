@@ -10,11 +10,11 @@ use serde::Serialize;
 use url::Url;
 
 use super::doctor_tools::Tools;
-use crate::assembly::{self, EmbeddingArgs, NativeOptions, PostgresUsed, sandbox_level, worker_command};
+use crate::assembly::{self, DatabaseInfo, EmbeddingArgs, NativeToolOptions, sandbox_level, worker_command};
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
-use crate::settings::InForce;
+use crate::settings::EffectiveSetting;
 
 /// How long a server may take to say that it is well.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
@@ -38,7 +38,7 @@ pub struct Doctor {
     #[arg(long, env = "RCRT_SANDBOX", default_value_t, value_name = "LEVEL", value_parser = sandbox_level())]
     sandbox: Level,
     #[command(flatten)]
-    native: NativeOptions,
+    native: NativeToolOptions,
     #[command(flatten)]
     embedding: EmbeddingArgs,
 }
@@ -47,14 +47,14 @@ pub struct Doctor {
 struct Findings {
     version: &'static str,
     engine: Engine,
-    sandbox: Walls,
+    sandbox: SandboxProtections,
     postgres: Postgres,
     /// How records are found by what they mean, with these options.
     search_by_meaning: String,
     server: Server,
     data_folder: DataFolder,
     /// As a runner that is started with the same options would have them.
-    settings: Vec<InForce>,
+    settings: Vec<EffectiveSetting>,
     tools: Tools,
 }
 
@@ -71,12 +71,12 @@ struct Engine {
 
 /// What stands around tools, and whether that is enough.
 #[derive(Default, Serialize)]
-struct Walls {
+struct SandboxProtections {
     /// The level that was asked for.
     level: String,
     /// A runner of that level starts here.
     is_enough: bool,
-    protections: Vec<Wall>,
+    protections: Vec<ProtectionReport>,
     /// What `strict` calls for and this machine does not give.
     missing: Vec<Missing>,
     /// Where each worker gets a control group.
@@ -84,7 +84,7 @@ struct Walls {
 }
 
 #[derive(Serialize)]
-struct Wall {
+struct ProtectionReport {
     #[serde(flatten)]
     protection: Protection,
     /// What `strict` calls for and this is, or may stand for.
@@ -181,7 +181,7 @@ impl Doctor {
 
 /// Starts a sandbox for a moment: what it reports is what calls get here. It is let start with any protections, so that
 /// they can be told.
-async fn engine(level: Level) -> (Engine, Walls) {
+async fn engine(level: Level) -> (Engine, SandboxProtections) {
     let report = async {
         let options = SandboxOptions { level: Level::Minimal, ..SandboxOptions::new(worker_command()?) };
         let sandbox = Sandbox::start(options).await?;
@@ -191,7 +191,7 @@ async fn engine(level: Level) -> (Engine, Walls) {
     };
     match report.await {
         Ok(report) => {
-            let walls = Walls::of(&report, level);
+            let walls = SandboxProtections::of(&report, level);
             let Report { engine_version, has_snapshot, left_to_process, .. } = report;
             let (name, version) = (Some("V8"), Some(engine_version));
             (Engine { name, version, has_snapshot, left_to_process, problem: None }, walls)
@@ -200,19 +200,19 @@ async fn engine(level: Level) -> (Engine, Walls) {
             let problem = Some(format!("{error:#}"));
             let engine =
                 Engine { name: None, version: None, has_snapshot: false, left_to_process: Vec::new(), problem };
-            let walls = Walls { level: level.to_string(), ..Walls::default() };
+            let walls = SandboxProtections { level: level.to_string(), ..SandboxProtections::default() };
             (engine, walls)
         }
     }
 }
 
-impl Walls {
+impl SandboxProtections {
     fn of(report: &Report, level: Level) -> Self {
         let missing: Vec<Missing> =
             report.missing().into_iter().map(|(name, reason)| Missing { name, reason }).collect();
         let required_for =
             |name: &str| level::REQUIRED.iter().filter(|(_, by)| by.contains(&name)).map(|(what, _)| *what).collect();
-        let wall = |protection: &Protection| Wall {
+        let wall = |protection: &Protection| ProtectionReport {
             required_for: required_for(&protection.name),
             protection: protection.clone(),
         };
@@ -230,7 +230,7 @@ impl Walls {
             return Ok(());
         }
         output.line(&format!("\n{}", output.paint(Style::Bold, "Around each tool call:")))?;
-        for Wall { protection, required_for } in &self.protections {
+        for ProtectionReport { protection, required_for } in &self.protections {
             let state = match &protection.state {
                 ProtectionState::Applied => output.paint(Style::Good, "in force"),
                 ProtectionState::Unavailable(why) => format!("{} ({why})", output.paint(Style::Bad, "NOT in force")),
@@ -263,10 +263,10 @@ impl Walls {
 /// The Postgres that the running server uses; else the one that the next start would.
 async fn postgres(config: &Config) -> Postgres {
     let named = std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
-    let used = PostgresUsed::read(&config.data);
+    let used = DatabaseInfo::read(&config.data);
     let served = used.as_ref().filter(|_| held_by(&config.data).is_some());
     match (named, served, used.as_ref()) {
-        (_, Some(PostgresUsed { place: None, .. }), _) => embedded(&config.data).await,
+        (_, Some(DatabaseInfo { place: None, .. }), _) => embedded(&config.data).await,
         (Some(url), Some(used), _) if used.place.as_ref() != Some(&assembly::place(&url)) => told(used, None),
         (Some(url), _, _) => external(&url).await,
         (None, Some(used), _) => told(used, None),
@@ -278,8 +278,8 @@ async fn postgres(config: &Config) -> Postgres {
 }
 
 /// What the start wrote down of one that only the server can ask.
-fn told(used: &PostgresUsed, remark: Option<&str>) -> Postgres {
-    let PostgresUsed { place, version, vector } = used.clone();
+fn told(used: &DatabaseInfo, remark: Option<&str>) -> Postgres {
+    let DatabaseInfo { place, version, vector } = used.clone();
     let problem = remark.map(str::to_owned);
     Postgres { kind: "external", place, version: Some(version), vector, problem, is_fatal: false }
 }
@@ -354,7 +354,7 @@ fn held_by(folder: &Path) -> Option<String> {
     }
     let mut text = String::new();
     std::io::Read::read_to_string(&mut file, &mut text).ok()?;
-    let holder: postgres::Holder = serde_json::from_str(&text).unwrap_or_default();
+    let holder: postgres::LockHolder = serde_json::from_str(&text).unwrap_or_default();
     Some(holder.to_string())
 }
 
@@ -415,11 +415,12 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     findings.tools.print(output)
 }
 
-fn print_settings(output: Output, settings: &[InForce]) -> anyhow::Result<()> {
+fn print_settings(output: Output, settings: &[EffectiveSetting]) -> anyhow::Result<()> {
     output.line(&format!("\n{}", output.paint(Style::Bold, "Settings of the program's own tools:")))?;
-    let width = |text: fn(&InForce) -> &str| settings.iter().map(|one| text(one).len()).fold(4, usize::max) + 2;
+    let width =
+        |text: fn(&EffectiveSetting) -> &str| settings.iter().map(|one| text(one).len()).fold(4, usize::max) + 2;
     let (key, value) = (width(|one| one.key), width(|one| &one.value).min(40));
-    for InForce { key: name, value: text, source, from } in settings {
+    for EffectiveSetting { key: name, value: text, source, from } in settings {
         let from = from.as_ref().map(|from| format!(" {from}")).unwrap_or_default();
         let text = if text.is_empty() { "none" } else { text };
         output.line(&format!("  {name:<key$}{text:<value$}{source}{from}"))?;

@@ -10,7 +10,7 @@ use executors::egress::{Egress, EgressOptions};
 use serde::Serialize;
 use uuid::Uuid;
 
-use crate::assembly::NativeOptions;
+use crate::assembly::NativeToolOptions;
 use crate::config::Config;
 use crate::output::{Output, Style};
 use crate::{connection, embedded};
@@ -24,20 +24,20 @@ pub struct Tools {
     from: &'static str,
     /// How many can be called.
     offered: usize,
-    waiting: Vec<Waiting>,
+    waiting: Vec<BlockedTool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
 
 #[derive(Serialize)]
-struct Waiting {
+struct BlockedTool {
     name: String,
     /// Sentences that say what to do.
     waits_for: Vec<String>,
 }
 
 impl Tools {
-    pub async fn find(config: &Config, native: &NativeOptions, server_answers: bool) -> Self {
+    pub async fn find(config: &Config, native: &NativeToolOptions, server_answers: bool) -> Self {
         let (from, found) = if server_answers {
             ("catalog", of_catalog(config).await)
         } else {
@@ -62,7 +62,7 @@ impl Tools {
         let waiting = if self.waiting.is_empty() { "none waits for anything" } else { "these wait for something:" };
         output.line(&format!("  {} can be called; {waiting}", self.offered))?;
         let width = self.waiting.iter().map(|tool| tool.name.chars().count()).fold(0, usize::max) + 2;
-        for Waiting { name, waits_for } in &self.waiting {
+        for BlockedTool { name, waits_for } in &self.waiting {
             for (index, what) in waits_for.iter().enumerate() {
                 let name = if index == 0 { name } else { "" };
                 output.line(&format!("  {}{what}", output.paint(Style::Warning, &format!("{name:<width$}"))))?;
@@ -72,16 +72,16 @@ impl Tools {
     }
 }
 
-async fn of_catalog(config: &Config) -> anyhow::Result<(usize, Vec<Waiting>)> {
+async fn of_catalog(config: &Config) -> anyhow::Result<(usize, Vec<BlockedTool>)> {
     let client = connection::client(config)?;
     let asked = tokio::time::timeout(ANSWER_TIME, client.tools()).await;
     let catalog = asked.map_err(|_| StoreError::Unavailable("it does not answer".into())).flatten()?;
-    let waiting = catalog.waiting.into_iter().map(|tool| Waiting { name: tool.name, waits_for: tool.waits_for });
+    let waiting = catalog.waiting.into_iter().map(|tool| BlockedTool { name: tool.name, waits_for: tool.waits_for });
     Ok((catalog.tools.len(), waiting.collect()))
 }
 
 /// Asks the tools themselves, as a runner with these options has them. Secrets are in no one's reach here.
-async fn of_machine(config: &Config, native: &NativeOptions) -> anyhow::Result<(usize, Vec<Waiting>)> {
+async fn of_machine(config: &Config, native: &NativeToolOptions) -> anyhow::Result<(usize, Vec<BlockedTool>)> {
     let egress = Arc::new(Egress::new(EgressOptions::default())?);
     let executor = native.tools(&config.data, egress)?.executor;
     let (mut offered, mut waiting) = (0, Vec::new());
@@ -97,7 +97,7 @@ async fn of_machine(config: &Config, native: &NativeOptions) -> anyhow::Result<(
         if waits_for.is_empty() {
             offered += 1;
         } else {
-            waiting.push(Waiting { name: tool.name, waits_for });
+            waiting.push(BlockedTool { name: tool.name, waits_for });
         }
     }
     Ok((offered, waiting))

@@ -9,10 +9,10 @@ use anyhow::Context;
 use clap::Args;
 use store::Export as What;
 
-use crate::assembly::{DEFAULT_TENANT, Direct, check_url};
+use crate::assembly::{DEFAULT_TENANT, DirectDatabase, check_url};
 use crate::config::Config;
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::ConsoleProgress;
 
 /// Write a tenant's records as lines of JSON
 #[derive(Debug, Args)]
@@ -50,12 +50,12 @@ pub struct Export {
 impl Export {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         check_url(self.database_url.as_ref())?;
-        let progress = Progress::new();
+        let progress = ConsoleProgress::new();
         let mut to: Box<dyn Write + Send> = match &self.file {
             Some(file) => Box::new(BufWriter::new(fresh(file)?)),
             None => Box::new(BufWriter::new(std::io::stdout())),
         };
-        let direct = Direct::open(config, self.database_url.as_ref(), &progress).await?;
+        let direct = DirectDatabase::open(config, self.database_url.as_ref(), &progress).await?;
         let what = What {
             tenant: self.tenant,
             schema_names: self.schemas,

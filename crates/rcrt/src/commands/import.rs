@@ -9,10 +9,10 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use store::{Imported, OnConflict};
 
-use crate::assembly::{DEFAULT_TENANT, Direct, check_url};
+use crate::assembly::{DEFAULT_TENANT, DirectDatabase, check_url};
 use crate::config::Config;
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::ConsoleProgress;
 
 /// Write the records of a file that `rcrt export` wrote into a tenant
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ enum Choice {
 impl Import {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         check_url(self.database_url.as_ref())?;
-        let progress = Progress::new();
+        let progress = ConsoleProgress::new();
         let mut from: Box<dyn BufRead + Send> = if self.file.as_os_str() == "-" {
             Box::new(BufReader::new(std::io::stdin()))
         } else {
@@ -67,7 +67,7 @@ impl Import {
             Choice::Replace => OnConflict::Replace,
             Choice::Fail => OnConflict::Fail,
         };
-        let direct = Direct::open(config, self.database_url.as_ref(), &progress).await?;
+        let direct = DirectDatabase::open(config, self.database_url.as_ref(), &progress).await?;
         progress.step("Writing the records");
         let done =
             store::import_lines(&direct.admin_url, &self.tenant, &mut *from, on_conflict, self.with_secret).await;

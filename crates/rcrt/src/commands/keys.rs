@@ -4,12 +4,12 @@ use clap::{Args, Subcommand};
 use serde_json::json;
 use store::Rewrapped;
 
-use crate::assembly::{Direct, check_url};
+use crate::assembly::{DirectDatabase, check_url};
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::keys::{self, Kind};
+use crate::keys::{self, KeyKind};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::ConsoleProgress;
 
 /// Exchange the keys that tokens and secrets are under, without stopping anything
 #[derive(Debug, Subcommand)]
@@ -33,7 +33,7 @@ pub enum Keys {
 pub struct Rotate {
     /// Which key: for secrets, everything is put under the new one
     #[arg(value_enum)]
-    kind: Kind,
+    kind: KeyKind,
     /// Only make the new key, so that it can be copied to other servers' folders first
     #[arg(long, conflicts_with = "drop_old")]
     prepare: bool,
@@ -41,18 +41,18 @@ pub struct Rotate {
     #[arg(long)]
     drop_old: bool,
     #[command(flatten)]
-    place: Place,
+    database: DatabaseArgs,
 }
 
 /// Put every secret under the newest key, as `rotate secrets` does; after one that was cut off
 #[derive(Debug, Args)]
 pub struct Rewrap {
     #[command(flatten)]
-    place: Place,
+    database: DatabaseArgs,
 }
 
 #[derive(Debug, Args)]
-struct Place {
+struct DatabaseArgs {
     /// The database, where it is not the data folder's own
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<String>,
@@ -61,15 +61,15 @@ struct Place {
 impl Keys {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let keys = keys::Keys::of(&config.data);
-        if !keys.ring(Kind::Secrets).present().exists() {
+        if !keys.ring(KeyKind::Secrets).present().exists() {
             let what = format!("there are no keys in {}; name the server's folder with --data", config.data.display());
             return Err(Failure::NotFound(what).into());
         }
         match self {
             Self::List => list(&keys, output),
             Self::Rotate(rotate) => rotate.run(config, &keys, output).await,
-            Self::Rewrap(Rewrap { place }) => {
-                let (rewrapped, _) = place.rewrap(config, &keys).await?;
+            Self::Rewrap(Rewrap { database }) => {
+                let (rewrapped, _) = database.rewrap(config, &keys).await?;
                 tell(&rewrapped, output)
             }
         }
@@ -78,7 +78,7 @@ impl Keys {
 
 fn list(keys: &keys::Keys, output: Output) -> anyhow::Result<()> {
     let mut rows = Vec::new();
-    for (kind, name) in [(Kind::Tokens, "tokens"), (Kind::Secrets, "secrets")] {
+    for (kind, name) in [(KeyKind::Tokens, "tokens"), (KeyKind::Secrets, "secrets")] {
         for (place, (id, _)) in keys.ring(kind).load()?.into_iter().enumerate() {
             rows.push((name, id, place == 0));
         }
@@ -108,14 +108,14 @@ impl Rotate {
                 file.display()
             ));
         }
-        check_url(self.place.database_url.as_ref())?;
+        check_url(self.database.database_url.as_ref())?;
         let id = ring.rotate()?;
         if !output.is_json() {
             output.line(&format!("the key {id} is in use"))?;
         }
         let mut still_needed = Vec::new();
-        if self.kind == Kind::Secrets {
-            let (rewrapped, needed) = self.place.rewrap(config, keys).await?;
+        if self.kind == KeyKind::Secrets {
+            let (rewrapped, needed) = self.database.rewrap(config, keys).await?;
             tell(&rewrapped, output)?;
             still_needed = needed;
         }
@@ -137,11 +137,11 @@ impl Rotate {
     }
 }
 
-impl Place {
+impl DatabaseArgs {
     /// Puts every secret under the newest key. Gives also the ids of the keys that secrets are under afterwards.
     async fn rewrap(&self, config: &Config, keys: &keys::Keys) -> anyhow::Result<(Rewrapped, Vec<String>)> {
-        let progress = Progress::new();
-        let direct = Direct::open(config, self.database_url.as_ref(), &progress).await?;
+        let progress = ConsoleProgress::new();
+        let direct = DirectDatabase::open(config, self.database_url.as_ref(), &progress).await?;
         progress.step("Putting secrets under the new key");
         let done = async {
             let rewrapped = store::rewrap_secrets(&direct.admin_url, &keys.secrets_keys()?).await?;

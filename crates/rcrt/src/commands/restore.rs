@@ -11,12 +11,12 @@ use sqlx::postgres::PgConnectOptions;
 use sqlx::{Connection, PgConnection};
 use url::Url;
 
-use crate::assembly::{DataFolder, Direct, admit_app_role, check_url};
+use crate::assembly::{DataFolder, DirectDatabase, admit_app_role, check_url};
 use crate::config::Config;
 use crate::exit::Failure;
-use crate::keys::{KeyFile, Keys, Kind};
+use crate::keys::{KeyFile, KeyKind, Keys};
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::ConsoleProgress;
 
 /// A key of the secrets with its id.
 type SecretKey = (String, [u8; 32]);
@@ -56,7 +56,7 @@ pub struct Restore {
 impl Restore {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         check_url(self.database_url.as_ref())?;
-        let progress = Progress::new();
+        let progress = ConsoleProgress::new();
         progress.step("Reading the backup");
         let keys = self.key_file.as_ref().map(KeyFile::read).transpose()?;
         let known = known_keys(config, keys.as_ref())?;
@@ -67,8 +67,8 @@ impl Restore {
         let lock = DataLock::acquire(&config.data)?;
         let data = lock.data_dir().to_owned();
         let (direct, _lock) = match &self.database_url {
-            Some(url) => (Direct::open(config, Some(url), &progress).await?, Some(lock)),
-            None => (Direct::start(lock, &progress).await?, None),
+            Some(url) => (DirectDatabase::open(config, Some(url), &progress).await?, Some(lock)),
+            None => (DirectDatabase::start(lock, &progress).await?, None),
         };
         let marker = DataFolder::unfinished_restore(&data);
         let restored = async {
@@ -160,7 +160,7 @@ impl Restore {
     }
 
     /// Refuses to write over what is there, unless that is what was asked for.
-    async fn check_empty(&self, direct: &Direct, is_unfinished: bool) -> anyhow::Result<()> {
+    async fn check_empty(&self, direct: &DirectDatabase, is_unfinished: bool) -> anyhow::Result<()> {
         let mut connection =
             PgConnection::connect(&direct.admin_url).await.context("the database cannot be reached")?;
         let tables: i64 = sqlx::query_scalar(
@@ -179,10 +179,10 @@ impl Restore {
     async fn load(
         &self,
         config: &Config,
-        direct: &Direct,
+        direct: &DirectDatabase,
         backup: &::backup::Backup,
         keys: &[String],
-        progress: &Progress,
+        progress: &ConsoleProgress,
     ) -> anyhow::Result<()> {
         // What the database of now has counted, where there is one: subscribers may have seen that.
         let counted = store::backup_facts(&direct.admin_url).await.map_or(0, |facts| facts.event_horizon);
@@ -219,7 +219,7 @@ impl Restore {
 
 /// The keys of the secrets that are at hand, with their ids.
 fn known_keys(config: &Config, more: Option<&KeyFile>) -> anyhow::Result<Vec<SecretKey>> {
-    let ring = Keys::of(&config.data).ring(Kind::Secrets);
+    let ring = Keys::of(&config.data).ring(KeyKind::Secrets);
     let mut known = if ring.present().exists() { ring.load()? } else { Vec::new() };
     known.extend(more.map(KeyFile::with_ids).unwrap_or_default());
     Ok(known)

@@ -8,12 +8,12 @@ use clap::Args;
 use client::Client;
 use schemas::Schemas;
 
-use crate::assembly::{self, Agents, DatabaseOptions, Embeddings, Execution, ExecutionOptions, Prepared};
+use crate::assembly::{self, Agents, DatabaseOptions, Embeddings, PreparedRunner, RunnerTask, RunnerTaskOptions};
 use crate::compat::CompatOption;
 use crate::config::Config;
 use crate::keys::Keys;
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::ConsoleProgress;
 use crate::signals::Signals;
 
 /// Start a runner, beside the store (--database-url) or for a server (--server)
@@ -32,22 +32,22 @@ pub struct Runner {
     #[command(flatten)]
     database: DatabaseOptions,
     #[command(flatten)]
-    execution: ExecutionOptions,
+    runner_task: RunnerTaskOptions,
 }
 
 impl Runner {
     pub async fn run(mut self, config: &Config, _output: Output) -> anyhow::Result<()> {
-        self.execution.rcrt_compat = self.compat.is_rcrt();
+        self.runner_task.rcrt_compat = self.compat.is_rcrt();
         assembly::check_url(self.database.database_url.as_ref())?;
-        self.execution.native.check(&config.data)?;
+        self.runner_task.native.check(&config.data)?;
         let signals = Signals::listen()?;
         let mut parts = Parts::default();
         let ended = tokio::select! {
             ended = self.work(config, &mut parts) => ended,
             () = signals.stop.cancelled() => Ok(()),
         };
-        if let Some(execution) = parts.execution {
-            execution.close(&signals.hurry).await;
+        if let Some(runner_task) = parts.runner_task {
+            runner_task.close(&signals.hurry).await;
         }
         if let Some(schemas) = parts.schemas {
             schemas.close().await;
@@ -62,7 +62,7 @@ impl Runner {
         let mut seeder = None;
         let breadcrumbs: Arc<dyn Breadcrumbs> = match (&config.server, &self.database.database_url) {
             (None, Some(url)) => {
-                let progress = Progress::new();
+                let progress = ConsoleProgress::new();
                 let keys = Keys::load(&config.data)?;
                 // The servers embed. A runner that chose another model than they did would have everything embedded anew.
                 let mut database = self.database.clone();
@@ -84,10 +84,10 @@ impl Runner {
         };
         // A wrong address or token is told now, not retried for ever.
         breadcrumbs.latest_event().await.context("the store does not answer")?;
-        let prepared = Prepared::start(&self.execution, &config.data).await?;
-        let execution = Execution::start(breadcrumbs, prepared, seeder);
+        let prepared = PreparedRunner::start(&self.runner_task, &config.data).await?;
+        let runner_task = RunnerTask::start(breadcrumbs, prepared, seeder);
         tracing::info!("the runner is at work");
-        parts.execution.insert(execution).lost().await
+        parts.runner_task.insert(runner_task).lost().await
     }
 }
 
@@ -95,5 +95,5 @@ impl Runner {
 struct Parts {
     store: Option<Arc<store::Store>>,
     schemas: Option<Arc<Schemas>>,
-    execution: Option<Execution>,
+    runner_task: Option<RunnerTask>,
 }

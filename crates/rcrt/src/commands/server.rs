@@ -3,13 +3,13 @@
 use clap::Args;
 use serde_json::json;
 
-use crate::assembly::{PostingHosts, PostingOptions, Served, ServingOptions, System};
+use crate::assembly::{ServingOptions, StartedServer, System, WebhookHosts, WebhookOptions};
 use crate::compat::CompatOption;
 use crate::config::Config;
 use crate::denied_hosts::DeniedHosts;
 use crate::output::Output;
 use crate::private_hosts::PrivateHosts;
-use crate::progress::Progress;
+use crate::progress::ConsoleProgress;
 use crate::signals::Signals;
 
 /// Start the store and the HTTP server, without a runner
@@ -26,7 +26,7 @@ pub struct Server {
     #[command(flatten)]
     serving: ServingOptions,
     #[command(flatten)]
-    posting: PostingOptions,
+    webhook_delivery: WebhookOptions,
     #[command(flatten)]
     private_hosts: PrivateHosts,
     #[command(flatten)]
@@ -38,7 +38,7 @@ impl Server {
         self.serving.rcrt_compat = self.compat.is_rcrt();
         self.serving.check()?;
         let signals = Signals::listen()?;
-        let progress = Progress::new();
+        let progress = ConsoleProgress::new();
         let mut system = System::default();
         let ended = tokio::select! {
             ended = self.serve(config, output, &progress, &mut system) => ended,
@@ -52,13 +52,16 @@ impl Server {
         &self,
         config: &Config,
         output: Output,
-        progress: &Progress,
+        progress: &ConsoleProgress,
         system: &mut System,
     ) -> anyhow::Result<()> {
-        let Served { base_url, data, .. } =
+        let StartedServer { base_url, data, .. } =
             self.serving.open(self.serving.begin(config).await?, progress, system).await?;
         let allowed_private = self.private_hosts.allowed.clone();
-        system.start_posting(&self.posting, PostingHosts { allowed_private, denied: self.denied_hosts.shared() })?;
+        system.start_webhook_delivery(
+            &self.webhook_delivery,
+            WebhookHosts { allowed_private, denied: self.denied_hosts.shared() },
+        )?;
         progress.done();
         let base = base_url.as_str().trim_end_matches('/');
         if output.is_json() {

@@ -7,7 +7,7 @@ use breadcrumb::{NewAgent, Profile, Role};
 use clap::{Args, Subcommand};
 use client::{Client, Credentials, Revoke, TokenRequest};
 use serde_json::json;
-use server::{ProvenToken, TokenKey};
+use server::{TokenKey, VerifiedToken};
 use tokio::task::spawn_blocking;
 use uuid::Uuid;
 
@@ -134,7 +134,7 @@ impl Token {
 }
 
 /// The data folder's key, and what its token says.
-fn opened(config: &Config, token: &str, otherwise: &str) -> anyhow::Result<(TokenKey, ProvenToken)> {
+fn opened(config: &Config, token: &str, otherwise: &str) -> anyhow::Result<(TokenKey, VerifiedToken)> {
     if !config.data.join("keys/token.key").is_file() {
         return Err(Failure::Refused(otherwise.into()).into());
     }
@@ -145,7 +145,7 @@ fn opened(config: &Config, token: &str, otherwise: &str) -> anyhow::Result<(Toke
     Ok((key, proven))
 }
 
-fn left(proven: &ProvenToken) -> Duration {
+fn left(proven: &VerifiedToken) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     Duration::from_secs(proven.expires_at.saturating_sub(now))
 }

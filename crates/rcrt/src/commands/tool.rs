@@ -11,7 +11,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use super::{
-    secret_needs::{KnownSecrets, Need},
+    required_secrets::{KnownSecrets, RequiredSecret},
     tool_new::New,
     tool_report::{Report, Reports},
     tool_same_name::Other,
@@ -92,7 +92,7 @@ struct Row {
     record_version: i64,
     /// The secrets that it needs and cannot have.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    lacks: Vec<Lack>,
+    lacks: Vec<MissingSecret>,
     /// The record that runs under this name, where it is another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs_instead: Option<Other>,
@@ -156,7 +156,7 @@ impl Row {
 
 /// A secret that stands between a tool and its next call.
 #[derive(Debug, Serialize)]
-struct Lack {
+struct MissingSecret {
     secret: String,
     /// `missing`, `not_granted` or `unbound`.
     problem: &'static str,
@@ -164,16 +164,16 @@ struct Lack {
     mend: String,
 }
 
-fn lacks(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> Vec<Lack> {
+fn lacks(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> Vec<MissingSecret> {
     // Which secrets a tool of the program itself needs is for its settings to say, and the catalog tells it.
     if tool.implementation.source() == ToolSource::Native {
         return Vec::new();
     }
     let needs = secrets.needs(Some((record.id, record.version)), &tool.required_secrets).unwrap_or_default();
-    let lack = |need: &Need<'_>| {
+    let lack = |need: &RequiredSecret<'_>| {
         let lack = need.lack?;
         let mend = lack.fix_command(need.name, &record.id.to_string());
-        Some(Lack { secret: need.name.to_owned(), problem: lack.as_str(), mend })
+        Some(MissingSecret { secret: need.name.to_owned(), problem: lack.as_str(), mend })
     };
     needs.iter().filter_map(lack).collect()
 }

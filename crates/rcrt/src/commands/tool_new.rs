@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::exit::Failure;
 use crate::output::Output;
-use crate::templates::{self, Kind};
+use crate::templates::{self, TemplateKind};
 
 /// Begin a tool from a template
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub struct New {
     name: String,
     /// What it is to be like
     #[arg(long, env = "RCRT_TEMPLATE", default_value = "transform")]
-    template: Kind,
+    template: TemplateKind,
     /// What it does, in a sentence: agents choose tools by it
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,

@@ -3,7 +3,7 @@
 use breadcrumb::{Annotations, Breadcrumb, Implementation, ToolDefinition};
 use serde_json::Value;
 
-use super::secret_needs::{KnownSecrets, Need};
+use super::required_secrets::{KnownSecrets, RequiredSecret};
 use super::tool_report::Report;
 use crate::output::{Output, Style};
 
@@ -49,7 +49,7 @@ pub fn print(
     if !tool.required_secrets.is_empty() {
         let running = report.and_then(|report| report.running_version).unwrap_or(record.version);
         let needs = secrets.needs(Some((record.id, running)), &tool.required_secrets);
-        let told = needs.map(|needs| needs.iter().map(Need::describe).collect::<Vec<_>>().join(", "));
+        let told = needs.map(|needs| needs.iter().map(RequiredSecret::describe).collect::<Vec<_>>().join(", "));
         row("Secrets", &told.unwrap_or_else(|| tool.required_secrets.join(", ")))?;
     }
     if !tool.description.is_empty() {

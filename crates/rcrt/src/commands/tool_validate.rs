@@ -12,7 +12,7 @@ use validate::Author;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
 use crate::private_hosts::PrivateHosts;
-use crate::tool_file::{self, Judge, ToolFile};
+use crate::tool_file::{self, ExpectedRecord, ToolFile};
 
 /// Check tool files, without a server
 #[derive(Debug, Args)]
@@ -39,9 +39,9 @@ impl Validate {
         let mut judged = Vec::new();
         for path in &self.files {
             // A folder may hold other records beside its tools.
-            let judge = if path.is_dir() { Judge::Any(author) } else { Judge::Tool(author) };
+            let expected = if path.is_dir() { ExpectedRecord::Any(author) } else { ExpectedRecord::Tool(author) };
             for file in definitions(path)? {
-                judged.push(read(&file, judge, &self.private_hosts.allowed)?);
+                judged.push(read(&file, expected, &self.private_hosts.allowed)?);
             }
         }
         let errors: usize = judged.iter().map(|file| file.errors.len()).sum();
@@ -111,7 +111,7 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
 }
 
 /// Reads a JSON file with the source beside it.
-fn read(path: &Path, judge: Judge, allowed: &[PrivateHost]) -> anyhow::Result<ToolFile> {
+fn read(path: &Path, expected: ExpectedRecord, allowed: &[PrivateHost]) -> anyhow::Result<ToolFile> {
     let json = path.with_extension("json");
     let mut files = BTreeMap::new();
     for extension in ["json", "ts", "js"] {
@@ -126,5 +126,5 @@ fn read(path: &Path, judge: Judge, allowed: &[PrivateHost]) -> anyhow::Result<To
             }
         }
     }
-    Ok(ToolFile::read(&json.display().to_string(), &files, judge, allowed))
+    Ok(ToolFile::read(&json.display().to_string(), &files, expected, allowed))
 }

@@ -13,18 +13,19 @@ use url::Url;
 use uuid::Uuid;
 use validate::Author;
 
-use super::first_catalog;
+use super::catalog_wait;
 use crate::assembly::{
-    ExecutionOptions, PostgresUsed, PostingHosts, PostingOptions, Prepared, Served, ServingOptions, System,
+    DatabaseInfo, PreparedRunner, RunnerTaskOptions, ServingOptions, StartedServer, System, WebhookHosts,
+    WebhookOptions,
 };
 use crate::compat::CompatOption;
 use crate::config::Config;
 use crate::exit::Failure;
 use crate::output::{Output, Style};
-use crate::progress::Progress;
-use crate::seed::{self, SeedSet, What};
+use crate::pending_call;
+use crate::progress::ConsoleProgress;
+use crate::seed::{self, SeedOutcome, SeedSet};
 use crate::signals::Signals;
-use crate::wait;
 
 /// How long the first call may take; a fresh machine compiles and warms up much.
 const FIRST_CALL: Duration = Duration::from_mins(1);
@@ -52,18 +53,18 @@ pub struct Up {
     #[arg(long, env = "RCRT_NO_SEED", value_parser = clap::builder::FalseyValueParser::new())]
     no_seed: bool,
     #[command(flatten)]
-    posting: PostingOptions,
+    webhook_delivery: WebhookOptions,
     #[command(flatten)]
-    execution: ExecutionOptions,
+    runner_task: RunnerTaskOptions,
 }
 
 impl Up {
     pub async fn run(mut self, config: &Config, output: Output) -> anyhow::Result<()> {
-        (self.serving.rcrt_compat, self.execution.rcrt_compat) = (self.compat.is_rcrt(), self.compat.is_rcrt());
+        (self.serving.rcrt_compat, self.runner_task.rcrt_compat) = (self.compat.is_rcrt(), self.compat.is_rcrt());
         self.serving.check()?;
-        self.execution.native.check(&config.data)?;
+        self.runner_task.native.check(&config.data)?;
         let signals = Signals::listen()?;
-        let progress = Progress::new();
+        let progress = ConsoleProgress::new();
         let mut system = System::default();
         let mut prepared = None;
         let ready = AtomicBool::new(false);
@@ -92,8 +93,8 @@ impl Up {
         &self,
         config: &Config,
         output: Output,
-        progress: &Progress,
-        (system, prepared): (&mut System, &mut Option<Prepared>),
+        progress: &ConsoleProgress,
+        (system, prepared): (&mut System, &mut Option<PreparedRunner>),
         ready: &AtomicBool,
     ) -> anyhow::Result<()> {
         let begun_at = Instant::now();
@@ -102,25 +103,25 @@ impl Up {
         // None of the three needs anything of the others.
         let seeds = (!self.no_seed).then(|| spawn_blocking(|| SeedSet::embedded(Author::System, &[])));
         let preparing = async {
-            *prepared = Some(Prepared::start(&self.execution, &data).await?);
+            *prepared = Some(PreparedRunner::start(&self.runner_task, &data).await?);
             anyhow::Ok(())
         };
         // Both to their end, also where one fails: what is up is stopped in its order.
         let (served, could_prepare) = tokio::join!(self.serving.open(begun, progress, system), preparing);
-        let Served { base_url, data, token } = served?;
+        let StartedServer { base_url, data, token } = served?;
         could_prepare?;
-        let hosts = PostingHosts {
-            allowed_private: self.execution.private_hosts.allowed.clone(),
-            denied: self.execution.denied_hosts.shared(),
+        let hosts = WebhookHosts {
+            allowed_private: self.runner_task.private_hosts.allowed.clone(),
+            denied: self.runner_task.denied_hosts.shared(),
         };
-        system.start_posting(&self.posting, hosts)?;
+        system.start_webhook_delivery(&self.webhook_delivery, hosts)?;
         progress.step("Starting the runner");
         let store = system.acting_as(system.agents()?.first.clone())?;
         let mut awaited = Vec::new();
         if let Some(seeds) = seeds {
             let set = seeds.await.context("the seeds were not read")?;
-            if first_catalog::is_missing(&*store).await? {
-                awaited = first_catalog::tools(&set);
+            if catalog_wait::is_missing(&*store).await? {
+                awaited = catalog_wait::tools(&set);
             }
             self.seed(system, set).await?;
         }
@@ -132,7 +133,7 @@ impl Up {
             answer = async {
                 let answer = first_call(&base_url, token).await?;
                 if !awaited.is_empty() {
-                    first_catalog::written(&*store, &awaited).await?;
+                    catalog_wait::until_written(&*store, &awaited).await?;
                 }
                 anyhow::Ok(answer)
             } => answer?,
@@ -161,14 +162,16 @@ impl Up {
         let rows = seed::apply(&*store, &set, options).await.context("the seeds cannot be written")?;
         for row in &rows {
             match row.what {
-                What::Refused => {
+                SeedOutcome::Refused => {
                     tracing::error!(file = row.path, findings = row.findings.join("; "), "a seed is broken");
                 }
-                What::Kept => {
+                SeedOutcome::Kept => {
                     tracing::info!(file = row.path, "kept as it was changed here; `rcrt bootstrap` resets it");
                 }
-                What::Created | What::Updated => tracing::debug!(file = row.path, what = ?row.what, "seeded"),
-                What::Unchanged | What::Removed => {}
+                SeedOutcome::Created | SeedOutcome::Updated => {
+                    tracing::debug!(file = row.path, what = ?row.what, "seeded")
+                }
+                SeedOutcome::Unchanged | SeedOutcome::Removed => {}
             }
         }
         Ok(())
@@ -181,8 +184,8 @@ async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb
     let request = ToolRequest::record("calculator", json!({"expression": "6 * 7"}), None, Some("workspace:hello"));
     let begun = Instant::now();
     let call = async {
-        let asked = wait::ask(&client, request, &Uuid::new_v4().to_string()).await?;
-        wait::answer(&client, &asked, &wait::Unwatched).await
+        let asked = pending_call::send(&client, request, &Uuid::new_v4().to_string()).await?;
+        pending_call::response(&client, &asked, &pending_call::NoObserver).await
     };
     let response = tokio::time::timeout(FIRST_CALL, call)
         .await
@@ -199,7 +202,7 @@ struct Summary<'a> {
     base_url: &'a Url,
     data: &'a std::path::Path,
     config: &'a Config,
-    postgres: Option<&'a PostgresUsed>,
+    postgres: Option<&'a DatabaseInfo>,
 }
 
 impl Summary<'_> {
@@ -229,7 +232,7 @@ impl Summary<'_> {
         output.line(&format!("{}{base}/docs", name("Docs")))?;
         output.line(&format!("{}{}", name("Data folder"), self.data.display()))?;
         output.line(&format!("{}{}", name("Token"), token.display()))?;
-        if let Some(PostgresUsed { place, version, .. }) = self.postgres {
+        if let Some(DatabaseInfo { place, version, .. }) = self.postgres {
             let place = place.as_deref().unwrap_or("embedded");
             output.line(&format!("{}{version}, {place}", name("Postgres")))?;
         }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use store::SecretsKey;
 
 use super::files::{self, KEY_BYTES};
-use super::{Keys, Kind, Ring};
+use super::{KeyKind, Keyring, Keys};
 use crate::exit::Failure;
 
 #[derive(Serialize, Deserialize)]
@@ -18,7 +18,7 @@ pub struct KeyFile {
 
 impl KeyFile {
     pub fn of(keys: &Keys) -> anyhow::Result<Self> {
-        let keys = keys.ring(Kind::Secrets).load()?;
+        let keys = keys.ring(KeyKind::Secrets).load()?;
         Ok(Self { secrets: keys.iter().map(|(_, key)| breadcrumb::hex(key)).collect() })
     }
 
@@ -55,7 +55,7 @@ impl KeyFile {
 
     /// Puts them into a data folder, beside the keys that it has.
     pub fn admit(&self, data: &Path) -> anyhow::Result<()> {
-        self.keys().try_for_each(|key| Ring::admit(data, Kind::Secrets, &key))
+        self.keys().try_for_each(|key| Keyring::admit(data, KeyKind::Secrets, &key))
     }
 }
 
@@ -73,13 +73,13 @@ mod tests {
     fn keys_go_through_a_file_into_another_folder() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let keys = Keys::load(from.path()).unwrap();
-        keys.ring(Kind::Secrets).rotate().unwrap();
+        keys.ring(KeyKind::Secrets).rotate().unwrap();
         let path = from.path().join("all.keys");
         KeyFile::of(&keys).unwrap().write(&path).unwrap();
         assert!(KeyFile::of(&keys).unwrap().write(&path).is_err(), "nothing is written over");
         KeyFile::read(&path).unwrap().admit(to.path()).unwrap();
-        let there = Keys::load(to.path()).unwrap().ring(Kind::Secrets).load().unwrap();
-        assert_eq!(there, keys.ring(Kind::Secrets).load().unwrap());
+        let there = Keys::load(to.path()).unwrap().ring(KeyKind::Secrets).load().unwrap();
+        assert_eq!(there, keys.ring(KeyKind::Secrets).load().unwrap());
         assert_eq!(KeyFile::read(&path).unwrap().with_ids(), there);
     }
 

@@ -16,9 +16,9 @@ use store::{SecretsKey, SecretsKeys};
 
 pub use files::replace_private;
 pub use key_file::KeyFile;
-pub use ring::{Kind, Ring};
+pub use ring::{KeyKind, Keyring};
 
-use watch::Watch;
+use watch::KeyWatcher;
 
 /// The keys in `<data>/keys`.
 pub struct Keys {
@@ -29,7 +29,7 @@ impl Keys {
     /// Makes the first ones where there are none.
     pub fn load(data: &Path) -> anyhow::Result<Self> {
         let keys = Self { folder: files::private_folder(data)? };
-        for kind in [Kind::Tokens, Kind::Secrets] {
+        for kind in [KeyKind::Tokens, KeyKind::Secrets] {
             files::create(&keys.ring(kind).present())?;
             keys.ring(kind).load()?;
         }
@@ -41,13 +41,13 @@ impl Keys {
         Self { folder: data.join("keys") }
     }
 
-    pub fn ring(&self, kind: Kind) -> Ring {
-        Ring::new(&self.folder, kind)
+    pub fn ring(&self, kind: KeyKind) -> Keyring {
+        Keyring::new(&self.folder, kind)
     }
 
     /// Signs with the newest key of the folder, also when that becomes another.
     pub fn token_key(&self) -> anyhow::Result<TokenKey> {
-        let watch = Watch::new(self.ring(Kind::Tokens));
+        let watch = KeyWatcher::new(self.ring(KeyKind::Tokens));
         let bytes = |keys: Vec<[u8; 32]>| keys.into_iter().map(Vec::from).collect::<Vec<_>>();
         let keys = bytes(watch.load()?);
         Ok(TokenKey::renewed_by(&keys, move || watch.changed().map(bytes))?)
@@ -55,7 +55,7 @@ impl Keys {
 
     /// Seals under the newest key of the folder, also when that becomes another.
     pub fn secrets_keys(&self) -> anyhow::Result<SecretsKeys> {
-        let watch = Watch::new(self.ring(Kind::Secrets));
+        let watch = KeyWatcher::new(self.ring(KeyKind::Secrets));
         let keys = |keys: Vec<[u8; 32]>| keys.into_iter().map(SecretsKey::from_bytes).collect::<Vec<_>>();
         let mut present = keys(watch.load()?).into_iter();
         let Some(newest) = present.next() else { anyhow::bail!("the folder {} has no key", self.folder.display()) };

@@ -10,7 +10,7 @@ use store::SecretsKey;
 use super::files::{self, KEY_BYTES};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-pub enum Kind {
+pub enum KeyKind {
     /// What signs tokens
     Tokens,
     /// What secrets are sealed under
@@ -19,18 +19,18 @@ pub enum Kind {
 
 /// The files of one kind in one folder.
 #[derive(Debug, Clone)]
-pub struct Ring {
+pub struct Keyring {
     folder: PathBuf,
-    kind: Kind,
+    kind: KeyKind,
 }
 
 /// An older key that was taken out.
-pub struct Dropped {
+pub struct DroppedKey {
     pub id: String,
 }
 
-impl Ring {
-    pub(super) fn new(folder: &Path, kind: Kind) -> Self {
+impl Keyring {
+    pub(super) fn new(folder: &Path, kind: KeyKind) -> Self {
         Self { folder: folder.to_owned(), kind }
     }
 
@@ -49,8 +49,8 @@ impl Ring {
 
     fn name(&self) -> &'static str {
         match self.kind {
-            Kind::Tokens => "token",
-            Kind::Secrets => "secrets",
+            KeyKind::Tokens => "token",
+            KeyKind::Secrets => "secrets",
         }
     }
 
@@ -74,8 +74,8 @@ impl Ring {
 
     fn id(&self, key: &[u8; KEY_BYTES]) -> anyhow::Result<String> {
         Ok(match self.kind {
-            Kind::Tokens => TokenKey::from_bytes(key)?.newest_id(),
-            Kind::Secrets => SecretsKey::from_bytes(*key).id(),
+            KeyKind::Tokens => TokenKey::from_bytes(key)?.newest_id(),
+            KeyKind::Secrets => SecretsKey::from_bytes(*key).id(),
         })
     }
 
@@ -121,7 +121,7 @@ impl Ring {
     }
 
     /// Takes the older keys out, but for those that `is_needed`, and for one that is prepared.
-    pub fn drop_older(&self, is_needed: impl Fn(&str) -> bool) -> anyhow::Result<Vec<Dropped>> {
+    pub fn drop_older(&self, is_needed: impl Fn(&str) -> bool) -> anyhow::Result<Vec<DroppedKey>> {
         let in_use = self.id(&files::read(&self.present())?)?;
         let mut dropped = Vec::new();
         for path in self.others()?.into_iter().filter(|path| *path != self.next()) {
@@ -131,7 +131,7 @@ impl Ring {
             }
             std::fs::remove_file(&path).with_context(|| format!("{} cannot be removed", path.display()))?;
             if id != in_use {
-                dropped.push(Dropped { id });
+                dropped.push(DroppedKey { id });
             }
         }
         files::sync_folder(&self.present())?;
@@ -139,7 +139,7 @@ impl Ring {
     }
 
     /// Puts a key from elsewhere into a folder: in use where there is none, else beside the one in use.
-    pub fn admit(data: &Path, kind: Kind, key: &[u8; KEY_BYTES]) -> anyhow::Result<()> {
+    pub fn admit(data: &Path, kind: KeyKind, key: &[u8; KEY_BYTES]) -> anyhow::Result<()> {
         let ring = Self::new(&files::private_folder(data)?, kind);
         let id = ring.id(key)?;
         if !ring.present().exists() {
@@ -157,13 +157,13 @@ mod tests {
     use super::*;
     use crate::keys::Keys;
 
-    fn ids(ring: &Ring) -> Vec<String> {
+    fn ids(ring: &Keyring) -> Vec<String> {
         ring.load().unwrap().into_iter().map(|(id, _)| id).collect()
     }
 
     #[test]
     fn a_rotation_keeps_the_old_key_until_it_is_dropped() {
-        for kind in [Kind::Tokens, Kind::Secrets] {
+        for kind in [KeyKind::Tokens, KeyKind::Secrets] {
             let data = tempfile::tempdir().unwrap();
             let ring = Keys::load(data.path()).unwrap().ring(kind);
             let first = ids(&ring);
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn a_prepared_key_is_known_and_then_used() {
         let data = tempfile::tempdir().unwrap();
-        let ring = Keys::load(data.path()).unwrap().ring(Kind::Secrets);
+        let ring = Keys::load(data.path()).unwrap().ring(KeyKind::Secrets);
         let first = ids(&ring);
         let next = ring.prepare().unwrap();
         assert_eq!(ring.prepare().unwrap(), next);
@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_rotation_that_was_cut_off_is_done_by_the_next() {
         let data = tempfile::tempdir().unwrap();
-        let ring = Keys::load(data.path()).unwrap().ring(Kind::Tokens);
+        let ring = Keys::load(data.path()).unwrap().ring(KeyKind::Tokens);
         let first = ids(&ring);
         // After its first step.
         std::fs::hard_link(ring.present(), ring.folder.join(format!("token-{}.key", first[0]))).unwrap();
@@ -211,9 +211,9 @@ mod tests {
     fn servers_that_watch_take_the_new_key_for_what_they_make() {
         let data = tempfile::tempdir().unwrap();
         let keys = Keys::load(data.path()).unwrap();
-        let watch = super::super::watch::Watch::new(keys.ring(Kind::Secrets));
+        let watch = super::super::watch::KeyWatcher::new(keys.ring(KeyKind::Secrets));
         let first = watch.load().unwrap();
-        keys.ring(Kind::Secrets).rotate().unwrap();
+        keys.ring(KeyKind::Secrets).rotate().unwrap();
         let changed = watch.changed().unwrap();
         assert_eq!((changed.len(), changed[1]), (2, first[0]));
     }
@@ -222,7 +222,7 @@ mod tests {
     fn a_key_of_a_wrong_length_is_told() {
         let data = tempfile::tempdir().unwrap();
         let keys = Keys::load(data.path()).unwrap();
-        std::fs::write(keys.ring(Kind::Secrets).present(), b"short").unwrap();
+        std::fs::write(keys.ring(KeyKind::Secrets).present(), b"short").unwrap();
         assert!(format!("{:#}", Keys::load(data.path()).err().unwrap()).contains("5 bytes"));
     }
 }

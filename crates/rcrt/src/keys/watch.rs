@@ -3,26 +3,26 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use super::ring::Ring;
+use super::ring::Keyring;
 
 /// A folder's time counts in steps: two changes within one look like one.
 const STEP: Duration = Duration::from_secs(2);
 
 /// Reads the keys again once the folder has changed. That costs one look at the folder.
-pub(super) struct Watch {
-    ring: Ring,
-    seen: Mutex<Seen>,
+pub(super) struct KeyWatcher {
+    ring: Keyring,
+    seen: Mutex<LoadedKeys>,
 }
 
 #[derive(Default)]
-struct Seen {
+struct LoadedKeys {
     /// When the folder had changed, if no later change can have the same time.
     changed_at: Option<SystemTime>,
     keys: Vec<[u8; 32]>,
 }
 
-impl Watch {
-    pub(super) fn new(ring: Ring) -> Self {
+impl KeyWatcher {
+    pub(super) fn new(ring: Keyring) -> Self {
         Self { ring, seen: Mutex::default() }
     }
 
@@ -31,7 +31,7 @@ impl Watch {
         let changed_at = self.changed_at();
         let keys: Vec<[u8; 32]> = self.ring.load()?.into_iter().map(|(_, key)| key).collect();
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        *seen = Seen { changed_at, keys: keys.clone() };
+        *seen = LoadedKeys { changed_at, keys: keys.clone() };
         Ok(keys)
     }
 

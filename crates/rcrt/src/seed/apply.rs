@@ -27,7 +27,7 @@ pub struct Options {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum What {
+pub enum SeedOutcome {
     Created,
     Updated,
     Unchanged,
@@ -40,9 +40,9 @@ pub enum What {
 
 /// What became of one file.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct SeedResult {
     pub path: String,
-    pub what: What,
+    pub what: SeedOutcome,
     /// The record's title, or the tool's name.
     pub title: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -54,7 +54,7 @@ pub struct Row {
     pub findings: Vec<String>,
 }
 
-impl What {
+impl SeedOutcome {
     pub fn word(self, dry_run: bool) -> &'static str {
         match (self, dry_run) {
             (Self::Created, false) => "created",
@@ -71,7 +71,7 @@ impl What {
 }
 
 /// Goes through the whole set; a broken file does not keep the others out, a store that fails does.
-pub async fn apply(store: &dyn Breadcrumbs, set: &SeedSet, options: Options) -> Result<Vec<Row>, StoreError> {
+pub async fn apply(store: &dyn Breadcrumbs, set: &SeedSet, options: Options) -> Result<Vec<SeedResult>, StoreError> {
     let mut rows = Vec::new();
     for seed in &set.seeds {
         rows.push(bring(store, set, seed, options).await?);
@@ -84,8 +84,13 @@ pub async fn apply(store: &dyn Breadcrumbs, set: &SeedSet, options: Options) -> 
     Ok(rows)
 }
 
-async fn bring(store: &dyn Breadcrumbs, set: &SeedSet, seed: &Seed, options: Options) -> Result<Row, StoreError> {
-    let row = |what, record: Option<(Uuid, i64)>| Row {
+async fn bring(
+    store: &dyn Breadcrumbs,
+    set: &SeedSet,
+    seed: &Seed,
+    options: Options,
+) -> Result<SeedResult, StoreError> {
+    let row = |what, record: Option<(Uuid, i64)>| SeedResult {
         path: seed.path.clone(),
         what,
         title: seed.name().to_owned(),
@@ -97,33 +102,33 @@ async fn bring(store: &dyn Breadcrumbs, set: &SeedSet, seed: &Seed, options: Opt
     loop {
         let Some(record) = existing(store, &seed.record, &set.tag(&seed.path)).await? else {
             if options.dry_run {
-                return Ok(row(What::Created, None));
+                return Ok(row(SeedOutcome::Created, None));
             }
             return match store.create(seed.record.clone(), None).await {
-                Ok(created) => Ok(row(What::Created, Some((created.id, created.version)))),
+                Ok(created) => Ok(row(SeedOutcome::Created, Some((created.id, created.version)))),
                 Err(error) => refused_by_store(seed, error),
             };
         };
         let at = Some((record.id, record.version));
         let lacks_mark = options.as_curator && lacks_curators_tag(store, seed, &record).await?;
         if !lacks_mark && says_the_same(&seed.record, &record) {
-            return Ok(row(What::Unchanged, at));
+            return Ok(row(SeedOutcome::Unchanged, at));
         }
         if options.only_own.is_some_and(|agent| !is_last_changed_by(&record, agent)) {
-            return Ok(row(What::Kept, at));
+            return Ok(row(SeedOutcome::Kept, at));
         }
         if options.dry_run {
-            return Ok(row(What::Updated, at));
+            return Ok(row(SeedOutcome::Updated, at));
         }
         match store.update(record.id, record.version, changes(&seed.record)).await {
-            Ok(updated) => return Ok(row(What::Updated, Some((updated.id, updated.version)))),
+            Ok(updated) => return Ok(row(SeedOutcome::Updated, Some((updated.id, updated.version)))),
             // Somebody was faster: look again at what there is now.
             Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) if attempt < ATTEMPTS => attempt += 1,
             // The tool may use secrets, which makes it a curator's to change.
-            Err(StoreError::Forbidden(_)) if options.only_own.is_some() => return Ok(row(What::Kept, at)),
+            Err(StoreError::Forbidden(_)) if options.only_own.is_some() => return Ok(row(SeedOutcome::Kept, at)),
             Err(StoreError::Forbidden(why)) => {
                 let findings = vec![why];
-                return Ok(Row { findings, ..row(What::Refused, at) });
+                return Ok(SeedResult { findings, ..row(SeedOutcome::Refused, at) });
             }
             Err(error) => return refused_by_store(seed, error),
         }
@@ -145,7 +150,7 @@ fn is_last_changed_by(record: &Breadcrumb, agent: Uuid) -> bool {
 }
 
 /// A record that the store does not take is that file's fault; anything else ends the seeding.
-fn refused_by_store(seed: &Seed, error: StoreError) -> Result<Row, StoreError> {
+fn refused_by_store(seed: &Seed, error: StoreError) -> Result<SeedResult, StoreError> {
     let findings = match error {
         StoreError::Invalid(violations) => violations.0.iter().map(ToString::to_string).collect(),
         error @ StoreError::TooLarge { .. } => vec![error.to_string()],
@@ -154,10 +159,10 @@ fn refused_by_store(seed: &Seed, error: StoreError) -> Result<Row, StoreError> {
     Ok(refused(&Refused { path: seed.path.clone(), name: seed.name().to_owned(), findings }))
 }
 
-fn refused(file: &Refused) -> Row {
-    Row {
+fn refused(file: &Refused) -> SeedResult {
+    SeedResult {
         path: file.path.clone(),
-        what: What::Refused,
+        what: SeedOutcome::Refused,
         title: file.name.clone(),
         id: None,
         version: None,
@@ -166,7 +171,12 @@ fn refused(file: &Refused) -> Row {
 }
 
 /// Removes the records with this set's mark that none of its files stands for; a broken file still stands for its own.
-async fn prune(store: &dyn Breadcrumbs, set: &SeedSet, done: &[Row], options: Options) -> Result<Vec<Row>, StoreError> {
+async fn prune(
+    store: &dyn Breadcrumbs,
+    set: &SeedSet,
+    done: &[SeedResult],
+    options: Options,
+) -> Result<Vec<SeedResult>, StoreError> {
     let present: HashSet<String> = done.iter().map(|row| set.tag(&row.path)).collect();
     let ids: HashSet<Uuid> = done.iter().filter_map(|row| row.id).collect();
     let selector = Selector { all_tags: vec![set.mark()], ..Selector::default() };
@@ -177,9 +187,9 @@ async fn prune(store: &dyn Breadcrumbs, set: &SeedSet, done: &[Row], options: Op
         if ids.contains(&item.id) || present.contains(tag) {
             continue;
         }
-        let mut row = Row {
+        let mut row = SeedResult {
             path: tag.strip_prefix(&prefix).unwrap_or(tag).to_owned(),
-            what: What::Removed,
+            what: SeedOutcome::Removed,
             title: item.title,
             id: Some(item.id),
             version: None,
@@ -190,7 +200,7 @@ async fn prune(store: &dyn Breadcrumbs, set: &SeedSet, done: &[Row], options: Op
                 Ok(()) | Err(StoreError::NotFound { .. }) => {}
                 // The tool may use secrets, which makes it a curator's to take away.
                 Err(StoreError::Forbidden(why)) => {
-                    row.what = What::Refused;
+                    row.what = SeedOutcome::Refused;
                     row.findings.push(why);
                 }
                 Err(error) => return Err(error),

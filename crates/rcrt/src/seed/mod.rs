@@ -7,6 +7,6 @@ mod compare;
 mod find;
 mod set;
 
-pub use apply::{Options, Row, What, apply};
+pub use apply::{Options, SeedOutcome, SeedResult, apply};
 pub use find::{SEED_TAG, every, tools_named};
 pub use set::{Seed, SeedSet};

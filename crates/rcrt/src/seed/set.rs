@@ -11,7 +11,7 @@ use validate::Author;
 use super::find::SEED_TAG;
 use crate::embedded;
 use crate::exit::Failure;
-use crate::tool_file::{self, Judge, ToolFile};
+use crate::tool_file::{self, ExpectedRecord, ToolFile};
 
 /// One file's record, marked with where it came from.
 #[derive(Debug, Clone)]
@@ -50,7 +50,7 @@ impl SeedSet {
     /// The set that this binary carries.
     pub fn embedded(author: Author, allowed: &[PrivateHost]) -> Self {
         let files = embedded::FILES.iter().map(|&(path, text)| (path.to_owned(), text.to_owned())).collect();
-        Self::judge(embedded::NAME, &files, author, allowed)
+        Self::validate(embedded::NAME, &files, author, allowed)
     }
 
     /// Every JSON file below a folder, with the sources beside them. The folder's name is the set's. The tools are
@@ -63,10 +63,10 @@ impl SeedSet {
         let mut files = BTreeMap::new();
         collect(&absolute, "", &mut files)?;
         let name = absolute.file_name().map_or("root".into(), |name| name.to_string_lossy().into_owned());
-        Ok(Self::judge(&name, &files, author, allowed))
+        Ok(Self::validate(&name, &files, author, allowed))
     }
 
-    fn judge(name: &str, files: &BTreeMap<String, String>, author: Author, allowed: &[PrivateHost]) -> Self {
+    fn validate(name: &str, files: &BTreeMap<String, String>, author: Author, allowed: &[PrivateHost]) -> Self {
         let mut set = Self {
             name: name.chars().take(60).collect(),
             seeds: Vec::new(),
@@ -74,7 +74,7 @@ impl SeedSet {
             warnings: Vec::new(),
         };
         for path in files.keys().filter(|path| tool_file::is_record(path)) {
-            let file = ToolFile::read(path, files, Judge::Any(author), allowed);
+            let file = ToolFile::read(path, files, ExpectedRecord::Any(author), allowed);
             set.warnings.extend(file.warnings.iter().map(ToString::to_string));
             match file.record {
                 Some(record) if file.errors.is_empty() => {

@@ -6,7 +6,7 @@ use std::path::Path;
 use breadcrumb::nearest_names;
 use toml::{Table, Value};
 
-use super::{Kind, SETTINGS, Setting};
+use super::{SETTINGS, Setting, SettingKind};
 
 /// By key, the text of each value that the file sets. The error names the file, the key, and what would be right.
 pub(super) fn read(path: &Path, text: &str) -> Result<BTreeMap<&'static str, String>, String> {
@@ -39,17 +39,19 @@ fn unknown(key: &str) -> String {
 
 fn text_of(setting: &Setting, value: &Value) -> Result<String, String> {
     match (setting.kind, value) {
-        (Kind::Number(..), Value::Integer(number)) => setting.check(&number.to_string()),
-        (Kind::Number(..), _) => setting.check(""),
-        (Kind::UserAgent | Kind::Zone, Value::String(text)) => setting.check(text),
-        (Kind::UserAgent | Kind::Zone, _) => Err("must be a text in quotes".to_owned()),
-        (Kind::Models, Value::Table(models)) => {
+        (SettingKind::Number(..), Value::Integer(number)) => setting.check(&number.to_string()),
+        (SettingKind::Number(..), _) => setting.check(""),
+        (SettingKind::UserAgent | SettingKind::Zone, Value::String(text)) => setting.check(text),
+        (SettingKind::UserAgent | SettingKind::Zone, _) => Err("must be a text in quotes".to_owned()),
+        (SettingKind::Models, Value::Table(models)) => {
             let entry = |(model, characters): (&String, &Value)| match characters {
                 Value::Integer(number) => setting.check(&format!("{model}={number}")),
                 _ => Err(format!("{model}: must be a whole number of characters")),
             };
             Ok(models.iter().map(entry).collect::<Result<Vec<_>, _>>()?.join(","))
         }
-        (Kind::Models, _) => Err("must be a table of models, such as \"openrouter/deepseek\" = 32000".to_owned()),
+        (SettingKind::Models, _) => {
+            Err("must be a table of models, such as \"openrouter/deepseek\" = 32000".to_owned())
+        }
     }
 }

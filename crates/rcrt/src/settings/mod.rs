@@ -2,11 +2,11 @@
 //! table says what there is; flags, file and `rcrt doctor` are made of it.
 
 mod file;
-mod given;
+mod options;
 mod resolved;
 
-pub use given::SettingOptions;
-pub use resolved::{InForce, Resolved};
+pub use options::SettingOptions;
+pub use resolved::{EffectiveSetting, Resolved};
 
 /// One thing that can be set.
 pub struct Setting {
@@ -18,11 +18,11 @@ pub struct Setting {
     value_name: &'static str,
     help: &'static str,
     default: &'static str,
-    kind: Kind,
+    kind: SettingKind,
 }
 
 #[derive(Clone, Copy)]
-enum Kind {
+enum SettingKind {
     /// A whole number, at least and at most.
     Number(u64, u64),
     /// The value of a `User-Agent` header.
@@ -34,7 +34,7 @@ enum Kind {
 }
 
 /// Characters of a result, as requests may say them too.
-const CHARACTERS: Kind = Kind::Number(*breadcrumb::RESULT_CHARS.start(), *breadcrumb::RESULT_CHARS.end());
+const CHARACTERS: SettingKind = SettingKind::Number(*breadcrumb::RESULT_CHARS.start(), *breadcrumb::RESULT_CHARS.end());
 
 pub const SETTINGS: &[Setting] = &[
     Setting {
@@ -44,7 +44,7 @@ pub const SETTINGS: &[Setting] = &[
         value_name: "N",
         help: "Results of a web_search that says no count",
         default: "5",
-        kind: Kind::Number(1, 20),
+        kind: SettingKind::Number(1, 20),
     },
     Setting {
         key: "web.user_agent",
@@ -53,7 +53,7 @@ pub const SETTINGS: &[Setting] = &[
         value_name: "TEXT",
         help: "The User-Agent of web_fetch and web_browse",
         default: concat!("rcrt/", env!("CARGO_PKG_VERSION")),
-        kind: Kind::UserAgent,
+        kind: SettingKind::UserAgent,
     },
     Setting {
         key: "web.chunk_threshold",
@@ -62,7 +62,7 @@ pub const SETTINGS: &[Setting] = &[
         value_name: "N",
         help: "Characters of a page that web_browse returns whole; longer ones are kept in chunks, or truncated",
         default: "8000",
-        kind: Kind::Number(500, 1_000_000),
+        kind: SettingKind::Number(500, 1_000_000),
     },
     Setting {
         key: "web.chunk_size",
@@ -71,7 +71,7 @@ pub const SETTINGS: &[Setting] = &[
         value_name: "N",
         help: "Characters of one chunk of a page, at most",
         default: "4000",
-        kind: Kind::Number(500, 600_000),
+        kind: SettingKind::Number(500, 600_000),
     },
     Setting {
         key: "web.chunk_ttl_minutes",
@@ -80,7 +80,7 @@ pub const SETTINGS: &[Setting] = &[
         value_name: "N",
         help: "How long the chunks of a page are kept",
         default: "30",
-        kind: Kind::Number(1, 10_080),
+        kind: SettingKind::Number(1, 10_080),
     },
     Setting {
         key: "results.max_chars",
@@ -98,7 +98,7 @@ pub const SETTINGS: &[Setting] = &[
         value_name: "MODEL=N",
         help: "The same for models whose name begins so, such as openrouter/deepseek=32000; again for more, or with commas",
         default: "",
-        kind: Kind::Models,
+        kind: SettingKind::Models,
     },
     Setting {
         key: "schedule.timezone",
@@ -107,7 +107,7 @@ pub const SETTINGS: &[Setting] = &[
         value_name: "ZONE",
         help: "The time zone of scheduled tasks that name none, such as Europe/Berlin",
         default: "UTC",
-        kind: Kind::Zone,
+        kind: SettingKind::Zone,
     },
     Setting {
         key: "schedule.min_interval_seconds",
@@ -116,7 +116,7 @@ pub const SETTINGS: &[Setting] = &[
         value_name: "SECONDS",
         help: "The shortest interval between two fires of a scheduled task; 1 allows every second",
         default: "10",
-        kind: Kind::Number(1, 60),
+        kind: SettingKind::Number(1, 60),
     },
 ];
 
@@ -124,11 +124,11 @@ impl Setting {
     /// The text as it is kept, or why it is none.
     fn check(&self, text: &str) -> Result<String, String> {
         match self.kind {
-            Kind::Number(least, most) => number(text, least, most).map(|number| number.to_string()),
-            Kind::UserAgent if is_header_text(text) => Ok(text.to_owned()),
-            Kind::UserAgent => Err("must be 1 to 200 printable ASCII characters".to_owned()),
-            Kind::Zone => schedule::zone(text).map(|zone| zone.name().to_owned()),
-            Kind::Models => model(text).map(|(model, characters)| format!("{model}={characters}")),
+            SettingKind::Number(least, most) => number(text, least, most).map(|number| number.to_string()),
+            SettingKind::UserAgent if is_header_text(text) => Ok(text.to_owned()),
+            SettingKind::UserAgent => Err("must be 1 to 200 printable ASCII characters".to_owned()),
+            SettingKind::Zone => schedule::zone(text).map(|zone| zone.name().to_owned()),
+            SettingKind::Models => model(text).map(|(model, characters)| format!("{model}={characters}")),
         }
     }
 }

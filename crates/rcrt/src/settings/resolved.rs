@@ -11,11 +11,11 @@ use super::{SETTINGS, SettingOptions, file, model};
 use crate::exit::Failure;
 
 /// All settings, in the order of the table.
-pub struct Resolved(Vec<InForce>);
+pub struct Resolved(Vec<EffectiveSetting>);
 
 /// One of them, as `rcrt doctor` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct InForce {
+pub struct EffectiveSetting {
     pub key: &'static str,
     pub value: String,
     /// `default`, `file`, `environment` or `flag`.
@@ -45,14 +45,14 @@ impl SettingOptions {
                 (None, Some(value)) => (value.clone(), "file", Some(path.display().to_string())),
                 (None, None) => (setting.default.to_owned(), "default", None),
             };
-            InForce { key: setting.key, value, source, from }
+            EffectiveSetting { key: setting.key, value, source, from }
         };
         Ok(Resolved(SETTINGS.iter().map(in_force).collect()))
     }
 }
 
 impl Resolved {
-    pub fn in_force(&self) -> &[InForce] {
+    pub fn in_force(&self) -> &[EffectiveSetting] {
         &self.0
     }
 

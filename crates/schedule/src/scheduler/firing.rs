@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use super::Scheduler;
 use super::step::{Step, step};
-use crate::book::{self, Entry};
 use crate::fire;
+use crate::records::{self, Entry};
 use crate::schedule::{Firing, Schedule, Status};
 
 /// Changes of others between reading and writing, before the rest is left to the next look.
@@ -38,16 +38,16 @@ pub(super) enum Looked {
 }
 
 impl Scheduler {
-    /// Does what is to be done with the schedule now. `may_help`: also finish what somebody else began.
-    pub(super) async fn look(&self, id: Uuid, may_help: bool) -> Looked {
-        match self.try_look(id, may_help).await {
+    /// Does what is to be done with the schedule now. `may_take_over`: also finish what somebody else began.
+    pub(super) async fn look(&self, id: Uuid, may_take_over: bool) -> Looked {
+        match self.try_look(id, may_take_over).await {
             Ok(looked) => looked,
             Err(StoreError::NotFound { .. }) => Looked::Gone,
             Err(error) => Looked::Failed(error),
         }
     }
 
-    async fn try_look(&self, id: Uuid, may_help: bool) -> Result<Looked, StoreError> {
+    async fn try_look(&self, id: Uuid, may_take_over: bool) -> Result<Looked, StoreError> {
         let mut entry = Entry::from(self.store.get(id).await?);
         let mut begun_here = None;
         for _ in 0..TRIES {
@@ -70,7 +70,7 @@ impl Scheduler {
                     Err(StoreError::VersionConflict { .. }) => entry = self.store.get(id).await?.into(),
                     Err(error) => return Err(error),
                 },
-                Step::Finish(firing) if may_help || begun_here == Some(firing.at) => {
+                Step::Finish(firing) if may_take_over || begun_here == Some(firing.at) => {
                     let schedule = schedule.clone();
                     entry = self.finish(entry, &schedule, &firing).await?;
                 }
@@ -113,7 +113,7 @@ impl Scheduler {
             if done.run_once && done.status == Status::Active {
                 done.status = Status::Done;
                 done.state.ended_at = Some(self.clock.now());
-                changes = book::ending(entry.changed_to(&done), &self.settings);
+                changes = records::ending(entry.changed_to(&done), &self.settings);
             }
             match self.store.update(id, entry.version, changes).await {
                 Ok(written) => return Ok(written.into()),

@@ -3,8 +3,8 @@
 //! A scheduler follows the store's events, so that it knows of a schedule as soon as anybody writes or changes one, and
 //! sleeps until the next time. All schedules are read when it begins, when the events broke, and every few minutes.
 
+mod cache;
 mod firing;
-mod known;
 mod step;
 
 use std::sync::Arc;
@@ -18,9 +18,9 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Clock, Settings, book};
+use crate::{Clock, Settings, records};
+use cache::ScheduleCache;
 use firing::Looked;
-use known::Known;
 
 /// Fires side by side.
 const WIDTH: usize = 8;
@@ -46,12 +46,12 @@ impl Scheduler {
 
     /// Works until it is stopped; a store that is away is waited for.
     pub async fn run(self, stop: CancellationToken) {
-        let mut known = Known::default();
+        let mut cache = ScheduleCache::default();
         let mut pause = FIRST_PAUSE;
         loop {
             let began = Instant::now();
             let ended = tokio::select! {
-                ended = self.follow(&mut known, &stop) => ended,
+                ended = self.follow(&mut cache, &stop) => ended,
                 () = cut_off(&stop) => return,
             };
             let Err(error) = ended else { return };
@@ -65,11 +65,11 @@ impl Scheduler {
     }
 
     /// `Ok` when it was stopped.
-    async fn follow(&self, known: &mut Known, stop: &CancellationToken) -> Result<(), StoreError> {
+    async fn follow(&self, cache: &mut ScheduleCache, stop: &CancellationToken) -> Result<(), StoreError> {
         let begin = async {
             let latest = self.store.latest_event().await?;
             let events = self.store.events(Some(latest)).await?;
-            self.read_all(known).await?;
+            self.read_all(cache).await?;
             Ok::<_, StoreError>(events)
         };
         let mut events = tokio::select! {
@@ -78,62 +78,63 @@ impl Scheduler {
         };
         let mut look_again = self.clock.now() + self.settings.look_every;
         loop {
-            let wake = known.wake().map_or(look_again, |wake| wake.min(look_again));
+            let wake = cache.wake().map_or(look_again, |wake| wake.min(look_again));
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
                 event = events.next() => match event {
-                    Some(event) => known.hear(&event?, self.clock.now(), &self.settings),
+                    Some(event) => cache.apply_event(&event?, self.clock.now(), &self.settings),
                     None => return Err(StoreError::Unavailable("the events ended".into())),
                 },
                 () = self.clock.sleep_until(wake) => {
                     if self.clock.now() >= look_again {
-                        self.read_all(known).await?;
+                        self.read_all(cache).await?;
                         look_again = self.clock.now() + self.settings.look_every;
                     }
-                    self.look_at_due(known).await;
+                    self.look_at_due(cache).await;
                 }
             }
         }
     }
 
-    async fn read_all(&self, known: &mut Known) -> Result<(), StoreError> {
-        let entries = book::active(&*self.store).await?;
+    async fn read_all(&self, cache: &mut ScheduleCache) -> Result<(), StoreError> {
+        let entries = records::active(&*self.store).await?;
         if entries.len() == breadcrumb::MAX_PAGE as usize {
             tracing::warn!(followed = entries.len(), "there may be more schedules than can be followed");
         }
         let now = self.clock.now();
-        known.keep(|id| entries.iter().any(|entry| entry.id == id));
+        cache.keep(|id| entries.iter().any(|entry| entry.id == id));
         for entry in &entries {
-            known.learn(entry.id, entry.version, &entry.schedule, now, &self.settings);
+            cache.insert(entry.id, entry.version, &entry.schedule, now, &self.settings);
         }
         Ok(())
     }
 
-    async fn look_at_due(&self, known: &mut Known) {
+    async fn look_at_due(&self, cache: &mut ScheduleCache) {
         let now = self.clock.now();
         let due: Vec<(Uuid, bool)> =
-            known.due(now).into_iter().map(|id| (id, known.may_help(id, now, &self.settings))).collect();
-        let mut looks =
-            stream::iter(due).map(async |(id, may_help)| (id, self.look(id, may_help).await)).buffer_unordered(WIDTH);
+            cache.due(now).into_iter().map(|id| (id, cache.may_take_over(id, now, &self.settings))).collect();
+        let mut looks = stream::iter(due)
+            .map(async |(id, may_take_over)| (id, self.look(id, may_take_over).await))
+            .buffer_unordered(WIDTH);
         while let Some((id, looked)) = looks.next().await {
-            self.note(known, id, looked, self.clock.now());
+            self.note(cache, id, looked, self.clock.now());
         }
     }
 
-    fn note(&self, known: &mut Known, id: Uuid, looked: Looked, now: DateTime<Utc>) {
+    fn note(&self, cache: &mut ScheduleCache, id: Uuid, looked: Looked, now: DateTime<Utc>) {
         match looked {
-            Looked::Gone => known.forget(id),
+            Looked::Gone => cache.forget(id),
             Looked::At { entry, wake } => {
-                known.learn(id, entry.version, &entry.schedule, now, &self.settings);
+                cache.insert(id, entry.version, &entry.schedule, now, &self.settings);
                 if entry.is_active() || entry.schedule.is_err() {
-                    known.look_at(id, wake);
+                    cache.wake_at(id, wake);
                 } else {
-                    known.forget(id);
+                    cache.forget(id);
                 }
             }
             Looked::Failed(error) => {
                 tracing::warn!(schedule = %id, %error, "a schedule cannot be attended to now");
-                known.look_at(id, Some(now + self.settings.retry_after));
+                cache.wake_at(id, Some(now + self.settings.retry_after));
             }
         }
     }

@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 
 use crate::schedule::{Firing, Missed, Schedule, State, Status};
-use crate::{Past, Settings};
+use crate::{PastFires, Settings};
 
 #[derive(Debug, PartialEq)]
 pub(super) enum Step {
@@ -47,7 +47,7 @@ pub(super) fn step(schedule: &Schedule, now: DateTime<Utc>, settings: &Settings)
     if due > now {
         return Step::Wait(due);
     }
-    let Past { latest, before } = recurrence.past(due, now);
+    let PastFires { latest, before } = recurrence.past(due, now);
     let next_fire = recurrence.next(latest);
     let is_late = (now - latest).to_std().is_ok_and(|late| late > settings.lateness);
     if is_late && schedule.missed == Missed::Skip {
@@ -57,7 +57,7 @@ pub(super) fn step(schedule: &Schedule, now: DateTime<Utc>, settings: &Settings)
         at: latest,
         begun_at: now,
         missed: before,
-        missed_more: before == Past::COUNTED,
+        missed_more: before == PastFires::COUNTED,
         missed_since: (before > 0).then_some(due),
         catch_up: is_late,
     };

@@ -9,10 +9,10 @@ use executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::telling::present;
+use super::render::current_time;
 use super::{TRIES, contended, failed, invalid, read_input, with_nearest};
-use crate::book::{self, Entry};
 use crate::fire::in_zone;
+use crate::records::{self, Entry};
 use crate::schedule::{Schedule, Status};
 use crate::{Clock, Settings};
 
@@ -38,7 +38,7 @@ impl NativeTool for CancelScheduledTask {
         let store = &*call.breadcrumbs;
         let mut last = None;
         for _ in 0..TRIES {
-            let entries = book::named(store, &name).await.map_err(|error| failed(&error))?;
+            let entries = records::named(store, &name).await.map_err(|error| failed(&error))?;
             let Some(entry) = entries.iter().find(|entry| entry.is_active()) else {
                 let ended = last.or_else(|| entries.into_iter().next_back()?.schedule.ok());
                 return match ended {
@@ -68,7 +68,7 @@ impl CancelScheduledTask {
         schedule.state.ended_at = Some(self.clock.now());
         schedule.state.next_fire = None;
         let begun = schedule.state.firing.take();
-        let mut changes: BreadcrumbChanges = book::ending(entry.changed_to(&schedule), &self.settings);
+        let mut changes: BreadcrumbChanges = records::ending(entry.changed_to(&schedule), &self.settings);
         if !call.chain.is_empty() {
             let mut tags = store.get(entry.id).await?.tags;
             call.chain.mark(&mut tags, entry.version + 1);
@@ -88,7 +88,7 @@ impl CancelScheduledTask {
             "ended_at": schedule.state.ended_at.map(told),
             "fires": schedule.state.fires,
             "last_fire": schedule.state.last_fire.map(told),
-            "now": present(self.clock.now(), zone),
+            "now": current_time(self.clock.now(), zone),
         });
         if let Some(firing) = &schedule.state.firing {
             let note = format!("the fire of {} had begun already; its record may still come", told(firing.at));
@@ -99,7 +99,7 @@ impl CancelScheduledTask {
 }
 
 async fn unknown(store: &dyn Breadcrumbs, name: &str) -> ToolFailure {
-    let entries = match book::active(store).await {
+    let entries = match records::active(store).await {
         Ok(entries) => entries,
         Err(error) => return failed(&error),
     };

@@ -9,9 +9,9 @@ use executors::{NativeTool, ToolCall};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::telling::{present, table, task};
+use super::render::{current_time, table, task};
 use super::{failed, read_input};
-use crate::book::{self, Entry};
+use crate::records::{self, Entry};
 use crate::{Clock, Settings};
 
 /// Of those that ended, so many.
@@ -40,18 +40,18 @@ impl NativeTool for ListScheduledTasks {
         let Input { name, include_ended } = read_input(call)?;
         let store = &*call.breadcrumbs;
         let mut entries = match &name {
-            Some(name) => book::named(store, name).await,
-            None => book::active(store).await,
+            Some(name) => records::named(store, name).await,
+            None => records::active(store).await,
         }
         .map_err(|error| failed(&error))?;
         if include_ended && name.is_none() {
-            entries.extend(book::ended(store, MOST_ENDED).await.map_err(|error| failed(&error))?);
+            entries.extend(records::ended(store, MOST_ENDED).await.map_err(|error| failed(&error))?);
         }
         let now = self.clock.now();
         entries.sort_by_key(|entry| order(entry, now));
         let tasks: Vec<Value> = entries.iter().map(|entry| self.tell(entry, now)).collect();
         let zone = self.settings.timezone;
-        Ok(json!({"table": table(&tasks, now, zone), "now": present(now, zone), "tasks": tasks}))
+        Ok(json!({"table": table(&tasks, now, zone), "now": current_time(now, zone), "tasks": tasks}))
     }
 }
 

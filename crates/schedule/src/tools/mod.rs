@@ -2,8 +2,8 @@
 
 mod cancel_scheduled_task;
 mod list_scheduled_tasks;
+mod render;
 mod schedule_task;
-mod telling;
 
 use std::sync::Arc;
 

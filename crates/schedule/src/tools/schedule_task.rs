@@ -13,10 +13,10 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 use validate::Schema;
 
-use super::telling::{distance, missed_policy, next_fires, present};
+use super::render::{current_time, distance, missed_policy, next_fires};
 use super::{TRIES, contended, failed, invalid, invalid_as_told, read_input, refused, with_nearest};
-use crate::book::{self, Entry};
 use crate::fire::{self, in_zone};
+use crate::records::{self, Entry};
 use crate::schedule::{self, Missed, Schedule, State, Status, name_tag};
 use crate::{Clock, Recurrence, Settings};
 
@@ -83,7 +83,7 @@ impl NativeTool for ScheduleTask {
             "timezone": recurrence.zone.name(),
             "run_once": schedule.run_once,
             "missed_policy": missed_policy(schedule.missed),
-            "now": present(now, recurrence.zone),
+            "now": current_time(now, recurrence.zone),
             "next_fires": next_fires(&schedule, &recurrence, now),
         });
         if let Some(tool) = &schedule.tool {
@@ -155,7 +155,7 @@ impl ScheduleTask {
         // Which record of this name there was, so far as it is known that it is gone. See `create`.
         let mut gone = 0;
         for _ in 0..TRIES {
-            let entries = book::named(store, &schedule.name).await.map_err(|error| failed(&error))?;
+            let entries = records::named(store, &schedule.name).await.map_err(|error| failed(&error))?;
             let active = entries.iter().find(|entry| entry.is_active());
             let there = active.and_then(|entry| Some((entry, entry.schedule.as_ref().ok()?)));
             let (wanted, written) = if let Some((entry, there)) = there {
@@ -186,7 +186,7 @@ impl ScheduleTask {
     }
 
     async fn refuse_too_many(&self, store: &dyn Breadcrumbs) -> Result<(), ToolFailure> {
-        let active = book::active(store).await.map_err(|error| failed(&error))?.len();
+        let active = records::active(store).await.map_err(|error| failed(&error))?.len();
         if active < self.settings.max_active {
             return Ok(());
         }

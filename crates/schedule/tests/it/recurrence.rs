@@ -257,7 +257,7 @@ proptest! {
         let came = reckoned(&text, zone, after, now);
         let past = recurrence.past(first, now);
         prop_assert_eq!(Some(&past.latest), came.last());
-        prop_assert_eq!(past.before, (came.len() as u64 - 1).min(schedule::Past::COUNTED));
+        prop_assert_eq!(past.before, (came.len() as u64 - 1).min(schedule::PastFires::COUNTED));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use breadcrumb::Role;
 use serde_json::json;
-use server::{AuthMode, Origins, Server, ServerError, ServerOptions};
+use server::{AllowedOrigins, AuthMode, Server, ServerError, ServerOptions};
 use tokio::net::TcpListener;
 
 use crate::harness::{Answer, World, answer, key, note};
@@ -20,7 +20,7 @@ async fn preflight(world: &World, origin: &str) -> Answer {
 
 #[tokio::test]
 async fn a_page_is_answered_where_every_origin_may_ask() {
-    let world = World::start_for(AuthMode::Keys, Origins::new(&["*"]).unwrap()).await;
+    let world = World::start_for(AuthMode::Keys, AllowedOrigins::new(&["*"]).unwrap()).await;
     let token = world.token(&[Role::Emitter]).await;
     let asked = preflight(&world, PAGE).await;
     assert_eq!(asked.status, 204);
@@ -48,7 +48,7 @@ async fn a_page_is_answered_where_every_origin_may_ask() {
 #[tokio::test]
 async fn only_pages_of_the_named_origins_are_answered() {
     let named = ["http://localhost:8082", "chrome-extension://abcdef"];
-    let world = World::start_for(AuthMode::Open, Origins::new(&named).unwrap()).await;
+    let world = World::start_for(AuthMode::Open, AllowedOrigins::new(&named).unwrap()).await;
     for origin in named {
         assert_eq!(preflight(&world, origin).await.header("access-control-allow-origin"), origin);
     }
@@ -72,7 +72,7 @@ async fn nobodys_page_is_answered_unless_it_is_said() {
 async fn open_auth_and_every_origin_do_not_go_together() {
     let world = World::start().await;
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let origins = Origins::new(&["*"]).unwrap();
+    let origins = AllowedOrigins::new(&["*"]).unwrap();
     let options = ServerOptions { origins, ..ServerOptions::new(listener, AuthMode::Open, key()) };
     let refused = Server::new(options, world.store.clone());
     assert!(matches!(refused, Err(ServerError::AnyOriginWithOpenAuth)));
@@ -90,7 +90,7 @@ fn an_origin_that_no_browser_would_send_is_refused_with_the_right_one() {
         ("chrome-extension://abc/page", "chrome-extension://abc"),
         ("", "https://app.example.com"),
     ] {
-        let told = Origins::new(&[text]).unwrap_err();
+        let told = AllowedOrigins::new(&[text]).unwrap_err();
         assert!(matches!(&told, ServerError::NoOrigin { right: said, .. } if said == right), "{text}: {told}");
     }
 }

@@ -4,7 +4,7 @@ use breadcrumb::{Identity, Role, Tenancy};
 use futures::StreamExt;
 use serde_json::{Value, json};
 
-use server::{AuthMode, Limits, StreamOptions};
+use server::{AuthMode, ServerLimits, StreamOptions};
 
 use crate::{
     harness::{World, answer, note},
@@ -118,7 +118,7 @@ async fn other_tenants_events_are_not_heard() {
 
 #[tokio::test]
 async fn a_subscriber_that_does_not_read_gets_everything_later() {
-    let patient = Limits { write_time: Duration::from_hours(1), ..Limits::default() };
+    let patient = ServerLimits { write_time: Duration::from_hours(1), ..ServerLimits::default() };
     let world = World::bounded(AuthMode::Keys, patient).await;
     let tenant = world.tenant().await;
     let (agent, token) = world.agent(tenant, &Role::ALL).await;

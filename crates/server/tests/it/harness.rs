@@ -6,7 +6,7 @@ use breadcrumb::{AgentInfo, Identity, NewAgent, Profile, Role, Tenancy};
 use reqwest::{Method, StatusCode, header::HeaderMap};
 use schemas::Schemas;
 use serde_json::{Value, json};
-use server::{AuthMode, Limits, Origins, Server, ServerOptions, StreamOptions, TokenKey};
+use server::{AllowedOrigins, AuthMode, Server, ServerLimits, ServerOptions, StreamOptions, TokenKey};
 use sqlx::Connection;
 use store::{SecretsKey, Store, StoreOptions};
 use test_database::TestDatabase;
@@ -84,12 +84,12 @@ impl World {
     }
 
     /// For pages of these origins.
-    pub async fn start_for(auth: AuthMode, origins: Origins) -> Self {
+    pub async fn start_for(auth: AuthMode, origins: AllowedOrigins) -> Self {
         Self::start_on(TestDatabase::new().await, auth, |options| options.origins = origins).await
     }
 
     /// With these limits.
-    pub async fn bounded(auth: AuthMode, limits: Limits) -> Self {
+    pub async fn bounded(auth: AuthMode, limits: ServerLimits) -> Self {
         Self::start_on(TestDatabase::new().await, auth, |options| options.limits = limits).await
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use breadcrumb::{Identity, Profile, Role, Tenancy};
 use serde_json::json;
-use server::{AuthMode, Limits, Rate};
+use server::{AuthMode, Rate, ServerLimits};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -21,7 +21,7 @@ fn only(burst: u32) -> Option<Rate> {
     Some(Rate::new(0.01, burst).unwrap())
 }
 
-async fn start(limits: Limits) -> World {
+async fn start(limits: ServerLimits) -> World {
     World::bounded(AuthMode::Keys, limits).await
 }
 
@@ -37,7 +37,7 @@ async fn all_of(mut connection: TcpStream) -> String {
 
 #[tokio::test]
 async fn an_agent_that_asks_too_often_hears_when_it_may_again() {
-    let world = start(Limits { agent: only(3), ..Limits::default() }).await;
+    let world = start(ServerLimits { agent: only(3), ..ServerLimits::default() }).await;
     let tenant = world.tenant().await;
     let (_, token) = world.agent(tenant, &[Role::Emitter]).await;
     for left in ["2", "1", "0"] {
@@ -66,7 +66,7 @@ async fn an_agent_that_asks_too_often_hears_when_it_may_again() {
 
 #[tokio::test]
 async fn a_tenant_is_bounded_as_a_whole_and_its_runners_are_not() {
-    let limits = Limits { agent: only(100), tenant: only(4), runner: only(5), ..Limits::default() };
+    let limits = ServerLimits { agent: only(100), tenant: only(4), runner: only(5), ..ServerLimits::default() };
     let world = start(limits).await;
     let tenant = world.tenant().await;
     let (_, one) = world.agent(tenant, &[Role::Emitter]).await;
@@ -88,7 +88,7 @@ async fn a_tenant_is_bounded_as_a_whole_and_its_runners_are_not() {
 
 #[tokio::test]
 async fn who_tries_tokens_is_bounded_by_its_address_and_who_has_one_is_not() {
-    let world = start(Limits { address: only(4), ..Limits::default() }).await;
+    let world = start(ServerLimits { address: only(4), ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Emitter]).await;
     world.get("/breadcrumbs", "").await.problem(401, "unauthorized");
     world.get("/breadcrumbs", "nonsense").await.problem(401, "unauthorized");
@@ -108,7 +108,7 @@ async fn who_tries_tokens_is_bounded_by_its_address_and_who_has_one_is_not() {
 
 #[tokio::test]
 async fn a_body_may_be_as_long_as_the_operator_says() {
-    let world = start(Limits { max_body_bytes: 1000, ..Limits::default() }).await;
+    let world = start(ServerLimits { max_body_bytes: 1000, ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Emitter]).await;
     world.create(&token, note(&"x".repeat(200))).await;
     let refused = world.post("/breadcrumbs", &token, note(&"x".repeat(600))).await.problem(413, "too_large");
@@ -154,7 +154,7 @@ async fn ended(mut connection: TcpStream) {
 
 #[tokio::test]
 async fn whoever_holds_half_sent_requests_keeps_nobody_out() {
-    let world = start(Limits { max_connections: 8, ..Limits::default() }).await;
+    let world = start(ServerLimits { max_connections: 8, ..ServerLimits::default() }).await;
     let mut held = Vec::new();
     for _ in 0..40 {
         held.push(half(&world).await);
@@ -171,7 +171,7 @@ async fn whoever_holds_half_sent_requests_keeps_nobody_out() {
 
 #[tokio::test]
 async fn whoever_holds_bodies_back_keeps_nobody_out() {
-    let world = start(Limits { max_connections: 8, ..Limits::default() }).await;
+    let world = start(ServerLimits { max_connections: 8, ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Subscriber]).await;
     let following = asked(&world, "/events/stream", &token).await;
     let mut held = Vec::new();
@@ -192,7 +192,8 @@ async fn whoever_holds_bodies_back_keeps_nobody_out() {
 #[tokio::test]
 async fn who_stops_reading_is_let_go_and_who_hears_nothing_is_not() {
     let world = World::start_as(|options| {
-        options.limits = Limits { max_connections: 2, write_time: Duration::from_millis(200), ..Limits::default() };
+        options.limits =
+            ServerLimits { max_connections: 2, write_time: Duration::from_millis(200), ..ServerLimits::default() };
         options.streams.ping_every = Duration::from_millis(600);
     })
     .await;
@@ -227,7 +228,7 @@ async fn who_stops_reading_is_let_go_and_who_hears_nothing_is_not() {
 
 #[tokio::test]
 async fn an_idle_connection_makes_room_and_one_at_work_does_not() {
-    let world = start(Limits { max_connections: 3, ..Limits::default() }).await;
+    let world = start(ServerLimits { max_connections: 3, ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Subscriber]).await;
     let following = asked(&world, "/events/stream", &token).await;
     let (idle, half) = (asked(&world, "/events/latest", &token).await, half(&world).await);
@@ -259,7 +260,7 @@ async fn an_idle_connection_makes_room_and_one_at_work_does_not() {
 
 #[tokio::test]
 async fn an_address_has_its_own_bound() {
-    let world = start(Limits { max_connections_per_address: 2, ..Limits::default() }).await;
+    let world = start(ServerLimits { max_connections_per_address: 2, ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Subscriber]).await;
     let held = half(&world).await;
     let _streams = (asked(&world, "/events/stream", &token).await, asked(&world, "/events/stream", &token).await);
@@ -271,7 +272,7 @@ async fn an_address_has_its_own_bound() {
 
 #[tokio::test]
 async fn a_tenant_has_so_many_requests_under_way_and_its_runners_are_served_all_the_same() {
-    let world = start(Limits { max_requests_per_tenant: 2, ..Limits::default() }).await;
+    let world = start(ServerLimits { max_requests_per_tenant: 2, ..ServerLimits::default() }).await;
     let tenant = world.tenant().await;
     let (_, token) = world.agent(tenant, &[Role::Subscriber, Role::Emitter]).await;
     let (_, runner) = world.agent(tenant, &[Role::Runner]).await;
@@ -291,7 +292,7 @@ async fn a_tenant_has_so_many_requests_under_way_and_its_runners_are_served_all_
 
 #[tokio::test]
 async fn who_asks_for_the_health_too_often_is_bounded_by_its_address() {
-    let world = start(Limits { address: only(4), ..Limits::default() }).await;
+    let world = start(ServerLimits { address: only(4), ..ServerLimits::default() }).await;
     let token = world.token(&[Role::Emitter]).await;
     for path in ["/health", "/health/live", "/metrics", "/docs"] {
         world.get(path, "").await.ok();
@@ -306,9 +307,10 @@ async fn who_asks_for_the_health_too_often_is_bounded_by_its_address() {
 #[tokio::test]
 async fn who_never_ends_its_headers_is_let_go() {
     let brief = Duration::from_millis(200);
-    for limits in
-        [Limits { header_time: brief, ..Limits::default() }, Limits { first_header_time: brief, ..Limits::default() }]
-    {
+    for limits in [
+        ServerLimits { header_time: brief, ..ServerLimits::default() },
+        ServerLimits { first_header_time: brief, ..ServerLimits::default() },
+    ] {
         let world = start(limits).await;
         let slow = half(&world).await;
         let ended = tokio::time::timeout(Duration::from_secs(8), all_of(slow)).await.expect("the connection ends");
@@ -319,6 +321,6 @@ async fn who_never_ends_its_headers_is_let_go() {
 
 #[test]
 fn agents_and_tenants_have_rates_by_default() {
-    let limits = Limits::default();
+    let limits = ServerLimits::default();
     assert!(limits.agent.is_some() && limits.tenant.is_some());
 }

@@ -6,17 +6,17 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::{GITHUB_TOKEN, Thread};
-use crate::failures::{failed, of_status};
-use crate::fetching::{Answer, Way};
+use crate::failures::{failed, from_http_status};
+use crate::http_client::{HttpClient, HttpResponse};
+use crate::reader_pool::ReaderPool;
 use crate::text::line;
-use crate::workshop::Workshop;
 
 /// Pages of one list, with up to 100 entries each.
 const MAX_PAGES: usize = 5;
 
 pub(super) struct Api<'c> {
-    way: &'c Way<'c>,
-    workshop: &'c Workshop,
+    http: &'c HttpClient<'c>,
+    reader_pool: &'c ReaderPool,
     /// The repository's own part of the API, without a slash at its end.
     base: Url,
     /// What stands for the token, where there is one.
@@ -24,12 +24,17 @@ pub(super) struct Api<'c> {
 }
 
 impl<'c> Api<'c> {
-    pub fn new(way: &'c Way<'c>, workshop: &'c Workshop, base: &str, thread: &Thread) -> Result<Self, ToolFailure> {
+    pub fn new(
+        http: &'c HttpClient<'c>,
+        reader_pool: &'c ReaderPool,
+        base: &str,
+        thread: &Thread,
+    ) -> Result<Self, ToolFailure> {
         let path = format!("repos/{}/{}", thread.owner, thread.repository);
         let base = Url::parse(base).and_then(|base| base.join(&path));
         let base = base.map_err(|error| failed(format!("the address of GitHub's API: {error}")))?;
-        let authorization = way.call.secrets.handle(GITHUB_TOKEN).map(|handle| format!("Bearer {handle}"));
-        Ok(Self { way, workshop, base, authorization })
+        let authorization = http.call.secrets.handle(GITHUB_TOKEN).map(|handle| format!("Bearer {handle}"));
+        Ok(Self { http, reader_pool, base, authorization })
     }
 
     /// One record.
@@ -54,7 +59,7 @@ impl<'c> Api<'c> {
         Ok((all, true))
     }
 
-    async fn get(&self, path: &str, page: Option<usize>) -> Result<Answer, ToolFailure> {
+    async fn get(&self, path: &str, page: Option<usize>) -> Result<HttpResponse, ToolFailure> {
         let mut url = self.base.clone();
         url.set_path(&format!("{}/{path}", self.base.path()));
         if let Some(page) = page {
@@ -62,23 +67,23 @@ impl<'c> Api<'c> {
         }
         let mut headers = vec![("accept", "application/vnd.github+json"), ("x-github-api-version", "2022-11-28")];
         headers.extend(self.authorization.as_deref().map(|value| ("authorization", value)));
-        let answer = self.way.get(&url, &headers).await?;
+        let answer = self.http.get(&url, &headers).await?;
         if answer.is_success() { Ok(answer) } else { Err(self.refused(&answer)) }
     }
 
-    async fn parsed<T: DeserializeOwned + Send + 'static>(&self, answer: Answer) -> Result<T, ToolFailure> {
+    async fn parsed<T: DeserializeOwned + Send + 'static>(&self, answer: HttpResponse) -> Result<T, ToolFailure> {
         if answer.is_cut {
             let message = format!("GitHub's answer is larger than {} bytes", answer.body.len());
             return Err(ToolFailure::new(ErrorCode::ResourceExhausted, message));
         }
-        let read = self.workshop.read(move |_| {
+        let read = self.reader_pool.read(move |_| {
             serde_json::from_slice(&answer.body)
                 .map_err(|error| failed(format!("GitHub's answer cannot be read: {error}")).retryable(true))
         });
         read.await?
     }
 
-    fn refused(&self, answer: &Answer) -> ToolFailure {
+    fn refused(&self, answer: &HttpResponse) -> ToolFailure {
         let said = serde_json::from_slice::<Value>(&answer.body).ok();
         let said = said.as_ref().and_then(|said| said.get("message")?.as_str()).map(|said| line(said, 300));
         let said = said.map(|said| format!(": {said}")).unwrap_or_default();
@@ -111,6 +116,6 @@ impl<'c> Api<'c> {
             410 => format!("the issue is gone ({status}){said}"),
             _ => format!("GitHub's API answered {status}{said}"),
         };
-        of_status(message, answer.status)
+        from_http_status(message, answer.status)
     }
 }

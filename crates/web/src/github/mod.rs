@@ -8,8 +8,8 @@ use breadcrumb::{ErrorCode, ToolFailure};
 use serde_json::Value;
 use url::Url;
 
-use crate::fetching::Way;
-use crate::workshop::Workshop;
+use crate::http_client::HttpClient;
+use crate::reader_pool::ReaderPool;
 
 use api::Api;
 use records::{Comment, File, Issue, Pull, Review, ReviewComment};
@@ -78,12 +78,12 @@ impl Thread {
 
 /// The thread as markdown.
 pub(crate) async fn read(
-    way: &Way<'_>,
-    workshop: &Workshop,
+    http: &HttpClient<'_>,
+    reader_pool: &ReaderPool,
     base: &str,
     thread: &Thread,
 ) -> Result<String, ToolFailure> {
-    let api = Api::new(way, workshop, base, thread)?;
+    let api = Api::new(http, reader_pool, base, thread)?;
     let number = thread.number;
     let issue: Issue = api.one(&format!("issues/{number}")).await?;
     let mut cut = Vec::new();
@@ -113,7 +113,7 @@ pub(crate) async fn read(
     };
     let read = Read { issue, comments, pull, cut };
     let thread = thread.clone();
-    workshop.read(move |_| markdown::write(&thread, &read)).await
+    reader_pool.read(move |_| markdown::write(&thread, &read)).await
 }
 
 /// Whether the page itself may show what the API did not: it was asked too often, or is down, or not allowed.

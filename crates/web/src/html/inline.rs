@@ -3,14 +3,14 @@
 use dom_query::{NodeData, NodeRef};
 
 use super::element::{attribute, holds_a_block, name_of};
+use super::render::Renderer;
 use super::writer::Gap;
-use super::writing::Writing;
 use crate::text::{line, link_target};
 
 /// Characters of a picture's description.
 const MAX_ALT: usize = 300;
 
-impl Writing<'_> {
+impl Renderer<'_> {
     /// Words; runs of white space are one space.
     pub fn text(&mut self, text: &str) {
         for c in text.chars() {

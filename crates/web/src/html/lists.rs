@@ -3,10 +3,10 @@
 use dom_query::NodeRef;
 
 use super::element::{attribute, name_of};
+use super::render::Renderer;
 use super::writer::Gap;
-use super::writing::Writing;
 
-impl Writing<'_> {
+impl Renderer<'_> {
     pub fn list(&mut self, node: &NodeRef<'_>, name: &str, depth: usize) {
         self.flush();
         let distance = if self.lists > 0 { Gap::Line } else { Gap::Blank };

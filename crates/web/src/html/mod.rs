@@ -1,6 +1,6 @@
 //! Pages of HTML: parsed within bounds, cleared of what is no content, written as text or markdown.
 //!
-//! It knows no network. Everything here may be hostile, and runs in the workshop.
+//! It knows no network. Everything here may be hostile, and runs in the reader pool.
 
 mod element;
 mod inline;
@@ -8,20 +8,20 @@ mod lists;
 mod main_content;
 mod noise;
 mod parsing;
+mod render;
 mod tables;
 mod weights;
 mod writer;
-mod writing;
 
 use dom_query::NodeRef;
 use url::Url;
 
+use crate::reader_pool::ReadDeadline;
 use crate::text::line;
-use crate::workshop::Until;
 
 use element::{attribute, name_of};
 use parsing::Parsed;
-use writing::{Style, write};
+use render::{Style, write};
 
 /// Characters of a title.
 const MAX_TITLE: usize = 300;
@@ -36,7 +36,7 @@ pub(crate) struct Page {
 }
 
 /// All that a reader of the page sees, as plain text.
-pub(crate) fn readable_text(html: &str, until: &Until) -> Page {
+pub(crate) fn readable_text(html: &str, until: &ReadDeadline) -> Page {
     let parsed = parsing::parse(html, until);
     let title = title_of(&parsed);
     let root = parsed.document.root();
@@ -46,7 +46,7 @@ pub(crate) fn readable_text(html: &str, until: &Until) -> Page {
 }
 
 /// The page's main content as markdown: no navigation, no sidebars, no footers.
-pub(crate) fn main_content(html: &str, url: &Url, until: &Until) -> Page {
+pub(crate) fn main_content(html: &str, url: &Url, until: &ReadDeadline) -> Page {
     let parsed = parsing::parse(html, until);
     let title = title_of(&parsed);
     let base = base_of(&parsed, url);
@@ -60,7 +60,7 @@ pub(crate) fn main_content(html: &str, url: &Url, until: &Until) -> Page {
 }
 
 /// A snippet without its tags, in one line.
-pub(crate) fn plain_line(html: &str, most: usize, until: &Until) -> String {
+pub(crate) fn plain_line(html: &str, most: usize, until: &ReadDeadline) -> String {
     // Room for tags and for characters written as entities.
     let (start, _) = crate::text::cut(html, most.saturating_mul(8));
     let parsed = parsing::parse(start, until);

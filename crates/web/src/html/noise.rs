@@ -4,7 +4,7 @@ use dom_query::NodeRef;
 
 use super::element::{attribute, name_of};
 use super::weights::Weights;
-use crate::workshop::Until;
+use crate::reader_pool::ReadDeadline;
 
 /// Takes out what no reader of the page sees: scripts, styles, hidden parts.
 pub(super) fn strip_unseen(root: &NodeRef<'_>) {
@@ -12,7 +12,7 @@ pub(super) fn strip_unseen(root: &NodeRef<'_>) {
 }
 
 /// Takes out navigation, footers, sidebars and the like.
-pub(super) fn strip(body: &NodeRef<'_>, until: &Until) {
+pub(super) fn strip(body: &NodeRef<'_>, until: &ReadDeadline) {
     let weights = Weights::below(body);
     let all = weights.of(body).text;
     remove(body, |node| {

@@ -10,7 +10,7 @@ use html5ever::buffer_queue::BufferQueue;
 use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 use html5ever::tree_builder::{Tracer, TreeBuilder, TreeBuilderOpts};
 
-use crate::workshop::Until;
+use crate::reader_pool::ReadDeadline;
 
 /// Elements that are open at the same time.
 const MAX_OPEN: usize = 250;
@@ -53,7 +53,7 @@ pub(super) struct Parsed {
     pub is_cut: bool,
 }
 
-pub(super) fn parse(html: &str, until: &Until) -> Parsed {
+pub(super) fn parse(html: &str, until: &ReadDeadline) -> Parsed {
     let options = TreeBuilderOpts { scripting_enabled: false, drop_doctype: true, ..TreeBuilderOpts::default() };
     let builder = TreeBuilder::new(Document::default(), options);
     let guard = Guard { builder, open: Cell::new(0), is_full: Cell::new(false) };

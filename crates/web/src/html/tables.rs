@@ -3,8 +3,8 @@
 use dom_query::NodeRef;
 
 use super::element::{attribute, count, name_of};
+use super::render::Renderer;
 use super::writer::Gap;
-use super::writing::Writing;
 
 const MAX_COLUMNS: usize = 60;
 /// Cells of one table. A larger one is written as blocks.
@@ -17,7 +17,7 @@ struct Row<'t> {
     is_head: bool,
 }
 
-impl Writing<'_> {
+impl Renderer<'_> {
     pub fn table(&mut self, node: &NodeRef<'_>, depth: usize) {
         self.flush();
         let rows = rows_of(node);

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Hit, Query, Search, SearchProvider, hit, readable, unreadable};
-use crate::failures::{failed, of_status};
-use crate::fetching::{Answer, rules_of};
+use super::{SearchContext, SearchProvider, SearchQuery, SearchResult, hit, readable, unreadable};
+use crate::failures::{failed, from_http_status};
+use crate::http_client::{HttpResponse, rules_of};
 use crate::text::line;
 
 const BRAVE_API_KEY: &str = "BRAVE_API_KEY";
@@ -60,7 +60,7 @@ impl Brave {
         Self { base }
     }
 
-    fn url(&self, query: &Query) -> Result<Url, ToolFailure> {
+    fn url(&self, query: &SearchQuery) -> Result<Url, ToolFailure> {
         let base = Url::parse(&self.base).and_then(|base| base.join("res/v1/web/search"));
         let mut url = base.map_err(|error| failed(format!("the address of Brave's API: {error}")))?;
         let words: Vec<&str> = query.text.split(' ').take(MAX_WORDS).collect();
@@ -83,7 +83,7 @@ impl SearchProvider for Brave {
         vec![BRAVE_API_KEY.to_owned()]
     }
 
-    async fn search(&self, search: &Search<'_>, query: &Query) -> Result<Vec<Hit>, ToolFailure> {
+    async fn search(&self, search: &SearchContext<'_>, query: &SearchQuery) -> Result<Vec<SearchResult>, ToolFailure> {
         let Some(key) = search.call.secrets.handle(BRAVE_API_KEY) else {
             let message = format!("the secret {BRAVE_API_KEY:?}, the key of Brave's search API, is not there");
             return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
@@ -94,7 +94,7 @@ impl SearchProvider for Brave {
         if !answer.is_success() {
             return Err(refused(&answer));
         }
-        let read = search.workshop.read(move |until| {
+        let read = search.reader_pool.read(move |until| {
             let found: Found = serde_json::from_slice(&answer.body).map_err(|error| unreadable("Brave", &error))?;
             let entries: Vec<Entry> = readable("Brave", found.web.map(|web| web.results).unwrap_or_default())?;
             let hits = entries.iter().filter_map(|entry| {
@@ -112,11 +112,11 @@ impl SearchProvider for Brave {
     }
 }
 
-fn refused(answer: &Answer) -> ToolFailure {
+fn refused(answer: &HttpResponse) -> ToolFailure {
     let said = serde_json::from_slice::<Refusal>(&answer.body).ok().map(|refusal| refusal.error);
     let said = said.map(|error| format!(": {} {}", line(&error.code, 80), line(&error.detail, 300)));
     let message = format!("Brave refused the search with {}{}", answer.status_line(), said.unwrap_or_default());
-    let failure = of_status(message.trim_end(), answer.status);
+    let failure = from_http_status(message.trim_end(), answer.status);
     match answer.header("retry-after").or(answer.header("x-ratelimit-reset")) {
         Some(wait) if answer.status == 429 => {
             let details = json!({"http_status": answer.status, "retry_after": line(wait, 40)});

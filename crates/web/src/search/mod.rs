@@ -14,11 +14,11 @@ use serde_json::Value;
 use url::Url;
 
 use crate::failures::failed;
-use crate::fetching::{Answer, Bounds, Way};
 use crate::html::plain_line;
+use crate::http_client::{FetchLimits, HttpClient, HttpResponse};
+use crate::reader_pool::{ReadDeadline, ReaderPool};
 use crate::settings::{SearchChoice, Settings};
 use crate::text::line;
-use crate::workshop::{Until, Workshop};
 
 /// Characters of a title and of a snippet.
 const MAX_TITLE: usize = 200;
@@ -26,7 +26,7 @@ const MAX_SNIPPET: usize = 500;
 
 /// What is searched for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Query {
+pub struct SearchQuery {
     /// One line of 1 to 400 characters.
     pub text: String,
     /// How many hits are wanted, 1 to 20.
@@ -35,7 +35,7 @@ pub struct Query {
 
 /// One result. Its texts are single lines without markup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Hit {
+pub struct SearchResult {
     pub title: String,
     pub url: String,
     pub snippet: String,
@@ -44,23 +44,23 @@ pub struct Hit {
 }
 
 /// One search of one call: what a provider needs to ask its engine.
-pub struct Search<'c> {
+pub struct SearchContext<'c> {
     pub(crate) gate: &'c Egress,
     pub(crate) call: &'c ToolCall,
     pub(crate) connections: &'c Connections,
-    pub(crate) bounds: Bounds,
-    pub(crate) workshop: &'c Workshop,
+    pub(crate) bounds: FetchLimits,
+    pub(crate) reader_pool: &'c ReaderPool,
 }
 
-impl Search<'_> {
+impl SearchContext<'_> {
     /// One GET through the gate, to where the rules allow.
     pub(crate) async fn get(
         &self,
         rules: &NetRules,
         url: &Url,
         headers: &[(&str, &str)],
-    ) -> Result<Answer, ToolFailure> {
-        let way = Way {
+    ) -> Result<HttpResponse, ToolFailure> {
+        let http = HttpClient {
             gate: self.gate,
             call: self.call,
             rules,
@@ -68,7 +68,7 @@ impl Search<'_> {
             bounds: self.bounds,
             user_agent: None,
         };
-        way.get(url, headers).await
+        http.get(url, headers).await
     }
 }
 
@@ -81,7 +81,7 @@ pub trait SearchProvider: Send + Sync + 'static {
     fn required_secrets(&self) -> Vec<String>;
 
     /// The best hits first; more than asked for does no harm. An engine that refuses is a failure, no hits are none.
-    async fn search(&self, search: &Search<'_>, query: &Query) -> Result<Vec<Hit>, ToolFailure>;
+    async fn search(&self, search: &SearchContext<'_>, query: &SearchQuery) -> Result<Vec<SearchResult>, ToolFailure>;
 }
 
 /// The operator's choice; `None` where there is none.
@@ -114,10 +114,10 @@ fn unreadable(engine: &str, error: &serde_json::Error) -> ToolFailure {
 }
 
 /// A hit in the words of its engine, which may hold markup; `None` where it leads to no page of the web.
-fn hit(title: &str, url: &str, snippet: &str, age: Option<&str>, until: &Until) -> Option<Hit> {
+fn hit(title: &str, url: &str, snippet: &str, age: Option<&str>, until: &ReadDeadline) -> Option<SearchResult> {
     let url = Url::parse(url.trim()).ok().filter(|url| matches!(url.scheme(), "http" | "https"))?;
     let title = plain_line(title, MAX_TITLE, until);
-    Some(Hit {
+    Some(SearchResult {
         title: if title.is_empty() { url.host_str().unwrap_or_default().to_owned() } else { title },
         url: url.into(),
         snippet: plain_line(snippet, MAX_SNIPPET, until),

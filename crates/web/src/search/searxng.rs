@@ -9,8 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use url::Url;
 
-use super::{Hit, Query, Search, SearchProvider, hit, readable, unreadable};
-use crate::failures::{failed, of_status};
+use super::{SearchContext, SearchProvider, SearchQuery, SearchResult, hit, readable, unreadable};
+use crate::failures::{failed, from_http_status};
 use crate::text::line;
 
 /// Pages of results that are asked for until there are enough.
@@ -43,7 +43,7 @@ struct Entry {
 
 /// One page of results.
 struct Page {
-    hits: Vec<Hit>,
+    hits: Vec<SearchResult>,
     silent: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ impl Searxng {
         Ok(NetRules::only(host, port))
     }
 
-    fn url(&self, query: &Query, page: usize) -> Url {
+    fn url(&self, query: &SearchQuery, page: usize) -> Url {
         let mut url = self.base.clone();
         let path = format!("{}/search", url.path().trim_end_matches('/'));
         url.set_path(&path);
@@ -71,20 +71,20 @@ impl Searxng {
         url
     }
 
-    async fn page(&self, search: &Search<'_>, query: &Query, page: usize) -> Result<Page, ToolFailure> {
+    async fn page(&self, search: &SearchContext<'_>, query: &SearchQuery, page: usize) -> Result<Page, ToolFailure> {
         let answer = search.get(&self.rules()?, &self.url(query, page), &[("accept", "application/json")]).await?;
         if answer.status == 403 {
             let message =
                 "the SearXNG refuses with 403 Forbidden: its settings.yml must list json under search.formats";
-            return Err(of_status(message, 403));
+            return Err(from_http_status(message, 403));
         }
         if !answer.is_success() {
-            return Err(of_status(
+            return Err(from_http_status(
                 format!("the SearXNG refused the search with {}", answer.status_line()),
                 answer.status,
             ));
         }
-        let read = search.workshop.read(move |until| {
+        let read = search.reader_pool.read(move |until| {
             let found: Found =
                 serde_json::from_slice(&answer.body).map_err(|error| unreadable("the SearXNG", &error))?;
             let entries: Vec<Entry> = readable("the SearXNG", found.results)?;
@@ -113,8 +113,8 @@ impl SearchProvider for Searxng {
         Vec::new()
     }
 
-    async fn search(&self, search: &Search<'_>, query: &Query) -> Result<Vec<Hit>, ToolFailure> {
-        let mut hits: Vec<Hit> = Vec::new();
+    async fn search(&self, search: &SearchContext<'_>, query: &SearchQuery) -> Result<Vec<SearchResult>, ToolFailure> {
+        let mut hits: Vec<SearchResult> = Vec::new();
         let mut seen = HashSet::new();
         for page in 1..=MAX_PAGES {
             let found = match self.page(search, query, page).await {

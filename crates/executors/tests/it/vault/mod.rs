@@ -19,7 +19,7 @@ use executors::{HeldSecret, Vault};
 use futures::{StreamExt, stream};
 use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError};
 
-use test_servers::network::{Gate, Network, get, serve};
+use test_servers::network::{Network, TestEgress, get, serve};
 
 /// With characters that each way of encoding treats in its own way.
 pub const VALUE: &str = "sk-live/9f+8~\"Q\\7 =z";
@@ -31,7 +31,7 @@ pub fn secret(name: &str, value: &str, hosts: &[&str]) -> HeldSecret {
 
 /// A call of a tool that may go to every listed host.
 pub struct Call {
-    pub gate: Gate,
+    pub gate: TestEgress,
     pub rules: NetRules,
     pub vault: Vault,
     connections: Connections,

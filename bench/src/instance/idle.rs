@@ -1,0 +1,57 @@
+//! When an instance has come to rest. On a new store the tools and guides that come with it are embedded for some seconds, and
+//! thousands of new tools are judged, beside whatever would be measured meanwhile.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use tokio::time::{Instant, sleep};
+
+use super::cpu_time::processor_time;
+
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Looks in a row that find it at rest.
+const LOOKS: u32 = 2;
+/// What it may take of a processor then.
+const AT_REST: f64 = 0.05;
+const PATIENCE: Duration = Duration::from_mins(5);
+
+/// Returns when the process has let the processors be for a while.
+pub async fn wait_until_idle(process: u32) -> anyhow::Result<()> {
+    let read = |process| processor_time(process).with_context(|| format!("process {process}"));
+    let (begun, mut rested) = (Instant::now(), 0);
+    let mut before = (begun, read(process)?);
+    while rested < LOOKS {
+        if begun.elapsed() > PATIENCE {
+            bail!("the system does not come to rest within {} s", PATIENCE.as_secs());
+        }
+        sleep(LOOK_EVERY).await;
+        let now = (Instant::now(), read(process)?);
+        let took = now.1.saturating_sub(before.1).as_secs_f64() / (now.0 - before.0).as_secs_f64();
+        rested = if took < AT_REST { rested + 1 } else { 0 };
+        before = now;
+    }
+    Ok(())
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_process_that_only_waits_is_at_rest_and_one_that_works_is_not() {
+        let run =
+            |program: &str, argument: &[&str]| std::process::Command::new(program).args(argument).spawn().unwrap();
+        let (mut waits, mut works) = (run("sleep", &["60"]), run("sh", &["-c", "while :; do :; done"]));
+        // For as long as the one needs to be found at rest, the other is not.
+        let is_at_rest = tokio::select! {
+            biased;
+            rested = wait_until_idle(works.id()) => rested.is_ok(),
+            rested = wait_until_idle(waits.id()) => { rested.unwrap(); false }
+        };
+        for child in [&mut waits, &mut works] {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        assert!(!is_at_rest);
+    }
+}

@@ -1,0 +1,108 @@
+//! What both tools have: the jail, the working folder, and how they are seen from within.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use breadcrumb::{ErrorCode, Limits, ToolFailure};
+use jail::command::{Bounds, Finished, Jail, JailError, Order, PATH, View};
+
+use crate::Settings;
+use crate::disk::DiskBounds;
+
+/// Where the working folder is in the jail.
+pub const FOLDER: &str = "/work";
+const MIB: u64 = 1024 * 1024;
+
+pub struct ProgramRunner {
+    pub jail: Arc<Jail>,
+    workdir: PathBuf,
+    disk: DiskBounds,
+    /// Programs are in this machine's network.
+    network: bool,
+}
+
+impl ProgramRunner {
+    pub fn new(jail: &Arc<Jail>, settings: &Settings, tool: &str) -> Self {
+        let network = settings.network.contains(tool);
+        Self { jail: jail.clone(), workdir: settings.workdir.clone(), disk: settings.disk, network }
+    }
+
+    /// Why no program can be run here.
+    pub fn waits_for(&self) -> Option<String> {
+        let reason = self.jail.refusal()?;
+        Some(format!("programs run in a jail alone, which this machine does not give: {reason}"))
+    }
+
+    /// An order for a program in the working folder, which sees what programs need.
+    pub async fn order(&self, limits: &Limits, time: Duration) -> Result<Order, ToolFailure> {
+        let (folder, network) = (self.workdir.clone(), self.network);
+        let viewed = tokio::task::spawn_blocking(move || {
+            make_folder(&folder)?;
+            let mut view = View::of_programs(network);
+            view.write(&folder, Path::new(FOLDER));
+            Ok(view)
+        });
+        let view = viewed.await.map_err(std::io::Error::other).flatten().map_err(|error: std::io::Error| {
+            let message = format!("the working folder cannot be used: {error}");
+            ToolFailure::new(ErrorCode::ExecutionFailed, message)
+        })?;
+        Ok(Order {
+            program: PathBuf::new(),
+            arguments: Vec::new(),
+            environment: environment(),
+            folder: FOLDER.into(),
+            view,
+            network,
+            bounds: bounds(limits, time),
+        })
+    }
+
+    /// Runs it as long as enough is left on the disk of the working folder.
+    pub async fn run(&self, order: &Order) -> Result<Finished, ToolFailure> {
+        self.disk.check(&self.workdir).await?;
+        let finished = tokio::select! {
+            failure = self.disk.ran_low(&self.workdir) => return Err(failure),
+            finished = self.jail.run(order) => finished,
+        };
+        finished.map_err(|error| {
+            // A helper that could not be started, or died, may do better the next time.
+            let is_passing = matches!(error, JailError::Start(_) | JailError::Broken(_));
+            ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()).retryable(is_passing)
+        })
+    }
+}
+
+/// What a call's limits come to for a program.
+pub fn bounds(limits: &Limits, time: Duration) -> Bounds {
+    Bounds {
+        time,
+        processor_time: Duration::from_millis(limits.cpu_ms()),
+        cpu_percent: limits.cpu_percent,
+        memory: limits.memory_mb * MIB,
+        ..Bounds::default()
+    }
+}
+
+/// Makes a folder for this program's user alone, if it is not there.
+pub fn make_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
+}
+
+/// Nothing of the runner's own environment.
+fn environment() -> BTreeMap<String, String> {
+    let variables = [
+        ("PATH", PATH),
+        ("HOME", "/tmp"),
+        ("TMPDIR", "/tmp"),
+        ("PWD", FOLDER),
+        ("USER", "agent"),
+        ("LOGNAME", "agent"),
+        ("SHELL", "/bin/bash"),
+        ("LANG", "C.UTF-8"),
+        ("TERM", "dumb"),
+    ];
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}

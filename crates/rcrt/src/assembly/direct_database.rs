@@ -1,0 +1,83 @@
+//! The database itself, for a command that works on it beside a server, or without one.
+
+use std::path::PathBuf;
+
+use anyhow::Context;
+use postgres::{DataLock, Postgres, PostgresError, PostgresOptions};
+
+use super::DatabaseInfo;
+use super::database::{MAINTENANCE, tables_owner};
+use crate::config::Config;
+use crate::exit::Failure;
+use crate::progress::ConsoleProgress;
+
+/// A way to the tables' owner.
+pub struct DirectDatabase {
+    pub admin_url: String,
+    /// Who may replace the whole database: the superuser of the data folder's Postgres, else the tables' owner.
+    pub restorer_url: String,
+    /// Whether it is the one of the data folder.
+    pub is_embedded: bool,
+    postgres: Option<Postgres>,
+}
+
+impl DirectDatabase {
+    /// The database at this URL, else the data folder's: beside the server that runs on it, or started for this command.
+    pub async fn open(config: &Config, url: Option<&String>, progress: &ConsoleProgress) -> anyhow::Result<Self> {
+        if let Some(url) = url {
+            let (admin_url, restorer_url) = (url.clone(), url.clone());
+            return Ok(Self { admin_url, restorer_url, is_embedded: false, postgres: None });
+        }
+        let data = &config.data;
+        let place = DatabaseInfo::read(data).and_then(|used| used.place);
+        if let Some(place) = place.filter(|_| !data.join("postgres").is_dir()) {
+            let what = format!("the database of {} is at {place}: name it with --database-url", data.display());
+            return Err(Failure::Usage(what).into());
+        }
+        if !data.join("postgres").is_dir() {
+            let what = format!("there is no database in {}; name its folder with --data", data.display());
+            return Err(Failure::NotFound(what).into());
+        }
+        match DataLock::acquire(data) {
+            Ok(lock) => Self::start(lock, progress).await,
+            Err(PostgresError::Held { .. }) => {
+                let url = |user: &str, database: &str| postgres::url_beside(data, user, database);
+                let owner = tables_owner(&url(postgres::SUPERUSER, MAINTENANCE)?).await?;
+                let admin_url = url(owner, postgres::DATABASE)?;
+                let restorer_url = url(postgres::SUPERUSER, postgres::DATABASE)?;
+                Ok(Self { admin_url, restorer_url, is_embedded: true, postgres: None })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Starts the Postgres of a data folder that nobody else uses, and makes it where it is not there.
+    pub async fn start(lock: DataLock, progress: &ConsoleProgress) -> anyhow::Result<Self> {
+        let options = PostgresOptions {
+            data_dir: lock.data_dir().to_owned(),
+            cache_dir: postgres::default_cache_dir(),
+            durable: true,
+        };
+        let started = postgres::start_locked(lock, options, &|step| progress.step(step)).await?;
+        let owner = tables_owner(&started.url(postgres::SUPERUSER, MAINTENANCE)).await?;
+        let admin_url = started.url(owner, postgres::DATABASE);
+        let restorer_url = started.url(postgres::SUPERUSER, postgres::DATABASE);
+        Ok(Self { admin_url, restorer_url, is_embedded: true, postgres: Some(started) })
+    }
+
+    /// The folder of `pg_dump` and `pg_restore`.
+    pub async fn programs(&self, config: &Config, progress: &ConsoleProgress) -> anyhow::Result<PathBuf> {
+        if let Some(postgres) = &self.postgres {
+            return Ok(postgres.bin_dir().to_owned());
+        }
+        let cache = postgres::default_cache_dir();
+        postgres::programs(&config.data, &cache, &|step| progress.step(step)).await.context("pg_dump is not to be had")
+    }
+
+    /// Stops the Postgres, where this command has started it.
+    pub async fn close(self) {
+        if let Some(postgres) = self.postgres {
+            postgres.stop().await;
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! The tools of the program itself, as the operator wants them: which are on, where they work, and whom they ask.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use executors::egress::Egress;
+use executors::{BuiltinExecutor, NativeTool};
+use processes::DiskBounds;
+use url::Url;
+use web::SearchChoice;
+
+use super::runner_task::this_program;
+use super::working_folder::working_folder;
+use crate::cli::JAILED_COMMAND;
+use crate::exit::Failure;
+use crate::settings::{Resolved, SettingOptions};
+
+/// What is off unless it is switched on, and why.
+const OFF: &[(&str, &str)] = &[("bash", "runs any command on this machine, though in a jail")];
+/// The tools that run programs.
+const PROGRAMS: &[&str] = &["bash", "execute_python_script"];
+
+#[derive(Debug, Clone, Args)]
+#[command(next_help_heading = "Options for the program's own tools")]
+pub struct NativeToolOptions {
+    /// The folder in which tools read and write files and run programs; they reach no other [default: <data>/work]
+    #[arg(long, env = "RCRT_WORKDIR", value_name = "DIR")]
+    workdir: Option<PathBuf>,
+
+    /// Switch on a tool that is off by itself: bash; again for more, or with commas
+    #[arg(
+        id = "enabled_tools",
+        long = "enable-tool",
+        env = "RCRT_ENABLE_TOOLS",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    enabled: Vec<String>,
+
+    /// Switch off a tool of the program itself; again for more, or with commas
+    #[arg(
+        id = "disabled_tools",
+        long = "disable-tool",
+        env = "RCRT_DISABLE_TOOLS",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    disabled: Vec<String>,
+
+    /// Give the programs that this tool runs (bash or execute_python_script) the network of this machine; again for
+    /// more, or with commas
+    #[arg(
+        id = "network_tools",
+        long = "allow-network",
+        env = "RCRT_ALLOW_NETWORK",
+        value_name = "NAME",
+        value_delimiter = ','
+    )]
+    network: Vec<String>,
+
+    /// Whom web_search asks: brave (with the secret BRAVE_API_KEY), or the SearXNG of --searxng-url
+    #[arg(long, env = "RCRT_SEARCH", value_name = "PROVIDER")]
+    search: Option<Search>,
+
+    /// The base URL of a SearXNG that answers in JSON; one with a private address also needs --allow-private-host
+    #[arg(long, env = "RCRT_SEARXNG_URL", value_name = "URL", value_parser = web_url)]
+    searxng_url: Option<Url>,
+
+    /// The most that one set of Python packages may take of the disk, in MB
+    #[arg(long, env = "RCRT_PACKAGES_SET_MB", default_value_t = 2_000, value_name = "MB", value_parser = megabytes)]
+    packages_set_mb: u64,
+
+    /// The most that all sets of Python packages may take together, in MB; those that nobody used for longest go first
+    #[arg(long, env = "RCRT_PACKAGES_TOTAL_MB", default_value_t = 8_000, value_name = "MB", value_parser = megabytes)]
+    packages_total_mb: u64,
+
+    /// End programs and refuse packages and files when the disk has less than this left, in MB; 0 for no such bound
+    #[arg(long, env = "RCRT_MIN_FREE_DISK_MB", default_value_t = 500, value_name = "MB", value_parser = megabytes)]
+    min_free_disk_mb: u64,
+
+    #[command(flatten)]
+    settings: SettingOptions,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Search {
+    Brave,
+    Searxng,
+}
+
+fn web_url(text: &str) -> Result<Url, String> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
+        Ok(_) => Err("must begin with http:// or https:// and name a host".into()),
+        Err(error) => Err(format!("{error}; write https://search.example.com/")),
+    }
+}
+
+/// The most that an option takes: a million MB.
+const MOST_MB: u64 = 1_000_000;
+
+fn megabytes(text: &str) -> Result<u64, String> {
+    let number = text.parse().ok().filter(|number| (0..=MOST_MB).contains(number));
+    number.ok_or_else(|| format!("must be a whole number of MB, {MOST_MB} at most"))
+}
+
+/// The tools, and what stands beside them in a runner's process.
+pub struct NativeTools {
+    pub executor: BuiltinExecutor,
+    pub schedule: schedule::Settings,
+    pub clock: Arc<dyn schedule::Clock>,
+    pub large_results: memory::large_result::Settings,
+}
+
+impl NativeToolOptions {
+    /// The settings that are in force for this data folder.
+    pub fn settings(&self, data: &Path) -> anyhow::Result<Resolved> {
+        self.settings.resolve(data)
+    }
+
+    /// Refuses what does not go together, names of tools that are not there, and a configuration file that is wrong.
+    pub fn check(&self, data: &Path) -> anyhow::Result<()> {
+        self.search_choice()?;
+        self.settings(data)?;
+        let known = crate::embedded::native_tools();
+        for (option, names, known) in [
+            ("--enable-tool", &self.enabled, known.as_slice()),
+            ("--disable-tool", &self.disabled, known.as_slice()),
+            ("--allow-network", &self.network, PROGRAMS),
+        ] {
+            if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
+                let message = format!("{option}: {name:?} is none of the tools that it is for: {}", known.join(", "));
+                return Err(Failure::Usage(message).into());
+            }
+        }
+        if self.packages_set_mb > self.packages_total_mb {
+            let message = format!(
+                "--packages-set-mb {} is more than --packages-total-mb {}: what one set may take, all may take",
+                self.packages_set_mb, self.packages_total_mb
+            );
+            return Err(Failure::Usage(message).into());
+        }
+        if let Some(name) = self.enabled.iter().find(|name| self.disabled.contains(name)) {
+            let message = format!("{name} is named by --enable-tool and by --disable-tool: which is it to be?");
+            return Err(Failure::Usage(message).into());
+        }
+        Ok(())
+    }
+
+    fn search_choice(&self) -> anyhow::Result<Option<SearchChoice>> {
+        match (self.search, &self.searxng_url) {
+            (None, None) => Ok(None),
+            (Some(Search::Brave), _) => Ok(Some(SearchChoice::Brave)),
+            (None | Some(Search::Searxng), Some(url)) => Ok(Some(SearchChoice::Searxng(url.clone()))),
+            (Some(Search::Searxng), None) => {
+                Err(Failure::Usage("--search searxng needs --searxng-url: where it is".into()).into())
+            }
+        }
+    }
+
+    /// All tools. `data` is the data folder. Must be called on a runtime: which programs can be run here is found out
+    /// meanwhile.
+    pub fn tools(&self, data: &Path, egress: Arc<Egress>) -> anyhow::Result<NativeTools> {
+        self.check(data)?;
+        let settings = self.settings(data)?;
+        let data = std::path::absolute(data)?;
+        let workdir = working_folder(self.workdir.as_deref(), &data)?;
+        let schedule = settings.schedule()?;
+        let clock: Arc<dyn schedule::Clock> = Arc::new(schedule::SystemClock);
+        let large_results = settings.large_results()?;
+        let web = web::Settings { search: self.search_choice()?, ..settings.web()? };
+        let programs = processes::Settings {
+            helper: jail::command::Helper { program: this_program()?, arguments: vec![JAILED_COMMAND.into()] },
+            workdir: workdir.clone(),
+            environments: data.join("python"),
+            network: self.network.iter().cloned().collect::<BTreeSet<String>>(),
+            disk: self.disk_bounds(),
+        };
+        let mut tools: Vec<Arc<dyn NativeTool>> = files::tools(&files::Settings {
+            folder: workdir,
+            in_jail: Some(processes::FOLDER.into()),
+            min_free: self.disk_bounds().min_free,
+        });
+        tools.extend(web::tools(egress, web));
+        tools.extend(memory::tools(large_results.clone()));
+        tools.extend(schedule::tools(&schedule, &clock));
+        tools.extend(processes::deferred_tools(programs));
+        let executor = self.switched(BuiltinExecutor::new().with(tools));
+        Ok(NativeTools { executor, schedule, clock, large_results })
+    }
+
+    /// What programs and packages may take of the disk.
+    pub fn disk_bounds(&self) -> DiskBounds {
+        const MB: u64 = 1_000_000;
+        DiskBounds {
+            packages_set: self.packages_set_mb * MB,
+            packages_total: self.packages_total_mb * MB,
+            min_free: self.min_free_disk_mb * MB,
+        }
+    }
+
+    fn switched(&self, mut executor: BuiltinExecutor) -> BuiltinExecutor {
+        for (name, why) in OFF {
+            if !self.enabled.iter().any(|enabled| enabled == name) {
+                let how = format!(
+                    "{name} {why}, so it is off: the operator switches it on with --enable-tool {name} (or \
+                     RCRT_ENABLE_TOOLS={name}) when starting the runner."
+                );
+                executor = executor.without(name, how);
+            }
+        }
+        for name in &self.disabled {
+            executor = executor.without(name, format!("The operator switched it off (--disable-tool {name})."));
+        }
+        executor
+    }
+}

@@ -1,0 +1,46 @@
+//! On a new installation: `up` is not up before its tools stand in the catalog, where everybody looks for them.
+
+use std::time::Duration;
+
+use breadcrumb::{BreadcrumbQuery, Breadcrumbs, Catalog, StoreError, schema_names};
+use futures::StreamExt;
+
+use crate::seed::SeedSet;
+
+/// How long the runner may take to judge the tools that come with the program. The catalog follows later then.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Whether no runner has written a catalog yet.
+pub async fn is_missing(store: &dyn Breadcrumbs) -> Result<bool, StoreError> {
+    let query =
+        BreadcrumbQuery { limit: 1, include_context: false, ..BreadcrumbQuery::of_schema(schema_names::TOOL_CATALOG) };
+    Ok(store.list(&query).await?.is_empty())
+}
+
+/// Returns when the catalog says something of every tool of the set, or when that takes too long.
+pub async fn until_written(store: &dyn Breadcrumbs, names: &[String]) -> Result<(), StoreError> {
+    let written = async {
+        let mut events = store.events(None).await?;
+        loop {
+            let catalog = Catalog::read(store).await?.unwrap_or_default();
+            if names.iter().all(|name| catalog.entry(name).is_some()) {
+                return Ok(());
+            }
+            loop {
+                // Without events nobody knows when; the catalog follows all the same.
+                let Some(Ok(event)) = events.next().await else { return Ok(()) };
+                if event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG) {
+                    break;
+                }
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, written).await.unwrap_or(Ok(()))
+}
+
+/// The names of the tools in a set.
+pub fn tools(set: &SeedSet) -> Vec<String> {
+    let is_tool = |schema: &str| matches!(schema, schema_names::TOOL_CODE | schema_names::TOOL_V1);
+    let tools = set.seeds.iter().filter(|seed| seed.record.schema_name.as_deref().is_some_and(is_tool));
+    tools.map(|seed| seed.name().to_owned()).collect()
+}

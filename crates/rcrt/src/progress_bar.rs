@@ -1,0 +1,63 @@
+//! How far a call is, as a bar on a terminal. Where stderr goes to a file nothing is shown.
+
+use std::io::IsTerminal;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::output::one_line;
+
+/// Steps of a full bar.
+const FULL: u64 = 1000;
+/// Characters of a tool's words: they are to stay on one line with the bar.
+const MESSAGE: usize = 60;
+
+pub struct CallProgressBar {
+    bar: ProgressBar,
+}
+
+impl CallProgressBar {
+    /// Nothing is shown until the tool says something.
+    pub fn new(tool: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(FULL), ProgressDrawTarget::hidden());
+        bar.set_prefix(one_line(tool, 40));
+        Self { bar }
+    }
+
+    /// `fraction` is from 0 to 1; without it only that the tool is at work is shown.
+    pub fn show(&self, fraction: Option<f64>, message: &str) {
+        if !std::io::stderr().is_terminal() {
+            return;
+        }
+        if self.bar.is_finished() {
+            self.bar.reset();
+        }
+        let template = match fraction {
+            Some(_) => "{prefix} [{bar:30}] {percent:>3}% {msg}",
+            None => "{prefix} {spinner} {msg}",
+        };
+        if let Ok(style) = ProgressStyle::with_template(template) {
+            self.bar.set_style(style.progress_chars("=> "));
+        }
+        self.bar.set_message(one_line(message, MESSAGE));
+        if let Some(fraction) = fraction {
+            self.bar.set_position((fraction.clamp(0.0, 1.0) * FULL as f64) as u64);
+        }
+        // Last, so that it is never seen half set.
+        if self.bar.is_hidden() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.enable_steady_tick(Duration::from_millis(120));
+    }
+
+    /// Takes the bar away, so that what is printed stands on lines of its own.
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Drop for CallProgressBar {
+    fn drop(&mut self) {
+        self.clear();
+    }
+}

@@ -1,0 +1,53 @@
+//! How many requests of each tenant are under way, event streams among them: each holds a connection.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use uuid::Uuid;
+
+use crate::problem::Problem;
+
+pub struct ConcurrencyLimit {
+    most: usize,
+    tenants: Mutex<HashMap<Uuid, usize>>,
+}
+
+impl ConcurrencyLimit {
+    pub fn new(most: usize) -> Arc<Self> {
+        Arc::new(Self { most, tenants: Mutex::default() })
+    }
+
+    /// Counts one more request of the tenant until the result is dropped.
+    pub fn acquire(self: &Arc<Self>, owner_id: Uuid) -> Result<ConcurrencyPermit, Problem> {
+        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = tenants.entry(owner_id).or_default();
+        if *count >= self.most {
+            let why = format!("the agents of this tenant have {count} requests under way, which is the most");
+            return Err(Problem::rate_limited(&why, Duration::from_secs(1)));
+        }
+        *count += 1;
+        drop(tenants);
+        Ok(ConcurrencyPermit { concurrency_limit: self.clone(), owner_id })
+    }
+}
+
+/// One request under way.
+pub struct ConcurrencyPermit {
+    concurrency_limit: Arc<ConcurrencyLimit>,
+    owner_id: Uuid,
+}
+
+impl Drop for ConcurrencyPermit {
+    fn drop(&mut self) {
+        let mut tenants = self.concurrency_limit.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = tenants.get_mut(&self.owner_id) {
+            *count -= 1;
+            if *count == 0 {
+                tenants.remove(&self.owner_id);
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! With `rcrt_compat`: a curator who writes a tool's configuration (`tool.config.v1`) and names secrets in it by their
+//! ids gives them to that tool, as RCRT's dashboard means it. A secret that is bound to no host yet is bound to those that
+//! the tool names: in `permissions.net`, or, where that opens every host, in the `https` addresses in its code.
+
+use std::collections::BTreeSet;
+
+use breadcrumb::{Breadcrumbs, HostEntry, MAX_SECRET_HOSTS, Role, SecretChanges, SecretInfo, StoreError};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::{access::Caller, problem::Problem, secret_grants};
+
+const TOOL_CONFIG: &str = "tool.config.v1";
+
+/// A tool, and the ids in its configuration that may be those of secrets.
+pub struct ConfigSecrets {
+    tool: String,
+    ids: BTreeSet<Uuid>,
+}
+
+impl ConfigSecrets {
+    /// `None` where the record chooses nothing, or its writer may not.
+    pub fn of(caller: &Caller, schema_name: Option<&str>, context: &Map<String, Value>) -> Option<Self> {
+        if schema_name != Some(TOOL_CONFIG) || !caller.identity.has(Role::Curator) {
+            return None;
+        }
+        let tool = context.get("tool_name").or_else(|| context.get("toolName"))?.as_str()?.to_owned();
+        let values = context.get("config")?.as_object()?.values();
+        let ids: BTreeSet<Uuid> = values.filter_map(|value| Uuid::try_parse(value.as_str()?).ok()).collect();
+        (!ids.is_empty()).then_some(Self { tool, ids })
+    }
+
+    /// The record is written by then: what cannot be given is logged.
+    pub async fn grant(self, store: &dyn Breadcrumbs) {
+        if let Err(problem) = self.try_grant(store).await {
+            let (tool, why) = (&self.tool, problem.detail());
+            tracing::warn!(tool, why, "the secrets in a tool's configuration cannot be granted to it");
+        }
+    }
+
+    async fn try_grant(&self, store: &dyn Breadcrumbs) -> Result<(), Problem> {
+        let mut chosen = store.secrets().await?;
+        chosen.retain(|secret| self.ids.contains(&secret.id));
+        if chosen.is_empty() {
+            return Ok(());
+        }
+        let tool_id = secret_grants::named(store, &self.tool).await?;
+        for secret in chosen {
+            bind(store, &secret, tool_id).await?;
+            if !secret.is_granted_to(tool_id) {
+                store.grant_secret(secret.id, tool_id).await?;
+                tracing::info!(
+                    secret = secret.name,
+                    tool = self.tool,
+                    "granted: a curator chose it in the tool's configuration"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+async fn bind(store: &dyn Breadcrumbs, secret: &SecretInfo, tool_id: Uuid) -> Result<(), StoreError> {
+    if !secret.hosts.is_empty() || secret.readable {
+        return Ok(());
+    }
+    let hosts = hosts_of(&store.get(tool_id).await?.context);
+    if hosts.is_empty() {
+        return Ok(());
+    }
+    store.update_secret(secret.id, SecretChanges { hosts: Some(hosts), ..SecretChanges::default() }).await?;
+    Ok(())
+}
+
+/// The hosts that a tool names.
+fn hosts_of(tool: &Map<String, Value>) -> Vec<String> {
+    let listed = tool.get("permissions").and_then(|permissions| permissions.get("net"));
+    let named: BTreeSet<String> = match listed {
+        Some(Value::Array(hosts)) => hosts.iter().filter_map(|host| one_host(host.as_str()?)).collect(),
+        Some(Value::Bool(true)) => {
+            let code = tool.get("code");
+            let source = code.and_then(|code| code.as_str().or_else(|| code.get("source")?.as_str()));
+            source.unwrap_or_default().split("https://").skip(1).filter_map(address_host).collect()
+        }
+        _ => BTreeSet::new(),
+    };
+    named.into_iter().take(MAX_SECRET_HOSTS).collect()
+}
+
+/// The host at the beginning of an address, where it is written out.
+fn address_host(rest: &str) -> Option<String> {
+    let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-' || c == ':'));
+    let (host, after) = rest.split_at(end.unwrap_or(rest.len()));
+    // `https://${host}` and `https://api.${region}.example.com` name none.
+    if after.starts_with(['$', '{']) { None } else { one_host(host) }
+}
+
+fn one_host(text: &str) -> Option<String> {
+    let host = HostEntry::parse(text).ok()?.to_string();
+    (host.contains('.') && !host.contains('*')).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn hosts(tool: Value) -> Vec<String> {
+        let Value::Object(tool) = tool else { return Vec::new() };
+        hosts_of(&tool)
+    }
+
+    #[test]
+    fn hosts_are_those_that_the_tool_lists_or_else_writes_out() {
+        let code = "fetch('https://api.example.com/v1'); fetch(`https://api.example.com:8443/${x}`); \
+            const site = 'http://plain.example.com'; fetch(`https://${host}/`); fetch(`https://eu.${zone}.example.com`); \
+            // see https://docs.example.com.";
+        let written = ["api.example.com", "api.example.com:8443"];
+        for code in [json!(code), json!({"language": "typescript", "source": code})] {
+            assert_eq!(hosts(json!({"permissions": {"net": true}, "code": code}))[..2], written);
+            assert_eq!(
+                hosts(json!({"permissions": {"net": ["one.example.com", "*"]}, "code": code})),
+                ["one.example.com"]
+            );
+            assert!(hosts(json!({"permissions": {"net": false}, "code": code})).is_empty());
+            assert!(hosts(json!({"code": code})).is_empty());
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Pages of other origins: what a browser lets them do here (CORS, as the Fetch standard has it).
+//!
+//! A browser sends nothing of its own accord that proves who asks (no cookie is ever set), so a page can do no more
+//! than a program that holds the same token. In open mode a token is had for the asking: there, origins are named one
+//! by one, since any web site could take all the rights otherwise.
+
+use std::sync::Arc;
+
+use axum::{
+    extract::{Request, State},
+    http::{HeaderValue, Method, StatusCode, header},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use url::Url;
+
+use crate::ServerError;
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
+/// What a page may read beside the body.
+const EXPOSED: HeaderValue = HeaderValue::from_static(
+    "ETag, Location, Retry-After, X-Request-Id, Idempotency-Replayed, Preference-Applied, WWW-Authenticate, \
+     Search-Mode, Search-Fallback, Limit-Applied",
+);
+/// How long a browser need not ask again, in seconds: the most that any of them keeps.
+const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
+/// The most bytes of the names of headers that are repeated to a browser.
+const MAX_ASKED: usize = 1024;
+
+/// Whose pages a browser lets in. Nobody's, unless it is said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct AllowedOrigins {
+    any: bool,
+    listed: Vec<HeaderValue>,
+}
+
+impl AllowedOrigins {
+    /// Each as a browser writes it, such as `https://app.example.com`, `http://localhost:8082` or
+    /// `chrome-extension://abc`; `*` for all.
+    pub fn new<T: AsRef<str>>(texts: &[T]) -> Result<Self, ServerError> {
+        let mut origins = Self::default();
+        for text in texts.iter().map(AsRef::as_ref) {
+            if text == "*" {
+                origins.any = true;
+            } else {
+                check(text)?;
+                let value = HeaderValue::try_from(text).map_err(|_| wrong(text, "https://app.example.com"))?;
+                origins.listed.push(value);
+            }
+        }
+        Ok(origins)
+    }
+
+    pub(crate) fn is_any(&self) -> bool {
+        self.any
+    }
+
+    /// What is said to this origin; `None`: nothing, and the browser keeps the answer from the page.
+    fn answer(&self, origin: &HeaderValue) -> Option<HeaderValue> {
+        if self.any {
+            return Some(HeaderValue::from_static("*"));
+        }
+        self.listed.contains(origin).then(|| origin.clone())
+    }
+}
+
+/// A browser compares texts, so a path, a capital letter or the scheme's own port would never match.
+fn check(text: &str) -> Result<(), ServerError> {
+    let url = Url::parse(text).map_err(|_| wrong(text, "https://app.example.com"))?;
+    let right = if matches!(url.scheme(), "http" | "https") {
+        url.origin().ascii_serialization()
+    } else {
+        format!("{}://{}", url.scheme(), url.host_str().unwrap_or("name"))
+    };
+    if right == text { Ok(()) } else { Err(wrong(text, &right)) }
+}
+
+fn wrong(text: &str, right: &str) -> ServerError {
+    ServerError::NoOrigin { text: text.chars().take(200).collect(), right: right.to_owned() }
+}
+
+/// The middleware in front of everything: answers preflights, and marks answers that the page may read.
+pub async fn apply(State(origins): State<Arc<AllowedOrigins>>, request: Request, next: Next) -> Response {
+    let Some(origin) = request.headers().get(header::ORIGIN) else { return next.run(request).await };
+    let Some(allowed) = origins.answer(origin) else { return next.run(request).await };
+    let asked = request.headers().get(header::ACCESS_CONTROL_REQUEST_HEADERS).cloned();
+    let preflight =
+        request.method() == Method::OPTIONS && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
+    let mut answer = if preflight { StatusCode::NO_CONTENT.into_response() } else { next.run(request).await };
+    let headers = answer.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, allowed);
+    headers.append(header::VARY, HeaderValue::from_name(header::ORIGIN));
+    if preflight {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+        headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
+        headers.append(header::VARY, HeaderValue::from_name(header::ACCESS_CONTROL_REQUEST_HEADERS));
+        // A wildcard would not cover Authorization.
+        if let Some(asked) = asked.filter(|asked| asked.len() <= MAX_ASKED) {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked);
+        }
+    } else {
+        headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
+    }
+    answer
+}

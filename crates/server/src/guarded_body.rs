@@ -1,0 +1,44 @@
+//! A response's body that keeps something until it was sent, or will not be.
+
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use axum::{
+    body::{Body, HttpBody},
+    response::Response,
+};
+use bytes::Bytes;
+use hyper::body::{Frame, SizeHint};
+
+struct GuardedBody<T> {
+    inner: Body,
+    guard: Option<T>,
+}
+
+/// The response, which drops `guard` at the end of its body.
+pub fn attach<T: Send + Unpin + 'static>(response: Response, guard: T) -> Response {
+    response.map(|inner| Body::new(GuardedBody { inner, guard: Some(guard) }))
+}
+
+impl<T: Unpin> HttpBody for GuardedBody<T> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        let polled = Pin::new(&mut self.inner).poll_frame(cx);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.guard = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

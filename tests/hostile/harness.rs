@@ -1,0 +1,283 @@
+//! The parts of the runtime as `rcrt up` puts them together, on a test database and a small hostile internet: real store,
+//! real runners, real worker processes of this build's `rcrt`, the real gate.
+
+use std::collections::{HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use breadcrumb::{
+    BreadcrumbQuery, Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Role, Tenancy, ToolRequest, ToolResponse,
+};
+use executors::egress::{Egress, EgressOptions, Interfaces, Resolver, SystemInterfaces, SystemResolver};
+use executors::{Executor, Executors, RestExecutor, SandboxExecutor, rest};
+use futures::StreamExt;
+use runner::{Runner, RunnerOptions};
+use sandbox::{Sandbox, SandboxOptions, WorkerCommand};
+use serde_json::{Map, Value};
+use store::{SecretsKey, Store, StoreOptions};
+use test_database::TestDatabase;
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use super::case::Request;
+use super::names::Names;
+use super::request_log::RequestLog;
+use super::{malformed_http, web};
+
+/// The longest wait for one response. Calls end by their own limits, or else the runtime failed.
+const PATIENCE: Duration = Duration::from_mins(10);
+const ROOM: usize = 12;
+
+pub struct Harness {
+    pub tenants: Vec<Tenant>,
+    pub names: Names,
+    pub seen: Arc<RequestLog>,
+    pub web: u16,
+    pub liar: u16,
+    /// A record of the second tenant, which the first must not see.
+    pub foreign: Uuid,
+    store: Arc<Store>,
+    sandbox: Arc<Sandbox>,
+    stop: CancellationToken,
+    runners: Vec<JoinHandle<()>>,
+}
+
+/// A tenant with a runner of its own, seen by an agent that may write tools and secrets.
+pub struct Tenant {
+    pub store: Arc<dyn Breadcrumbs>,
+    answers: Arc<Answers>,
+}
+
+/// The responses that a tenant's event stream has brought, by request.
+#[derive(Default)]
+struct Answers {
+    known: Mutex<HashMap<String, Map<String, Value>>>,
+    news: Notify,
+}
+
+impl Harness {
+    pub async fn open() -> Self {
+        let names = Names::serve().await;
+        let seen = Arc::new(RequestLog::default());
+        let (web, liar) = (web::serve(seen.clone()).await, malformed_http::serve(seen.clone()).await);
+
+        let database = TestDatabase::new().await;
+        let options = StoreOptions {
+            app_url: Some(database.app_url.clone()),
+            ..StoreOptions::new(&database.admin_url, SecretsKey::from_bytes([7; 32]))
+        };
+        let store = Store::open(options, &|_| {}).await.unwrap();
+
+        let worker =
+            WorkerCommand { program: PathBuf::from(env!("CARGO_BIN_EXE_rcrt")), args: vec!["sandbox-worker".into()] };
+        let workers = SandboxOptions { max_workers: ROOM, ..SandboxOptions::new(worker) };
+        let sandbox = Arc::new(Sandbox::start(workers).await.expect("the sandbox starts"));
+        let allowed: Vec<String> = vec![
+            format!("api.test:{web}"),
+            format!("other.test:{web}"),
+            format!("liar.test:{liar}"),
+            format!("egress-private-host-of-another-tool-friend=friend.api.test:{web}"),
+        ];
+        let gate = gate(&allowed, names.address);
+        let rest: Arc<dyn Executor> = Arc::new(RestExecutor::new(gate.clone()));
+        let code = Arc::new(SandboxExecutor::new(sandbox.clone(), gate));
+        let executors = rest::KINDS
+            .into_iter()
+            .fold(Executors::new().with_code(code), |executors, kind| executors.with_native(kind, rest.clone()));
+        let executors = Arc::new(executors);
+
+        let stop = CancellationToken::new();
+        let (mut tenants, mut runners): (Vec<Tenant>, _) = (Vec::new(), Vec::new());
+        for name in ["one", "two"] {
+            let id = store.ensure_tenant(name).await.unwrap().id;
+            let author = acting(&store, id, "author", Role::Curator).await;
+            let options = RunnerOptions {
+                max_calls: ROOM,
+                max_calls_per_tool: ROOM,
+                allowed_private: allowed.iter().map(|entry| entry.parse().unwrap()).collect(),
+                ..RunnerOptions::default()
+            };
+            let runner = Runner::new(acting(&store, id, "runner", Role::Runner).await, executors.clone(), options);
+            let shutdown = stop.clone();
+            runners.push(tokio::spawn(async move { runner.run(shutdown).await.unwrap() }));
+            let answers = Answers::follow(&author).await;
+            tenants.push(Tenant { store: author, answers });
+        }
+        let foreign = NewBreadcrumb {
+            title: "Of the second tenant".into(),
+            context: Map::from_iter([("words".to_owned(), Value::from("foreign words"))]),
+            tags: vec!["foreign".into()],
+            ..NewBreadcrumb::default()
+        };
+        let foreign = tenants[1].write(foreign).await;
+        Self { tenants, names, seen, web, liar, foreign, store, sandbox, stop, runners }
+    }
+
+    /// Ends everything that was started; what is left of worker processes then is a fault.
+    pub async fn close(self) {
+        self.stop.cancel();
+        for runner in self.runners {
+            runner.await.expect("the runner ends well");
+        }
+        self.sandbox.close().await;
+        self.store.close().await;
+    }
+}
+
+fn gate(allowed: &[String], name_server: SocketAddr) -> Arc<Egress> {
+    let options = EgressOptions {
+        allowed_private: allowed.iter().map(|entry| entry.parse().unwrap()).collect(),
+        // So that hostile servers are given up in time for a test.
+        connect_timeout: Duration::from_secs(3),
+        head_timeout: Duration::from_secs(3),
+        interfaces: Arc::new(Own),
+        ..EgressOptions::default()
+    };
+    let names: Arc<dyn Resolver> = Arc::new(SystemResolver::with_servers(&[name_server]).unwrap());
+    Arc::new(Egress::with_resolver(options, &names).unwrap())
+}
+
+/// The machine's interfaces, and one with a public address that the DNS server tells as well.
+#[derive(Debug)]
+struct Own;
+
+impl Interfaces for Own {
+    fn addresses(&self) -> std::io::Result<HashSet<IpAddr>> {
+        let mut all = SystemInterfaces.addresses()?;
+        all.insert(super::names::OWN);
+        Ok(all)
+    }
+}
+
+async fn acting(store: &Arc<Store>, tenant: Uuid, name: &str, role: Role) -> Arc<dyn Breadcrumbs> {
+    let agent = NewAgent { name: name.into(), roles: vec![role], profile: breadcrumb::Profile::Main };
+    let made = store.create_agent(tenant, agent).await.unwrap().agent;
+    store.acting_as(Identity {
+        owner_id: tenant,
+        agent_id: made.id,
+        roles: made.roles,
+        profile: breadcrumb::Profile::Main,
+    })
+}
+
+impl Answers {
+    async fn follow(store: &Arc<dyn Breadcrumbs>) -> Arc<Self> {
+        let answers = Arc::new(Self::default());
+        let (kept, mut events) = (answers.clone(), store.events(None).await.unwrap());
+        tokio::spawn(async move {
+            while let Some(Ok(event)) = events.next().await {
+                if event.schema_name.as_deref() == Some(breadcrumb::schema_names::TOOL_RESPONSE)
+                    && let Some(request) = event.context.get("request_id").and_then(Value::as_str)
+                {
+                    kept.known.lock().unwrap().insert(request.to_owned(), event.context.clone());
+                    kept.news.notify_waiters();
+                }
+            }
+        });
+        answers
+    }
+
+    async fn of(&self, request: &str) -> Option<Map<String, Value>> {
+        let waited = async {
+            loop {
+                let news = self.news.notified();
+                tokio::pin!(news);
+                news.as_mut().enable();
+                if let Some(context) = self.known.lock().unwrap().get(request) {
+                    return context.clone();
+                }
+                news.await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, waited).await.ok()
+    }
+}
+
+/// A request that was written.
+pub struct Asked {
+    pub record: Uuid,
+    pub begun: Instant,
+    request: String,
+}
+
+impl Tenant {
+    pub async fn ask(&self, tool: &str, input: Value, more: &Request) -> Asked {
+        let request = Uuid::new_v4().to_string();
+        let mut record = ToolRequest::record(tool, input, Some(&request), Some("workspace:hostile"));
+        record.tags.extend(more.tags.clone());
+        record.context.extend(more.context.clone());
+        let begun = Instant::now();
+        let record = self.store.create(record, None).await.unwrap().id;
+        Asked { record, begun, request }
+    }
+
+    /// The response's context as it stands in the store.
+    pub async fn answer(&self, asked: &Asked) -> Result<Map<String, Value>, String> {
+        self.answers.of(&asked.request).await.ok_or_else(|| format!("no response within {} s", PATIENCE.as_secs()))
+    }
+
+    /// How many responses the store has for this request.
+    pub async fn responses(&self, asked: &Asked) -> usize {
+        let mut query = BreadcrumbQuery::tagged(ToolResponse::tag(&asked.request));
+        query.selector.schema_name = Some(breadcrumb::schema_names::TOOL_RESPONSE.to_owned());
+        self.store.list(&query).await.unwrap().len()
+    }
+
+    /// What subscribers see of the request's progress: the record, and how often it was written.
+    pub async fn progress(&self, asked: &Asked) -> Vec<(Value, i64)> {
+        let mut query = BreadcrumbQuery::tagged(ToolResponse::tag(&asked.request));
+        query.selector.schema_name = Some(breadcrumb::schema_names::TOOL_PROGRESS.to_owned());
+        query.include_context = true;
+        let found = self.store.list(&query).await.unwrap();
+        found.into_iter().map(|item| (Value::Object(item.context.unwrap_or_default()), item.version)).collect()
+    }
+
+    /// How many records have this tag, once no more come: calls that a case set off may still be at work.
+    pub async fn settled(&self, tag: &str, wanted: usize) -> usize {
+        let begun = Instant::now();
+        let mut found = self.tagged(tag).await;
+        let mut same = 0;
+        while begun.elapsed() < PATIENCE && same < if found == wanted { 2 } else { 100 } {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            let now = self.tagged(tag).await;
+            same = if now == found { same + 1 } else { 0 };
+            found = now;
+        }
+        found
+    }
+
+    pub async fn tagged(&self, tag: &str) -> usize {
+        let query = BreadcrumbQuery { limit: 1000, ..BreadcrumbQuery::tagged(tag) };
+        self.store.list(&query).await.unwrap().len()
+    }
+
+    pub async fn write(&self, record: NewBreadcrumb) -> Uuid {
+        self.store.create(record, None).await.unwrap().id
+    }
+
+    /// The contexts of all records but the tools and the requests (and the foreign one), as text, one a line: what came of
+    /// the tools.
+    pub async fn traces(&self, foreign: Uuid) -> String {
+        let mut all = String::new();
+        let mut offset = 0;
+        loop {
+            let query = BreadcrumbQuery { limit: 500, offset, include_context: true, ..BreadcrumbQuery::default() };
+            let page = self.store.list(&query).await.unwrap();
+            offset += 500;
+            for item in &page {
+                let ours = [breadcrumb::schema_names::TOOL_CODE, breadcrumb::schema_names::TOOL_REQUEST];
+                if !item.schema_name.as_deref().is_some_and(|name| ours.contains(&name)) && item.id != foreign {
+                    all.push_str(&serde_json::to_string(item).unwrap());
+                    all.push('\n');
+                }
+            }
+            if page.len() < 500 {
+                return all;
+            }
+        }
+    }
+}
