@@ -14,8 +14,8 @@ use bytes::BytesMut;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 use sandbox::protocol::{Frame, FrameCodec, Kind, SOCKET_FD};
 use sandbox::{
-    ApiCall, BodyStream, FetchRequest, FetchResponse, Invocation, OpError, RequestContext, Sandbox, SandboxOptions,
-    Script, Task, WorkerCommand, World,
+    ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, Invocation, OpError, RequestContext, Sandbox,
+    SandboxOptions, Script, Task, WorkerCommand,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -30,10 +30,10 @@ const ADD: &str = "export async function execute(input) { return { sum: input.a 
 /// In which a worker makes its next isolate, also on a loaded machine.
 const REST: Duration = Duration::from_millis(15);
 
-struct NoWorld;
+struct NoHostOps;
 
 #[async_trait]
-impl World for NoWorld {
+impl HostOps for NoHostOps {
     async fn fetch(&self, _: FetchRequest, _: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         Err(OpError::new("PermissionDenied", "there is no network"))
     }
@@ -74,7 +74,7 @@ fn bundle(bytes: usize) -> String {
 }
 
 async fn call(sandbox: &Sandbox, call: &Invocation) {
-    let outcome = sandbox.run(call.clone(), Arc::new(NoWorld), CancellationToken::new()).await;
+    let outcome = sandbox.run(call.clone(), Arc::new(NoHostOps), CancellationToken::new()).await;
     assert!(outcome.result.is_ok(), "{:?}", outcome.result);
 }
 

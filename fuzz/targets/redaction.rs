@@ -14,8 +14,8 @@ mod forms;
 mod redaction;
 #[path = "../../crates/executors/src/vault/search.rs"]
 mod search;
-#[path = "../../crates/executors/src/vault/view.rs"]
-mod view;
+#[path = "../../crates/executors/src/vault/text_encoding.rs"]
+mod text_encoding;
 
 use std::sync::Arc;
 

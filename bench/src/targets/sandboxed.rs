@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use breadcrumb::{Isolation, Limits};
 use load::Target;
 use sandbox::{
-    ApiCall, BodyStream, FetchRequest, FetchResponse, Invocation, OpError, RequestContext, Sandbox, SandboxOptions,
-    Script, Task, WorkerCommand, World,
+    ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, Invocation, OpError, RequestContext, Sandbox,
+    SandboxOptions, Script, Task, WorkerCommand,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -72,7 +72,7 @@ pub async fn run(sandbox: &Sandbox, invocation: Invocation) -> Result<(), String
 struct Nowhere;
 
 #[async_trait]
-impl World for Nowhere {
+impl HostOps for Nowhere {
     async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         Err(OpError::new("PermissionDenied", "there is no network"))
     }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::{Chain, GoAhead, Progress, Vault};
+use crate::{EffectGate, ProgressSink, TriggerChain, Vault};
 
 /// One attempt to run one tool.
 #[derive(Clone)]
@@ -27,14 +27,14 @@ pub struct ToolCall {
     /// The store in the tool's tenant, with the runner's rights to write, as far as who asked may see.
     pub breadcrumbs: Arc<dyn Breadcrumbs>,
     /// The triggered tools that led to this call; marks what it writes.
-    pub chain: Chain,
+    pub chain: TriggerChain,
     /// What the requests that the call writes are bound to as well.
     pub profiles: Profiles,
-    pub progress: Arc<dyn Progress>,
+    pub progress: Arc<dyn ProgressSink>,
     /// When the request's `deadline_ms` has passed: requests that the call writes wait no longer.
     pub deadline: Option<tokio::time::Instant>,
-    /// Where it is not given yet, only an executor that [waits for it](Executor::waits_to_go_ahead) has the call.
-    pub go_ahead: GoAhead,
+    /// Where it is not given yet, only an executor that [waits for it](Executor::supports_speculation) has the call.
+    pub effect_gate: EffectGate,
 }
 
 /// How an attempt ended. The output is not yet checked against the tool's output schema.
@@ -98,18 +98,18 @@ pub trait Executor: Send + Sync + 'static {
 
     /// Whether its calls do little but wait for others, in this process: such calls need no worker, and many of them may
     /// be under way at once.
-    fn only_waits(&self, _definition: &ToolDefinition) -> bool {
+    fn is_io_bound(&self, _definition: &ToolDefinition) -> bool {
         false
     }
 
-    /// Whether a call of the tool does nothing that anybody could notice before its [`GoAhead`] is given, but for what
-    /// [it keeps](Executor::keeps): then it may begin while its request is still on its way to the disk.
-    fn waits_to_go_ahead(&self, _definition: &ToolDefinition) -> bool {
+    /// Whether a call of the tool does nothing that anybody could notice before its [`EffectGate`] is given, but for what
+    /// [it keeps](Executor::keeps_state): then it may begin while its request is still on its way to the disk.
+    fn supports_speculation(&self, _definition: &ToolDefinition) -> bool {
         false
     }
 
     /// Whether the next calls of the tool may find in memory what a call left there.
-    fn keeps(&self, _definition: &ToolDefinition) -> bool {
+    fn keeps_state(&self, _definition: &ToolDefinition) -> bool {
         false
     }
 

@@ -3,29 +3,29 @@
 //!
 //! It knows no queue and no lease: the runner decides what runs when, and writes the answers.
 
-mod allowance;
 pub mod builtin;
-mod chain;
-mod checking;
+mod call_quota;
+mod effect_gate;
 pub mod egress;
 mod executor;
-mod go_ahead;
+mod host_ops;
+mod load_check;
 mod progress;
+mod provenance;
 mod registry;
-mod requests;
 pub mod rest;
-mod sandboxed;
+mod sandbox_executor;
 pub mod trace;
+mod trigger_chain;
 mod vault;
-mod world;
 
 pub use builtin::{BuiltinExecutor, NativeTool};
-pub use chain::Chain;
+pub use effect_gate::{EffectGate, EffectGateOpener, NeverOpened};
 pub use executor::{Executor, Hold, ToolCall, ToolOutput};
-pub use go_ahead::{GivesGoAhead, GoAhead, NeverGiven};
-pub use progress::{Progress, Unheard};
+pub use host_ops::CallHostOps;
+pub use progress::{DiscardProgress, ProgressSink};
 pub use registry::Executors;
 pub use rest::RestExecutor;
-pub use sandboxed::SandboxExecutor;
+pub use sandbox_executor::SandboxExecutor;
+pub use trigger_chain::TriggerChain;
 pub use vault::{HeldSecret, Unsearchable, Vault};
-pub use world::CallWorld;

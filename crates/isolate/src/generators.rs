@@ -12,7 +12,7 @@ use nix::libc;
 use nix::sys::wait::waitpid;
 use nix::unistd::Pid;
 
-use crate::template;
+use crate::isolate_fork;
 
 /// Enough that two draws are not equal by chance.
 type Drawn = [u8; 32];
@@ -28,7 +28,7 @@ fn drawn_in_a_copy() -> io::Result<Drawn> {
     let mut drawn = Drawn::default();
     let Some(copy) = copy(libc::SIGCHLD)? else {
         thread_rng().fill_bytes(&mut drawn);
-        template::leave(i32::from(to.write_all(&drawn).is_err()))
+        isolate_fork::leave(i32::from(to.write_all(&drawn).is_err()))
     };
     drop(to);
     let read = from.read_exact(&mut drawn);

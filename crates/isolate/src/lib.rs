@@ -4,13 +4,15 @@
 //! It knows no tool, no store and no permission: the parent decides what an op may do. There is deliberately no op for
 //! files, network, environment or processes.
 
-mod aside;
-pub mod bare;
 mod call;
+mod crypto_thread;
 mod engine;
+pub mod engine_only;
 mod extensions;
 #[cfg(target_os = "linux")]
 pub mod generators;
+#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
+mod isolate_fork;
 mod jail;
 mod link;
 mod loader;
@@ -21,8 +23,6 @@ mod serve;
 mod snapshot;
 mod stop;
 mod tasks;
-#[cfg_attr(not(target_os = "linux"), allow(dead_code))]
-mod template;
 #[cfg(target_os = "linux")]
 mod zygote;
 
@@ -85,16 +85,16 @@ pub struct Jailed {
 }
 
 /// Up to the last wall before the files, so that it, and each child that it has, can look for itself.
-struct Inside {
+struct InJail {
     jailed: Jailed,
     startup: Option<&'static [u8]>,
-    memory: jail::Kept,
+    memory: jail::OwnProcFolder,
 }
 
 /// Hears from the parent what this process is for and locks it up. As [`worker_main`], but for the work.
 pub fn enter(fd: i32) -> Result<Jailed, WorkerError> {
     let (socket, begin) = hear(fd)?;
-    let Inside { mut jailed, memory, .. } = come_in(socket, begin)?;
+    let InJail { mut jailed, memory, .. } = enter_jail(socket, begin)?;
     let _ = jail::close_files(memory, &mut jailed.protections);
     Ok(jailed)
 }
@@ -107,7 +107,7 @@ fn begin(fd: i32) -> Result<(), WorkerError> {
             let startup = startup(&begin)?;
             zygote::serve(socket, startup, &begin)
         }
-        _ => come_in(socket, begin)?.work(),
+        _ => enter_jail(socket, begin)?.work(),
     }
 }
 
@@ -136,11 +136,11 @@ fn startup(begin: &Begin) -> Result<Option<&'static [u8]>, WorkerError> {
     if begin.has_snapshot { map_snapshot().map(Some) } else { Ok(None) }
 }
 
-fn come_in(mut socket: UnixStream, begin: Begin) -> Result<Inside, WorkerError> {
+fn enter_jail(mut socket: UnixStream, begin: Begin) -> Result<InJail, WorkerError> {
     let startup = startup(&begin)?;
     let first_foreign = socket.as_raw_fd() + 1;
     let (protections, memory) = jail::enter(&mut socket, first_foreign)?;
-    Ok(Inside { jailed: Jailed { socket, begin, protections }, startup, memory })
+    Ok(InJail { jailed: Jailed { socket, begin, protections }, startup, memory })
 }
 
 /// Call it when every thread is there that the process needs, and before any tool code: no further one starts.
@@ -148,7 +148,7 @@ pub fn seal(protections: &mut [Protection]) {
     jail::seal(protections);
 }
 
-impl Inside {
+impl InJail {
     /// Starts the engine and does what the parent wants of it.
     fn work(self) -> Result<(), WorkerError> {
         let Self { mut jailed, startup, memory } = self;

@@ -18,7 +18,7 @@ const MODULE_NEVER_SETTLES: &str = "an await at the top of the tool's code can n
 /// What `invoke` says of a failed call.
 #[derive(Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Told {
+enum InvokeFailure {
     Invalid { message: String, path: Option<String> },
     Thrown(Thrown),
 }
@@ -49,7 +49,7 @@ pub fn from_invoke(mut text: String, memory_mb: u64) -> CallResult {
         };
     }
     match serde_json::from_str(text.get(1..).unwrap_or_default()) {
-        Ok(Told::Invalid { message, path }) => {
+        Ok(InvokeFailure::Invalid { message, path }) => {
             let at = path.as_deref().filter(|path| *path != "$").map(|path| format!("{path}: ")).unwrap_or_default();
             CallResult::Failed(Failed {
                 code: ErrorCode::InvalidOutput,
@@ -59,7 +59,7 @@ pub fn from_invoke(mut text: String, memory_mb: u64) -> CallResult {
                 is_retryable: false,
             })
         }
-        Ok(Told::Thrown(thrown)) => from_thrown(thrown, memory_mb),
+        Ok(InvokeFailure::Thrown(thrown)) => from_thrown(thrown, memory_mb),
         Err(error) => failed(ErrorCode::ExecutionFailed, format!("the engine's answer cannot be read: {error}")),
     }
 }

@@ -18,16 +18,16 @@ use sandbox::protocol::{
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
 
-use crate::aside;
 use crate::call::{self, Work};
+use crate::crypto_thread;
 use crate::engine::{self, Isolate};
-use crate::jail::{self, Kept, OwnMemory};
+use crate::isolate_fork::{self, IsolateTurn};
+use crate::jail::{self, OwnMemory, OwnProcFolder};
 use crate::link::Link;
 use crate::memory::Meter;
 use crate::outcome::failed;
 use crate::stop::{Reason, Stop};
 use crate::tasks::Tasks;
-use crate::template::{self, Birth};
 use crate::{Jailed, WorkerError};
 
 /// Isolates that one process makes, after which it is replaced.
@@ -43,7 +43,7 @@ const PANICKED: i32 = 101;
 const LEFT_TO_PROCESS: &[&str] = &["timeout_ms and cpu_ms, within long built-in functions"];
 
 /// Serves calls until the socket closes, in a process that makes its isolates itself, one after the other.
-pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: Kept) -> Result<(), WorkerError> {
+pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: OwnProcFolder) -> Result<(), WorkerError> {
     end_when_it_panics();
     let Jailed { socket, begin, mut protections } = jailed;
     // Before the engine's threads, which it would not hold.
@@ -51,9 +51,9 @@ pub fn serve(jailed: Jailed, startup: Option<&'static [u8]>, memory: Kept) -> Re
     engine::start(false);
     let (link, stop, memory_mb) = (Link::default(), Stop::default(), begin.memory_mb);
     let meter = Meter::default();
-    let served = aside::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
+    let served = crypto_thread::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
         let isolate = Isolate::new(startup, memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
-        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, birth: None }.serve(isolate).await
+        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, turn: None }.serve(isolate).await
     });
     exit(&served, 0)
 }
@@ -70,23 +70,23 @@ pub struct Serving {
     pub protections: Vec<Protection>,
     pub own: OwnMemory,
     /// Which isolate of its worker it has, where each has a process of its own.
-    pub birth: Option<Birth>,
+    pub turn: Option<IsolateTurn>,
 }
 
 impl Serving {
     /// Starts the threads beside the isolate's and serves calls.
     pub async fn serve(self, isolate: Isolate) -> Result<(), WorkerError> {
-        let Self { socket, link, stop, meter, startup, memory_mb, protections, own, birth } = self;
+        let Self { socket, link, stop, meter, startup, memory_mb, protections, own, turn } = self;
         link.speak_on(&socket).map_err(FrameError::Io)?;
         let (calls, waiting) = mpsc::channel(2);
-        aside::start();
+        crypto_thread::start();
         meter.start(own).map_err(WorkerError::Threads)?;
         let spent = Arc::new(Notify::new());
-        let closed = if birth.is_some() { template::PARENT_IS_GONE } else { 0 };
-        let mark = matches!(birth, Some(Birth::Later)).then(draw_mark);
+        let closed = if turn.is_some() { isolate_fork::PARENT_IS_GONE } else { 0 };
+        let mark = matches!(turn, Some(IsolateTurn::Later)).then(draw_mark);
         let reader = Reader { link: link.clone(), stop: stop.clone(), calls, spent: spent.clone(), mark };
         reader.start(socket, closed)?;
-        let spent = birth.is_some().then_some(spent);
+        let spent = turn.is_some().then_some(spent);
         Host { link, stop, startup, memory_mb, protections, meter, spent }.serve(isolate, mark, waiting).await
     }
 }
@@ -135,7 +135,7 @@ impl Reader {
                     }
                 }
                 Kind::Cancel => self.stop.tell(frame.call),
-                Kind::Spent if is_spent => template::leave(template::SPENT),
+                Kind::Spent if is_spent => isolate_fork::leave(isolate_fork::SPENT),
                 Kind::Spent => {
                     is_spent = true;
                     self.spent.notify_one();
@@ -152,7 +152,7 @@ pub fn end_when_it_panics() {
     let print = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         print(panic);
-        template::leave(PANICKED)
+        isolate_fork::leave(PANICKED)
     }));
 }
 
@@ -164,7 +164,7 @@ pub fn exit(result: &Result<(), WorkerError>, well: i32) -> ! {
             eprintln!("{error}");
         }
     }
-    template::leave(if result.is_ok() { well } else { 1 })
+    isolate_fork::leave(if result.is_ok() { well } else { 1 })
 }
 
 /// The isolate's thread.
@@ -229,7 +229,7 @@ impl Host {
             if let (Some(spent), None) = (&self.spent, &ready) {
                 spent.notified().await;
                 tokio::time::sleep(AFTER_ANSWER).await;
-                template::leave(template::SPENT);
+                isolate_fork::leave(isolate_fork::SPENT);
             }
             next = if ready.is_none() {
                 let waits = timeout(AFTER_ANSWER, waiting.recv()).await;
@@ -278,12 +278,12 @@ impl Host {
         let reason = self.stop.end();
         let result = match (reason, ended) {
             (Some(Reason::OutOfMemory), _) => CallResult::OutOfMemory,
-            (Some(Reason::Told), _) | (None, None) => CallResult::Terminated,
+            (Some(Reason::Cancelled), _) | (None, None) => CallResult::Terminated,
             (None, Some(result)) => result,
         };
         // What an operation does on a thread beside the isolate's is waited for by the operation: without one, nothing
         // is left there.
-        let spent = !is_idle && !aside::rests().await;
+        let spent = !is_idle && !crypto_thread::is_idle().await;
         let kept = keep && is_quiet && !spent && matches!(result, CallResult::Ok(_)) && isolate.execute.is_some();
         self.link.end();
         let is_cache_refused = isolate.main.was_cache_refused();

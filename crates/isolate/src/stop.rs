@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 /// Why the running call is to end, set by whoever knows first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    Told,
+    Cancelled,
     OutOfMemory,
 }
 
@@ -38,7 +38,7 @@ impl Stop {
 
     pub fn begin(&self, call: u32, engine: v8::IsolateHandle) {
         let mut running = self.held();
-        let reason = (running.early == call).then_some(Reason::Told);
+        let reason = (running.early == call).then_some(Reason::Cancelled);
         *running = Running { call, engine: Some(engine), reason, early: 0 };
     }
 
@@ -54,7 +54,7 @@ impl Stop {
             running.early = call;
             return;
         }
-        running.reason.get_or_insert(Reason::Told);
+        running.reason.get_or_insert(Reason::Cancelled);
         if let Some(engine) = &running.engine {
             engine.terminate_execution();
         }

@@ -15,14 +15,14 @@ use deno_crypto::rand::{RngCore, thread_rng};
 use jail::walls::parent_death;
 use nix::libc;
 use nix::unistd::{Pid, dup2, dup2_stderr};
-use sandbox::protocol::{Begin, Frame, Order, SOCKET_FD, write_frame};
+use sandbox::protocol::{Begin, ForkRequest, Frame, SOCKET_FD, write_frame};
 
 use crate::engine::{self, Isolate};
 use crate::link::Link;
 use crate::memory::Meter;
 use crate::serve::{self, Serving};
 use crate::stop::Stop;
-use crate::{WorkerError, aside, call, generators, hear_begin, template};
+use crate::{WorkerError, call, crypto_thread, generators, hear_begin, isolate_fork};
 
 /// What the thread's generator makes ready at once.
 const RANDOM_BYTES_AT_ONCE: usize = 256;
@@ -36,26 +36,26 @@ pub fn serve(runner: UnixStream, startup: Option<&'static [u8]>, begin: &Begin) 
     let _ = nix::unistd::setsid();
     // The socket's end tells as well.
     let _ = parent_death::apply();
-    know_no_time_zone();
+    force_utc();
     engine::start(true);
     let (link, stop) = (Link::default(), Stop::default());
     let meter = Meter::default();
-    let served = aside::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
+    let served = crypto_thread::runtime(&meter).map_err(WorkerError::Threads)?.block_on(async {
         let mut isolate = Isolate::new(startup, begin.memory_mb, &link, &stop).map_err(WorkerError::Engine)?;
         let rehearsed = |error: CoreError| WorkerError::Engine(error.to_string());
         call::rehearse(&mut isolate, "zygote").await.map_err(rehearsed)?;
         let Some(mut socket) = fork_for_each_worker(runner.into())? else { return Ok(()) };
         let begin = hear_begin(&mut socket)?;
         let (mut protections, memory) = crate::jail::enter(&mut socket, SOCKET_FD + 1)?;
-        let birth = template::fork_for_each_isolate(&socket, &mut protections)?;
+        let turn = isolate_fork::fork_for_each_isolate(&socket, &mut protections)?;
         forget_random_numbers();
         let own = crate::jail::close_files(memory, &mut protections);
         call::rehearse(&mut isolate, "child").await.map_err(rehearsed)?;
         let memory_mb = begin.memory_mb;
-        let birth = Some(birth);
-        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, birth }.serve(isolate).await
+        let turn = Some(turn);
+        Serving { socket, link, stop, meter, startup, memory_mb, protections, own, turn }.serve(isolate).await
     });
-    serve::exit(&served, template::PARENT_IS_GONE)
+    serve::exit(&served, isolate_fork::PARENT_IS_GONE)
 }
 
 /// The zygote's generator was unused, but the worker has run since then. If it drew numbers, its generator has some ready that
@@ -65,7 +65,7 @@ fn forget_random_numbers() {
 }
 
 /// Outside of the jail the engine would find the machine's own, which is none of a tool's business.
-fn know_no_time_zone() {
+fn force_utc() {
     // SAFETY: this process has one thread.
     #[allow(unsafe_code)]
     unsafe {
@@ -84,7 +84,7 @@ fn fork_for_each_worker(runner: OwnedFd) -> Result<Option<UnixStream>, WorkerErr
         return Err(WorkerError::UsedGenerator);
     }
     let mut runner = UnixStream::from(runner);
-    while let Some(Order { socket, stderr }) = Order::receive(&runner).map_err(WorkerError::Child)? {
+    while let Some(ForkRequest { socket, stderr }) = ForkRequest::receive(&runner).map_err(WorkerError::Child)? {
         let Some(worker) = fork_beside().map_err(WorkerError::Child)? else {
             let become_worker = || {
                 nix::sys::prctl::set_name(&own_name)?;

@@ -5,7 +5,7 @@ use std::io;
 use crate::must::Must;
 
 /// What the attempt came to, if the process lived to tell.
-pub type Told = Result<i64, io::Error>;
+pub type AttemptResult = Result<i64, io::Error>;
 
 pub struct Attempt {
     pub name: &'static str,
@@ -16,11 +16,11 @@ pub struct Attempt {
 pub enum How {
     /// A system call with these arguments.
     Call(i64, [usize; 6]),
-    Deed(fn() -> Told),
+    Deed(fn() -> AttemptResult),
 }
 
 impl Attempt {
-    pub fn run(&self) -> Told {
+    pub fn run(&self) -> AttemptResult {
         match self.how {
             How::Call(number, arguments) => call(number, arguments),
             How::Deed(deed) => deed(),
@@ -28,7 +28,7 @@ impl Attempt {
     }
 }
 
-pub fn call(number: i64, with: [usize; 6]) -> Told {
+pub fn call(number: i64, with: [usize; 6]) -> AttemptResult {
     // SAFETY: an attacker does not care, and the process is there to be lost.
     #[allow(unsafe_code)]
     let result = unsafe { nix::libc::syscall(number, with[0], with[1], with[2], with[3], with[4], with[5]) };

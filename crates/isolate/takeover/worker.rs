@@ -14,7 +14,7 @@ use sandbox::protocol::{
 };
 use serde_json::{Value, json};
 
-use crate::attempt::{Attempt, Told};
+use crate::attempt::{Attempt, AttemptResult};
 use crate::attempts;
 
 pub fn run() {
@@ -64,7 +64,7 @@ fn serve(socket: &mut UnixStream, engine: &Engine, frame: &Frame) {
 /// The thread on which an engine's code would be.
 struct Engine {
     attempts: Sender<Attempt>,
-    told: Receiver<Told>,
+    told: Receiver<AttemptResult>,
 }
 
 impl Engine {
@@ -83,7 +83,7 @@ impl Engine {
     }
 }
 
-fn told_json(told: &Told) -> Value {
+fn told_json(told: &AttemptResult) -> Value {
     match told {
         Ok(value) => json!({ "done": value }),
         Err(error) => json!({ "refused": error.raw_os_error(), "text": io::Error::to_string(error) }),

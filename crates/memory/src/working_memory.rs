@@ -8,7 +8,7 @@ use breadcrumb::{
     Selector, StoreError, schema_names::MEMORY_ENTRY,
 };
 use chrono::Utc;
-use executors::Chain;
+use executors::TriggerChain;
 
 use crate::entry::{Entry, NewEntry, Saved, anywhere_in, chunks_in, directly_in, of_category};
 use crate::key::{EntryKey, Namespace};
@@ -22,7 +22,7 @@ const PAGE: u32 = 15;
 #[derive(Clone)]
 pub struct WorkingMemory {
     store: Arc<dyn Breadcrumbs>,
-    chain: Chain,
+    chain: TriggerChain,
     profiles: Profiles,
 }
 
@@ -69,7 +69,7 @@ impl Selection {
 impl WorkingMemory {
     /// `chain` and `profiles` are those of the call that writes: they mark what is written, so that no triggered tool
     /// triggers itself by it, and a tool that it triggers is closed to as much as its author.
-    pub fn new(store: Arc<dyn Breadcrumbs>, chain: Chain, profiles: Profiles) -> Self {
+    pub fn new(store: Arc<dyn Breadcrumbs>, chain: TriggerChain, profiles: Profiles) -> Self {
         Self { store, chain, profiles }
     }
 

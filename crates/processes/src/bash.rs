@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use breadcrumb::{ErrorCode, ToolFailure};
 use executors::{NativeTool, ToolCall};
-use jail::command::View;
+use jail::command::FilesystemView;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
@@ -31,7 +31,7 @@ pub struct Bash {
 
 impl Bash {
     pub fn new(program_runner: ProgramRunner) -> Self {
-        let found = View::of_programs(false).program("bash");
+        let found = FilesystemView::of_programs(false).program("bash");
         let program = found.map_err(|error| format!("bash is not installed on this machine: {error}"));
         Self { program_runner, program }
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use breadcrumb::{ErrorCode, Limits, ToolFailure};
-use jail::command::{Finished, How};
+use jail::command::{ExitReason, Finished};
 use serde_json::json;
 
 /// What a shell adds to the number of the signal that ended a process.
@@ -13,24 +13,24 @@ const SIGNALLED: i32 = 128;
 /// tells what the program wrote until then.
 pub fn exit_code(finished: &Finished, limits: &Limits, time: Duration) -> Result<i32, ToolFailure> {
     let (code, message, limit) = match finished.how {
-        How::Exited(code) => return Ok(code),
-        How::Signalled(signal) => return Ok(SIGNALLED + signal),
-        How::OutOfTime => {
+        ExitReason::Exited(code) => return Ok(code),
+        ExitReason::Signalled(signal) => return Ok(SIGNALLED + signal),
+        ExitReason::OutOfTime => {
             let message = format!("it ran longer than {} s and was ended", seconds(time));
             let allowed = time.as_millis() as u64;
             (ErrorCode::Timeout, message, json!({"limit": "timeout_ms", "allowed": allowed}))
         }
-        How::OutOfProcessorTime => {
+        ExitReason::OutOfProcessorTime => {
             let allowed = limits.cpu_ms();
             let message = format!("it used more than {allowed} ms of processor time and was ended");
             (ErrorCode::ResourceExhausted, message, json!({"limit": "cpu_ms", "allowed": allowed}))
         }
-        How::OutOfMemory => {
+        ExitReason::OutOfMemory => {
             let allowed = limits.memory_mb;
             let message = format!("it used more than {allowed} MiB of memory and was ended");
             (ErrorCode::ResourceExhausted, message, json!({"limit": "memory_mb", "allowed": allowed}))
         }
-        How::TooMuchOutput => {
+        ExitReason::TooMuchOutput => {
             let message = "it wrote more than is read of a program and was ended; write to a file instead".to_owned();
             (ErrorCode::ResourceExhausted, message, json!({"limit": "output_bytes"}))
         }

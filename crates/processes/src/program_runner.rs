@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use breadcrumb::{ErrorCode, Limits, ToolFailure};
-use jail::command::{Bounds, Finished, Jail, JailError, Order, PATH, View};
+use jail::command::{CommandLimits, CommandSpec, FilesystemView, Finished, Jail, JailError, PATH};
 
 use crate::Settings;
 use crate::disk::DiskBounds;
@@ -37,11 +37,11 @@ impl ProgramRunner {
     }
 
     /// An order for a program in the working folder, which sees what programs need.
-    pub async fn order(&self, limits: &Limits, time: Duration) -> Result<Order, ToolFailure> {
+    pub async fn order(&self, limits: &Limits, time: Duration) -> Result<CommandSpec, ToolFailure> {
         let (folder, network) = (self.workdir.clone(), self.network);
         let viewed = tokio::task::spawn_blocking(move || {
             make_folder(&folder)?;
-            let mut view = View::of_programs(network);
+            let mut view = FilesystemView::of_programs(network);
             view.write(&folder, Path::new(FOLDER));
             Ok(view)
         });
@@ -49,7 +49,7 @@ impl ProgramRunner {
             let message = format!("the working folder cannot be used: {error}");
             ToolFailure::new(ErrorCode::ExecutionFailed, message)
         })?;
-        Ok(Order {
+        Ok(CommandSpec {
             program: PathBuf::new(),
             arguments: Vec::new(),
             environment: environment(),
@@ -61,7 +61,7 @@ impl ProgramRunner {
     }
 
     /// Runs it as long as enough is left on the disk of the working folder.
-    pub async fn run(&self, order: &Order) -> Result<Finished, ToolFailure> {
+    pub async fn run(&self, order: &CommandSpec) -> Result<Finished, ToolFailure> {
         self.disk.check(&self.workdir).await?;
         let finished = tokio::select! {
             failure = self.disk.ran_low(&self.workdir) => return Err(failure),
@@ -76,13 +76,13 @@ impl ProgramRunner {
 }
 
 /// What a call's limits come to for a program.
-pub fn bounds(limits: &Limits, time: Duration) -> Bounds {
-    Bounds {
+pub fn bounds(limits: &Limits, time: Duration) -> CommandLimits {
+    CommandLimits {
         time,
         processor_time: Duration::from_millis(limits.cpu_ms()),
         cpu_percent: limits.cpu_percent,
         memory: limits.memory_mb * MIB,
-        ..Bounds::default()
+        ..CommandLimits::default()
     }
 }
 

@@ -116,7 +116,7 @@ impl ToolFile {
         let (ExpectedRecord::Any(author) | ExpectedRecord::Tool(author)) = expected;
         match (&seed.tool, expected) {
             (Some(definition), _) => {
-                let report = runner::judge(definition, author, allowed);
+                let report = runner::validate_tool(definition, author, allowed);
                 self.errors.extend(report.errors.into_iter().map(|finding| placed(path, source, finding)));
                 self.warnings.extend(report.warnings.into_iter().map(|finding| placed(path, source, finding)));
             }

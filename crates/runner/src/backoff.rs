@@ -38,7 +38,7 @@ pub(crate) fn jittered(delay: Duration) -> Duration {
 }
 
 /// Asks the store again as long as a retry can help. Drop the future to give up.
-pub(crate) async fn persist<T, F>(what: &'static str, mut ask: impl FnMut() -> F) -> Result<T, StoreError>
+pub(crate) async fn with_retries<T, F>(what: &'static str, mut ask: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {

@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::backoff::{doubled, persist};
+use crate::backoff::{doubled, with_retries};
 use crate::registry::Registry;
 use crate::tool::Candidate;
 use crate::voice::in_name_of;
@@ -44,11 +44,11 @@ pub(crate) struct Bootstrapping {
     pub hints: Arc<BootstrapHints>,
     pub pause: Duration,
     /// What is known of each tool version; saves asking the store again.
-    pub known: HashMap<(Uuid, i64), Progress>,
+    pub known: HashMap<(Uuid, i64), BootstrapState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum BootstrapState {
     Asked(Uuid),
     /// Answered; continuous tools go on from here.
     Succeeded,
@@ -88,14 +88,14 @@ impl Bootstrapping {
     async fn pass(&mut self) -> Option<Instant> {
         let mut tools = self.registry.bootstrapped();
         self.known.retain(|(id, version), _| tools.iter().any(|tool| tool.id == *id && tool.version == *version));
-        tools.sort_by_key(|tool| (tool.bootstrap().map(|wish| Reverse(wish.priority)), tool.name().to_owned()));
+        tools.sort_by_key(|tool| (tool.bootstrap().map(|settings| Reverse(settings.priority)), tool.name().to_owned()));
         let mut next: Option<Instant> = None;
         for tool in tools {
-            let Some(wish) = tool.bootstrap() else { continue };
-            let step = match wish.mode {
-                _ if !self.may_begin(&tool, wish) => Ok(None),
-                BootstrapMode::Once => self.once(&tool, wish).await,
-                BootstrapMode::Continuous => self.continuous(&tool, wish).await,
+            let Some(settings) = tool.bootstrap() else { continue };
+            let step = match settings.mode {
+                _ if !self.may_begin(&tool, settings) => Ok(None),
+                BootstrapMode::Once => self.once(&tool, settings).await,
+                BootstrapMode::Continuous => self.continuous(&tool, settings).await,
                 BootstrapMode::Disabled => Ok(None),
             };
             let again = step.unwrap_or_else(|error| {
@@ -111,25 +111,25 @@ impl Bootstrapping {
     }
 
     /// Whether every tool that this one waits for has succeeded, or is there and does not bootstrap.
-    fn may_begin(&self, tool: &Candidate, wish: &Bootstrap) -> bool {
+    fn may_begin(&self, tool: &Candidate, settings: &Bootstrap) -> bool {
         self.known.contains_key(&(tool.id, tool.version))
-            || wish.wait_for.iter().all(|name| match self.registry.offered(name) {
+            || settings.wait_for.iter().all(|name| match self.registry.offered(name) {
                 None => false,
                 Some(other) if other.bootstrap().is_none() => true,
-                Some(other) => self.known.get(&(other.id, other.version)) == Some(&Progress::Succeeded),
+                Some(other) => self.known.get(&(other.id, other.version)) == Some(&BootstrapState::Succeeded),
             })
     }
 
-    async fn once(&mut self, tool: &Candidate, wish: &Bootstrap) -> Result<Option<Instant>, StoreError> {
+    async fn once(&mut self, tool: &Candidate, settings: &Bootstrap) -> Result<Option<Instant>, StoreError> {
         let version = (tool.id, tool.version);
         let request = match self.known.get(&version) {
-            Some(Progress::Succeeded | Progress::Failed) => return Ok(None),
-            Some(Progress::Asked(request)) => *request,
+            Some(BootstrapState::Succeeded | BootstrapState::Failed) => return Ok(None),
+            Some(BootstrapState::Asked(request)) => *request,
             None => {
                 let tag = format!("bootstrap:{}:{}", tool.id, tool.version);
                 match self.requests(&tag).await?.into_iter().next() {
                     Some(there) => there.id,
-                    None => match self.ask(tool, wish, &tag, None).await? {
+                    None => match self.ask(tool, settings, &tag, None).await? {
                         Some(request) => request,
                         None => return Ok(Some(Instant::now() + LOOK_AGAIN)),
                     },
@@ -137,18 +137,18 @@ impl Bootstrapping {
             }
         };
         let progress = match self.ended(request).await? {
-            None => Progress::Asked(request),
-            Some(Ended { succeeded: true, .. }) => Progress::Succeeded,
+            None => BootstrapState::Asked(request),
+            Some(Ended { succeeded: true, .. }) => BootstrapState::Succeeded,
             Some(_) => {
                 tracing::warn!(tool = tool.name(), %request, "the tool's bootstrap failed; the next version gets another");
-                Progress::Failed
+                BootstrapState::Failed
             }
         };
         self.learn(version, progress);
-        Ok(matches!(progress, Progress::Asked(_)).then(|| Instant::now() + LOOK_AGAIN))
+        Ok(matches!(progress, BootstrapState::Asked(_)).then(|| Instant::now() + LOOK_AGAIN))
     }
 
-    async fn continuous(&mut self, tool: &Candidate, wish: &Bootstrap) -> Result<Option<Instant>, StoreError> {
+    async fn continuous(&mut self, tool: &Candidate, settings: &Bootstrap) -> Result<Option<Instant>, StoreError> {
         let version = (tool.id, tool.version);
         let tag = format!("bootstrap:{}", tool.id);
         // Across versions, so that a new version waits for the old one's last run.
@@ -159,12 +159,15 @@ impl Bootstrapping {
                 let (run, failures) = run_of(last);
                 let Some(ended) = self.ended(last.id).await? else {
                     // Until it is answered this version has neither succeeded nor failed, unless it did before.
-                    self.known.entry(version).or_insert(Progress::Asked(last.id));
+                    self.known.entry(version).or_insert(BootstrapState::Asked(last.id));
                     return Ok(Some(Instant::now() + LOOK_AGAIN));
                 };
                 let of_this_version = last.tags.contains(&format!("{tag}:{}", tool.version));
                 if of_this_version {
-                    self.learn(version, if ended.succeeded { Progress::Succeeded } else { Progress::Failed });
+                    self.learn(
+                        version,
+                        if ended.succeeded { BootstrapState::Succeeded } else { BootstrapState::Failed },
+                    );
                 }
                 let failures = if ended.succeeded || !of_this_version { 0 } else { failures + 1 };
                 let pause = doubled(self.pause, failures, LONGEST_PAUSE);
@@ -175,13 +178,13 @@ impl Bootstrapping {
                 (run, failures)
             }
         };
-        self.ask(tool, wish, &format!("{tag}:{}", tool.version), Some((run + 1, failures))).await?;
+        self.ask(tool, settings, &format!("{tag}:{}", tool.version), Some((run + 1, failures))).await?;
         Ok(Some(Instant::now() + LOOK_AGAIN))
     }
 
     /// What depends on this tool can be looked at again at once.
-    fn learn(&mut self, version: (Uuid, i64), progress: Progress) {
-        if self.known.insert(version, progress) != Some(progress) && progress == Progress::Succeeded {
+    fn learn(&mut self, version: (Uuid, i64), progress: BootstrapState) {
+        if self.known.insert(version, progress) != Some(progress) && progress == BootstrapState::Succeeded {
             self.hints.look();
         }
     }
@@ -189,24 +192,24 @@ impl Bootstrapping {
     /// The newest requests with this tag.
     async fn requests(&self, tag: &str) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         let query = BreadcrumbQuery { limit: 20, ..BreadcrumbQuery::tagged(tag) };
-        persist("find bootstrap requests", || self.store.list(&query)).await
+        with_retries("find bootstrap requests", || self.store.list(&query)).await
     }
 
     /// Writes the request, the same on every runner. `None` when another runner wrote one that differs.
     async fn ask(
         &self,
         tool: &Candidate,
-        wish: &Bootstrap,
+        settings: &Bootstrap,
         version_tag: &str,
         run: Option<(u64, u32)>,
     ) -> Result<Option<Uuid>, StoreError> {
-        let record = request(tool, wish, version_tag, run);
+        let record = request(tool, settings, version_tag, run);
         let key = match run {
             None => version_tag.to_owned(),
             Some((run, _)) => format!("bootstrap:{}:run:{run}", tool.id),
         };
         let store = in_name_of(&self.store, tool.author)?;
-        match persist("bootstrap a tool", || store.create(record.clone(), Some(&key))).await {
+        match with_retries("bootstrap a tool", || store.create(record.clone(), Some(&key))).await {
             Ok(created) => {
                 tracing::debug!(tool = tool.name(), request = %created.id, "bootstrapped");
                 Ok(Some(created.id))
@@ -219,13 +222,13 @@ impl Bootstrapping {
     /// How the request ended; `None` while it waits or runs. One that was deleted has failed.
     async fn ended(&self, request: Uuid) -> Result<Option<Ended>, StoreError> {
         let failed = || Ok(Some(Ended { succeeded: false, at: Utc::now() }));
-        let call = match persist("look at a bootstrap request", || self.store.call(request)).await {
+        let call = match with_retries("look at a bootstrap request", || self.store.call(request)).await {
             Ok(call) => call,
             Err(StoreError::NotFound { .. }) => return failed(),
             Err(error) => return Err(error),
         };
         let Some(response) = call.response.filter(|_| call.state == CallState::Finished) else { return Ok(None) };
-        match persist("read a bootstrap response", || self.store.get(response)).await {
+        match with_retries("read a bootstrap response", || self.store.get(response)).await {
             Ok(record) => {
                 let succeeded = ToolResponse::from_context(&record.context)
                     .is_ok_and(|response| response.status == ResponseStatus::Success);
@@ -237,8 +240,8 @@ impl Bootstrapping {
     }
 }
 
-fn request(tool: &Candidate, wish: &Bootstrap, version_tag: &str, run: Option<(u64, u32)>) -> NewBreadcrumb {
-    let input = Value::Object(wish.input.clone());
+fn request(tool: &Candidate, settings: &Bootstrap, version_tag: &str, run: Option<(u64, u32)>) -> NewBreadcrumb {
+    let input = Value::Object(settings.input.clone());
     let mut record = ToolRequest::record(tool.name(), input, None, tool.workspace.as_deref());
     record.tags.push(format!("bootstrap:{}", tool.id));
     record.tags.push(version_tag.to_owned());

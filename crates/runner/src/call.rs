@@ -7,7 +7,7 @@ use breadcrumb::{
     Breadcrumb, Breadcrumbs, Claim, ErrorCode, LimitName, LimitReached, NewBreadcrumb, Profiles, ResponseStatus,
     StoreError, ToolFailure, ToolRequest, UncommittedCall, Violation, Visibility,
 };
-use executors::{Chain, GoAhead, ToolCall, ToolOutput, Vault};
+use executors::{EffectGate, ToolCall, ToolOutput, TriggerChain, Vault};
 use memory::WorkingMemory;
 use memory::large_result::shorten;
 use opentelemetry::context::FutureExt;
@@ -16,32 +16,32 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 use validate::Schema;
 
-use crate::ahead::Prepared;
-use crate::answering::{Answer, Answering, Attempt, inherited};
-use crate::backoff::persist;
+use crate::backoff::with_retries;
 use crate::deadline::Deadline;
-use crate::finding::{Finding, Refusal};
-use crate::leases::{Held, Leases};
+use crate::leases::{LeaseGuard, Leases};
 use crate::options::RunnerOptions;
-use crate::own_event::own_event;
-use crate::places::Place;
-use crate::progress::{self, Telling};
-use crate::running::{self, Bounds, Ran, Stopped};
+use crate::progress_writer::{self, ProgressWriter};
+use crate::request_event::request_event;
+use crate::response_writer::{Attempt, PendingResponse, ResponseWriter, inherited};
+use crate::running::{self, Ran, RunLimits, Stopped};
 use crate::secrets;
+use crate::slots::Slot;
+use crate::speculative_run::Prepared;
 use crate::stages::Stages;
 use crate::telemetry::{self, Invocation};
 use crate::tool::Tool;
+use crate::tool_access::{Refusal, ToolAccess};
 use crate::voice::in_name_of;
 
 /// How long a call computes before it is started: longer than most do, and too short for a call that is killed with its
 /// runner again and again to go unnoticed for long.
 const START_SOON: Duration = Duration::from_millis(5);
 
-pub(crate) struct Caller {
+pub(crate) struct CallRunner {
     pub store: Arc<dyn Breadcrumbs>,
-    pub finding: Finding,
+    pub tool_access: ToolAccess,
     pub leases: Arc<Leases>,
-    pub answering: Answering,
+    pub responses: ResponseWriter,
     pub options: RunnerOptions,
     /// The runner was told to stop: what is not started goes back.
     pub stop: CancellationToken,
@@ -59,7 +59,7 @@ struct Checked {
 
 /// How far the store knows of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum StartState {
     /// To be started.
     Claimed,
     /// It began its life running, with so many attempts in all.
@@ -67,25 +67,25 @@ pub(crate) enum Progress {
 }
 
 /// A call that this runner has.
-pub(crate) struct Taken {
+pub(crate) struct AcceptedCall {
     pub claim: Claim,
-    pub held: Held,
-    /// `None` where it ran ahead, and needs none any more.
-    pub place: Option<Place>,
-    pub progress: Progress,
+    pub held: LeaseGuard,
+    /// `None` where it ran speculatively, and needs none any more.
+    pub slot: Option<Slot>,
+    pub progress: StartState,
     /// What was prepared before the request was written.
-    pub ahead: Option<Result<Prepared, Refusal>>,
+    pub speculative: Option<Result<Prepared, Refusal>>,
 }
 
 /// The answer of a call that has computed before its request was written.
-pub(crate) struct Early {
+pub(crate) struct UncommittedResponse {
     pub response: NewBreadcrumb,
     tool: Arc<Tool>,
     took: Duration,
     invocation: Invocation,
 }
 
-impl Early {
+impl UncommittedResponse {
     /// It was written, as its request was.
     pub fn was_written(self) {
         telemetry::answered(Some(self.tool.name()), ResponseStatus::Success, self.took);
@@ -93,16 +93,16 @@ impl Early {
     }
 }
 
-impl Taken {
+impl AcceptedCall {
     /// Whether it has computed, or failed, before its request was written.
     pub fn has_ended(&self) -> bool {
-        self.ahead.as_ref().is_some_and(|ahead| ahead.as_ref().map_or(true, Prepared::has_ended))
+        self.speculative.as_ref().is_some_and(|speculative| speculative.as_ref().map_or(true, Prepared::has_ended))
     }
 }
 
-impl Caller {
-    pub async fn run(&self, taken: Taken, stages: Stages) {
-        let Taken { mut claim, held, mut place, progress, ahead } = taken;
+impl CallRunner {
+    pub async fn run(&self, taken: AcceptedCall, stages: Stages) {
+        let AcceptedCall { mut claim, held, mut slot, progress, speculative } = taken;
         // It may be large, and is wanted once.
         let input = take_input(&mut claim.request);
         let request = ToolRequest::from_breadcrumb(&claim.request).unwrap_or_else(|violations| {
@@ -115,10 +115,10 @@ impl Caller {
         tracing::Span::current().record("trace", invocation.trace_id());
         let (number, record, queued_at) = (claim.attempt, &claim.request, claim.queued_at);
         let attempt = Attempt { number, record, request: &request, queued_at, stages, invocation };
-        let mut answer = Answer { attempt, claim: &claim, held: &held, deadline, unstarted: None };
+        let mut answer = PendingResponse { attempt, claim: &claim, held: &held, deadline, unstarted: None };
         let began = Instant::now();
         let preparing = async {
-            match ahead {
+            match speculative {
                 Some(prepared) => prepared,
                 None => self.prepare(&claim, &request, input).await,
             }
@@ -127,32 +127,32 @@ impl Caller {
             biased;
             () = held.lost.cancelled() => return,
             () = held.cancel.cancelled() => Err(Refusal::failed(cancelled())),
-            () = self.stop.cancelled() => return self.answering.give_back(&held).await,
+            () = self.stop.cancelled() => return self.responses.give_back(&held).await,
             () = Deadline::passed(deadline.as_ref()) => Err(Refusal::failed(late(deadline, "before the tool ran"))),
             prepared = preparing.with_context(answer.attempt.invocation.stage("load")) => prepared,
         };
         answer.attempt.stages.loaded(began.elapsed());
         let mut prepared = match prepared {
             Ok(prepared) => prepared,
-            Err(Refusal::Elsewhere) => {
-                drop(place);
-                return self.answering.give_back(&held).await;
+            Err(Refusal::ServedByPeer) => {
+                drop(slot);
+                return self.responses.give_back(&held).await;
             }
             Err(Refusal::Failed { tool, failure }) => {
-                drop(place);
-                return self.answering.fail(&answer, tool.as_deref(), failure).await;
+                drop(slot);
+                return self.responses.fail(&answer, tool.as_deref(), failure).await;
             }
         };
-        if let Some(place) = &mut place {
-            place.settle();
+        if let Some(slot) = &mut slot {
+            slot.reclassify();
         }
         let max_attempts = prepared.tool.definition.limits.max_attempts;
         // Where the tool was changed in this moment, the store hears of its attempts.
-        if progress == (Progress::Begun { max_attempts }) {
-            return self.attempt(answer, prepared, place).await;
+        if progress == (StartState::Begun { max_attempts }) {
+            return self.attempt(answer, prepared, slot).await;
         }
         // Most have an answer in a moment, and need no start: nothing has happened that must not happen twice.
-        prepared.begin_ahead(deadline.as_ref());
+        prepared.begin_speculatively(deadline.as_ref());
         tokio::select! {
             biased;
             () = held.lost.cancelled() => return,
@@ -160,10 +160,10 @@ impl Caller {
         }
         if prepared.has_small_result() && self.options.takes_small_results(&request) {
             answer.unstarted = Some(max_attempts);
-            return self.attempt(answer, prepared, place).await;
+            return self.attempt(answer, prepared, slot).await;
         }
         let began = Instant::now();
-        let start = persist("start a call", || self.store.start(held.lease, max_attempts));
+        let start = with_retries("start a call", || self.store.start(held.lease, max_attempts));
         tokio::pin!(start);
         let started = loop {
             tokio::select! {
@@ -175,40 +175,40 @@ impl Caller {
         };
         answer.attempt.stages.started(began.elapsed());
         match started {
-            Ok(()) => self.attempt(answer, prepared, place).await,
+            Ok(()) => self.attempt(answer, prepared, slot).await,
             Err(StoreError::LeaseLost { .. }) => tracing::info!("the lease was lost before the start"),
             Err(error) => {
                 tracing::error!(%error, "the call cannot be started");
-                drop(place);
-                self.answering.give_back(&held).await;
+                drop(slot);
+                self.responses.give_back(&held).await;
             }
         }
     }
 
     /// What was prepared before the request was written is for the tool as it was then.
-    pub fn forget_if_changed(&self, taken: &mut Taken) {
-        let Taken { claim, ahead, .. } = taken;
+    pub fn forget_if_changed(&self, taken: &mut AcceptedCall) {
+        let AcceptedCall { claim, speculative, .. } = taken;
         let has_changed = |ready: &Prepared| !self.is_as_it_was(&ready.tool, &claim.profiles);
-        if let Some(Ok(prepared)) = ahead.take_if(|ahead| ahead.as_ref().is_ok_and(has_changed)) {
+        if let Some(Ok(prepared)) = speculative.take_if(|speculative| speculative.as_ref().is_ok_and(has_changed)) {
             claim.request.context.insert("input".into(), prepared.into_input());
         }
     }
 
     /// Everything before the start. The failures end the request; the tool, where it is known, is for the metrics.
     async fn prepare(&self, claim: &Claim, request: &ToolRequest, input: Value) -> Result<Prepared, Refusal> {
-        let tool = self.finding.find(&request.tool, &claim.profiles).await?;
+        let tool = self.tool_access.find(&request.tool, &claim.profiles).await?;
         self.ready(tool, &claim.request, &claim.profiles, request, input).await
     }
 
     /// Prepares a call of this tool before its request is written, and begins it. `None` where that must wait.
-    pub async fn prepare_ahead(
+    pub async fn prepare_speculatively(
         &self,
         uncommitted: &mut UncommittedCall,
         tool: Arc<Tool>,
     ) -> Option<Result<Prepared, Refusal>> {
         // A long check waits for its turn. The run does that, which hears of its deadline, a cancel and a stop meanwhile.
         let is_quick = |input| tool.input.is_quick(input);
-        if !tool.may_compute_ahead() || !uncommitted.request.context.get("input").is_none_or(is_quick) {
+        if !tool.may_speculate() || !uncommitted.request.context.get("input").is_none_or(is_quick) {
             return None;
         }
         let input = take_input(&mut uncommitted.request);
@@ -218,21 +218,26 @@ impl Caller {
         };
         let mut prepared = self.ready(tool, &uncommitted.request, &uncommitted.profiles, &request, input).await;
         if let Ok(prepared) = &mut prepared {
-            prepared.begin_ahead(Deadline::after(uncommitted.time_left_ms, &request).as_ref());
+            prepared.begin_speculatively(Deadline::after(uncommitted.time_left_ms, &request).as_ref());
         }
         Some(prepared)
     }
 
     /// The answer of what has computed before its request was written, where nothing but that answer is left of it. `took`:
     /// to prepare it.
-    pub fn early_answer(&self, uncommitted: &UncommittedCall, prepared: &Prepared, took: Duration) -> Option<Early> {
+    pub fn uncommitted_response(
+        &self,
+        uncommitted: &UncommittedCall,
+        prepared: &Prepared,
+        took: Duration,
+    ) -> Option<UncommittedResponse> {
         let (tool, request) = (&prepared.tool, prepared.request());
-        let is_whole = prepared.has_small_result() && prepared.telling.is_silent();
+        let is_whole = prepared.has_small_result() && prepared.progress_writer.is_silent();
         if !is_whole || !self.options.takes_small_results(request) || !self.is_as_it_was(tool, &uncommitted.profiles) {
             return None;
         }
         let (output, ran) = prepared.ended()?;
-        let mut stages = Stages::ahead();
+        let mut stages = Stages::uncommitted();
         stages.loaded(took);
         let invocation = Invocation::begin(uncommitted.request.owner_id, 1, request, &stages);
         invocation.runs(tool);
@@ -241,12 +246,12 @@ impl Caller {
         let (record, queued_at) = (&uncommitted.request, uncommitted.request.created_at);
         let attempt = Attempt { number: 1, record, request, queued_at, stages, invocation };
         let result = output.result.as_ref().ok()?.clone();
-        let response = self.answering.early(&attempt, tool, result, ran, output.metadata.clone())?;
-        Some(Early { response, tool: tool.clone(), took: ran, invocation: attempt.invocation })
+        let response = self.responses.speculative_response(&attempt, tool, result, ran, output.metadata.clone())?;
+        Some(UncommittedResponse { response, tool: tool.clone(), took: ran, invocation: attempt.invocation })
     }
 
     fn is_as_it_was(&self, tool: &Arc<Tool>, profiles: &Profiles) -> bool {
-        self.finding.ready_now(tool.name(), profiles).is_some_and(|now| Arc::ptr_eq(&now, tool))
+        self.tool_access.ready_now(tool.name(), profiles).is_some_and(|now| Arc::ptr_eq(&now, tool))
     }
 
     async fn ready(
@@ -261,7 +266,7 @@ impl Caller {
         let checked = self.checked(&mut tool, profiles, request, input).await;
         let call = |checked| self.call(&tool, record, profiles, request, checked);
         match checked.and_then(call) {
-            Ok((call, telling)) => Ok(Prepared::new(tool, call, telling)),
+            Ok((call, progress_writer)) => Ok(Prepared::new(tool, call, progress_writer)),
             Err(failure) => Err(Refusal::Failed { tool: Some(tool.candidate.clone()), failure }),
         }
     }
@@ -287,11 +292,11 @@ impl Caller {
                     &violations,
                 ));
             }
-            match secrets::vault(&*self.store, tool, request).await {
+            match secrets::granted_secrets(&*self.store, tool, request).await {
                 Ok(secrets) => return Ok(Checked { input: checked, secrets, took }),
                 Err(failure) if failure.code == ErrorCode::PermissionDenied => {
-                    self.finding.readiness.look();
-                    let Some(other) = self.finding.in_place_of(tool, profiles).await else { return Err(failure) };
+                    self.tool_access.readiness.look();
+                    let Some(other) = self.tool_access.replaced_tool(tool, profiles).await else { return Err(failure) };
                     (*tool, input) = (other, checked);
                 }
                 Err(failure) => return Err(failure),
@@ -306,10 +311,10 @@ impl Caller {
         profiles: &Profiles,
         request: &ToolRequest,
         Checked { input, secrets, took }: Checked,
-    ) -> Result<(ToolCall, Telling), ToolFailure> {
+    ) -> Result<(ToolCall, ProgressWriter), ToolFailure> {
         let mut limits = tool.definition.limits;
         limits.timeout_ms = limits.timeout_ms.saturating_sub(took.as_millis() as u64).max(1);
-        let chain = Chain::of_request(&record.tags);
+        let chain = TriggerChain::of_request(&record.tags);
         // A tool reads what who asked for it may read, and no more.
         let own = in_name_of(&self.store, record.created_by).map_err(|error| {
             ToolFailure::new(ErrorCode::ExecutionFailed, format!("the request's author is not known: {error}"))
@@ -317,11 +322,11 @@ impl Caller {
         let visibility = inherited(record);
         let seen = (visibility, record.sensitivity);
         let telling_store = if visibility == Visibility::Private { &own } else { &self.store };
-        let (progress, telling) =
-            progress::channel(telling_store.clone(), request, seen, chain.clone(), secrets.clone());
+        let (progress, progress_writer) =
+            progress_writer::channel(telling_store.clone(), request, seen, chain.clone(), secrets.clone());
         let mut request = request.clone();
         if request.trigger_event.is_none() && tool.definition.is_code() {
-            request.trigger_event = Some(own_event(record, &input));
+            request.trigger_event = Some(request_event(record, &input));
         }
         let call = ToolCall {
             owner_id: record.owner_id,
@@ -337,18 +342,18 @@ impl Caller {
             profiles: profiles.clone(),
             progress,
             deadline: None,
-            go_ahead: GoAhead::given(),
+            effect_gate: EffectGate::opened(),
         };
-        Ok((call, telling))
+        Ok((call, progress_writer))
     }
 
-    async fn attempt(&self, mut answer: Answer<'_>, prepared: Prepared, place: Option<Place>) {
+    async fn attempt(&self, mut answer: PendingResponse<'_>, prepared: Prepared, slot: Option<Slot>) {
         let deadline = answer.deadline;
         answer.attempt.invocation.runs(&prepared.tool);
         let allowed_ms = prepared.timeout_ms();
-        let (tool, limits, telling, run) = prepared.go_ahead(deadline.as_ref());
+        let (tool, limits, progress_writer, run) = prepared.open_effect_gate(deadline.as_ref());
         let is_shortened = limits.timeout_ms < allowed_ms;
-        let bounds = Bounds {
+        let bounds = RunLimits {
             held: answer.held,
             deadline: deadline.as_ref(),
             drained: &self.drained,
@@ -357,9 +362,9 @@ impl Caller {
         };
         let stage = answer.attempt.invocation.stage("run");
         let Ran { output, took: elapsed, stopped } =
-            running::run(run, limits.timeout(), telling, bounds).with_context(stage).await;
+            running::run(run, limits.timeout(), progress_writer, bounds).with_context(stage).await;
         // What is left needs no worker: the next call has it, while this one's answer is written.
-        drop(place);
+        drop(slot);
         answer.attempt.stages.ran(elapsed);
         let output = output.unwrap_or_else(|| {
             ToolOutput::new(
@@ -395,7 +400,7 @@ impl Caller {
         };
         let result = match result {
             Ok(output) => {
-                let chain = Chain::of_request(&answer.claim.request.tags);
+                let chain = TriggerChain::of_request(&answer.claim.request.tags);
                 let settings = &self.options.large_results;
                 let memory = WorkingMemory::new(self.store.clone(), chain, answer.claim.profiles.clone());
                 tokio::select! {
@@ -410,7 +415,7 @@ impl Caller {
             }
             failed => failed,
         };
-        self.answering.finish(&answer, &tool, result, elapsed, metadata).await;
+        self.responses.finish(&answer, &tool, result, elapsed, metadata).await;
     }
 }
 

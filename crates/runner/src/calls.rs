@@ -13,32 +13,32 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tracing::Instrument;
 
-use crate::call::{Caller, Progress, Taken};
-use crate::hints::Hints;
-use crate::leases::Held;
-use crate::places::Places;
+use crate::call::{AcceptedCall, CallRunner, StartState};
+use crate::leases::LeaseGuard;
+use crate::local_dispatch::WaitingForSlot;
+use crate::queue_hints::QueueHints;
+use crate::slots::Slots;
+use crate::speculative_call::{CommitNotice, SpeculativeCall};
 use crate::stages::Stages;
-use crate::standing_by::Waiting;
-use crate::unwritten::{Unwritten, Written};
 
-/// How long a claimed call waits for a place that another took meanwhile, before it is given back.
-pub(crate) const PLACE_SOON: Duration = Duration::from_millis(100);
+/// How long a claimed call waits for a slot that another took meanwhile, before it is given back.
+pub(crate) const SLOT_WAIT: Duration = Duration::from_millis(100);
 
-/// How long the end waits for calls that were promised a place and are not written yet.
+/// How long the end waits for calls that were promised a slot and are not written yet.
 const LAST_PROMISE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Calls {
-    pub caller: Arc<Caller>,
-    pub hints: Arc<Hints>,
-    pub places: Arc<Places>,
+    pub call_runner: Arc<CallRunner>,
+    pub hints: Arc<QueueHints>,
+    pub slots: Arc<Slots>,
     /// The most calls that are not running any more and whose answers are still being written.
-    pub max_answering: usize,
+    pub max_response_writes: usize,
     pub tasks: TaskTracker,
-    /// Calls that may still come because they were promised a place.
+    /// Calls that may still come because they were promised a slot.
     pub promised: TaskTracker,
     /// Nobody waits any more for requests that are not written.
-    pub unwritten: CancellationToken,
-    /// Calls that were taken on without a place, and have none yet.
+    pub abandon_uncommitted: CancellationToken,
+    /// Calls that were taken on without a slot, and have none yet.
     pub waiting: Arc<()>,
     /// A call has come to its end, and its answer too.
     pub ended: Notify,
@@ -48,8 +48,8 @@ pub(crate) struct Calls {
 
 impl Calls {
     /// Whether more answers are being written than may be.
-    pub fn is_answering_too_many(&self) -> bool {
-        self.tasks.len() >= self.places.taken() + self.waiting() + self.max_answering
+    pub fn is_writing_too_many_responses(&self) -> bool {
+        self.tasks.len() >= self.slots.taken() + self.waiting() + self.max_response_writes
     }
 
     pub fn waiting(&self) -> usize {
@@ -63,95 +63,95 @@ impl Calls {
 
     /// A call that was claimed.
     pub fn claimed(self: &Arc<Self>, claim: Claim, asked: Instant) {
-        self.take(claim, None, asked, || {});
+        self.accept(claim, None, asked, || {});
     }
 
-    /// A call that began its life claimed, and was promised a place. `given_back`: hears when it found none.
+    /// A call that began its life claimed, and was promised a slot. `given_back`: hears when it found none.
     pub fn promised(
         self: &Arc<Self>,
         claim: Claim,
-        waiting: Waiting,
+        waiting: WaitingForSlot,
         offered: Instant,
         given_back: impl FnOnce() + Send + 'static,
     ) {
-        self.take(claim, Some(waiting), offered, given_back);
+        self.accept(claim, Some(waiting), offered, given_back);
     }
 
-    fn take(
+    fn accept(
         self: &Arc<Self>,
         claim: Claim,
-        waiting: Option<Waiting>,
+        waiting: Option<WaitingForSlot>,
         asked: Instant,
         given_back: impl FnOnce() + Send + 'static,
     ) {
         let held = self.keep(claim.lease, asked);
         let tool = tool_of(&claim.request);
-        let place = self.places.take(&tool);
-        if place.is_none() {
+        let slot = self.slots.take(&tool);
+        if slot.is_none() {
             // Now, so that no more of them are claimed while this one waits.
-            self.places.bar(&tool);
+            self.slots.exclude(&tool);
         }
         let calls = self.clone();
         self.spawn(async move {
-            let taken = Taken { claim, held, place, progress: Progress::Claimed, ahead: None };
-            calls.with_place(taken, asked, waiting, given_back).await;
+            let taken = AcceptedCall { claim, held, slot, progress: StartState::Claimed, speculative: None };
+            calls.with_slot(taken, asked, waiting, given_back).await;
         });
     }
 
     /// A call whose request is about to be written. Whoever writes it says so, or nothing where that comes to nothing.
     pub fn begins(
         self: &Arc<Self>,
-        unwritten: Unwritten,
+        speculative_call: SpeculativeCall,
         given_back: impl FnOnce() + Send + 'static,
     ) -> impl FnOnce(Admission) + Send + Sync + 'static {
         let (say, written) = oneshot::channel();
-        let (request, asked, calls) = (unwritten.uncommitted.request.id, unwritten.asked, self.clone());
+        let (request, asked, calls) = (speculative_call.uncommitted.request.id, speculative_call.asked, self.clone());
         self.spawn(async move {
-            if let Some((taken, waiting)) = unwritten.until_written(&calls, written).await {
-                calls.with_place(taken, asked, waiting, given_back).await;
+            if let Some((taken, waiting)) = speculative_call.until_committed(&calls, written).await {
+                calls.with_slot(taken, asked, waiting, given_back).await;
             }
         });
         let calls = self.clone();
         move |admitted| {
             let Admission::Claimed(at) = admitted else {
                 calls.hints.claimed(request);
-                let _ = say.send(Written::Answered);
+                let _ = say.send(CommitNotice::Answered);
                 return;
             };
             // At once, so that what comes right behind the request finds its call here.
             let held = calls.keep(Lease::claimed_at_write(request, at), asked);
-            if let Err(Written::Taken(_, held)) = say.send(Written::Taken(at, held))
-                && calls.caller.stop.is_cancelled()
+            if let Err(CommitNotice::Claimed(_, held)) = say.send(CommitNotice::Claimed(at, held))
+                && calls.call_runner.stop.is_cancelled()
             {
                 let last = calls.clone();
-                calls.spawn(async move { last.caller.answering.give_back(&held).await });
+                calls.spawn(async move { last.call_runner.responses.give_back(&held).await });
             }
         }
     }
 
-    fn keep(&self, lease: Lease, asked: Instant) -> Held {
+    fn keep(&self, lease: Lease, asked: Instant) -> LeaseGuard {
         self.hints.claimed(lease.request);
-        self.caller.leases.keep(lease, asked)
+        self.call_runner.leases.keep(lease, asked)
     }
 
-    /// Goes on with a call that has its place, needs none, or gets one soon. `given_back`: hears when it found none.
-    async fn with_place(
+    /// Goes on with a call that has its slot, needs none, or gets one soon. `given_back`: hears when it found none.
+    async fn with_slot(
         &self,
-        mut taken: Taken,
+        mut taken: AcceptedCall,
         asked: Instant,
-        waiting: Option<Waiting>,
+        waiting: Option<WaitingForSlot>,
         given_back: impl FnOnce() + Send,
     ) {
-        self.caller.forget_if_changed(&mut taken);
-        if taken.place.is_none() && !taken.has_ended() {
+        self.call_runner.forget_if_changed(&mut taken);
+        if taken.slot.is_none() && !taken.has_ended() {
             let (tool, since) = (tool_of(&taken.claim.request), Instant::now());
-            taken.place = tokio::select! {
-                place = timeout(PLACE_SOON, self.places.wait(&tool)) => place.ok(),
-                () = self.caller.stop.cancelled() => None,
+            taken.slot = tokio::select! {
+                slot = timeout(SLOT_WAIT, self.slots.wait(&tool)) => slot.ok(),
+                () = self.call_runner.stop.cancelled() => None,
             };
-            if taken.place.is_none() {
-                self.places.bar(&tool);
-                self.caller.answering.give_back(&taken.held).await;
+            if taken.slot.is_none() {
+                self.slots.exclude(&tool);
+                self.call_runner.responses.give_back(&taken.held).await;
                 given_back();
                 // It is in the queue again, and nothing else tells of that.
                 self.hints.now();
@@ -165,16 +165,16 @@ impl Calls {
         self.go(taken, asked).await;
     }
 
-    async fn go(&self, mut taken: Taken, asked: Instant) {
+    async fn go(&self, mut taken: AcceptedCall, asked: Instant) {
         let claim = &taken.claim;
         let stages = Stages::claimed(claim.ready_at.unwrap_or(claim.queued_at), asked);
         let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default();
         let span = tracing::info_span!("call", request = %claim.lease.request, tool, attempt = claim.attempt, trace = tracing::field::Empty);
         // So much of its lease may be gone that it is another's by now: the store says.
-        if asked.elapsed() > Duration::from_millis(self.caller.options.lease_ms() / 3) {
-            taken.progress = Progress::Claimed;
+        if asked.elapsed() > Duration::from_millis(self.call_runner.options.lease_ms() / 3) {
+            taken.progress = StartState::Claimed;
         }
-        Box::pin(self.caller.run(taken, stages).instrument(span)).await;
+        Box::pin(self.call_runner.run(taken, stages).instrument(span)).await;
     }
 
     fn spawn(self: &Arc<Self>, call: impl Future<Output = ()> + Send + 'static) {
@@ -197,14 +197,14 @@ impl Calls {
         self.promised.close();
         // What is not written by then is written running, and its lease ends.
         let _ = timeout(LAST_PROMISE, self.promised.wait()).await;
-        self.unwritten.cancel();
+        self.abandon_uncommitted.cancel();
         self.tasks.close();
         if !self.tasks.is_empty() {
             tracing::info!(calls = self.tasks.len(), "waiting for running calls");
         }
         tokio::select! {
             () = self.tasks.wait() => return,
-            () = sleep(drain) => self.caller.drained.cancel(),
+            () = sleep(drain) => self.call_runner.drained.cancel(),
         }
         self.tasks.wait().await;
     }

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 2;
 pub(crate) struct Leases {
     store: Arc<dyn Breadcrumbs>,
     lease_ms: u64,
-    book: Mutex<HashMap<Lease, Entry>>,
+    entries: Mutex<HashMap<Lease, Entry>>,
     at_once: Notify,
 }
 
@@ -33,7 +33,7 @@ struct Entry {
 }
 
 /// A call's own end of its lease. Dropping it ends the heartbeats.
-pub(crate) struct Held {
+pub(crate) struct LeaseGuard {
     pub lease: Lease,
     /// Somebody wants the call to stop.
     pub cancel: CancellationToken,
@@ -42,19 +42,19 @@ pub(crate) struct Held {
     leases: Arc<Leases>,
 }
 
-impl Drop for Held {
+impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        self.leases.book().remove(&self.lease);
+        self.leases.entries().remove(&self.lease);
     }
 }
 
 impl Leases {
     pub fn new(store: Arc<dyn Breadcrumbs>, lease_ms: u64) -> Arc<Self> {
-        Arc::new(Self { store, lease_ms, book: Mutex::default(), at_once: Notify::new() })
+        Arc::new(Self { store, lease_ms, entries: Mutex::default(), at_once: Notify::new() })
     }
 
-    fn book(&self) -> MutexGuard<'_, HashMap<Lease, Entry>> {
-        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    fn entries(&self) -> MutexGuard<'_, HashMap<Lease, Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn length(&self) -> Duration {
@@ -62,20 +62,20 @@ impl Leases {
     }
 
     /// Keeps a lease that was asked for at `asked`.
-    pub fn keep(self: &Arc<Self>, lease: Lease, asked: Instant) -> Held {
+    pub fn keep(self: &Arc<Self>, lease: Lease, asked: Instant) -> LeaseGuard {
         let (cancel, lost) = (CancellationToken::new(), CancellationToken::new());
         let entry = Entry { cancel: cancel.clone(), lost: lost.clone(), until: asked + self.length() };
-        self.book().insert(lease, entry);
+        self.entries().insert(lease, entry);
         if asked.elapsed() > self.length() / 3 {
             // The next beat may be too late for it.
             self.at_once.notify_one();
         }
-        Held { lease, cancel, lost, leases: self.clone() }
+        LeaseGuard { lease, cancel, lost, leases: self.clone() }
     }
 
     /// Something happened to this request's record: asks the store how its lease stands, if it is ours.
     pub fn look_at(&self, request: Uuid) {
-        if self.book().keys().any(|lease| lease.request == request) {
+        if self.entries().keys().any(|lease| lease.request == request) {
             self.at_once.notify_one();
         }
     }
@@ -85,7 +85,7 @@ impl Leases {
         let third = self.length() / 3;
         let mut next = Instant::now() + third;
         loop {
-            let wake = self.book().values().map(|entry| entry.until).min().map_or(next, |until| until.min(next));
+            let wake = self.entries().values().map(|entry| entry.until).min().map_or(next, |until| until.min(next));
             tokio::select! {
                 () = stop.cancelled() => return,
                 () = self.at_once.notified() => {}
@@ -99,7 +99,7 @@ impl Leases {
     }
 
     async fn beat(&self, patience: Duration) {
-        let leases: Vec<Lease> = self.book().keys().copied().collect();
+        let leases: Vec<Lease> = self.entries().keys().copied().collect();
         let beats =
             stream::iter(leases.chunks(BATCH)).for_each_concurrent(AT_ONCE, |batch| self.beat_batch(batch, patience));
         // All of them together: a store that hangs is not to hold up what is to be given up.
@@ -116,9 +116,9 @@ impl Leases {
             Ok(Err(error)) => return tracing::warn!(%error, leases = batch.len(), "a heartbeat failed"),
             Err(_) => return tracing::warn!(leases = batch.len(), "a heartbeat got no answer in time"),
         };
-        let mut book = self.book();
+        let mut entries = self.entries();
         for one in held {
-            let Some(entry) = book.get_mut(&one.lease) else { continue };
+            let Some(entry) = entries.get_mut(&one.lease) else { continue };
             match one.status {
                 LeaseStatus::Held => entry.until = asked + self.length(),
                 LeaseStatus::CancelRequested => {
@@ -126,7 +126,7 @@ impl Leases {
                     entry.cancel.cancel();
                 }
                 LeaseStatus::Lost => {
-                    book.remove(&one.lease).inspect(|entry| entry.lost.cancel());
+                    entries.remove(&one.lease).inspect(|entry| entry.lost.cancel());
                 }
             }
         }
@@ -135,7 +135,7 @@ impl Leases {
     /// What was not extended in time is lost, whatever the store would say: it may have given the call to another.
     fn give_up_ended(&self) {
         let now = Instant::now();
-        self.book().retain(|lease, entry| {
+        self.entries().retain(|lease, entry| {
             let ended = entry.until <= now;
             if ended {
                 tracing::warn!(request = %lease.request, "the lease ended without a heartbeat");

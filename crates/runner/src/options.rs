@@ -7,7 +7,7 @@ use breadcrumb::ToolRequest;
 use executors::egress::PrivateHost;
 use uuid::Uuid;
 
-use crate::ahead::SMALL_RESULT;
+use crate::speculative_run::SMALL_RESULT;
 
 #[derive(Debug, Clone)]
 pub struct RunnerOptions {
@@ -20,8 +20,8 @@ pub struct RunnerOptions {
     ///
     /// A quarter of `max_calls` (at least 2, at most half of it) is kept for tools that have no call running, so that a
     /// few tools with many long calls never keep out the others. That is a rule over tools, whether their calls
-    /// compute or wait: in those places each tool has one call at a time. Whoever sets this cap so high that less than
-    /// that is left gets the smaller reserve, and none where one tool may have every place.
+    /// compute or wait: in those slots each tool has one call at a time. Whoever sets this cap so high that less than
+    /// that is left gets the smaller reserve, and none where one tool may have every slot.
     pub max_calls_per_tool: usize,
     /// Calls side by side that only wait for others (an HTTP exchange): those hold no worker. Of one tool three quarters
     /// of them, and a quarter is kept as above. Default 2000.

@@ -9,7 +9,7 @@ use breadcrumb::{
 use chrono::{SecondsFormat, Utc};
 use serde_json::{Map, Value, json};
 
-use crate::backoff::persist;
+use crate::backoff::with_retries;
 use crate::catalog_part::{create, delete, update};
 use crate::tool::Candidate;
 
@@ -40,11 +40,11 @@ async fn list(store: &dyn Breadcrumbs) -> Result<Vec<BreadcrumbListItem>, StoreE
         ..Selector::default()
     };
     let query = BreadcrumbQuery { selector, limit: 10, offset: 0, include_context: true };
-    persist("read the catalog in RCRT's shape", || store.list(&query)).await
+    with_retries("read the catalog in RCRT's shape", || store.list(&query)).await
 }
 
 /// Brings the record up to the tools that are offered. Catalog records of other programs stay as they are.
-pub(crate) async fn bring_up(store: &dyn Breadcrumbs, offered: &[Arc<Candidate>]) -> Result<(), StoreError> {
+pub(crate) async fn synchronize(store: &dyn Breadcrumbs, offered: &[Arc<Candidate>]) -> Result<(), StoreError> {
     let Some(wanted) = record(offered) else {
         tracing::warn!(tools = offered.len(), "there are too many tools for one catalog record of RCRT's shape");
         return Ok(());

@@ -9,8 +9,8 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::persist;
-use crate::lacks::Lacks;
+use crate::backoff::with_retries;
+use crate::missing_requirements::MissingRequirements;
 use crate::registry::Registry;
 use crate::tool::Candidate;
 
@@ -36,42 +36,42 @@ impl Readiness {
     }
 
     /// What the tool lacks now.
-    pub async fn of(&self, tool: &Candidate) -> Lacks {
+    pub async fn of(&self, tool: &Candidate) -> MissingRequirements {
         if tool.executor.required_secrets(&tool.definition).is_empty() {
-            return Lacks::of(tool, &[]);
+            return MissingRequirements::of(tool, &[]);
         }
         match self.secrets().await {
-            Ok(known) => Lacks::of(tool, &known),
-            Err(lacks) => lacks,
+            Ok(known) => MissingRequirements::of(tool, &known),
+            Err(missing) => missing,
         }
     }
 
     /// What the tool lacked a moment ago; for when many tools are looked at. A call looks again.
-    pub async fn lately(&self, tool: &Candidate) -> Lacks {
+    pub async fn lately(&self, tool: &Candidate) -> MissingRequirements {
         if tool.executor.required_secrets(&tool.definition).is_empty() {
-            return Lacks::of(tool, &[]);
+            return MissingRequirements::of(tool, &[]);
         }
         let mut listed = self.listed.lock().await;
         if let Some((when, known)) = &*listed
             && when.elapsed() < LATELY
         {
-            return Lacks::of(tool, known);
+            return MissingRequirements::of(tool, known);
         }
         match self.secrets().await {
             Ok(known) => {
-                let lacks = Lacks::of(tool, &known);
+                let missing = MissingRequirements::of(tool, &known);
                 *listed = Some((Instant::now(), Arc::new(known)));
-                lacks
+                missing
             }
-            Err(lacks) => lacks,
+            Err(missing) => missing,
         }
     }
 
     /// What the tool lacks now, for a call of it; the registry learns it too.
-    pub async fn recheck(&self, tool: &Arc<Candidate>) -> Lacks {
-        let lacks = self.of(tool).await;
-        self.registry.set_lacks(vec![(tool.clone(), lacks.clone())]);
-        lacks
+    pub async fn recheck(&self, tool: &Arc<Candidate>) -> MissingRequirements {
+        let missing = self.of(tool).await;
+        self.registry.set_missing(vec![(tool.clone(), missing.clone())]);
+        missing
     }
 
     /// Looks again now and then, until stopped.
@@ -95,25 +95,25 @@ impl Readiness {
         let tools = self.registry.working();
         let needs_secrets = |tool: &Arc<Candidate>| !tool.executor.required_secrets(&tool.definition).is_empty();
         let known = if tools.iter().any(needs_secrets) { self.secrets().await } else { Ok(Vec::new()) };
-        let lacks = tools.into_iter().map(|tool| {
-            let lacks = match &known {
-                Err(lacks) if needs_secrets(&tool) => lacks.clone(),
-                Err(_) => Lacks::of(&tool, &[]),
-                Ok(known) => Lacks::of(&tool, known),
+        let missing = tools.into_iter().map(|tool| {
+            let missing = match &known {
+                Err(missing) if needs_secrets(&tool) => missing.clone(),
+                Err(_) => MissingRequirements::of(&tool, &[]),
+                Ok(known) => MissingRequirements::of(&tool, known),
             };
-            (tool, lacks)
+            (tool, missing)
         });
-        self.registry.set_lacks(lacks.collect());
+        self.registry.set_missing(missing.collect());
     }
 
-    async fn secrets(&self) -> Result<Vec<SecretInfo>, Lacks> {
-        persist("list secrets", || self.store.secrets()).await.map_err(|error| match error {
+    async fn secrets(&self) -> Result<Vec<SecretInfo>, MissingRequirements> {
+        with_retries("list secrets", || self.store.secrets()).await.map_err(|error| match error {
             StoreError::Forbidden(_) | StoreError::Unauthorized(_) => {
-                Lacks::sentence("the runner's agent may not use secrets: it needs the role runner")
+                MissingRequirements::sentence("the runner's agent may not use secrets: it needs the role runner")
             }
             error => {
                 tracing::error!(%error, "the secrets cannot be listed");
-                Lacks::sentence("the tenant's secrets cannot be read now; the runner's log says why")
+                MissingRequirements::sentence("the tenant's secrets cannot be read now; the runner's log says why")
             }
         })
     }

@@ -8,9 +8,9 @@ use breadcrumb::{BreadcrumbListItem, BreadcrumbQuery, MAX_PAGE, StoreError, sche
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::backoff::persist;
-use crate::loading::Loading;
-use crate::wishes::{Depth, Urgency};
+use crate::backoff::with_retries;
+use crate::load_queue::{Depth, Urgency};
+use crate::tool_loader::ToolLoader;
 
 /// Rows of a look at what changed last.
 const GLANCE: u32 = 50;
@@ -19,7 +19,7 @@ const WHOLE_EVERY: u32 = 10;
 
 const SCHEMAS: [&str; 2] = [schema_names::TOOL_CODE, schema_names::TOOL_V1];
 
-impl Loading {
+impl ToolLoader {
     /// Compares the whole list, and looks at whatever differs.
     pub async fn reconcile(&self) -> Result<(), StoreError> {
         let mut gone = self.registry.ids();
@@ -38,7 +38,7 @@ impl Loading {
         match self.registry.version_of(row.id) {
             Some(version) if version == row.version => return false,
             Some(_) => self.look_at(row.id),
-            None => self.wish(row.id, Urgency::List, Depth::Sketch),
+            None => self.enqueue(row.id, Urgency::List, Depth::Parse),
         }
         true
     }
@@ -51,7 +51,7 @@ impl Loading {
                 BreadcrumbQuery { limit: MAX_PAGE, include_context: false, ..BreadcrumbQuery::of_schema(schema) };
             let mut seen = HashSet::new();
             loop {
-                let page = persist("list tools", || self.store.list(&query)).await?;
+                let page = with_retries("list tools", || self.store.list(&query)).await?;
                 if query.offset > 0 && page.first().is_some_and(|row| !seen.contains(&row.id)) {
                     continue 'again;
                 }
@@ -75,7 +75,7 @@ impl Loading {
             let mut query =
                 BreadcrumbQuery { limit: GLANCE, include_context: false, ..BreadcrumbQuery::of_schema(schema) };
             loop {
-                let page = persist("list tools", || self.store.list(&query)).await?;
+                let page = with_retries("list tools", || self.store.list(&query)).await?;
                 let mut is_news = false;
                 for row in &page {
                     is_news |= self.compare(row);

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::lacks::Lacks;
-use crate::records::{Record, Records};
+use crate::missing_requirements::MissingRequirements;
 use crate::tool::{Candidate, Problem, Tool};
+use crate::tool_records::{ToolRecord, ToolRecords};
 
 /// What is to be reported of a record.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,8 +25,8 @@ pub(crate) struct Report {
 pub(crate) enum Found {
     Tool(Arc<Tool>),
     Waiting(Arc<Candidate>),
-    /// The name may be this record's, which was not judged here yet.
-    Unjudged(Uuid),
+    /// The name may be this record's, which was not validated here yet.
+    Unvalidated(Uuid),
     /// The tool is there, and no version of it works.
     Broken(Problem),
     Unknown {
@@ -38,11 +38,11 @@ pub(crate) enum Found {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Known {
     pub version: i64,
-    pub is_judged: bool,
+    pub is_validated: bool,
 }
 
 pub(crate) struct Registry {
-    inner: RwLock<Records>,
+    inner: RwLock<ToolRecords>,
     /// Something is offered or waits that did not, or the other way round.
     pub changes: watch::Sender<()>,
 }
@@ -61,11 +61,11 @@ impl Registry {
         Arc::new(Self { inner: RwLock::default(), changes: watch::Sender::new(()) })
     }
 
-    fn read<T>(&self, look: impl FnOnce(&Records) -> T) -> T {
+    fn read<T>(&self, look: impl FnOnce(&ToolRecords) -> T) -> T {
         look(&self.inner.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn write<T>(&self, change: impl FnOnce(&mut Records) -> T) -> T {
+    fn write<T>(&self, change: impl FnOnce(&mut ToolRecords) -> T) -> T {
         let changed = change(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner));
         self.changes.send_replace(());
         changed
@@ -77,14 +77,14 @@ impl Registry {
             if let Some(tool) = records.offered.get(name) {
                 return match working(records, tool.id) {
                     Some(tool) => Found::Tool(tool),
-                    None => Found::Unjudged(tool.id),
+                    None => Found::Unvalidated(tool.id),
                 };
             }
             if let Some(waiting) = records.waiting.get(name) {
                 return Found::Waiting(waiting.candidate.clone());
             }
             if let Some(owner) = records.open.get(name) {
-                return Found::Unjudged(*owner);
+                return Found::Unvalidated(*owner);
             }
             match records.saying(name).find_map(|record| record.problem.clone()) {
                 Some(problem) => Found::Broken(problem),
@@ -98,7 +98,7 @@ impl Registry {
         })
     }
 
-    /// The tool that is offered under this name, where it is judged.
+    /// The tool that is offered under this name, where it is validated.
     pub fn working_as(&self, name: &str) -> Option<Arc<Tool>> {
         self.read(|records| {
             let offered = records.offered.get(name)?;
@@ -106,7 +106,7 @@ impl Registry {
         })
     }
 
-    /// The version that is offered under this name, be it judged yet or not.
+    /// The version that is offered under this name, be it validated yet or not.
     pub fn offered(&self, name: &str) -> Option<Arc<Candidate>> {
         self.read(|records| records.offered.get(name).cloned())
     }
@@ -116,25 +116,25 @@ impl Registry {
         self.read(|records| records.subscribed.values().filter(|tool| wanted(tool)).cloned().collect())
     }
 
-    /// Those among the records that are to be judged which may be such tools.
-    pub fn unjudged_subscribers(&self, wanted: impl Fn(&Candidate) -> bool) -> Vec<Arc<Candidate>> {
+    /// Those among the records that are to be validated which may be such tools.
+    pub fn unvalidated_subscribers(&self, wanted: impl Fn(&Candidate) -> bool) -> Vec<Arc<Candidate>> {
         let is_wanted = |tool: &&Arc<Candidate>| !tool.subscriptions.is_empty() && wanted(tool);
-        self.read(|records| unjudged(records).filter(is_wanted).cloned().collect())
+        self.read(|records| unvalidated(records).filter(is_wanted).cloned().collect())
     }
 
     pub fn may_have_subscribed(&self) -> bool {
         self.read(|records| {
-            !records.subscribed.is_empty() || unjudged(records).any(|tool| !tool.definition.subscriptions.is_empty())
+            !records.subscribed.is_empty() || unvalidated(records).any(|tool| !tool.definition.subscriptions.is_empty())
         })
     }
 
     /// Whether calls of a tool that is offered only wait for others.
-    pub fn has_idling(&self) -> bool {
-        self.read(|records| !records.idling.is_empty())
+    pub fn has_io_bound(&self) -> bool {
+        self.read(|records| !records.io_bound.is_empty())
     }
 
-    pub fn is_idling(&self, name: &str) -> bool {
-        self.read(|records| records.idling.contains(name))
+    pub fn is_io_bound(&self, name: &str) -> bool {
+        self.read(|records| records.io_bound.contains(name))
     }
 
     /// The offered tools that want to run by themselves, by name.
@@ -149,7 +149,7 @@ impl Registry {
 
     /// Whether the tool waits for something that a runner that is set up otherwise may have.
     pub fn waits_for_settings(&self, name: &str) -> bool {
-        self.read(|records| records.waiting.get(name).is_some_and(|one| one.lacks.is_of_this_runner()))
+        self.read(|records| records.waiting.get(name).is_some_and(|one| one.missing.is_of_this_runner()))
     }
 
     /// The native tools for which this runner is set up.
@@ -166,7 +166,7 @@ impl Registry {
     /// The catalog entry of a tool that lacks settings of this runner and nothing else, as if it had them.
     pub fn as_if_offered(&self, name: &str) -> Option<CatalogEntry> {
         self.read(|records| {
-            let waiting = records.waiting.get(name).filter(|waiting| waiting.lacks.is_only_of_this_runner())?;
+            let waiting = records.waiting.get(name).filter(|waiting| waiting.missing.is_only_of_this_runner())?;
             Some(CatalogEntry::Offered(waiting.candidate.registration()))
         })
     }
@@ -194,7 +194,7 @@ impl Registry {
         self.read(|records| {
             let offered = || records.offered.get(name).map(|tool| CatalogEntry::Offered(tool.registration()));
             let waits =
-                || records.waiting.get(name).map(|one| CatalogEntry::Waiting(one.lacks.waiting(&one.candidate)));
+                || records.waiting.get(name).map(|one| CatalogEntry::Waiting(one.missing.waiting(&one.candidate)));
             offered().or_else(waits)
         })
     }
@@ -203,7 +203,7 @@ impl Registry {
     pub fn all_offered(&self, served_elsewhere: &BTreeSet<String>) -> Vec<Arc<Candidate>> {
         self.read(|records| {
             let waiting = served_elsewhere.iter().filter_map(|name| records.waiting.get(name));
-            let elsewhere = waiting.filter(|one| one.lacks.is_only_of_this_runner()).map(|one| &one.candidate);
+            let elsewhere = waiting.filter(|one| one.missing.is_only_of_this_runner()).map(|one| &one.candidate);
             let all: BTreeMap<&str, _> =
                 records.offered.values().chain(elsewhere).map(|tool| (tool.name(), tool)).collect();
             all.into_values().cloned().collect()
@@ -236,7 +236,7 @@ impl Registry {
     pub fn known(&self, id: Uuid) -> Option<Known> {
         self.read(|records| {
             let record = records.get(id)?;
-            Some(Known { version: record.version, is_judged: record.is_judged })
+            Some(Known { version: record.version, is_validated: record.is_validated })
         })
     }
 
@@ -245,8 +245,8 @@ impl Registry {
         self.known(id).map(|known| known.version)
     }
 
-    /// The version of a record that was judged to work, and is offered unless its name is another's, or it waits.
-    pub fn judged_version(&self, id: Uuid) -> Option<i64> {
+    /// The version of a record that was validated to work, and is offered unless its name is another's, or it waits.
+    pub fn validated_version(&self, id: Uuid) -> Option<i64> {
         self.read(|records| Some(records.get(id)?.working.as_ref()?.tool.as_ref()?.version))
     }
 
@@ -260,13 +260,13 @@ impl Registry {
 
     /// Takes what was read of a record in place of what was known. One without a working version goes on with the one
     /// that is there.
-    pub fn put(&self, mut record: Record) -> Consequences {
+    pub fn put(&self, mut record: ToolRecord) -> Consequences {
         self.write(|records| {
             let id = record.id;
             let old = records.get(id).and_then(|record| record.working.clone());
             let retired = match (&record.working, old) {
-                // What was taken on another's word before is judged now, and that came to nothing.
-                (None, Some(old)) if old.tool.is_none() && record.is_judged => Some(old.candidate),
+                // What was taken on another's word before is validated now, and that came to nothing.
+                (None, Some(old)) if old.tool.is_none() && record.is_validated => Some(old.candidate),
                 (None, old) => {
                     record.working = old;
                     None
@@ -289,17 +289,17 @@ impl Registry {
     }
 
     /// What these versions lack now.
-    pub fn set_lacks(&self, lacks: Vec<(Arc<Candidate>, Lacks)>) {
-        let is_news = |records: &Records, tool: &Candidate, now: &Lacks| {
+    pub fn set_missing(&self, missing: Vec<(Arc<Candidate>, MissingRequirements)>) {
+        let is_news = |records: &ToolRecords, tool: &Candidate, now: &MissingRequirements| {
             let working = records.get(tool.id).and_then(|record| record.working.as_ref());
-            working.is_some_and(|working| working.candidate.version == tool.version && working.lacks != *now)
+            working.is_some_and(|working| working.candidate.version == tool.version && working.missing != *now)
         };
-        let news: Vec<(Arc<Candidate>, Lacks)> =
-            self.read(|records| lacks.into_iter().filter(|(tool, now)| is_news(records, tool, now)).collect());
+        let news: Vec<(Arc<Candidate>, MissingRequirements)> =
+            self.read(|records| missing.into_iter().filter(|(tool, now)| is_news(records, tool, now)).collect());
         if !news.is_empty() {
             self.write(|records| {
                 for (tool, now) in news {
-                    records.set_lacks(&tool, now);
+                    records.set_missing(&tool, now);
                 }
             });
         }
@@ -311,11 +311,11 @@ impl Registry {
     }
 }
 
-fn unjudged(records: &Records) -> impl Iterator<Item = &Arc<Candidate>> {
-    records.open.values().filter_map(|id| records.get(*id)?.sketch.as_ref())
+fn unvalidated(records: &ToolRecords) -> impl Iterator<Item = &Arc<Candidate>> {
+    records.open.values().filter_map(|id| records.get(*id)?.parsed.as_ref())
 }
 
-fn working(records: &Records, id: Uuid) -> Option<Arc<Tool>> {
+fn working(records: &ToolRecords, id: Uuid) -> Option<Arc<Tool>> {
     records.get(id)?.working.as_ref()?.tool.clone()
 }
 

@@ -12,34 +12,34 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use validate::Budget;
 
-use crate::answering::Answering;
-use crate::backoff::persist;
+use crate::backoff::with_retries;
 use crate::bootstrap::{BootstrapHints, Bootstrapping};
-use crate::call::Caller;
+use crate::call::CallRunner;
 use crate::calls::Calls;
-use crate::claiming::Claiming;
-use crate::elsewhere::Elsewhere;
-use crate::finding::Finding;
-use crate::following::Following;
-use crate::hints::Hints;
+use crate::catalog_publisher::CatalogPublisher;
+use crate::claim_loop::ClaimLoop;
+use crate::claim_pacing::ClaimPacer;
+use crate::event_follower::EventFollower;
 use crate::leases::Leases;
-use crate::loading::Loading;
 use crate::options::RunnerOptions;
-use crate::pace::Pace;
-use crate::places::Places;
-use crate::preparing::{Preparing, SCHEMA_BYTES};
-use crate::publishing::Publishing;
+use crate::peer_runners::PeerRunners;
+use crate::queue_hints::QueueHints;
 use crate::readiness::Readiness;
 use crate::registry::Registry;
-use crate::room::Room;
+use crate::response_writer::ResponseWriter;
+use crate::slot_pool::SlotPool;
+use crate::slots::Slots;
 use crate::subscriptions::Subscriptions;
 use crate::telemetry;
+use crate::tool_access::ToolAccess;
 use crate::tool_errors::ToolErrors;
+use crate::tool_loader::ToolLoader;
+use crate::tool_preparation::{SCHEMA_BYTES, ToolPreparer};
 
 /// Events that wait for the subscriptions to be matched; past that the stream waits.
 const MAX_TRIGGERS: usize = 256;
-/// Calls whose answers are being written, for each place: that needs no worker, but its memory.
-const ANSWERING_PER_PLACE: usize = 4;
+/// Calls whose answers are being written, for each slot: that needs no worker, but its memory.
+const RESPONSE_WRITES_PER_SLOT: usize = 4;
 
 /// Why a runner ended although nobody told it to.
 #[derive(Debug, thiserror::Error)]
@@ -98,11 +98,11 @@ struct Parts {
     registry: Arc<Registry>,
     errors: Arc<ToolErrors>,
     readiness: Arc<Readiness>,
-    loading: Arc<Loading>,
+    loading: Arc<ToolLoader>,
     leases: Arc<Leases>,
-    hints: Arc<Hints>,
-    elsewhere: Arc<Elsewhere>,
-    caller: Arc<Caller>,
+    hints: Arc<QueueHints>,
+    peers: Arc<PeerRunners>,
+    call_runner: Arc<CallRunner>,
 }
 
 impl Parts {
@@ -111,39 +111,39 @@ impl Parts {
         let registry = Registry::new();
         let errors = ToolErrors::new(store.clone(), registry.clone());
         let readiness = Readiness::new(store.clone(), registry.clone());
-        let preparing = Preparing {
+        let preparer = ToolPreparer {
             executors: runner.executors.clone(),
             system_authors: options.system_authors.clone(),
             allowed_private: options.allowed_private.clone().into(),
             rcrt_compat: options.rcrt_compat,
             schemas: Budget::new(SCHEMA_BYTES),
         };
-        let loading = Loading::new(
+        let loading = ToolLoader::new(
             store.clone(),
             registry.clone(),
             errors.clone(),
             readiness.clone(),
-            preparing,
+            preparer,
             options.max_loads,
         );
         let leases = Leases::new(store.clone(), options.lease_ms());
-        let hints = Arc::new(Hints::default());
-        let elsewhere = Elsewhere::new(store.clone(), registry.clone(), hints.clone(), options.runner_id);
-        let caller = Arc::new(Caller {
+        let hints = Arc::new(QueueHints::default());
+        let peers = PeerRunners::new(store.clone(), registry.clone(), hints.clone(), options.runner_id);
+        let call_runner = Arc::new(CallRunner {
             store: store.clone(),
-            finding: Finding {
+            tool_access: ToolAccess {
                 registry: registry.clone(),
                 loading: loading.clone(),
                 readiness: readiness.clone(),
-                elsewhere: elsewhere.clone(),
+                peers: peers.clone(),
             },
             leases: leases.clone(),
-            answering: Answering { store: store.clone(), runner_id: options.runner_id, hints: hints.clone() },
+            responses: ResponseWriter { store: store.clone(), runner_id: options.runner_id, hints: hints.clone() },
             options: options.clone(),
             stop: stop.clone(),
             drained: CancellationToken::new(),
         });
-        Self { store, options, registry, errors, readiness, loading, leases, hints, elsewhere, caller }
+        Self { store, options, registry, errors, readiness, loading, leases, hints, peers, call_runner }
     }
 
     async fn run(
@@ -156,7 +156,7 @@ impl Parts {
         // First the number, then the lists: what is written between the two is heard of, not missed.
         let latest = tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            latest = persist("read the newest event's number", || self.store.latest_event()) => latest?,
+            latest = with_retries("read the newest event's number", || self.store.latest_event()) => latest?,
         };
         tracing::info!(runner_id = %self.options.runner_id, "the runner is ready");
         // Calls do not wait for the list of all tools: what they ask for is read first.
@@ -165,21 +165,21 @@ impl Parts {
 
         let (triggers, events) = mpsc::channel(MAX_TRIGGERS);
         let bootstrap = Arc::new(BootstrapHints::default());
-        let publishing = Publishing::new(
+        let publisher = CatalogPublisher::new(
             self.store.clone(),
             self.registry.clone(),
-            self.elsewhere.clone(),
+            self.peers.clone(),
             self.options.rcrt_compat,
         );
-        let following = Following {
+        let follower = EventFollower {
             store: self.store.clone(),
             registry: self.registry.clone(),
             loading: self.loading.clone(),
             leases: self.leases.clone(),
             hints: self.hints.clone(),
             bootstrap: bootstrap.clone(),
-            publishing: publishing.clone(),
-            elsewhere: self.elsewhere.clone(),
+            publisher: publisher.clone(),
+            peers: self.peers.clone(),
             triggers,
         };
         let subscriptions =
@@ -191,28 +191,28 @@ impl Parts {
             pause: self.options.continuous_pause,
             known: HashMap::new(),
         };
-        let computing = Room::new(self.options.max_calls, self.options.max_calls_per_tool);
+        let cpu_bound = SlotPool::new(self.options.max_calls, self.options.max_calls_per_tool);
         let most_waiting = self.options.max_waiting;
-        let waiting = Room::new(most_waiting, RunnerOptions::share_of_one_tool(most_waiting));
+        let io_bound = SlotPool::new(most_waiting, RunnerOptions::share_of_one_tool(most_waiting));
         let calls = Arc::new(Calls {
-            caller: self.caller.clone(),
+            call_runner: self.call_runner.clone(),
             hints: self.hints.clone(),
-            places: Places::new(self.registry.clone(), computing, waiting),
-            max_answering: ANSWERING_PER_PLACE * self.options.max_calls.max(1),
+            slots: Slots::new(self.registry.clone(), cpu_bound, io_bound),
+            max_response_writes: RESPONSE_WRITES_PER_SLOT * self.options.max_calls.max(1),
             tasks: TaskTracker::new(),
             promised: TaskTracker::new(),
-            unwritten: CancellationToken::new(),
+            abandon_uncommitted: CancellationToken::new(),
             waiting: Arc::default(),
             ended: Notify::new(),
             dropped: CancellationToken::new(),
         });
-        let claiming = Claiming {
+        let claim_loop = ClaimLoop {
             calls,
-            pace: Pace::new(self.options.max_calls),
+            pacer: ClaimPacer::new(self.options.max_calls),
             poll: self.options.poll,
             drain: self.options.drain,
         };
-        tasks.spawn(following.run(latest, end.clone()));
+        tasks.spawn(follower.run(latest, end.clone()));
         tasks.spawn(subscriptions.run(events, stop.clone()));
         let (readiness, look_again) = (self.readiness.clone(), stop.clone());
         let look_every = self.options.readiness;
@@ -226,19 +226,19 @@ impl Parts {
         let (errors, write, loading) = (self.errors.clone(), stop.clone(), self.loading.clone());
         once(tasks, stop, async move { loading.listed().await }, async move { errors.run(write).await });
         let (publish, loading) = (stop.clone(), self.loading.clone());
-        once(tasks, stop, async move { loading.mostly_judged().await }, async move { publishing.run(publish).await });
-        let (tell, loading, elsewhere) = (stop.clone(), self.loading.clone(), self.elsewhere.clone());
-        once(tasks, stop, async move { loading.listed().await }, async move { elsewhere.run(tell).await });
+        once(tasks, stop, async move { loading.mostly_validated().await }, async move { publisher.run(publish).await });
+        let (tell, loading, peers) = (stop.clone(), self.loading.clone(), self.peers.clone());
+        once(tasks, stop, async move { loading.listed().await }, async move { peers.run(tell).await });
         let loading = self.loading.clone();
-        once(tasks, stop, async move { loading.mostly_judged().await }, bootstrapping.run(stop.clone()));
+        once(tasks, stop, async move { loading.mostly_validated().await }, bootstrapping.run(stop.clone()));
 
-        let claiming = claiming.run(stop);
-        tokio::pin!(claiming);
+        let claim_loop = claim_loop.run(stop);
+        tokio::pin!(claim_loop);
         // Until the stop, a part that ends has failed.
         let mut is_listed = false;
         let failed = loop {
             tokio::select! {
-                () = &mut claiming => return Ok(()),
+                () = &mut claim_loop => return Ok(()),
                 listed = &mut listing, if !is_listed => match listed {
                     Ok(()) => is_listed = true,
                     Err(error) => break RunnerError::Store(error),
@@ -251,7 +251,7 @@ impl Parts {
             }
         };
         stop.cancel();
-        claiming.await;
+        claim_loop.await;
         Err(failed)
     }
 

@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::deadline::Deadline;
-use crate::leases::Held;
-use crate::progress::Telling;
+use crate::leases::LeaseGuard;
+use crate::progress_writer::ProgressWriter;
 use crate::tool::Tool;
 
 /// Why a run was stopped from outside.
@@ -92,8 +92,8 @@ pub(crate) struct Ran {
 }
 
 /// What may end a run, and how long it has then to stop.
-pub(crate) struct Bounds<'c> {
-    pub held: &'c Held,
+pub(crate) struct RunLimits<'c> {
+    pub held: &'c LeaseGuard,
     pub deadline: Option<&'c Deadline>,
     /// The runner's time for running calls is over.
     pub drained: &'c CancellationToken,
@@ -103,9 +103,9 @@ pub(crate) struct Bounds<'c> {
 
 /// Goes on with the run, and stops it for whatever comes first. What it tells of its progress is written meanwhile, and
 /// nothing of that is under way any more when this returns.
-pub(crate) async fn run(run: Run, limit: Duration, telling: Telling, bounds: Bounds<'_>) -> Ran {
+pub(crate) async fn run(run: Run, limit: Duration, progress_writer: ProgressWriter, bounds: RunLimits<'_>) -> Ran {
     let over = CancellationToken::new();
-    let told = telling.run(&over);
+    let told = progress_writer.run(&over);
     let ran = async {
         let ran = bounded(run, limit, &bounds).await;
         over.cancel();
@@ -115,7 +115,7 @@ pub(crate) async fn run(run: Run, limit: Duration, telling: Telling, bounds: Bou
     ran
 }
 
-async fn bounded(mut run: Run, limit: Duration, bounds: &Bounds<'_>) -> Ran {
+async fn bounded(mut run: Run, limit: Duration, bounds: &RunLimits<'_>) -> Ran {
     let stopped = tokio::select! {
         () = run.go_on() => None,
         () = bounds.held.lost.cancelled() => Some(Stopped::Lost),

@@ -8,14 +8,14 @@ use breadcrumb::{
 use executors::{HeldSecret, Vault};
 use serde_json::json;
 
-use crate::backoff::persist;
-use crate::lacks::Lacks;
+use crate::backoff::with_retries;
+use crate::missing_requirements::MissingRequirements;
 use crate::tool::Tool;
 
 /// The tool's required secrets, as its grants give them, and those of its optional ones that it was given; each
 /// decryption is audited with the tool and the request. A tool that lacks a required one is refused before it runs, with
 /// the command that mends it.
-pub(crate) async fn vault(
+pub(crate) async fn granted_secrets(
     store: &dyn Breadcrumbs,
     tool: &Tool,
     request: &ToolRequest,
@@ -25,10 +25,10 @@ pub(crate) async fn vault(
     if required.is_empty() && optional.is_empty() && !tool.gets_all_granted {
         return Ok(Arc::default());
     }
-    let known = persist("list secrets", || store.secrets()).await.map_err(|error| unlisted(&error))?;
-    let lacks = Lacks::of(tool, &known);
-    if !lacks.is_empty() {
-        return Err(lacks.failure(tool));
+    let known = with_retries("list secrets", || store.secrets()).await.map_err(|error| listing_failure(&error))?;
+    let missing = MissingRequirements::of(tool, &known);
+    if !missing.is_empty() {
+        return Err(missing.failure(tool));
     }
     let mut held = Vec::new();
     for secret in &known {
@@ -55,9 +55,9 @@ async fn open(
     // A request's own id may be long, and the audit log takes 1000 characters.
     let request_id: String = request.request_id.chars().take(300).collect();
     let reason = format!("tool {}, request {request_id}", tool.name());
-    let value = persist("decrypt a secret", || store.decrypt_secret(secret.id, &reason, Some(tool.id)))
+    let value = with_retries("decrypt a secret", || store.decrypt_secret(secret.id, &reason, Some(tool.id)))
         .await
-        .map_err(|error| unopened(name, tool, &error))?;
+        .map_err(|error| decryption_failure(name, tool, &error))?;
     let hosts: Result<Vec<HostEntry>, _> = secret.hosts.iter().map(|host| HostEntry::parse(host)).collect();
     let hosts = hosts.map_err(|error| {
         // What the store keeps was read when it was written.
@@ -72,7 +72,7 @@ async fn open(
     Ok(HeldSecret { name: name.clone(), value, hosts, readable: secret.readable })
 }
 
-fn unlisted(error: &StoreError) -> ToolFailure {
+fn listing_failure(error: &StoreError) -> ToolFailure {
     if matches!(error, StoreError::Forbidden(_) | StoreError::Unauthorized(_)) {
         return ToolFailure::new(
             ErrorCode::PermissionDenied,
@@ -83,11 +83,11 @@ fn unlisted(error: &StoreError) -> ToolFailure {
     ToolFailure::new(ErrorCode::ExecutionFailed, "the tool's secrets cannot be read").retryable(true)
 }
 
-fn unopened(name: &str, tool: &Tool, error: &StoreError) -> ToolFailure {
+fn decryption_failure(name: &str, tool: &Tool, error: &StoreError) -> ToolFailure {
     match error {
         // Revoked, or deleted, since it was listed.
-        StoreError::Forbidden(_) => Lacks::secret(name, SecretUnavailable::NotGranted).failure(tool),
-        StoreError::NotFound { .. } => Lacks::secret(name, SecretUnavailable::Missing).failure(tool),
+        StoreError::Forbidden(_) => MissingRequirements::secret(name, SecretUnavailable::NotGranted).failure(tool),
+        StoreError::NotFound { .. } => MissingRequirements::secret(name, SecretUnavailable::Missing).failure(tool),
         StoreError::Unauthorized(_) => denied(format!("the runner may not read the secret {name:?}"), name),
         other => {
             tracing::error!(secret = name, error = %other, "a secret cannot be read");

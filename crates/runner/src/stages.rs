@@ -29,11 +29,11 @@ impl Stages {
         let since_queued = (Utc::now() - ready_at).to_std().unwrap_or_default();
         // A call may have been written while the claim was under way already.
         let claim = claim.min(since_queued);
-        Self { queue: since_queued.saturating_sub(claim), claim, ..Self::ahead() }
+        Self { queue: since_queued.saturating_sub(claim), claim, ..Self::uncommitted() }
     }
 
     /// Of a call whose request is not written yet: it has waited for nothing.
-    pub fn ahead() -> Self {
+    pub fn uncommitted() -> Self {
         let none = Duration::ZERO;
         Self { queue: none, claim: none, load: none, run: none, ended: None }
     }

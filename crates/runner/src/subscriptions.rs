@@ -7,16 +7,16 @@ use breadcrumb::{
     Breadcrumbs, Event, Fuel, MAX_RECORD_BYTES, NewBreadcrumb, OutOfFuel, StoreError, ToolRequest, Visibility,
     schema_names,
 };
-use executors::Chain;
+use executors::TriggerChain;
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::backoff::persist;
-use crate::loading::Loading;
+use crate::backoff::with_retries;
 use crate::registry::Registry;
 use crate::tool::Candidate;
+use crate::tool_loader::ToolLoader;
 use crate::voice::in_name_of;
 
 /// How long an event waits for tools that were written just before it.
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(crate) struct Subscriptions {
     pub store: Arc<dyn Breadcrumbs>,
     pub registry: Arc<Registry>,
-    pub loading: Arc<Loading>,
+    pub loading: Arc<ToolLoader>,
 }
 
 impl Subscriptions {
@@ -37,11 +37,11 @@ impl Subscriptions {
                 if !self.loading.is_settled() {
                     let _ = timeout(PATIENCE, self.loading.settle()).await;
                 }
-                // What was read and not judged yet: once it is, nobody tells it of this event again.
+                // What was read and not validated yet: once it is, nobody tells it of this event again.
                 let event = Arc::new(event);
-                let unjudged = self.registry.unjudged_subscribers(|tool| may_want(tool, &event));
-                for tool in wanting(unjudged, &event).await {
-                    self.loading.judge_now(tool.id).await;
+                let unvalidated = self.registry.unvalidated_subscribers(|tool| may_want(tool, &event));
+                for tool in wanting(unvalidated, &event).await {
+                    self.loading.validate_now(tool.id).await;
                 }
                 let subscribed = self.registry.subscribed(|tool| may_want(tool, &event));
                 for tool in wanting(subscribed, &event).await {
@@ -70,7 +70,7 @@ impl Subscriptions {
         if event.private && !sees_version(&store, event).await {
             return;
         }
-        match persist("trigger a tool", || store.create(request.clone(), Some(&key))).await {
+        match with_retries("trigger a tool", || store.create(request.clone(), Some(&key))).await {
             Ok(created) => {
                 tracing::debug!(tool = tool.name(), event = %event.number, request = %created.id, "triggered");
             }
@@ -86,10 +86,10 @@ impl Subscriptions {
 /// Whether the agent of this store sees the version that the event tells. Each old version has a visibility of its own.
 async fn sees_version(store: &Arc<dyn Breadcrumbs>, event: &Event) -> bool {
     let id = event.breadcrumb_id;
-    match persist("look who sees a record", || store.view(id)).await {
+    match with_retries("look who sees a record", || store.view(id)).await {
         Ok(present) if present.version == event.version => true,
         Ok(_) => {
-            let history = persist("look who sees a version", || store.history(id)).await;
+            let history = with_retries("look who sees a version", || store.history(id)).await;
             history.is_ok_and(|versions| versions.iter().any(|one| one.version == event.version))
         }
         Err(_) => false,
@@ -156,7 +156,7 @@ fn may_want(tool: &Candidate, event: &Event) -> bool {
         // The event may be older than the tool.
         && event.updated_at >= tool.created_at
         && event.breadcrumb_id != tool.id
-        && !Chain::of(&event.tags, event.version).contains(tool.name())
+        && !TriggerChain::of(&event.tags, event.version).contains(tool.name())
 }
 
 /// The same on every runner, so that the store knows it for the same.
@@ -177,7 +177,7 @@ fn request(tool: &Candidate, event: &Event) -> NewBreadcrumb {
     if event.private {
         record.visibility = Visibility::Private;
     }
-    Chain::of(&event.tags, event.version).with(tool.name()).mark(&mut record.tags, 1);
+    TriggerChain::of(&event.tags, event.version).with(tool.name()).mark(&mut record.tags, 1);
     // What a call of a closed profile asked for, or was answered, opens nothing to whom it triggers.
     let mut profiles = tool.profiles.clone();
     profiles.add_tags(&event.tags);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use validate::Schema;
 
-/// What can be told of a version without judging it.
+/// What can be told of a version without validating it.
 pub(crate) struct Candidate {
     pub id: Uuid,
     pub owner_id: Uuid,
@@ -38,7 +38,7 @@ pub(crate) struct Candidate {
     pub is_curators: bool,
 }
 
-/// A version that was judged here and found good.
+/// A version that was validated here and found good.
 pub(crate) struct Tool {
     pub candidate: Arc<Candidate>,
     pub input: Schema,
@@ -70,10 +70,10 @@ impl Tool {
 
     /// Whether its calls may compute before the store knows of it: they do nothing yet that anybody could notice, and need
     /// nothing whose use is written down, as that of a secret is. A tool that does something each time would be run twice.
-    pub fn may_compute_ahead(&self) -> bool {
+    pub fn may_speculate(&self) -> bool {
         let (executor, definition) = (&self.executor, &self.definition);
         !self.acts.load(Ordering::Relaxed)
-            && executor.waits_to_go_ahead(definition)
+            && executor.supports_speculation(definition)
             && executor.required_secrets(definition).is_empty()
             && executor.optional_secrets(definition).is_empty()
             && !self.gets_all_granted
@@ -85,8 +85,8 @@ impl Tool {
     }
 
     /// A call of it has computed that never was: nothing is to remember it.
-    pub fn computed_in_vain(&self) {
-        if self.executor.keeps(&self.definition) {
+    pub fn invalidate_kept_isolate(&self) {
+        if self.executor.keeps_state(&self.definition) {
             self.executor.forget(self.id, self.version);
         }
     }
@@ -100,7 +100,7 @@ impl Tool {
     }
 
     /// A call of it that was ahead would have done something.
-    pub fn was_seen_acting(&self) {
+    pub fn mark_as_acting(&self) {
         self.acts.store(true, Ordering::Relaxed);
     }
 }
@@ -145,9 +145,12 @@ impl Candidate {
         }
     }
 
-    /// The tool's wish to be run by itself, unless it is switched off.
+    /// The tool's settings to be run by itself, unless it is switched off.
     pub fn bootstrap(&self) -> Option<&Bootstrap> {
-        self.definition.bootstrap.as_ref().filter(|wish| wish.enabled && wish.mode != BootstrapMode::Disabled)
+        self.definition
+            .bootstrap
+            .as_ref()
+            .filter(|settings| settings.enabled && settings.mode != BootstrapMode::Disabled)
     }
 
     pub fn registration(&self) -> Registration {

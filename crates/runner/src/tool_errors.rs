@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::backoff::persist;
-use crate::preparing::is_tool;
+use crate::backoff::with_retries;
 use crate::registry::{Registry, Report};
+use crate::tool_preparation::is_tool;
 
 /// How long a tool is being read at most before it is asked for again.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -26,13 +26,19 @@ pub(crate) struct ToolErrors {
     registry: Arc<Registry>,
     waiting: Mutex<HashSet<Uuid>>,
     /// Records of which it is not known yet what is to be reported.
-    unjudged: Mutex<HashSet<Uuid>>,
+    unvalidated: Mutex<HashSet<Uuid>>,
     more: Notify,
 }
 
 impl ToolErrors {
     pub fn new(store: Arc<dyn Breadcrumbs>, registry: Arc<Registry>) -> Arc<Self> {
-        Arc::new(Self { store, registry, waiting: Mutex::default(), unjudged: Mutex::default(), more: Notify::new() })
+        Arc::new(Self {
+            store,
+            registry,
+            waiting: Mutex::default(),
+            unvalidated: Mutex::default(),
+            more: Notify::new(),
+        })
     }
 
     /// What is to be reported of this tool record changed.
@@ -42,19 +48,19 @@ impl ToolErrors {
     }
 
     /// What is to be reported of this tool record is known now.
-    pub fn judged(&self, tool_id: Uuid) {
-        if self.unjudged.lock().unwrap_or_else(PoisonError::into_inner).remove(&tool_id) {
+    pub fn validated(&self, tool_id: Uuid) {
+        if self.unvalidated.lock().unwrap_or_else(PoisonError::into_inner).remove(&tool_id) {
             self.look_at(tool_id);
         }
     }
 
-    /// A report on what was not judged here is left as it is until then.
+    /// A report on what was not validated here is left as it is until then.
     fn is_put_off(&self, tool_id: Uuid) -> bool {
-        let mut unjudged = self.unjudged.lock().unwrap_or_else(PoisonError::into_inner);
-        // Asked under the lock: who judges it now finds it here, or was before.
-        let is_put_off = self.registry.known(tool_id).is_some_and(|known| !known.is_judged);
+        let mut unvalidated = self.unvalidated.lock().unwrap_or_else(PoisonError::into_inner);
+        // Asked under the lock: who validates it now finds it here, or was before.
+        let is_put_off = self.registry.known(tool_id).is_some_and(|known| !known.is_validated);
         if is_put_off {
-            unjudged.insert(tool_id);
+            unvalidated.insert(tool_id);
         }
         is_put_off
     }
@@ -90,7 +96,7 @@ impl ToolErrors {
     async fn look_at_all_reports(&self) -> Result<(), StoreError> {
         let mut query = BreadcrumbQuery { limit: 1000, ..BreadcrumbQuery::of_schema(schema_names::TOOL_ERROR) };
         loop {
-            let page = persist("list tool errors", || self.store.list(&query)).await?;
+            let page = with_retries("list tool errors", || self.store.list(&query)).await?;
             for row in &page {
                 if let Some(id) =
                     row.context.as_ref().and_then(|context| context.get("tool_id")?.as_str()?.parse().ok())
@@ -108,7 +114,7 @@ impl ToolErrors {
     async fn write(&self, tool_id: Uuid) -> Result<(), StoreError> {
         // Another runner may write at the same moment; then look again at what is there.
         for _ in 0..5 {
-            let mut there = persist("find a tool's error", || self.list(tool_id)).await?;
+            let mut there = with_retries("find a tool's error", || self.list(tool_id)).await?;
             // The oldest stays; more than one came from runners that act as different agents.
             let kept = there.pop();
             if let Some(kept) = &kept {
@@ -143,7 +149,7 @@ impl ToolErrors {
         let told = there.context.as_ref().and_then(|context| context.get("version")?.as_i64()).unwrap_or_default();
         let mut changes = self.registry.changes.subscribe();
         while self.registry.version_of(tool_id).is_none_or(|known| known < told) {
-            match persist("look at a tool", || self.store.get(tool_id)).await {
+            match with_retries("look at a tool", || self.store.get(tool_id)).await {
                 Ok(record) if is_tool(record.schema_name.as_deref()) && record.version >= told => {}
                 Ok(_) | Err(StoreError::NotFound { .. }) => return Ok(()),
                 Err(error) => return Err(error),
@@ -163,7 +169,7 @@ impl ToolErrors {
     }
 
     async fn delete(&self, id: Uuid) -> Result<(), StoreError> {
-        match persist("delete a tool's error", || self.store.delete(id, None)).await {
+        match with_retries("delete a tool's error", || self.store.delete(id, None)).await {
             Err(StoreError::NotFound { .. }) => Ok(()),
             outcome => outcome,
         }
@@ -180,7 +186,7 @@ impl ToolErrors {
             tags: Some(record.tags),
             ..BreadcrumbChanges::default()
         };
-        persist("change a tool's error", || self.store.update(there.id, there.version, changes.clone()))
+        with_retries("change a tool's error", || self.store.update(there.id, there.version, changes.clone()))
             .await
             .map(|_| ())
     }
@@ -189,7 +195,7 @@ impl ToolErrors {
         let record = record(tool_id, report);
         // The same report has the same key on every runner.
         let key = format!("tool.error:{tool_id}:{}", &record.fingerprint()[..32]);
-        let create = |key| persist("write a tool's error", move || self.store.create(record.clone(), key));
+        let create = |key| with_retries("write a tool's error", move || self.store.create(record.clone(), key));
         let created = create.clone()(Some(&key)).await?;
         // The answer is an old one if the same problem was there before, was mended, and is back: write it anew.
         if created.replayed && matches!(self.store.get(created.id).await, Err(StoreError::NotFound { .. })) {

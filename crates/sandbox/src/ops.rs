@@ -1,4 +1,4 @@
-//! The ops of one call on the parent's side: each is a future that asks the [`World`] and answers with frames.
+//! The ops of one call on the parent's side: each is a future that asks the [`HostOps`] and answers with frames.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,8 +13,8 @@ use crate::protocol::{
     ApiReply, BODY_WINDOW_BYTES, BodyEnd, FetchHead, FetchReply, FetchStart, Frame, Kind, MAX_CHUNK_BYTES,
     MAX_INPUT_BYTES, MAX_OPS_IN_FLIGHT, decode, encode,
 };
-use crate::upload::{Upload, UploadRoom};
-use crate::{ApiCall, BodyStream, OpError, World};
+use crate::upload::{Upload, UploadCapacity};
+use crate::{ApiCall, BodyStream, HostOps, OpError};
 
 /// An op's end and the next op's start may cross on the socket.
 const MOST: usize = 2 * MAX_OPS_IN_FLIGHT;
@@ -29,14 +29,14 @@ const SMALL_PIECE: usize = 4 * 1024;
 type Breach = String;
 
 pub struct Ops {
-    world: Arc<dyn World>,
+    host: Arc<dyn HostOps>,
     call: u32,
     out: mpsc::Sender<Frame>,
     running: FuturesUnordered<BoxFuture<'static, u32>>,
     known: HashMap<u32, Op>,
     /// Bytes of what the known ones were asked with.
     asked: usize,
-    uploads: UploadRoom,
+    uploads: UploadCapacity,
 }
 
 struct Op {
@@ -80,8 +80,8 @@ impl Credit {
 }
 
 impl Ops {
-    pub fn new(world: Arc<dyn World>, call: u32, out: mpsc::Sender<Frame>, uploads: UploadRoom) -> Self {
-        Self { world, call, out, running: FuturesUnordered::new(), known: HashMap::new(), asked: 0, uploads }
+    pub fn new(host: Arc<dyn HostOps>, call: u32, out: mpsc::Sender<Frame>, uploads: UploadCapacity) -> Self {
+        Self { host, call, out, running: FuturesUnordered::new(), known: HashMap::new(), asked: 0, uploads }
     }
 
     /// Waits for the next op that ends; for ever when there is none.
@@ -141,9 +141,9 @@ impl Ops {
             return self.refuse(Kind::ApiReply, frame.op, ApiReply::Err(refusal));
         }
         let call: ApiCall = decode(&frame.payload).map_err(|_| "an API call that cannot be read")?;
-        let (world, out, id, op) = (self.world.clone(), self.out.clone(), self.call, frame.op);
+        let (host, out, id, op) = (self.host.clone(), self.out.clone(), self.call, frame.op);
         let work = async move {
-            let reply = match world.api(call).await {
+            let reply = match host.api(call).await {
                 Ok(value) => ApiReply::Ok(value),
                 Err(error) => ApiReply::Err(error),
             };
@@ -167,14 +167,14 @@ impl Ops {
             return self.refuse(Kind::FetchReply, frame.op, FetchReply::Err(refusal));
         }
         let start: FetchStart = decode(&frame.payload).map_err(|_| "a request that cannot be read")?;
-        let (world, out, id, op) = (self.world.clone(), self.out.clone(), self.call, frame.op);
+        let (host, out, id, op) = (self.host.clone(), self.out.clone(), self.call, frame.op);
         let (upload, body) = if start.has_body {
-            let Some(place) = self.uploads.take() else {
+            let Some(permit) = self.uploads.take() else {
                 let message =
                     "too many request bodies are being sent on this runner; await the others first, or try again";
                 return self.refuse(Kind::FetchReply, op, FetchReply::Err(OpError::new("ResourceExhausted", message)));
             };
-            let (upload, body) = Upload::open(out.clone(), id, op, place);
+            let (upload, body) = Upload::open(out.clone(), id, op, permit);
             (Some(upload), Some(body))
         } else {
             (None, None)
@@ -182,7 +182,7 @@ impl Ops {
         let credit = Arc::new(Credit::full());
         let window = credit.clone();
         let work = async move {
-            match world.fetch(start.request, body).await {
+            match host.fetch(start.request, body).await {
                 Err(error) => send(&out, Kind::FetchReply, id, op, &FetchReply::Err(error)).await,
                 Ok(answer) => {
                     let head = FetchHead {

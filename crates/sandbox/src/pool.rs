@@ -8,7 +8,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::limits::{self, Cgroups, Findings, Standing};
+use crate::limits::{self, Cgroups, EnforcedLimits, Findings};
 use crate::protocol::{Hello, Mode, Protection};
 use crate::snapshot::Snapshot;
 use crate::spawner::Spawner;
@@ -37,7 +37,7 @@ pub struct Pool {
     /// Said once: a later worker has other protections than the first.
     told: Once,
     /// The bounds of the first worker. One that cannot have the same does not run tools.
-    standing: OnceLock<Standing>,
+    enforced: OnceLock<EnforcedLimits>,
     /// One permit for each call that runs; those who wait are served in order.
     permits: Arc<Semaphore>,
     state: Mutex<State>,
@@ -89,7 +89,7 @@ impl Idle {
 }
 
 /// Which worker a call would like.
-pub struct Wanted<'a> {
+pub struct WorkerRequest<'a> {
     pub owner: Uuid,
     pub script: &'a Arc<Script>,
     pub isolation: Isolation,
@@ -98,7 +98,7 @@ pub struct Wanted<'a> {
 }
 
 /// A worker for one call. Dropped instead of given back, it takes its process with it.
-pub struct Lease {
+pub struct PooledWorker {
     pub worker: Worker,
     /// The worker still has the isolate of this very script.
     pub has_script: bool,
@@ -122,7 +122,7 @@ impl Pool {
             findings,
             protections: OnceLock::new(),
             told: Once::new(),
-            standing: OnceLock::new(),
+            enforced: OnceLock::new(),
             state: Mutex::default(),
             spare_taken: Notify::new(),
             spent: Notify::new(),
@@ -141,11 +141,11 @@ impl Pool {
         let memory_mb = Limits::default().memory_mb;
         let mut worker = Worker::spawn(&self.spawner, Mode::Serve, snapshot, memory_mb).await?;
         let mut hello = worker.hello().await?;
-        let standing = worker.bounds.measure();
-        if *self.standing.get_or_init(|| standing.clone()) != standing {
-            return Err(SandboxError::Limits(standing.to_string()));
+        let enforced = worker.bounds.measure();
+        if *self.enforced.get_or_init(|| enforced.clone()) != enforced {
+            return Err(SandboxError::Limits(enforced.to_string()));
         }
-        hello.protections.extend(limits::protections(self.findings.clone(), &standing));
+        hello.protections.extend(limits::protections(self.findings.clone(), &enforced));
         self.compare(&hello.protections);
         let missing = level::missing(&hello.protections);
         if self.options.level == Level::Strict && !missing.is_empty() {
@@ -176,19 +176,19 @@ impl Pool {
 
     /// Waits for a turn, then gives the best worker there is: the one that kept the script, another of the tenant (one
     /// that is ready first), a spare, a new one.
-    pub async fn lease(&self, wanted: &Wanted<'_>) -> Result<Lease, SandboxError> {
+    pub async fn acquire(&self, wanted: &WorkerRequest<'_>) -> Result<PooledWorker, SandboxError> {
         let permit = self.permits.clone().acquire_owned().await.map_err(|_| SandboxError::Closed)?;
         let owner = wanted.owner;
         while let Some((mut worker, has_script)) = self.take(wanted) {
             if worker.is_alive() {
-                return Ok(Lease { worker, has_script, owner, _permit: permit });
+                return Ok(PooledWorker { worker, has_script, owner, _permit: permit });
             }
         }
         let (worker, ..) = self.start_worker().await?;
-        Ok(Lease { worker, has_script: false, owner, _permit: permit })
+        Ok(PooledWorker { worker, has_script: false, owner, _permit: permit })
     }
 
-    fn take(&self, wanted: &Wanted<'_>) -> Option<(Worker, bool)> {
+    fn take(&self, wanted: &WorkerRequest<'_>) -> Option<(Worker, bool)> {
         let mut state = self.state();
         let own = |idle: &Idle| idle.owner == wanted.owner;
         let kept_this = |idle: &Idle| idle.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(kept, wanted.script));
@@ -234,12 +234,12 @@ impl Pool {
     }
 
     /// Takes a worker back after a call that ended well for it.
-    pub fn give_back(&self, lease: Lease, kept: Option<Arc<Script>>) {
-        if self.closed.is_cancelled() || lease.worker.is_worn_out() {
+    pub fn release(&self, pooled: PooledWorker, kept: Option<Arc<Script>>) {
+        if self.closed.is_cancelled() || pooled.worker.is_worn_out() {
             return;
         }
-        let cpu_time = lease.worker.bounds.cpu_time();
-        let idle = Idle { worker: lease.worker, owner: lease.owner, kept, since: Instant::now(), cpu_time };
+        let cpu_time = pooled.worker.bounds.cpu_time();
+        let idle = Idle { worker: pooled.worker, owner: pooled.owner, kept, since: Instant::now(), cpu_time };
         let is_spent = idle.kept.is_none() && idle.worker.has_child;
         self.state().idle.push(idle);
         if is_spent {

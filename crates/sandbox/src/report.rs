@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::Level;
 
 pub use crate::protocol::{Protection, ProtectionState};
-pub use jail::cgroup::CgroupPlace;
+pub use jail::cgroup::CgroupLocation;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
@@ -20,7 +20,7 @@ pub struct Report {
     /// As the first worker told them. Each later one is judged by its own, and one that lacks some of these is logged.
     pub protections: Vec<Protection>,
     /// The control groups in which the workers' own are made; none where there are none to be had.
-    pub cgroups: Vec<CgroupPlace>,
+    pub cgroups: Vec<CgroupLocation>,
 }
 
 impl Report {

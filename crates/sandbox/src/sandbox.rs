@@ -13,17 +13,17 @@ use tokio_util::sync::CancellationToken;
 use crate::console::Console;
 use crate::ending::Ending;
 use crate::limits::Cgroups;
-use crate::pool::{Lease, Pool, Wanted};
+use crate::pool::{Pool, PooledWorker, WorkerRequest};
 use crate::protocol::{CallStart, MAX_INPUT_BYTES, encode};
 use crate::snapshot::Snapshot;
 use crate::spawner::Spawner;
-use crate::supervise::{After, Watch, supervise};
-use crate::upload::UploadRoom;
+use crate::supervise::{Watch, WorkerFate, supervise};
+use crate::upload::UploadCapacity;
 use crate::worker::Death;
-use crate::{CgroupUse, Invocation, Isolation, Outcome, Report, SandboxError, SandboxOptions, Task, World};
+use crate::{CgroupUse, HostOps, Invocation, Isolation, Outcome, Report, SandboxError, SandboxOptions, Task};
 
 /// Workers that a call tries at most: one that has no process for it is its tenant's doing, and no fault of the call.
-const MAX_LEASES: usize = 3;
+const MAX_WORKERS_TRIED: usize = 3;
 
 pub struct Sandbox {
     pool: Arc<Pool>,
@@ -68,7 +68,7 @@ impl Sandbox {
         };
         let tended = pool.clone();
         let tending = tokio::spawn(async move { tended.tend().await });
-        let uploads = UploadRoom::shared(options.upload_bytes);
+        let uploads = UploadCapacity::shared(options.upload_bytes);
         Ok(Self { pool, report, options, uploads, tending: Mutex::new(Some(tending)) })
     }
 
@@ -78,9 +78,9 @@ impl Sandbox {
 
     /// Runs one call to its end, its limit or its cancellation. `timeout_ms` counts from the moment when
     /// a worker has an isolate for it.
-    pub async fn run(&self, invocation: Invocation, world: Arc<dyn World>, cancelled: CancellationToken) -> Outcome {
+    pub async fn run(&self, invocation: Invocation, host: Arc<dyn HostOps>, cancelled: CancellationToken) -> Outcome {
         let mut console = Console::default();
-        let ending = self.end_of(&invocation, world, &cancelled, &mut console).await;
+        let ending = self.end_of(&invocation, host, &cancelled, &mut console).await;
         let result = ending.result(&invocation.script, &invocation.limits);
         Outcome { result, console: console.lines, console_truncated: console.truncated }
     }
@@ -88,107 +88,107 @@ impl Sandbox {
     async fn end_of(
         &self,
         invocation: &Invocation,
-        world: Arc<dyn World>,
+        host: Arc<dyn HostOps>,
         cancelled: &CancellationToken,
         console: &mut Console,
     ) -> Ending {
         let script = &invocation.script;
         let may_cache = script.cache.is_wanted(script.javascript.len());
-        let wanted = Wanted {
+        let wanted = WorkerRequest {
             owner: invocation.owner_id,
             script,
             isolation: invocation.isolation,
             is_best_untouched: may_cache && invocation.task == Task::Check,
         };
-        let mut lease = match self.lease(&wanted, cancelled).await {
-            Ok(lease) => lease,
+        let mut pooled = match self.acquire(&wanted, cancelled).await {
+            Ok(pooled) => pooled,
             Err(ending) => return ending,
         };
-        let is_counted = lease.has_script || lease.worker.is_ready_for(invocation.limits.memory_mb);
-        let wants_cache = may_cache && lease.worker.is_untouched();
-        let start = match start_payload(invocation, lease.has_script, is_counted, wants_cache) {
+        let is_counted = pooled.has_script || pooled.worker.is_ready_for(invocation.limits.memory_mb);
+        let wants_cache = may_cache && pooled.worker.is_untouched();
+        let start = match start_payload(invocation, pooled.has_script, is_counted, wants_cache) {
             Ok(start) => start,
             Err(ending) => {
-                self.pool.give_back(lease, None);
+                self.pool.release(pooled, None);
                 return ending;
             }
         };
-        if let Err(error) = lease.worker.bounds.admit(&invocation.limits) {
-            let died = lease.worker.kill().await;
+        if let Err(error) = pooled.worker.bounds.admit(&invocation.limits) {
+            let died = pooled.worker.kill().await;
             tracing::warn!(%error, ?died, "a sandbox worker is killed, because its limits cannot be set");
             return Ending::NoWorker(SandboxError::Limits(error.to_string()));
         }
         let watch = Watch {
             script,
-            has_script: lease.has_script,
+            has_script: pooled.has_script,
             is_counted,
             wants_cache,
-            world,
+            host,
             cancelled,
             closed: &self.pool.closed,
             limits: &invocation.limits,
             grace: self.options.grace,
             uploads: &self.uploads,
         };
-        let (ending, after) = supervise(&mut lease.worker, start, watch, console).await;
+        let (ending, after) = supervise(&mut pooled.worker, start, watch, console).await;
         match (ending, after) {
-            (ending, After::Kept) => {
-                self.pool.give_back(lease, Some(invocation.script.clone()));
+            (ending, WorkerFate::Kept) => {
+                self.pool.release(pooled, Some(invocation.script.clone()));
                 ending
             }
-            (ending, After::Fresh) => {
-                if timeout(self.options.grace, lease.worker.spend()).await.is_ok_and(|sent| sent.is_ok()) {
-                    self.pool.give_back(lease, None);
+            (ending, WorkerFate::Fresh) => {
+                if timeout(self.options.grace, pooled.worker.spend()).await.is_ok_and(|sent| sent.is_ok()) {
+                    self.pool.release(pooled, None);
                 }
                 ending
             }
-            (Ending::WorkerDied(_), After::Unusable) => {
-                let ending = ended(lease.worker.death().await);
-                tracing::warn!(reason = ending.name(), process = lease.worker.process_id(), "a sandbox worker died");
+            (Ending::WorkerDied(_), WorkerFate::Unusable) => {
+                let ending = ended(pooled.worker.death().await);
+                tracing::warn!(reason = ending.name(), process = pooled.worker.process_id(), "a sandbox worker died");
                 ending
             }
-            (ending, After::Unusable) => {
+            (ending, WorkerFate::Unusable) => {
                 tracing::warn!(
                     reason = ending.name(),
-                    process = lease.worker.process_id(),
+                    process = pooled.worker.process_id(),
                     "a sandbox worker is killed"
                 );
-                lease.worker.kill().await;
+                pooled.worker.kill().await;
                 ending
             }
         }
     }
 
     /// A worker with a process for the call.
-    async fn lease(&self, wanted: &Wanted<'_>, cancelled: &CancellationToken) -> Result<Lease, Ending> {
+    async fn acquire(&self, wanted: &WorkerRequest<'_>, cancelled: &CancellationToken) -> Result<PooledWorker, Ending> {
         let mut tries = 1;
         loop {
-            let leased = tokio::select! {
+            let acquired = tokio::select! {
                 biased;
                 () = cancelled.cancelled() => return Err(Ending::Cancelled),
-                leased = self.pool.lease(wanted) => leased,
+                acquired = self.pool.acquire(wanted) => acquired,
             };
-            let mut lease = leased.map_err(Ending::NoWorker)?;
-            if lease.has_script {
-                return Ok(lease);
+            let mut pooled = acquired.map_err(Ending::NoWorker)?;
+            if pooled.has_script {
+                return Ok(pooled);
             }
             let born = tokio::select! {
                 biased;
                 () = cancelled.cancelled() => None,
                 () = self.pool.closed.cancelled() => None,
-                born = lease.worker.next_child() => Some(born),
+                born = pooled.worker.next_child() => Some(born),
             };
             match born {
-                Some(Ok(())) => return Ok(lease),
+                Some(Ok(())) => return Ok(pooled),
                 // Its next process is for another call.
                 None => {
-                    self.pool.give_back(lease, None);
+                    self.pool.release(pooled, None);
                     return Err(Ending::Cancelled);
                 }
                 Some(Err(error)) => {
-                    let died = lease.worker.kill().await;
+                    let died = pooled.worker.kill().await;
                     tracing::warn!(%error, ?died, "a sandbox worker is killed, because it has no process for the next call");
-                    if tries == MAX_LEASES {
+                    if tries == MAX_WORKERS_TRIED {
                         return Err(Ending::NoWorker(error));
                     }
                     tries += 1;

@@ -2,7 +2,7 @@
 
 #[cfg_attr(not(target_os = "linux"), path = "snapshot/file.rs")]
 #[cfg_attr(target_os = "linux", path = "snapshot/memory.rs")]
-mod keeping;
+mod storage;
 
 use std::os::fd::OwnedFd;
 
@@ -14,7 +14,7 @@ use crate::worker::Worker;
 /// More than any snapshot of the web platform, in bytes.
 const MAX_BYTES: usize = 256 * 1024 * 1024;
 
-pub struct Snapshot(keeping::Kept);
+pub struct Snapshot(storage::SnapshotStorage);
 
 impl Snapshot {
     /// `None` when the engine has no snapshots.
@@ -39,7 +39,7 @@ impl Snapshot {
                         tracing::info!(%reason, "workers start without a snapshot");
                         return Ok(None);
                     }
-                    return keeping::Kept::new(&bytes).map(Self).map(Some).map_err(SandboxError::Snapshot);
+                    return storage::SnapshotStorage::new(&bytes).map(Self).map(Some).map_err(SandboxError::Snapshot);
                 }
                 other => return Err(SandboxError::Protocol(format!("{other:?} instead of a snapshot"))),
             }

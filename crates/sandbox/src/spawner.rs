@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-use crate::limits::{Bounds, Cgroups, Group};
+use crate::limits::{Cgroups, Group, ProcessLimits};
 use crate::process::{Process, Started};
 use crate::protocol::{SNAPSHOT_FD, SOCKET_FD};
 use crate::zygote::Zygote;
@@ -27,13 +27,13 @@ const LINE: usize = 64;
 /// Zygotes that are asked for one worker at most.
 const MAX_ZYGOTES: u32 = 2;
 
-enum Order {
-    Worker(Wanted),
+enum SpawnerCommand {
+    Worker(SpawnRequest),
     /// No worker is wanted any more, and those that are left may end as they are told.
     Close,
 }
 
-struct Wanted {
+struct SpawnRequest {
     socket: OwnedFd,
     snapshot: Option<OwnedFd>,
     started: oneshot::Sender<Result<(Process, Group), SandboxError>>,
@@ -42,7 +42,7 @@ struct Wanted {
 }
 
 pub struct Spawner {
-    orders: Option<Sender<Order>>,
+    orders: Option<Sender<SpawnerCommand>>,
     thread: Option<JoinHandle<()>>,
     /// Every process until it has ended.
     pub ends: TaskTracker,
@@ -55,7 +55,7 @@ impl Spawner {
         let runtime = Handle::current();
         let program = command.program.clone();
         let ends = TaskTracker::new();
-        let maker = Maker { command, cgroups, ends: ends.clone(), zygote: None, copying: Copying::Untried };
+        let maker = SpawnerThread { command, cgroups, ends: ends.clone(), zygote: None, copying: Copying::Untried };
         let thread = Builder::new()
             .name("sandbox-spawner".into())
             .spawn(move || {
@@ -70,17 +70,17 @@ impl Spawner {
     /// control groups, and so does whatever it starts.
     pub async fn spawn(&self, socket: OwnedFd, snapshot: Option<OwnedFd>) -> Result<(Process, Group), SandboxError> {
         let (started, wait) = oneshot::channel();
-        let wanted = Wanted { socket, snapshot, started, _counted: self.ends.token() };
-        self.order(Order::Worker(wanted)).await?;
+        let wanted = SpawnRequest { socket, snapshot, started, _counted: self.ends.token() };
+        self.order(SpawnerCommand::Worker(wanted)).await?;
         wait.await.map_err(|_| SandboxError::Closed)?
     }
 
     /// Ends what stands ready for further workers.
     pub async fn close(&self) {
-        let _ = self.order(Order::Close).await;
+        let _ = self.order(SpawnerCommand::Close).await;
     }
 
-    async fn order(&self, order: Order) -> Result<(), SandboxError> {
+    async fn order(&self, order: SpawnerCommand) -> Result<(), SandboxError> {
         let orders = self.orders.as_ref().ok_or(SandboxError::Closed)?;
         orders.send(order).await.map_err(|_| SandboxError::Closed)
     }
@@ -97,7 +97,7 @@ impl Drop for Spawner {
 }
 
 /// What makes processes, on the thread.
-struct Maker {
+struct SpawnerThread {
     command: WorkerCommand,
     cgroups: Arc<Cgroups>,
     ends: TaskTracker,
@@ -114,23 +114,23 @@ enum Copying {
     Fails,
 }
 
-impl Maker {
-    fn serve(mut self, mut line: Receiver<Order>) {
+impl SpawnerThread {
+    fn serve(mut self, mut line: Receiver<SpawnerCommand>) {
         while let Some(order) = line.blocking_recv() {
             match order {
-                Order::Worker(wanted) => {
+                SpawnerCommand::Worker(wanted) => {
                     let started = self.make(wanted.socket, wanted.snapshot);
                     // Where nobody waits any more, the process is dropped, and so killed.
                     let _ = wanted.started.send(started);
                 }
-                Order::Close => self.zygote = None,
+                SpawnerCommand::Close => self.zygote = None,
             }
         }
     }
 
     fn make(&mut self, socket: OwnedFd, snapshot: Option<OwnedFd>) -> Result<(Process, Group), SandboxError> {
         let copy = match &snapshot {
-            Some(snapshot) if Bounds::sees_children() && self.copying != Copying::Fails => {
+            Some(snapshot) if ProcessLimits::sees_children() && self.copying != Copying::Fails => {
                 self.copy(&socket, snapshot)?
             }
             _ => None,

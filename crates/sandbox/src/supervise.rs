@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::console::Console;
 use crate::ending::Ending;
-use crate::limits::{Look, Meter};
+use crate::limits::{Meter, MeterCheck};
 use crate::ops::Ops;
-use crate::progress::Heard;
+use crate::progress::ProgressReceiver;
 use crate::protocol::{CallDone, CallResult, Frame, FrameCodec, FrameError, Kind, MAX_OUTPUT_BYTES, decode};
-use crate::upload::UploadRoom;
+use crate::upload::UploadCapacity;
 use crate::worker::Worker;
-use crate::{ConsoleLine, Script, World};
+use crate::{ConsoleLine, HostOps, Script};
 
 /// How long the worker may take to make an isolate, before the tool's own time begins.
 const START: Duration = Duration::from_secs(30);
@@ -37,7 +37,7 @@ pub struct Watch<'a> {
     pub is_counted: bool,
     /// The worker is to tell what the engine made of the script.
     pub wants_cache: bool,
-    pub world: Arc<dyn World>,
+    pub host: Arc<dyn HostOps>,
     pub cancelled: &'a CancellationToken,
     /// The sandbox is being closed.
     pub closed: &'a CancellationToken,
@@ -49,7 +49,7 @@ pub struct Watch<'a> {
 
 /// What became of the worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum After {
+pub enum WorkerFate {
     /// It takes the next call; the isolate was kept.
     Kept,
     /// It takes the next call.
@@ -60,7 +60,7 @@ pub enum After {
 
 /// Why the worker was told to end the call.
 #[derive(Clone, Copy)]
-enum Told {
+enum StopReason {
     Deadline,
     CpuBudget,
     Memory,
@@ -73,13 +73,13 @@ pub async fn supervise(
     start: bytes::Bytes,
     watch: Watch<'_>,
     console: &mut Console,
-) -> (Ending, After) {
+) -> (Ending, WorkerFate) {
     let call = worker.next_call(!watch.has_script, watch.limits.memory_mb);
     let stop = CancellationToken::new();
     let (out, queue) = mpsc::channel(OUTBOX);
     let has_child = worker.has_child;
-    let mut ops = Ops::new(watch.world.clone(), call, out, UploadRoom::of_call(watch.uploads));
-    let mut heard = Heard::begin();
+    let mut ops = Ops::new(watch.host.clone(), call, out, UploadCapacity::of_call(watch.uploads));
+    let mut progress = ProgressReceiver::begin();
     let cache = if watch.has_script { None } else { watch.script.cache.get() };
     let cache = cache.map(|cache| Frame::new(Kind::CodeCache, call, 0, cache));
     let first = cache.into_iter().chain([Frame::new(Kind::Call, call, 0, start)]);
@@ -93,7 +93,7 @@ pub async fn supervise(
     if let Some(meter) = &meter {
         look.as_mut().reset(now + meter.first_look());
     }
-    let mut told = None;
+    let mut stop_reason = None;
     let mut is_started = false;
     let mut wants_cache = watch.wants_cache;
     let mut late = 0;
@@ -102,8 +102,8 @@ pub async fn supervise(
         let reason = async {
             tokio::select! {
                 biased;
-                () = either(watch.cancelled, watch.closed) => Told::Cancelled,
-                () = &mut deadline => Told::Deadline,
+                () = either(watch.cancelled, watch.closed) => StopReason::Cancelled,
+                () = &mut deadline => StopReason::Deadline,
                 why = spent(&mut meter, look.as_mut()) => why,
             }
         };
@@ -151,7 +151,7 @@ pub async fn supervise(
                         watch.script.cache.put(frame.payload);
                     }
                     Kind::ConsoleFull => console.truncated = true,
-                    Kind::Progress => if let Err(breach) = heard.take(&frame.payload, &*watch.world) {
+                    Kind::Progress => if let Err(breach) = progress.take(&frame.payload, &*watch.host) {
                         break Err(Some(breach));
                     },
                     _ => if let Err(breach) = ops.take(&frame) {
@@ -166,9 +166,9 @@ pub async fn supervise(
                     break Err(None);
                 }
             }
-            why = reason, if told.is_none() => {
-                told = Some(why);
-                if matches!(why, Told::Memory) {
+            why = reason, if stop_reason.is_none() => {
+                stop_reason = Some(why);
+                if matches!(why, StopReason::Memory) {
                     // Whoever gets there is past the engine's own limits, and would go on.
                     worker.bounds.kill();
                     break Err(None);
@@ -179,7 +179,7 @@ pub async fn supervise(
                 worker.bounds.let_go();
                 grace.as_mut().reset(Instant::now() + watch.grace);
             }
-            () = &mut grace, if told.is_some() => break Err(None),
+            () = &mut grace, if stop_reason.is_some() => break Err(None),
         }
     };
 
@@ -192,16 +192,16 @@ pub async fn supervise(
     }
     let is_whole = !is_writing || matches!(timeout(watch.grace, &mut writer).await, Ok(Ok(())));
     let after = match &done {
-        Ok(done) if done.spent => After::Unusable,
-        Ok(done) if is_whole && done.kept => After::Kept,
-        Ok(_) if is_whole => After::Fresh,
-        _ => After::Unusable,
+        Ok(done) if done.spent => WorkerFate::Unusable,
+        Ok(done) if is_whole && done.kept => WorkerFate::Kept,
+        Ok(_) if is_whole => WorkerFate::Fresh,
+        _ => WorkerFate::Unusable,
     };
-    let ending = match (told, done) {
-        (Some(Told::Deadline), _) => Ending::Timeout,
-        (Some(Told::CpuBudget), _) => Ending::CpuBudget,
-        (Some(Told::Memory), _) => Ending::Memory,
-        (Some(Told::Cancelled), _) => Ending::Cancelled,
+    let ending = match (stop_reason, done) {
+        (Some(StopReason::Deadline), _) => Ending::Timeout,
+        (Some(StopReason::CpuBudget), _) => Ending::CpuBudget,
+        (Some(StopReason::Memory), _) => Ending::Memory,
+        (Some(StopReason::Cancelled), _) => Ending::Cancelled,
         (None, Ok(CallDone { result: CallResult::Ok(json), .. })) if json.get().len() > MAX_OUTPUT_BYTES => {
             Ending::OutputSize(json.get().len() as u64)
         }
@@ -213,14 +213,14 @@ pub async fn supervise(
 }
 
 /// Returns when the meter says that the call's processor time or memory is used up.
-async fn spent(meter: &mut Option<Meter<'_>>, mut look: Pin<&mut Sleep>) -> Told {
+async fn spent(meter: &mut Option<Meter<'_>>, mut look: Pin<&mut Sleep>) -> StopReason {
     let Some(meter) = meter else { return std::future::pending().await };
     loop {
         look.as_mut().await;
-        match meter.look() {
-            Look::Spent => return Told::CpuBudget,
-            Look::Swollen => return Told::Memory,
-            Look::Again(wait) => look.as_mut().reset(Instant::now() + wait),
+        match meter.check() {
+            MeterCheck::CpuExhausted => return StopReason::CpuBudget,
+            MeterCheck::MemoryExceeded => return StopReason::Memory,
+            MeterCheck::CheckAgain(wait) => look.as_mut().reset(Instant::now() + wait),
         }
     }
 }

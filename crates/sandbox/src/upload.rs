@@ -12,15 +12,15 @@ use crate::{BodyStream, OpError};
 
 /// Room for the request bodies of one call. Calls share it, but for the room that each has for one body, so that no call
 /// keeps the others from sending.
-pub struct UploadRoom {
+pub struct UploadCapacity {
     own: Arc<Semaphore>,
     shared: Arc<Semaphore>,
 }
 
 /// Room for one body, until it is dropped.
-pub type Place = OwnedSemaphorePermit;
+pub type UploadPermit = OwnedSemaphorePermit;
 
-impl UploadRoom {
+impl UploadCapacity {
     /// What calls share, with room for so many bytes.
     pub fn shared(bytes: usize) -> Arc<Semaphore> {
         Arc::new(Semaphore::new(bytes / UPLOAD_WINDOW_BYTES))
@@ -31,7 +31,7 @@ impl UploadRoom {
     }
 
     /// Room for a further body; `None` when there is none left.
-    pub fn take(&self) -> Option<Place> {
+    pub fn take(&self) -> Option<UploadPermit> {
         let take = |room: &Arc<Semaphore>| room.clone().try_acquire_owned().ok();
         take(&self.own).or_else(|| take(&self.shared))
     }
@@ -44,7 +44,7 @@ struct Shared {
     state: Mutex<State>,
     more: Notify,
     /// As long as either end can hold bytes.
-    _place: Place,
+    _permit: UploadPermit,
 }
 
 #[derive(Default)]
@@ -62,8 +62,8 @@ impl Shared {
 
 impl Upload {
     /// The two ends. As many bytes as the world takes are granted to the worker again.
-    pub fn open(out: mpsc::Sender<Frame>, call: u32, op: u32, place: Place) -> (Self, BodyStream) {
-        let shared = Arc::new(Shared { state: Mutex::default(), more: Notify::new(), _place: place });
+    pub fn open(out: mpsc::Sender<Frame>, call: u32, op: u32, permit: UploadPermit) -> (Self, BodyStream) {
+        let shared = Arc::new(Shared { state: Mutex::default(), more: Notify::new(), _permit: permit });
         let body = futures::stream::unfold((shared.clone(), out), move |(shared, out)| async move {
             let piece = next(&shared).await?;
             if let Ok(bytes) = &piece {

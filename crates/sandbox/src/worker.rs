@@ -15,7 +15,7 @@ use tokio_util::codec::{FramedRead, FramedWrite};
 
 use crate::SandboxError;
 use crate::level;
-use crate::limits::Bounds;
+use crate::limits::ProcessLimits;
 use crate::process::Process;
 use crate::protocol::{
     Begin, Frame, FrameCodec, FrameError, Hello, Kind, Mode, PROTOCOL_VERSION, Protection, Ready, decode,
@@ -42,7 +42,7 @@ pub struct Worker {
     /// The number of the last call.
     calls: u32,
     /// Around the process that runs tool code, which the one that was started has below it.
-    pub bounds: Bounds,
+    pub bounds: ProcessLimits,
     /// Fresh isolates that the process is still good for.
     isolates: u32,
     /// Heap of the next fresh isolate, in MiB: what the call before had.
@@ -77,7 +77,7 @@ impl Worker {
             frames: FramedRead::new(read, FrameCodec),
             sink: FramedWrite::new(write, FrameCodec),
             calls: 0,
-            bounds: Bounds::new(group),
+            bounds: ProcessLimits::new(group),
             isolates: 0,
             next_mb: memory_mb,
             is_ready: false,

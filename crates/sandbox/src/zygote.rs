@@ -4,14 +4,14 @@
 
 #[cfg(target_os = "linux")]
 mod copied;
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 mod live;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
 
 #[cfg(target_os = "linux")]
 pub use copied::CopiedProcess;
-#[cfg(not(target_os = "linux"))]
-pub use elsewhere::{CopiedProcess, Zygote};
 #[cfg(target_os = "linux")]
 pub use live::Zygote;
+#[cfg(not(target_os = "linux"))]
+pub use unsupported::{CopiedProcess, Zygote};

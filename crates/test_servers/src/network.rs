@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use axum::Router;
 use breadcrumb::NetPermission;
 use executors::Vault;
-use executors::egress::{Ask, Connections, Egress, EgressOptions, NetRules, PrivateHost, Resolver};
+use executors::egress::{Connections, Egress, EgressContext, EgressOptions, NetRules, PrivateHost, Resolver};
 use futures::TryStreamExt;
 use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 
@@ -102,7 +102,7 @@ impl TestEgress {
         let vault = Vault::default();
         self.0
             .fetch(
-                Ask { tool, rules, vault: &vault, connections: &Connections::default(), origin: None },
+                EgressContext { tool, rules, vault: &vault, connections: &Connections::default(), origin: None },
                 request,
                 body,
             )

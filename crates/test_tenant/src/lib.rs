@@ -9,7 +9,7 @@ use std::sync::Arc;
 use breadcrumb::{
     Breadcrumb, Breadcrumbs, Identity, NewAgent, Role, Tenancy, ToolDefinition, ToolRequest, schema_names,
 };
-use executors::{Chain, ToolCall, Vault};
+use executors::{ToolCall, TriggerChain, Vault};
 use serde_json::{Value, json};
 use store::{SecretsKey, Store, StoreOptions};
 use test_database::TestDatabase;
@@ -66,10 +66,10 @@ impl Tenant {
             secrets: Arc::new(Vault::default()),
             breadcrumbs: self.breadcrumbs.clone(),
             profiles: breadcrumb::Profiles::default(),
-            progress: Arc::new(executors::Unheard),
+            progress: Arc::new(executors::DiscardProgress),
             deadline: None,
-            go_ahead: executors::GoAhead::given(),
-            chain: Chain::default(),
+            effect_gate: executors::EffectGate::opened(),
+            chain: TriggerChain::default(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use breadcrumb::{ErrorCode, ToolFailure};
 use executors::ToolCall;
-use executors::egress::{Ask, Connections, Egress, NetRules, Origin};
+use executors::egress::{Connections, Egress, EgressContext, NetRules, Origin};
 use futures::TryStreamExt;
 use sandbox::{FetchRequest, Redirect};
 use url::Url;
@@ -70,7 +70,7 @@ impl HttpClient<'_> {
     }
 
     async fn send(&self, url: &Url, headers: &[(&str, &str)]) -> Result<HttpResponse, ToolFailure> {
-        let ask = Ask {
+        let ask = EgressContext {
             tool: &self.call.definition.name,
             rules: self.rules,
             vault: &self.call.secrets,

@@ -6,7 +6,7 @@ use breadcrumb::{Delivery, Host};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
 use executors::Vault;
-use executors::egress::{Ask, Connections, Egress, NetRules, Origin};
+use executors::egress::{Connections, Egress, EgressContext, NetRules, Origin};
 use futures::{StreamExt, stream};
 use sandbox::{FetchRequest, FetchResponse, OpError, Redirect};
 use tokio::time::timeout;
@@ -67,7 +67,7 @@ async fn post(
     let body = Bytes::from(delivery.payload.clone());
     let body = stream::once(async move { Ok(body) }).boxed();
     let origin = Origin { owner_id: delivery.owner_id, agent_id: None, tool_id: None, call: Some(delivery.id) };
-    let ask = Ask { tool: NAME, rules: &rules, vault: &vault, connections, origin: Some(origin) };
+    let ask = EgressContext { tool: NAME, rules: &rules, vault: &vault, connections, origin: Some(origin) };
     gate.fetch(ask, request, Some(body)).await
 }
 

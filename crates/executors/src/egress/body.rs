@@ -20,7 +20,11 @@ pub(super) enum RequestBody {
 
 impl RequestBody {
     /// Reads up to `replayable` bytes ahead; what is longer stays a stream.
-    pub async fn read(mut stream: BodyStream, replayable: usize, held: &mut Held<'_>) -> Result<Self, OpError> {
+    pub async fn read(
+        mut stream: BodyStream,
+        replayable: usize,
+        held: &mut BufferedBytes<'_>,
+    ) -> Result<Self, OpError> {
         let mut start = BytesMut::new();
         while let Some(piece) = stream.next().await {
             let piece = piece?;
@@ -35,7 +39,7 @@ impl RequestBody {
     }
 
     /// Reads all of it, or refuses what is larger than the limit.
-    pub async fn read_whole(mut stream: BodyStream, limit: u64, held: &mut Held<'_>) -> Result<Self, OpError> {
+    pub async fn read_whole(mut stream: BodyStream, limit: u64, held: &mut BufferedBytes<'_>) -> Result<Self, OpError> {
         let mut whole = BytesMut::new();
         while let Some(piece) = stream.next().await {
             let piece = piece?;
@@ -51,14 +55,14 @@ impl RequestBody {
 
 /// What one fetch holds of the bytes that its call's fetches, and those of all calls, may hold at the same time; given back
 /// when it ends.
-pub(super) struct Held<'c> {
+pub(super) struct BufferedBytes<'c> {
     by_call: &'c AtomicUsize,
     by_all: &'c AtomicUsize,
     options: &'c EgressOptions,
     by_this: usize,
 }
 
-impl<'c> Held<'c> {
+impl<'c> BufferedBytes<'c> {
     pub fn new(by_call: &'c AtomicUsize, by_all: &'c AtomicUsize, options: &'c EgressOptions) -> Self {
         Self { by_call, by_all, options, by_this: 0 }
     }
@@ -81,7 +85,7 @@ impl<'c> Held<'c> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for BufferedBytes<'_> {
     fn drop(&mut self) {
         self.by_call.fetch_sub(self.by_this, Ordering::AcqRel);
         self.by_all.fetch_sub(self.by_this, Ordering::AcqRel);
@@ -122,7 +126,7 @@ pub(super) async fn incoming(
     inward: Arc<AtomicU64>,
 ) -> Result<BodyStream, OpError> {
     let limit = options.max_response_bytes;
-    let pieces = response.bytes_stream().map_err(|error| type_error(super::exchange::sentence(&error)));
+    let pieces = response.bytes_stream().map_err(|error| type_error(super::fetch::sentence(&error)));
     let encoded = counted(tallied(pieces.boxed(), inward), limit, "response body");
     let idle = options.idle_timeout;
     let Ok(decoded) = tokio::time::timeout(idle, decoded(encoded, encoding)).await else {

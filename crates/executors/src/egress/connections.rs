@@ -9,8 +9,8 @@ use std::time::Duration;
 use rustls::client::Resumption;
 use sandbox::OpError;
 
-use super::body::Held;
-use super::judge::Reach;
+use super::address_check::AddressScope;
+use super::body::BufferedBytes;
 use super::resolver::CheckedResolver;
 use super::{Egress, EgressError, EgressOptions, type_error};
 
@@ -26,14 +26,14 @@ pub struct Connections {
 }
 
 impl Connections {
-    pub(super) fn held<'a>(&'a self, gate: &'a Egress) -> Held<'a> {
-        Held::new(&self.held, &gate.held, &gate.options)
+    pub(super) fn held<'a>(&'a self, gate: &'a Egress) -> BufferedBytes<'a> {
+        BufferedBytes::new(&self.held, &gate.held, &gate.options)
     }
 
-    pub(super) fn client(&self, gate: &Egress, reach: Reach) -> Result<reqwest::Client, OpError> {
+    pub(super) fn client(&self, gate: &Egress, reach: AddressScope) -> Result<reqwest::Client, OpError> {
         let kept = match reach {
-            Reach::Public => &self.public,
-            Reach::Inside => &self.inside,
+            AddressScope::Public => &self.public,
+            AddressScope::Private => &self.inside,
         };
         if let Some(client) = kept.get() {
             return Ok(client.clone());
@@ -43,7 +43,7 @@ impl Connections {
     }
 }
 
-fn build(gate: &Egress, reach: Reach) -> reqwest::Result<reqwest::Client> {
+fn build(gate: &Egress, reach: AddressScope) -> reqwest::Result<reqwest::Client> {
     let options = &gate.options;
     let mut tls = gate.tls.clone();
     // A ticket of one call would tell the server that the next is of the same runner.

@@ -76,7 +76,7 @@ impl EgressLog {
 }
 
 /// One request on its way. It is told when this is dropped: then the answer was read, or nobody reads it any more.
-pub(super) struct Passage {
+pub(super) struct EgressLogEntry {
     log: Option<(EgressLog, Uuid)>,
     record: EgressRecord,
     begun: Instant,
@@ -85,7 +85,7 @@ pub(super) struct Passage {
     redaction: Arc<Redaction>,
 }
 
-impl Passage {
+impl EgressLogEntry {
     /// `None` for a URL that names no place: nothing goes anywhere.
     pub fn begin(
         log: Option<&EgressLog>,
@@ -148,15 +148,15 @@ impl Passage {
 
     /// The answer's body, whose end is the end of the passage.
     pub fn until_the_end_of(self, body: BodyStream) -> BodyStream {
-        stream::unfold((body, self), |(mut body, passage)| async move {
+        stream::unfold((body, self), |(mut body, log_entry)| async move {
             let piece = body.next().await?;
-            Some((piece, (body, passage)))
+            Some((piece, (body, log_entry)))
         })
         .boxed()
     }
 }
 
-impl Drop for Passage {
+impl Drop for EgressLogEntry {
     fn drop(&mut self) {
         let record = &mut self.record;
         record.bytes_out = self.bytes_out.load(Ordering::Relaxed);

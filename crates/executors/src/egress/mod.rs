@@ -1,14 +1,14 @@
 //! The one gate through which tools reach the network. It reads the tool's permission before it asks for a name,
 //! checks every address before it is dialled, and follows redirects itself, so that each goes through the same gate.
 
+mod address_check;
 mod body;
 mod connections;
 mod decoding;
 mod denied_host;
-mod exchange;
+mod fetch;
 mod headers;
 mod interfaces;
-mod judge;
 mod log;
 mod private_host;
 mod resolver;
@@ -100,7 +100,7 @@ impl Default for EgressOptions {
 
 /// Who asks: one call of one tool.
 #[derive(Clone, Copy)]
-pub struct Ask<'a> {
+pub struct EgressContext<'a> {
     /// The tool's name, as operators name it in [`PrivateHost`].
     pub tool: &'a str,
     pub rules: &'a NetRules,

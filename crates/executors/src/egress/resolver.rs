@@ -11,7 +11,7 @@ use hickory_resolver::config::{
 use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::{Resolver as Hickory, TokioResolver};
 
-use super::judge::{NotDialled, Reach, judge};
+use super::address_check::{AddressScope, DialError, check_addresses};
 use super::{DeniedHost, Interfaces};
 
 /// Asks for a name's addresses, as DNS answers.
@@ -74,7 +74,7 @@ impl Resolver for SystemResolver {
 /// Gives the HTTP client nothing but checked addresses, so that what is checked is what is dialled.
 pub(super) struct CheckedResolver {
     pub resolver: Arc<dyn Resolver>,
-    pub reach: Reach,
+    pub reach: AddressScope,
     pub machine: Arc<dyn Interfaces>,
     pub denied: Arc<[DeniedHost]>,
     /// Of one lookup.
@@ -87,11 +87,11 @@ impl reqwest::dns::Resolve for CheckedResolver {
         let (reach, timeout) = (self.reach, self.timeout);
         Box::pin(async move {
             let name = name.as_str();
-            let unresolved = |reason: String| NotDialled::Unresolved { name: name.to_owned(), reason };
+            let unresolved = |reason: String| DialError::Unresolved { name: name.to_owned(), reason };
             let answer = tokio::time::timeout(timeout, resolver.lookup(name)).await;
             let late = |_| unresolved(format!("no name server answered in {} ms", timeout.as_millis()));
             let addresses = answer.map_err(late)?.map_err(unresolved)?;
-            judge(name, &addresses, reach, machine.as_ref(), &denied)?;
+            check_addresses(name, &addresses, reach, machine.as_ref(), &denied)?;
             let dialled: reqwest::dns::Addrs =
                 Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(dialled)

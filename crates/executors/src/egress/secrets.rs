@@ -11,7 +11,7 @@ use url::Url;
 
 use super::type_error;
 use crate::Vault;
-use crate::vault::Place;
+use crate::vault::Destination;
 
 /// A request as it leaves.
 pub(super) struct Filled {
@@ -31,28 +31,28 @@ pub(super) fn ask_for_the_whole(vault: &Vault, headers: &mut HeaderMap) {
 /// Puts values where handles stand, as far as each secret may go there.
 pub(super) fn fill(
     vault: &Vault,
-    place: &Place<'_>,
+    destination: &Destination<'_>,
     method: &Method,
     url: &Url,
     headers: &HeaderMap,
     body: Option<Bytes>,
 ) -> Result<Filled, OpError> {
-    vault.refuse_in("the method", method.as_str(), place)?;
-    vault.refuse_in("the host", url.host_str().unwrap_or_default(), place)?;
-    vault.refuse_in("the path", url.path(), place)?;
+    vault.refuse_in("the method", method.as_str(), destination)?;
+    vault.refuse_in("the host", url.host_str().unwrap_or_default(), destination)?;
+    vault.refuse_in("the path", url.path(), destination)?;
     let mut filled = HeaderMap::with_capacity(headers.len());
     for (name, value) in headers {
-        vault.refuse_in("a header's name", name.as_str(), place)?;
-        filled.append(name.clone(), vault.fill_header(name, value, place)?.unwrap_or_else(|| value.clone()));
+        vault.refuse_in("a header's name", name.as_str(), destination)?;
+        filled.append(name.clone(), vault.fill_header(name, value, destination)?.unwrap_or_else(|| value.clone()));
     }
     let body = match body {
         Some(bytes) => {
-            let with_values = vault.fill_body(headers.get(header::CONTENT_TYPE), &bytes, place)?;
+            let with_values = vault.fill_body(headers.get(header::CONTENT_TYPE), &bytes, destination)?;
             Some(with_values.map_or(bytes, Bytes::from))
         }
         None => None,
     };
-    let url = vault.fill_query(url, place)?.unwrap_or_else(|| url.clone());
+    let url = vault.fill_query(url, destination)?.unwrap_or_else(|| url.clone());
     Ok(Filled { url, headers: filled, body })
 }
 

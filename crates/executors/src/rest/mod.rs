@@ -1,7 +1,7 @@
 //! Runs `tool.v1` whose implementation is one HTTP exchange: `{"type": "http", "url": "https://…/{param}", …}`.
 
-mod exchange;
-mod large;
+mod http_call;
+mod large_responses;
 mod settings;
 mod template;
 
@@ -16,7 +16,7 @@ use uuid::Uuid;
 use crate::egress::Egress;
 use crate::{Executor, Hold, ToolCall, ToolOutput};
 
-use large::Large;
+use large_responses::LargeResponses;
 use settings::Settings;
 
 /// The `implementation.type`s that this executor runs.
@@ -24,12 +24,12 @@ pub const KINDS: [&str; 2] = ["http", "rest"];
 
 pub struct RestExecutor {
     egress: Arc<Egress>,
-    large: Large,
+    large: LargeResponses,
 }
 
 impl RestExecutor {
     pub fn new(egress: Arc<Egress>) -> Self {
-        Self { egress, large: Large::default() }
+        Self { egress, large: LargeResponses::default() }
     }
 }
 
@@ -49,7 +49,7 @@ impl Executor for RestExecutor {
         let (mut metadata, mut turn) = (Map::new(), None);
         let exchange = async {
             let settings = read(&call.definition)?;
-            exchange::perform(&self.egress, &self.large, &settings, &call, &mut metadata, &mut turn).await
+            http_call::perform(&self.egress, &self.large, &settings, &call, &mut metadata, &mut turn).await
         };
         let timeout = call.limits.timeout();
         let result = tokio::select! {
@@ -64,7 +64,7 @@ impl Executor for RestExecutor {
         ToolOutput { result, metadata, hold }.cleared(call.secrets).await
     }
 
-    fn only_waits(&self, _definition: &ToolDefinition) -> bool {
+    fn is_io_bound(&self, _definition: &ToolDefinition) -> bool {
         true
     }
 

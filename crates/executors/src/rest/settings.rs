@@ -75,7 +75,7 @@ impl Auth {
 /// The fields as they stand in the record.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct RawSettings {
     #[serde(rename = "type")]
     _kind: String,
     url: String,
@@ -89,7 +89,7 @@ struct Written {
 impl Settings {
     /// Tells the author which field is wrong and what would be right.
     pub fn read(settings: &Map<String, Value>, required_secrets: &[String]) -> Result<Self, ToolFailure> {
-        let written = Written::deserialize(Value::Object(settings.clone())).map_err(|e| wrong("", e))?;
+        let written = RawSettings::deserialize(Value::Object(settings.clone())).map_err(|e| wrong("", e))?;
         let method = match written.method.as_str() {
             "" => Method::default(),
             text => Method::deserialize(Value::String(text.to_ascii_uppercase()))

@@ -4,12 +4,12 @@
 //! It knows no network: the gate asks it what a request becomes, and shows it what came back.
 
 mod encoding;
-mod filling;
 mod forms;
 mod handle;
 mod redaction;
 mod search;
-mod view;
+mod substitution;
+mod text_encoding;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -18,9 +18,9 @@ use std::sync::Arc;
 
 use breadcrumb::HostEntry;
 
-pub(crate) use filling::Place;
 pub(crate) use redaction::Redaction;
 pub use search::Unsearchable;
+pub(crate) use substitution::Destination;
 
 use handle::Handles;
 
@@ -49,14 +49,14 @@ impl fmt::Debug for HeldSecret {
 #[derive(Default)]
 pub struct Vault {
     /// By name.
-    kept: Vec<Kept>,
+    kept: Vec<VaultEntry>,
     /// In the order of `kept`.
     handles: Option<Handles>,
     inward: Arc<Redaction>,
     outward: Arc<Redaction>,
 }
 
-struct Kept {
+struct VaultEntry {
     secret: HeldSecret,
     handle: String,
 }
@@ -67,8 +67,8 @@ impl Vault {
     pub fn new(secrets: Vec<HeldSecret>) -> Result<Self, Unsearchable> {
         let by_name: BTreeMap<String, HeldSecret> =
             secrets.into_iter().map(|secret| (secret.name.clone(), secret)).collect();
-        let kept: Vec<Kept> =
-            by_name.into_values().map(|secret| Kept { handle: handle::new(&secret.name), secret }).collect();
+        let kept: Vec<VaultEntry> =
+            by_name.into_values().map(|secret| VaultEntry { handle: handle::new(&secret.name), secret }).collect();
         let secrets = || kept.iter().map(|kept| &kept.secret);
         let inward = Arc::new(Redaction::of(secrets().filter(|secret| !secret.readable))?);
         let is_kept_inside = |secret: &&HeldSecret| !secret.readable || secret.value.len() >= MIN_READABLE_BYTES;
@@ -88,7 +88,7 @@ impl Vault {
 
     /// What the tool sees under this name.
     pub fn shown_as(&self, name: &str) -> Option<&str> {
-        self.kept.iter().find(|kept| kept.secret.name == name).map(Kept::shown)
+        self.kept.iter().find(|kept| kept.secret.name == name).map(VaultEntry::shown)
     }
 
     /// What the gate fills for this name, also where the tool may read the value.
@@ -121,7 +121,7 @@ impl Vault {
     }
 }
 
-impl Kept {
+impl VaultEntry {
     fn shown(&self) -> &str {
         if self.secret.readable { &self.secret.value } else { &self.handle }
     }

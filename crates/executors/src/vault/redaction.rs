@@ -11,7 +11,7 @@ use sandbox::{BodyStream, OpError};
 use serde_json::{Map, Value};
 
 use super::search::{Found, Search, Texts, Unsearchable};
-use super::view::View;
+use super::text_encoding::TextEncoding;
 use super::{HeldSecret, forms};
 
 /// Takes the values of some secrets out of whatever passes. With no secrets it changes nothing.
@@ -144,8 +144,8 @@ impl Redaction {
     pub fn names_in(&self, bytes: &[u8]) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();
         let Some(known) = &self.known else { return names };
-        for view in [View::Plain, View::Percent, View::Json] {
-            let mut search = Search::new(&known.texts, view);
+        for encoding in [TextEncoding::Plain, TextEncoding::Percent, TextEncoding::Json] {
+            let mut search = Search::new(&known.texts, encoding);
             let mut note = |found: Found<'_>| {
                 if let Found::Text(text) = found {
                     names.insert(known.name(text));
@@ -173,12 +173,15 @@ impl Known {
     }
 }
 
-/// One view after the other: each sees what the one before has left.
+/// One encoding after the other: each sees what the one before has left.
 struct Pipeline([Search; 3]);
 
 impl Pipeline {
     fn new(known: &Known) -> Self {
-        Self([View::Plain, View::Percent, View::Json].map(|view| Search::new(&known.texts, view)))
+        Self(
+            [TextEncoding::Plain, TextEncoding::Percent, TextEncoding::Json]
+                .map(|encoding| Search::new(&known.texts, encoding)),
+        )
     }
 
     fn push(&mut self, known: &Known, bytes: &[u8], out: &mut Vec<u8>) {

@@ -11,7 +11,7 @@ use aho_corasick::Anchored;
 use aho_corasick::automaton::{Automaton, StateID};
 use aho_corasick::nfa::contiguous::NFA;
 
-use super::view::{Read, View};
+use super::text_encoding::{Decoded, TextEncoding};
 
 /// Bytes of a text that the machine knows; the rest of a longer one is compared. A machine of whole texts would take
 /// seconds to make for a secret of many kilobytes.
@@ -84,10 +84,10 @@ impl Texts {
     }
 
     /// How many bytes can be read at once: up to the first that ends a head or opens an encoded character.
-    fn idle(&self, view: View, mut state: StateID, bytes: &[u8]) -> (usize, StateID) {
+    fn idle(&self, encoding: TextEncoding, mut state: StateID, bytes: &[u8]) -> (usize, StateID) {
         for (index, byte) in bytes.iter().enumerate() {
             let next = self.next(state, *byte);
-            if view.opens(*byte) || self.machine.is_match(next) {
+            if encoding.opens(*byte) || self.machine.is_match(next) {
                 return (index, state);
             }
             state = next;
@@ -110,7 +110,7 @@ pub(super) enum Found<'b> {
 
 /// One search in one run of bytes.
 pub(super) struct Search {
-    view: View,
+    encoding: TextEncoding,
     /// An encoded character whose end is not there yet.
     opened: Vec<u8>,
     /// The bytes that are kept back.
@@ -138,9 +138,9 @@ struct Candidate {
 }
 
 impl Search {
-    pub fn new(texts: &Texts, view: View) -> Self {
+    pub fn new(texts: &Texts, encoding: TextEncoding) -> Self {
         Self {
-            view,
+            encoding,
             opened: Vec::new(),
             held: VecDeque::new(),
             read: VecDeque::new(),
@@ -156,7 +156,7 @@ impl Search {
     pub fn push(&mut self, texts: &Texts, mut piece: &[u8], out: &mut impl FnMut(Found<'_>)) {
         while let Some((byte, rest)) = piece.split_first() {
             if self.opened.is_empty() && self.careful <= self.seen && self.best.is_none() {
-                let (idle, state) = texts.idle(self.view, self.state, piece);
+                let (idle, state) = texts.idle(self.encoding, self.state, piece);
                 if idle > 0 {
                     self.absorb(texts, &piece[..idle], out);
                     self.state = state;
@@ -211,30 +211,30 @@ impl Search {
         self.release(self.read.len(), out);
     }
 
-    /// Reads one byte through the view.
+    /// Reads one byte through the encoding.
     fn take(&mut self, byte: u8) {
         let mut waiting = VecDeque::from([byte]);
         while let Some(byte) = waiting.pop_front() {
-            if self.opened.is_empty() && !self.view.opens(byte) {
+            if self.opened.is_empty() && !self.encoding.opens(byte) {
                 self.give(byte, 1);
                 continue;
             }
             self.opened.push(byte);
             let length = u8::try_from(self.opened.len()).unwrap_or(u8::MAX);
-            match self.view.read(&self.opened) {
-                Read::More => {}
-                Read::Byte(meant) => {
+            match self.encoding.read(&self.opened) {
+                Decoded::More => {}
+                Decoded::Byte(meant) => {
                     self.held.extend(self.opened.drain(..));
                     self.note(meant, length);
                 }
-                Read::Means(meant) => {
+                Decoded::Means(meant) => {
                     self.held.extend(self.opened.drain(..));
                     let mut utf8 = [0; 4];
                     for (index, byte) in meant.encode_utf8(&mut utf8).bytes().enumerate() {
                         self.note(byte, if index == 0 { length } else { 0 });
                     }
                 }
-                Read::Itself => {
+                Decoded::Itself => {
                     let mut opened = std::mem::take(&mut self.opened).into_iter();
                     if let Some(first) = opened.next() {
                         self.give(first, 1);
@@ -351,8 +351,8 @@ mod tests {
         Texts::new(texts).unwrap().unwrap()
     }
 
-    fn replaced(texts: &Texts, view: View, pieces: &[&[u8]]) -> Vec<u8> {
-        let mut search = Search::new(texts, view);
+    fn replaced(texts: &Texts, encoding: TextEncoding, pieces: &[&[u8]]) -> Vec<u8> {
+        let mut search = Search::new(texts, encoding);
         let mut out = Vec::new();
         let mut put = |found: Found<'_>| match found {
             Found::Other(bytes) => out.extend_from_slice(bytes),
@@ -365,8 +365,8 @@ mod tests {
         out
     }
 
-    fn one(texts: &Texts, view: View, text: &str) -> String {
-        String::from_utf8_lossy(&replaced(texts, view, &[text.as_bytes()])).into_owned()
+    fn one(texts: &Texts, encoding: TextEncoding, text: &str) -> String {
+        String::from_utf8_lossy(&replaced(texts, encoding, &[text.as_bytes()])).into_owned()
     }
 
     /// The same answer, found by trying every text at every place.
@@ -391,22 +391,22 @@ mod tests {
     #[test]
     fn the_first_and_of_those_the_longest() {
         let known = texts(&["abc", "abcde", "bcd", "ef"]);
-        assert_eq!(one(&known, View::Plain, "abcde"), "<1>");
-        assert_eq!(one(&known, View::Plain, "abcdxabcd"), "<0>dx<0>d");
-        assert_eq!(one(&known, View::Plain, "abcdef abcdeef"), "<1>f <1><3>");
-        assert_eq!(one(&known, View::Plain, "xbcdef"), "x<2><3>");
+        assert_eq!(one(&known, TextEncoding::Plain, "abcde"), "<1>");
+        assert_eq!(one(&known, TextEncoding::Plain, "abcdxabcd"), "<0>dx<0>d");
+        assert_eq!(one(&known, TextEncoding::Plain, "abcdef abcdeef"), "<1>f <1><3>");
+        assert_eq!(one(&known, TextEncoding::Plain, "xbcdef"), "x<2><3>");
     }
 
     #[test]
     fn encoded_texts_are_found_however_they_are_spelled() {
         let known = texts(&["a/b\u{1f600}\u{e9}"]);
         for text in ["a%2fb%F0%9f%98%80%c3%a9", "%61%2F%62%F0%9F%98%80%C3%A9"] {
-            assert_eq!(one(&known, View::Percent, &format!("%%{text}%2")), "%%<0>%2");
+            assert_eq!(one(&known, TextEncoding::Percent, &format!("%%{text}%2")), "%%<0>%2");
         }
         for text in ["a\\/b\\ud83d\\ude00\\u00e9", "\\u0061/\\u0062\u{1f600}\u{e9}"] {
-            assert_eq!(one(&known, View::Json, &format!("\"\\ud83d{text}\\")), "\"\\ud83d<0>\\");
+            assert_eq!(one(&known, TextEncoding::Json, &format!("\"\\ud83d{text}\\")), "\"\\ud83d<0>\\");
         }
-        assert_eq!(one(&known, View::Json, "\\\\u0061 \\ud83d\\u00zz \\q"), "\\\\u0061 \\ud83d\\u00zz \\q");
+        assert_eq!(one(&known, TextEncoding::Json, "\\\\u0061 \\ud83d\\u00zz \\q"), "\\\\u0061 \\ud83d\\u00zz \\q");
     }
 
     #[test]
@@ -423,9 +423,9 @@ mod tests {
             (format!("{}_9x", long("")), format!("{}_<2>", long(""))),
         ];
         for (text, expected) in cases {
-            assert_eq!(one(&known, View::Plain, &text), expected);
+            assert_eq!(one(&known, TextEncoding::Plain, &text), expected);
             let pieces: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
-            assert_eq!(replaced(&known, View::Plain, &pieces), expected.as_bytes());
+            assert_eq!(replaced(&known, TextEncoding::Plain, &pieces), expected.as_bytes());
         }
     }
 
@@ -442,10 +442,10 @@ mod tests {
             cuts.extend([0, bytes.len()]);
             cuts.sort_unstable();
             let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
-            for view in [View::Plain, View::Percent, View::Json] {
-                prop_assert_eq!(replaced(&compiled, view, &pieces), replaced(&compiled, view, &[bytes]));
+            for encoding in [TextEncoding::Plain, TextEncoding::Percent, TextEncoding::Json] {
+                prop_assert_eq!(replaced(&compiled, encoding, &pieces), replaced(&compiled, encoding, &[bytes]));
             }
-            prop_assert_eq!(replaced(&compiled, View::Plain, &[bytes]), slowly(&known, bytes));
+            prop_assert_eq!(replaced(&compiled, TextEncoding::Plain, &[bytes]), slowly(&known, bytes));
         }
 
         /// What is given after each piece tells nothing of how near a text was.
@@ -455,9 +455,9 @@ mod tests {
             guess in 1_usize..12,
         ) {
             let compiled = texts(&["secretvalue!", "other"]);
-            for view in [View::Plain, View::Percent, View::Json] {
+            for encoding in [TextEncoding::Plain, TextEncoding::Percent, TextEncoding::Json] {
                 let given = |word: &str| {
-                    let mut search = Search::new(&compiled, view);
+                    let mut search = Search::new(&compiled, encoding);
                     let mut sizes = Vec::new();
                     for (repeat, ends_line) in &shape {
                         let mut piece = format!("{}{}", "x".repeat(*repeat), &word[..guess]);
@@ -477,8 +477,8 @@ mod tests {
         #[test]
         fn nothing_is_lost(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let compiled = texts(&["no such text"]);
-            for view in [View::Plain, View::Percent, View::Json] {
-                prop_assert_eq!(&replaced(&compiled, view, &[&bytes]), &bytes);
+            for encoding in [TextEncoding::Plain, TextEncoding::Percent, TextEncoding::Json] {
+                prop_assert_eq!(&replaced(&compiled, encoding, &[&bytes]), &bytes);
             }
         }
     }

@@ -7,7 +7,7 @@ use axum::http::{StatusCode, header};
 use axum::routing::{get as on_get, post};
 use breadcrumb::{EgressOutcome, EgressRecord};
 use executors::Vault;
-use executors::egress::{Ask, Connections, EgressLog, Logged, NetRules, Origin};
+use executors::egress::{Connections, EgressContext, EgressLog, Logged, NetRules, Origin};
 use futures::{StreamExt, stream};
 use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError};
 use tokio::sync::mpsc::Receiver;
@@ -41,7 +41,8 @@ impl Telling {
         body: Option<BodyStream>,
     ) -> Result<FetchResponse, OpError> {
         let (vault, connections) = (Vault::default(), Connections::default());
-        let ask = Ask { tool: "tester", rules, vault: &vault, connections: &connections, origin: Some(ORIGIN) };
+        let ask =
+            EgressContext { tool: "tester", rules, vault: &vault, connections: &connections, origin: Some(ORIGIN) };
         self.gate.0.fetch(ask, request, body).await
     }
 

@@ -7,7 +7,7 @@ use async_compression::tokio::write::GzipEncoder;
 use axum::http::{Response, StatusCode};
 use bytes::Bytes;
 use executors::Vault;
-use executors::egress::{Ask, Connections};
+use executors::egress::{Connections, EgressContext};
 use h2::server::SendResponse;
 use sandbox::{FetchResponse, OpError};
 use tokio::io::AsyncWriteExt;
@@ -108,7 +108,8 @@ async fn a_connection_is_for_one_host_of_one_call_also_in_http2() {
         let own = Connections::default();
         for _ in 0..3 {
             for host in &hosts {
-                let ask = Ask { tool: "tester", rules: &rules, vault: &vault, connections: &own, origin: None };
+                let ask =
+                    EgressContext { tool: "tester", rules: &rules, vault: &vault, connections: &own, origin: None };
                 let answer = gate.0.fetch(ask, get(format!("https://{host}/")), None).await.unwrap();
                 assert_eq!(text(answer).await.unwrap(), *host);
             }

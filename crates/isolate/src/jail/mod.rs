@@ -2,29 +2,29 @@
 //! any thread. A wall that this kernel does not offer is reported, not hidden: the parent decides whether what stands
 //! is enough, and `rcrt doctor` shows the list.
 
-#[cfg(not(target_os = "linux"))]
-mod elsewhere;
 #[cfg(target_os = "linux")]
 mod linux;
+#[cfg(not(target_os = "linux"))]
+mod unsupported;
 
 use std::os::unix::net::UnixStream;
 
 use sandbox::level::names;
 use sandbox::protocol::{Protection, ProtectionState};
 
-#[cfg(not(target_os = "linux"))]
-use elsewhere as walls;
 #[cfg(target_os = "linux")]
 use linux as walls;
+#[cfg(not(target_os = "linux"))]
+use unsupported as walls;
 
-pub use walls::{Kept, OwnMemory};
+pub use walls::{OwnMemory, OwnProcFolder};
 
 use crate::WorkerError;
 
 /// Puts up every wall there is, but for what `close_files` and `seal` do, and tells the parent, on `socket`, which process runs tool code, or has the children that do. Where there is a
 /// process namespace that is a new process, in which alone this returns; the calling one stays outside as its keeper.
 /// Descriptors from `first_foreign` on are not this process's own.
-pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, Kept), WorkerError> {
+pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, OwnProcFolder), WorkerError> {
     walls::enter(socket, first_foreign)
 }
 
@@ -35,7 +35,7 @@ pub fn enter_child(socket: &UnixStream, protections: &mut [Protection]) {
 
 /// The last wall before the files, up to which a process can look for itself, and its children for themselves. It holds for
 /// one thread and those that it starts.
-pub fn close_files(kept: Kept, protections: &mut [Protection]) -> OwnMemory {
+pub fn close_files(kept: OwnProcFolder, protections: &mut [Protection]) -> OwnMemory {
     let (memory, landlock) = walls::close_files(kept);
     tell(protections, names::LANDLOCK, landlock);
     memory

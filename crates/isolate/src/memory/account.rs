@@ -116,16 +116,16 @@ impl Account {
     }
 
     /// Bytes of the process of which the engine does not tell and did not tell at the beginning.
-    fn untold(&self, told: &Told) -> usize {
+    fn untold(&self, told: &HeapUsage) -> usize {
         let before = told.committed + self.untold.get().copied().unwrap_or_default();
         self.process.load(Ordering::Relaxed).saturating_sub(before).saturating_sub(UNTOLD)
     }
 
-    fn told(&self, isolate: &mut v8::Isolate) -> Told {
+    fn told(&self, isolate: &mut v8::Isolate) -> HeapUsage {
         let statistics = isolate.get_heap_statistics();
         self.heap.store(statistics.used_heap_size(), Ordering::Relaxed);
         let outside = statistics.external_memory().max(self.buffers.load(Ordering::Relaxed));
-        Told {
+        HeapUsage {
             heap: statistics.used_heap_size(),
             outside,
             committed: statistics.total_heap_size() + statistics.malloced_memory() + outside,
@@ -134,7 +134,7 @@ impl Account {
 }
 
 /// What the engine tells of its memory, in bytes.
-struct Told {
+struct HeapUsage {
     /// Objects and strings.
     heap: usize,
     /// Array buffers.
@@ -143,7 +143,7 @@ struct Told {
     committed: usize,
 }
 
-impl Told {
+impl HeapUsage {
     fn sum(&self) -> usize {
         self.heap + self.outside
     }

@@ -6,33 +6,33 @@ use std::time::Instant;
 
 use deno_core::unsync::JoinHandle;
 use deno_core::{OpState, op2};
-use sandbox::protocol::{Kind, MAX_PROGRESS_BYTES, PROGRESS_INTERVAL, ProgressWord, encode};
+use sandbox::protocol::{Kind, MAX_PROGRESS_BYTES, PROGRESS_INTERVAL, ProgressUpdate, encode};
 
 use crate::link::Link;
 
 /// What the running call has told and has still to tell.
 #[derive(Default)]
 pub struct Progress {
-    told: Rc<Told>,
+    told: Rc<SendState>,
     /// Sends the word that waits, when its time has come.
     later: RefCell<Option<JoinHandle<()>>>,
 }
 
 #[derive(Default)]
-struct Told {
+struct SendState {
     last: Cell<Option<Instant>>,
-    waiting: RefCell<Option<ProgressWord>>,
+    waiting: RefCell<Option<ProgressUpdate>>,
     /// Somebody will send the word that waits.
     is_taken_care_of: Cell<bool>,
 }
 
-impl Told {
+impl SendState {
     /// How long the next word has to wait; `None`: it may leave.
     fn wait(&self) -> Option<std::time::Duration> {
         PROGRESS_INTERVAL.checked_sub(self.last.get()?.elapsed()).filter(|wait| !wait.is_zero())
     }
 
-    fn send(&self, link: &Link, word: &ProgressWord) {
+    fn send(&self, link: &Link, word: &ProgressUpdate) {
         self.last.set(Some(Instant::now()));
         if let Ok(word) = encode(word) {
             // A socket that no longer takes frames ends the process from the reading side.
@@ -42,7 +42,7 @@ impl Told {
 }
 
 impl Progress {
-    fn tell(&self, link: &Link, word: ProgressWord) {
+    fn tell(&self, link: &Link, word: ProgressUpdate) {
         if self.told.wait().is_none() {
             self.told.waiting.take();
             self.told.send(link, &word);
@@ -64,7 +64,7 @@ impl Drop for Progress {
     }
 }
 
-async fn send_later(told: Rc<Told>, link: Link, call: u32) {
+async fn send_later(told: Rc<SendState>, link: Link, call: u32) {
     while let Some(wait) = told.wait() {
         tokio::time::sleep(wait).await;
     }
@@ -81,5 +81,5 @@ async fn send_later(told: Rc<Told>, link: Link, call: u32) {
 pub fn op_sandbox_progress(state: &mut OpState, fraction: f64, #[string] message: &str) {
     let fraction = fraction.is_finite().then(|| fraction.clamp(0.0, 1.0));
     let message = message[..message.floor_char_boundary(MAX_PROGRESS_BYTES)].to_owned();
-    state.borrow::<Progress>().tell(state.borrow::<Link>(), ProgressWord { fraction, message });
+    state.borrow::<Progress>().tell(state.borrow::<Link>(), ProgressUpdate { fraction, message });
 }

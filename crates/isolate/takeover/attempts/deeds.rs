@@ -6,7 +6,7 @@ use std::thread;
 use nix::libc;
 
 use super::deed;
-use crate::attempt::{Attempt, Told, call};
+use crate::attempt::{Attempt, AttemptResult, call};
 use crate::must::Must;
 
 /// More than the jail lets a process have of anything.
@@ -45,7 +45,7 @@ fn open_descriptors() -> i64 {
     (0..MANY as usize).filter(is_open).count() as i64
 }
 
-fn many_descriptors() -> Told {
+fn many_descriptors() -> AttemptResult {
     let copy = || call(libc::SYS_fcntl, [3, libc::F_DUPFD_CLOEXEC as usize, 0, 0, 0, 0]);
     let mut last = 0;
     for _ in 0..MANY {
@@ -60,7 +60,7 @@ fn many_descriptors() -> Told {
     Ok(last)
 }
 
-fn fork_bomb() -> Told {
+fn fork_bomb() -> AttemptResult {
     for _ in 0..MANY {
         call(libc::SYS_clone, [libc::SIGCHLD as usize, 0, 0, 0, 0, 0])?;
     }
@@ -88,7 +88,7 @@ fn thread_bomb() -> i64 {
 }
 
 /// Signals that wait, of a kind of which each is kept.
-fn signal_bomb() -> Told {
+fn signal_bomb() -> AttemptResult {
     let number = libc::SIGRTMIN() as usize;
     let mask = 1_u64 << (number - 1);
     call(libc::SYS_rt_sigprocmask, [libc::SIG_BLOCK as usize, &raw const mask as usize, 0, 8, 0, 0])?;
@@ -112,7 +112,7 @@ fn memory_bomb() -> i64 {
 }
 
 /// Address space may be reserved; it does not become memory past the ceiling.
-fn reserved_memory_bomb() -> Told {
+fn reserved_memory_bomb() -> AttemptResult {
     const SIZE: usize = 64 << 30;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
     let start = call(libc::SYS_mmap, [0, SIZE, 0, flags, usize::MAX, 0])? as usize;
@@ -133,7 +133,7 @@ fn reserved_memory_bomb() -> Told {
 }
 
 /// In MiB. What cannot be written does not count against the ceiling, though it was written before.
-fn unwritable_memory_bomb() -> Told {
+fn unwritable_memory_bomb() -> AttemptResult {
     const SIZE: usize = 16 * MIB;
     let (flags, writable) = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, libc::PROT_READ | libc::PROT_WRITE);
     let mut all = Vec::new();
@@ -158,7 +158,7 @@ fn unwritable_memory_bomb() -> Told {
 }
 
 /// In MiB of tables: each 2 MiB of address space that is looked at takes one page for them.
-fn page_table_bomb() -> Told {
+fn page_table_bomb() -> AttemptResult {
     const SPAN: usize = 2 * MIB;
     const TABLES: usize = 200_000;
     let flags = (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE) as usize;
@@ -174,14 +174,14 @@ fn page_table_bomb() -> Told {
     Ok((TABLES * 4096 / MIB) as i64)
 }
 
-fn execute_from_memory() -> Told {
+fn execute_from_memory() -> AttemptResult {
     let file = call(libc::SYS_memfd_create, [c"x".as_ptr() as usize, 0, 0, 0, 0, 0])? as usize;
     let text = b"#!/bin/sh\n";
     call(libc::SYS_write, [file, text.as_ptr() as usize, text.len(), 0, 0, 0])?;
     call(libc::SYS_execveat, [file, c"".as_ptr() as usize, 0, 0, libc::AT_EMPTY_PATH as usize, 0])
 }
 
-fn spin() -> Told {
+fn spin() -> AttemptResult {
     let all = u64::MAX;
     call(libc::SYS_rt_sigprocmask, [libc::SIG_SETMASK as usize, &raw const all as usize, 0, 8, 0, 0])?;
     loop {
@@ -189,23 +189,23 @@ fn spin() -> Told {
     }
 }
 
-fn sleep() -> Told {
+fn sleep() -> AttemptResult {
     loop {
         thread::park();
     }
 }
 
-fn flood() -> Told {
+fn flood() -> AttemptResult {
     loop {
         call(libc::SYS_write, [2, [b'x'; 4096].as_ptr() as usize, 4096, 0, 0, 0])?;
     }
 }
 
-fn leave(code: i32) -> Told {
+fn leave(code: i32) -> AttemptResult {
     call(libc::SYS_exit_group, [code as usize, 0, 0, 0, 0, 0])
 }
 
-fn jump() -> Told {
+fn jump() -> AttemptResult {
     // SAFETY: there is none.
     #[allow(unsafe_code)]
     unsafe {
@@ -222,7 +222,7 @@ fn dig(depth: i64) -> i64 {
 
 /// The kernel's other entrance: `socket`, as number 359 of the table for 32 bits.
 #[cfg(target_arch = "x86_64")]
-fn old_call() -> Told {
+fn old_call() -> AttemptResult {
     let result: i64;
     // SAFETY: the registers that the call changes are named.
     #[allow(unsafe_code)]

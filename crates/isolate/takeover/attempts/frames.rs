@@ -6,7 +6,7 @@ use nix::libc;
 use sandbox::protocol::{Frame, Kind, write_frame};
 
 use super::{CALL, deed};
-use crate::attempt::{Attempt, Told, call};
+use crate::attempt::{Attempt, AttemptResult, call};
 use crate::must::Must;
 
 pub fn all() -> Vec<Attempt> {
@@ -59,7 +59,7 @@ fn frame(kind: Kind, op: u32, payload: &'static [u8]) -> Result<Vec<u8>, std::io
     Ok(bytes)
 }
 
-fn forge(kind: Kind, op: u32, payload: &[u8]) -> Told {
+fn forge(kind: Kind, op: u32, payload: &[u8]) -> AttemptResult {
     let mut bytes = Vec::new();
     let frame = Frame::new(kind, CALL.load(Ordering::Relaxed), op, payload.to_vec());
     write_frame(&mut bytes, &frame).map_err(std::io::Error::other)?;
@@ -67,7 +67,7 @@ fn forge(kind: Kind, op: u32, payload: &[u8]) -> Told {
 }
 
 /// What was sent must have its effect without another word.
-fn send(bytes: &[u8]) -> Told {
+fn send(bytes: &[u8]) -> AttemptResult {
     let mut rest = bytes;
     while !rest.is_empty() {
         let sent = call(libc::SYS_write, [3, rest.as_ptr() as usize, rest.len(), 0, 0, 0])?;
@@ -76,7 +76,7 @@ fn send(bytes: &[u8]) -> Told {
     stay()
 }
 
-fn stay() -> Told {
+fn stay() -> AttemptResult {
     loop {
         std::thread::park();
     }

@@ -6,7 +6,7 @@ mod frames;
 
 use std::sync::atomic::AtomicU32;
 
-use crate::attempt::{Attempt, How, Told};
+use crate::attempt::{Attempt, AttemptResult, How};
 use crate::must::Must;
 
 /// The number of the running call, for frames that are forged.
@@ -19,6 +19,6 @@ pub fn all() -> Vec<Attempt> {
     all
 }
 
-fn deed(name: &'static str, must: Must, deed: fn() -> Told) -> Attempt {
+fn deed(name: &'static str, must: Must, deed: fn() -> AttemptResult) -> Attempt {
     Attempt { name, must, how: How::Deed(deed) }
 }

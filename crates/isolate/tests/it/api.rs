@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use breadcrumb::ErrorCode;
-use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError, World};
+use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, OpError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ struct Records {
 }
 
 #[async_trait]
-impl World for Records {
+impl HostOps for Records {
     async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         let _opens = self.later.clone().drop_guard();
         std::future::pending().await

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use breadcrumb::ErrorCode;
 use bytes::Bytes;
 use futures::StreamExt;
-use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError, Redirect, World};
+use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, OpError, Redirect};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
@@ -46,7 +46,7 @@ fn text(body: impl Into<Bytes>) -> BodyStream {
 }
 
 #[async_trait]
-impl World for Net {
+impl HostOps for Net {
     async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         let path = request.url.split("://h").nth(1).unwrap_or_default().to_owned();
         match path.as_str() {

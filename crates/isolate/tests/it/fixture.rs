@@ -7,8 +7,8 @@ use std::sync::{Arc, LazyLock};
 use async_trait::async_trait;
 use breadcrumb::{Isolation, Limits};
 use sandbox::{
-    ApiCall, BodyStream, FetchRequest, FetchResponse, Invocation, OpError, Outcome, RequestContext, Sandbox,
-    SandboxOptions, Script, Task, WorkerCommand, World,
+    ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, Invocation, OpError, Outcome, RequestContext, Sandbox,
+    SandboxOptions, Script, Task, WorkerCommand,
 };
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
@@ -66,10 +66,10 @@ pub fn invocation(javascript: &str, input: Value) -> Invocation {
 }
 
 /// The world of tools that need none.
-pub struct NoWorld;
+pub struct NoHostOps;
 
 #[async_trait]
-impl World for NoWorld {
+impl HostOps for NoHostOps {
     async fn fetch(&self, request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         Err(OpError::new("PermissionDenied", format!("{} is out of reach", request.url)))
     }
@@ -80,7 +80,7 @@ impl World for NoWorld {
 }
 
 pub async fn run_in(sandbox: &Sandbox, invocation: Invocation) -> Outcome {
-    sandbox.run(invocation, Arc::new(NoWorld), CancellationToken::new()).await
+    sandbox.run(invocation, Arc::new(NoHostOps), CancellationToken::new()).await
 }
 
 /// Runs `export async function execute(input, context) { <body> }` in the shared sandbox.
@@ -105,7 +105,7 @@ pub struct Gate {
 }
 
 #[async_trait]
-impl World for Gate {
+impl HostOps for Gate {
     async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         Err(OpError::new("TypeError", "no network"))
     }

@@ -113,7 +113,7 @@ fn ghosts(leave: &str) -> Vec<String> {
              return globalThis.calls;
          }}"
     );
-    let world = std::sync::Arc::new(crate::fixture::NoWorld);
+    let world = std::sync::Arc::new(crate::fixture::NoHostOps);
     block_on(async {
         let sandbox = start(|options| {
             options.max_workers = 1;

@@ -11,8 +11,8 @@ use std::process::{Child, Command, Stdio};
 
 use sandbox::Task;
 use sandbox::protocol::{
-    Begin, CallDone, CallResult, CallStart, Frame, HEADER_BYTES, Kind, Mode, Order, Ready, SOCKET_FD, decode, encode,
-    read_frame, write_frame,
+    Begin, CallDone, CallResult, CallStart, ForkRequest, Frame, HEADER_BYTES, Kind, Mode, Ready, SOCKET_FD, decode,
+    encode, read_frame, write_frame,
 };
 use serde_json::value::RawValue;
 
@@ -50,7 +50,7 @@ impl Zygote {
     fn worker(&mut self) -> UnixStream {
         let (mut ours, theirs) = UnixStream::pair().unwrap();
         let stderr = std::io::stderr().as_fd().try_clone_to_owned().unwrap();
-        Order { socket: OwnedFd::from(theirs), stderr }.send(&self.socket).unwrap();
+        ForkRequest { socket: OwnedFd::from(theirs), stderr }.send(&self.socket).unwrap();
         assert_eq!(next(&mut self.socket).kind, Kind::Process);
         write_frame(&mut ours, &Begin::frame(Mode::Serve, false, 64).unwrap()).unwrap();
         assert_eq!(next(&mut ours).kind, Kind::Process);

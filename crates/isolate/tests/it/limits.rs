@@ -11,7 +11,7 @@ mod groups;
 mod processor;
 mod watched;
 
-use crate::fixture::{NoWorld, block_on, execute, function, invocation, run_in, shared, value};
+use crate::fixture::{NoHostOps, block_on, execute, function, invocation, run_in, shared, value};
 
 fn limited(body: &str, timeout_ms: u64, memory_mb: u64) -> Outcome {
     let mut call = invocation(&function(body), Value::Null);
@@ -119,13 +119,14 @@ fn a_cancelled_call_says_so() {
     let outcome = block_on(async {
         let call = invocation(&function("console.log('up'); for (;;) await null"), Value::Null);
         let soon = cancel.clone();
-        let run = sandbox.run(call, Arc::new(NoWorld), cancel);
+        let run = sandbox.run(call, Arc::new(NoHostOps), cancel);
         tokio::join!(run, async move { soon.cancel() }).0
     });
     assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Cancelled);
     let cancelled = CancellationToken::new();
     cancelled.cancel();
-    let outcome = block_on(shared().run(invocation(&function("return 1"), Value::Null), Arc::new(NoWorld), cancelled));
+    let outcome =
+        block_on(shared().run(invocation(&function("return 1"), Value::Null), Arc::new(NoHostOps), cancelled));
     assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Cancelled);
 }
 
@@ -144,7 +145,7 @@ fn too_many_operations_at_once_name_their_bound() {
     struct Silent;
 
     #[async_trait::async_trait]
-    impl sandbox::World for Silent {
+    impl sandbox::HostOps for Silent {
         async fn fetch(
             &self,
             _request: sandbox::FetchRequest,
@@ -173,13 +174,13 @@ fn a_bound_that_the_world_keeps_is_told_and_cannot_be_forged() {
     struct Full;
 
     #[async_trait::async_trait]
-    impl sandbox::World for Full {
+    impl sandbox::HostOps for Full {
         async fn fetch(
             &self,
             request: sandbox::FetchRequest,
             body: Option<sandbox::BodyStream>,
         ) -> Result<sandbox::FetchResponse, sandbox::OpError> {
-            NoWorld.fetch(request, body).await
+            NoHostOps.fetch(request, body).await
         }
 
         async fn api(&self, _call: sandbox::ApiCall) -> Result<Value, sandbox::OpError> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use futures::StreamExt;
-use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError, Outcome, Redirect, World};
+use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, OpError, Outcome, Redirect};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -18,7 +18,7 @@ struct Seen {
 }
 
 #[async_trait]
-impl World for Seen {
+impl HostOps for Seen {
     async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         let mut bytes = Vec::new();
         if let Some(mut body) = body {

@@ -15,7 +15,7 @@ use tokio::io::unix::AsyncFd;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::fixture::{Gate, NoWorld, ZYGOTE, block_on, function, invocation, run_in, start, worker};
+use crate::fixture::{Gate, NoHostOps, ZYGOTE, block_on, function, invocation, run_in, start, worker};
 
 /// The worker program under a name of its own, by which its processes are known among those of other tests.
 struct Program(PathBuf);
@@ -401,7 +401,7 @@ fn a_call_that_is_cancelled_while_its_isolate_is_made_costs_no_process() {
         let mut call = invocation(&function("for (;;);"), Value::Null);
         call.limits.memory_mb = 200;
         let cancel = CancellationToken::new();
-        let run = sandbox.run(call, Arc::new(NoWorld), cancel.clone());
+        let run = sandbox.run(call, Arc::new(NoHostOps), cancel.clone());
         let outcome = tokio::join!(run, async { cancel.cancel() }).0;
         assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Cancelled);
         assert_eq!(program.worker(), worker);
@@ -418,7 +418,8 @@ fn calls_wait_in_line_and_a_waiting_one_can_be_cancelled() {
         let cancel = CancellationToken::new();
         let behind = async {
             gate.reached.notified().await;
-            let waits = sandbox.run(invocation(&function("return 1"), Value::Null), Arc::new(NoWorld), cancel.clone());
+            let waits =
+                sandbox.run(invocation(&function("return 1"), Value::Null), Arc::new(NoHostOps), cancel.clone());
             let outcome = tokio::join!(waits, async { cancel.cancel() }).0;
             assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Cancelled);
             let waits = run_in(&sandbox, invocation(&function("return 'second'"), Value::Null));

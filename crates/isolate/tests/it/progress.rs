@@ -6,7 +6,7 @@ use std::time::Instant;
 use async_trait::async_trait;
 use breadcrumb::{ErrorCode, ToolFailure};
 use sandbox::protocol::PROGRESS_INTERVAL;
-use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, OpError, World};
+use sandbox::{ApiCall, BodyStream, FetchRequest, FetchResponse, HostOps, OpError};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -20,7 +20,7 @@ type Word = (Option<f64>, String);
 struct Listener(watch::Sender<Vec<Word>>);
 
 #[async_trait]
-impl World for Listener {
+impl HostOps for Listener {
     async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         Err(OpError::new("TypeError", "no network"))
     }

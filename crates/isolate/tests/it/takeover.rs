@@ -12,8 +12,8 @@ use async_trait::async_trait;
 use breadcrumb::{ErrorCode, ToolFailure};
 use sandbox::level::names;
 use sandbox::{
-    ApiCall, BodyStream, CgroupUse, FetchRequest, FetchResponse, Level, OpError, ProtectionState, Report, Sandbox,
-    SandboxError, SandboxOptions, WorkerCommand, World,
+    ApiCall, BodyStream, CgroupUse, FetchRequest, FetchResponse, HostOps, Level, OpError, ProtectionState, Report,
+    Sandbox, SandboxError, SandboxOptions, WorkerCommand,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,7 @@ async fn tried(sandbox: &Sandbox, name: &str, timeout_ms: u64) -> Result<Value, 
 struct NoAnswer;
 
 #[async_trait]
-impl World for NoAnswer {
+impl HostOps for NoAnswer {
     async fn fetch(&self, _request: FetchRequest, _body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         std::future::pending().await
     }

@@ -32,7 +32,7 @@ pub enum Version {
 
 /// The group in which this process is, for one controller.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct CgroupMembership {
     pub version: Version,
     /// Where the group's files are.
     pub folder: PathBuf,
@@ -49,12 +49,12 @@ struct Mount {
 }
 
 /// Reads `/proc/self/cgroup` and `/proc/self/mountinfo`; the error of a controller says why it has no place.
-pub fn places(groups: &str, mounts: &str) -> BTreeMap<Controller, Result<Place, String>> {
+pub fn places(groups: &str, mounts: &str) -> BTreeMap<Controller, Result<CgroupMembership, String>> {
     let mounts: Vec<Mount> = mounts.lines().filter_map(mount).collect();
     Controller::ALL.into_iter().map(|controller| (controller, place(controller, groups, &mounts))).collect()
 }
 
-fn place(controller: Controller, groups: &str, mounts: &[Mount]) -> Result<Place, String> {
+fn place(controller: Controller, groups: &str, mounts: &[Mount]) -> Result<CgroupMembership, String> {
     let name = controller.name();
     // Where version 1 has the controller, version 2 does not.
     if let Some(path) = group_path(groups, |controllers| controllers.split(',').any(|one| one == name)) {
@@ -74,14 +74,14 @@ fn group_path(groups: &str, is_wanted: impl Fn(&str) -> bool) -> Option<&str> {
     })
 }
 
-fn at(mount: Option<&Mount>, path: &str) -> Result<Place, String> {
+fn at(mount: Option<&Mount>, path: &str) -> Result<CgroupMembership, String> {
     let mount = mount.ok_or("control groups are not mounted")?;
     let below = Path::new(path).strip_prefix(&mount.root).ok();
     let below = below.filter(|below| !below.components().any(|part| part == std::path::Component::ParentDir));
     let below = below.ok_or_else(|| format!("the group {path} is not within the mounted ones"))?;
     // Joining nothing would add a slash.
     let folder = if below.as_os_str().is_empty() { mount.point.clone() } else { mount.point.join(below) };
-    Ok(Place { version: mount.version, folder })
+    Ok(CgroupMembership { version: mount.version, folder })
 }
 
 /// A line of mountinfo: `id parent device root point options [optional…] - type source options`.
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     fn found(groups: &str, mounts: &str) -> Vec<Result<(Version, String), String>> {
-        let shown = |place: Place| (place.version, place.folder.display().to_string());
+        let shown = |place: CgroupMembership| (place.version, place.folder.display().to_string());
         places(groups, mounts).into_values().map(|place| place.map(shown)).collect()
     }
 

@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::CgroupPlace;
+use super::CgroupLocation;
 use super::files::{Files, with_path};
-use super::find::{Controller, Place, Version};
-use super::runner::Maker;
+use super::find::{CgroupMembership, Controller, Version};
+use super::owner::OwnerProcess;
 
 /// What all workers together count against everything else on a processor: half an ordinary process. They yield to
 /// the runner and the database.
@@ -25,7 +25,12 @@ pub struct Hierarchy {
 
 impl Hierarchy {
     /// Makes the sandbox's folder, and proves with a group that its bounds can be set.
-    pub fn open(place: &Place, controllers: &[Controller], name: &str, me: Maker) -> Result<Self, String> {
+    pub fn open(
+        place: &CgroupMembership,
+        controllers: &[Controller],
+        name: &str,
+        me: OwnerProcess,
+    ) -> Result<Self, String> {
         let (outer, controllers) = match place.version {
             Version::V1 => (place.folder.clone(), controllers.to_vec()),
             Version::V2 => delegated(&place.folder, controllers, me)?,
@@ -47,8 +52,8 @@ impl Hierarchy {
     }
 
     /// Where this sandbox's folder is.
-    pub fn place(&self) -> CgroupPlace {
-        CgroupPlace {
+    pub fn place(&self) -> CgroupLocation {
+        CgroupLocation {
             version: match self.version {
                 Version::V1 => 1,
                 Version::V2 => 2,
@@ -110,7 +115,7 @@ impl Hierarchy {
 
 /// In version 2 a group has either processes or groups with controllers. So this process moves into a group of its own
 /// below, if nobody else is in the one where it stands.
-fn delegated(here: &Path, wanted: &[Controller], me: Maker) -> Result<(PathBuf, Vec<Controller>), String> {
+fn delegated(here: &Path, wanted: &[Controller], me: OwnerProcess) -> Result<(PathBuf, Vec<Controller>), String> {
     let home = me.home_name();
     // An earlier sandbox of this process moved already.
     let outer = match here.file_name() {
@@ -189,12 +194,12 @@ mod tests {
         folder
     }
 
-    fn v2(name: &str, controllers: &str, below: &str, processes: &str) -> (PathBuf, Maker) {
+    fn v2(name: &str, controllers: &str, below: &str, processes: &str) -> (PathBuf, OwnerProcess) {
         let folder = folder(name);
         fs::write(folder.join("cgroup.controllers"), controllers).unwrap();
         fs::write(folder.join("cgroup.subtree_control"), below).unwrap();
         fs::write(folder.join("cgroup.procs"), processes).unwrap();
-        (folder, Maker::this_process().unwrap())
+        (folder, OwnerProcess::this_process().unwrap())
     }
 
     #[test]
@@ -245,7 +250,7 @@ mod tests {
     #[test]
     fn a_group_has_every_bound_from_the_start() {
         let folder = folder("bounds");
-        let place = Place { version: Version::V1, folder: folder.clone() };
+        let place = CgroupMembership { version: Version::V1, folder: folder.clone() };
         let hierarchy = Hierarchy { version: Version::V1, controllers: Controller::ALL.to_vec(), folder: place.folder };
         hierarchy.prepare().unwrap();
         let files = hierarchy.group("w1").unwrap();

@@ -5,7 +5,7 @@ mod files;
 mod find;
 mod group;
 mod hierarchy;
-mod runner;
+mod owner;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ pub use group::Group;
 use serde::Serialize;
 
 use hierarchy::Hierarchy;
-use runner::Maker;
+use owner::OwnerProcess;
 
 /// How long [`Cgroups::close`] waits for groups whose processes are still on their way out.
 const LEAVING: Duration = Duration::from_secs(2);
@@ -27,7 +27,7 @@ const AGAIN: Duration = Duration::from_millis(2);
 
 /// A control group of this machine below which each process of a call gets one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CgroupPlace {
+pub struct CgroupLocation {
     /// 1 or 2.
     pub version: u8,
     /// `memory`, `cpu`, `pids`.
@@ -79,7 +79,8 @@ impl Cgroups {
     pub fn open() -> (Self, Findings) {
         let read = |path: &str| std::fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
         let known = read("/proc/self/cgroup").and_then(|groups| Ok((groups, read("/proc/self/mountinfo")?)));
-        let known = known.and_then(|known| Ok((known, Maker::this_process().map_err(|error| error.to_string())?)));
+        let known =
+            known.and_then(|known| Ok((known, OwnerProcess::this_process().map_err(|error| error.to_string())?)));
         match known {
             Ok(((groups, mounts), me)) => Self::open_at(find::places(&groups, &mounts), me),
             Err(reason) => {
@@ -90,9 +91,12 @@ impl Cgroups {
         }
     }
 
-    fn open_at(places: BTreeMap<Controller, Result<find::Place, String>>, me: Maker) -> (Self, Findings) {
+    fn open_at(
+        places: BTreeMap<Controller, Result<find::CgroupMembership, String>>,
+        me: OwnerProcess,
+    ) -> (Self, Findings) {
         let mut findings = Findings::new();
-        let mut wanted: Vec<(find::Place, Vec<Controller>)> = Vec::new();
+        let mut wanted: Vec<(find::CgroupMembership, Vec<Controller>)> = Vec::new();
         for (controller, place) in places {
             match place {
                 // Controllers that are mounted together share their groups.
@@ -108,7 +112,7 @@ impl Cgroups {
         let name = me.new_name();
         let mut hierarchies = Vec::new();
         for (place, controllers) in wanted {
-            runner::sweep(&place.folder, me);
+            owner::sweep(&place.folder, me);
             let found = Hierarchy::open(&place, &controllers, &name, me);
             for controller in controllers {
                 let finding = match &found {
@@ -124,7 +128,7 @@ impl Cgroups {
     }
 
     /// Where this sandbox makes its groups.
-    pub fn places(&self) -> Vec<CgroupPlace> {
+    pub fn places(&self) -> Vec<CgroupLocation> {
         self.hierarchies.iter().map(Hierarchy::place).collect()
     }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 
 use super::running::Running;
-use super::{Bounds, Finished, How, JailError, Order, View};
+use super::{CommandLimits, CommandSpec, ExitReason, FilesystemView, Finished, JailError};
 use crate::cgroup::{Cgroups, Controller};
 
 /// The program that calls [`jailed_command`](super::jailed_command), and what it is given to do so.
@@ -62,19 +62,19 @@ impl Jail {
     }
 
     async fn trial(&self) -> Result<(), String> {
-        let view = View::of_programs(false);
+        let view = FilesystemView::of_programs(false);
         let program = view.program("true").map_err(|error| error.to_string())?;
-        let order = Order {
+        let order = CommandSpec {
             program,
             arguments: Vec::new(),
             environment: [].into(),
             folder: "/".into(),
             view,
             network: false,
-            bounds: Bounds::default(),
+            bounds: CommandLimits::default(),
         };
         match self.run(&order).await {
-            Ok(Finished { how: How::Exited(0), .. }) => Ok(()),
+            Ok(Finished { how: ExitReason::Exited(0), .. }) => Ok(()),
             Ok(finished) => Err(format!("a program that does nothing ended so: {:?}", finished.how)),
             Err(error) => Err(error.to_string()),
         }
@@ -87,7 +87,7 @@ impl Jail {
 
     /// Runs a program to its end, or to the first of its bounds. When the future is dropped the program is ended, and
     /// everything that it started.
-    pub async fn run(&self, order: &Order) -> Result<Finished, JailError> {
+    pub async fn run(&self, order: &CommandSpec) -> Result<Finished, JailError> {
         if let Some(reason) = &self.refusal {
             return Err(JailError::Refused(reason.clone()));
         }

@@ -8,22 +8,22 @@
 //! caller, however that ends.
 
 mod captured;
+mod command_spec;
 mod error;
+mod filesystem_view;
+mod helper_message;
 #[cfg(target_os = "linux")]
 mod inside;
 mod jail;
-mod order;
 mod running;
-mod told;
-mod view;
 
 pub use captured::Captured;
+pub use command_spec::{CommandLimits, CommandSpec};
 pub use error::JailError;
+pub use filesystem_view::{Bind, FilesystemView};
+pub use helper_message::ExitReason;
 pub use jail::{Helper, Jail};
-pub use order::{Bounds, Order};
 pub use running::Finished;
-pub use told::How;
-pub use view::{Bind, View};
 
 /// Where programs are looked for in a jail.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";

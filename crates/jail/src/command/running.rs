@@ -16,9 +16,9 @@ use tokio::time::{Instant, sleep_until, timeout, timeout_at};
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use super::helper_message::HelperMessage;
 use super::jail::Counted;
-use super::told::Told;
-use super::{Bounds, Captured, Helper, How, JailError, Order, SOCKET_FD};
+use super::{Captured, CommandLimits, CommandSpec, ExitReason, Helper, JailError, SOCKET_FD};
 use crate::cgroup::{Cgroups, Group};
 
 /// How long a helper that was told to end may take before it is killed itself: long, for what it must wait for is the
@@ -32,7 +32,7 @@ const AROUND: u32 = 2;
 /// A program that has ended, and everything that it started with it.
 #[derive(Debug)]
 pub struct Finished {
-    pub how: How,
+    pub how: ExitReason,
     pub stdout: Captured,
     pub stderr: Captured,
     /// Wall time from the start of the helper to the end of the last process.
@@ -86,7 +86,7 @@ async fn end_of(mut child: Child) -> io::Result<std::process::ExitStatus> {
 
 #[derive(serde::Serialize)]
 struct Plan<'a> {
-    order: &'a Order,
+    order: &'a CommandSpec,
     counted: Counted,
 }
 
@@ -95,7 +95,7 @@ impl Running {
         helper: &Helper,
         cgroups: &Arc<Cgroups>,
         counted: Counted,
-        order: &Order,
+        order: &CommandSpec,
         ends: &TaskTracker,
     ) -> Result<Self, JailError> {
         let started = Instant::now();
@@ -124,7 +124,7 @@ impl Running {
     }
 
     /// Reads what the program writes until it has ended, or ends it at a bound; then waits for the end of everything.
-    pub async fn finish(mut self, order: &Order) -> Result<Finished, JailError> {
+    pub async fn finish(mut self, order: &CommandSpec) -> Result<Finished, JailError> {
         let bounds = order.bounds;
         let mut stdout = Stream::new(self.stdout.take(), bounds.output);
         let mut stderr = Stream::new(self.stderr.take(), bounds.output);
@@ -134,31 +134,33 @@ impl Running {
         while self.hold.socket.is_some() || stdout.is_open() || stderr.is_open() {
             tokio::select! {
                 line = next(&mut self.hold.socket) => match line {
-                    Some(Told::Started) => {}
-                    Some(Told::Ended(told)) => how = how.or(Some(told)),
+                    Some(HelperMessage::Started) => {}
+                    Some(HelperMessage::Ended(told)) => how = how.or(Some(told)),
                     Some(other) => last_words = Some(other),
                     None => self.hold.socket = None,
                 },
                 read = stdout.read() => read,
                 read = stderr.read() => read,
                 () = sleep_until(until), if how.is_none() => {
-                    how = Some(How::OutOfTime);
+                    how = Some(ExitReason::OutOfTime);
                     self.hold.socket = None;
                 }
             }
             if how.is_none() && stdout.total + stderr.total > bounds.flood {
-                how = Some(How::TooMuchOutput);
+                how = Some(ExitReason::TooMuchOutput);
                 self.hold.socket = None;
             }
         }
         let ended = self.hold.wait().await.map_err(|error| JailError::Broken(error.to_string()))?;
         match last_words {
-            Some(Told::Refused(reason)) => return Err(JailError::Refused(reason)),
-            Some(Told::NoProgram(reason)) => return Err(JailError::Program(reason)),
+            Some(HelperMessage::Refused(reason)) => return Err(JailError::Refused(reason)),
+            Some(HelperMessage::NoProgram(reason)) => return Err(JailError::Program(reason)),
             _ => {}
         }
         let how = match how {
-            Some(How::Exited(_) | How::Signalled(_)) | None if ended.is_out_of_memory => How::OutOfMemory,
+            Some(ExitReason::Exited(_) | ExitReason::Signalled(_)) | None if ended.is_out_of_memory => {
+                ExitReason::OutOfMemory
+            }
             Some(how) => how,
             None => return Err(JailError::Broken(ended.status)),
         };
@@ -174,7 +176,7 @@ struct End {
 
 impl Hold {
     /// Puts the helper, and so whatever it starts, under its bounds before it is told what to start.
-    async fn admit(&mut self, cgroups: &Arc<Cgroups>, bounds: Bounds) -> io::Result<()> {
+    async fn admit(&mut self, cgroups: &Arc<Cgroups>, bounds: CommandLimits) -> io::Result<()> {
         let Some((child, group)) = &mut self.parts else { return Ok(()) };
         let id = child.id().ok_or_else(|| io::Error::other("it ended at once"))?;
         let cgroups = cgroups.clone();
@@ -204,7 +206,7 @@ impl Hold {
 }
 
 /// The next line of the helper; `None` when there is none to come. Waits for ever where nobody is listened to.
-async fn next(socket: &mut Option<(Lines<BufReader<OwnedReadHalf>>, OwnedWriteHalf)>) -> Option<Told> {
+async fn next(socket: &mut Option<(Lines<BufReader<OwnedReadHalf>>, OwnedWriteHalf)>) -> Option<HelperMessage> {
     match socket {
         Some((lines, _)) => serde_json::from_str(&lines.next_line().await.ok()??).ok(),
         None => std::future::pending().await,

@@ -70,7 +70,11 @@ impl Desk {
     }
 
     pub fn memory(&self) -> WorkingMemory {
-        WorkingMemory::new(Arc::clone(&self.tenant.breadcrumbs), executors::Chain::default(), Profiles::default())
+        WorkingMemory::new(
+            Arc::clone(&self.tenant.breadcrumbs),
+            executors::TriggerChain::default(),
+            Profiles::default(),
+        )
     }
 }
 

@@ -216,13 +216,13 @@ async fn entries_carry_the_chain_and_the_profiles_of_the_call_that_saves_them() 
     let desk = Desk::new().await;
     for version in 1..=2 {
         let mut call = desk.prepared("save_to_working_memory", json!({"key": "k", "value": version}));
-        call.chain = executors::Chain::default().with("watcher");
+        call.chain = executors::TriggerChain::default().with("watcher");
         call.profiles = breadcrumb::Profiles::of(breadcrumb::Profile::Subagent);
         desk.execute(call).await.unwrap();
         let query = BreadcrumbQuery::of_schema(MEMORY_ENTRY);
         let record = desk.tenant.breadcrumbs.list(&query).await.unwrap().remove(0);
         assert_eq!(record.version, version);
-        assert!(executors::Chain::of(&record.tags, version).contains("watcher"), "{:?}", record.tags);
+        assert!(executors::TriggerChain::of(&record.tags, version).contains("watcher"), "{:?}", record.tags);
         assert!(record.tags.contains(&"profile:subagent".to_owned()), "{:?}", record.tags);
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use breadcrumb::{ErrorCode, Limits, ToolFailure};
-use jail::command::{Finished, Jail, JailError, Order, PATH, View};
+use jail::command::{CommandSpec, FilesystemView, Finished, Jail, JailError, PATH};
 use serde_json::json;
 
 use super::disk_quota::DiskQuota;
@@ -64,8 +64,8 @@ struct Step<'a> {
 }
 
 impl Step<'_> {
-    fn order(&self, arguments: Vec<String>, network: bool) -> Order {
-        let mut view = View::of_programs(network);
+    fn order(&self, arguments: Vec<String>, network: bool) -> CommandSpec {
+        let mut view = FilesystemView::of_programs(network);
         self.interpreter.show(&mut view);
         view.write(self.folder, Path::new(FOLDER));
         let time = TIME.min(self.limits.timeout());
@@ -76,7 +76,7 @@ impl Step<'_> {
         // On the disk: packages may be larger than what is kept in memory.
         let temporary = format!("{FOLDER}/tmp");
         let environment = [("PATH", PATH), ("HOME", "/tmp"), ("TMPDIR", temporary.as_str()), ("LANG", "C.UTF-8")];
-        Order {
+        CommandSpec {
             program: self.interpreter.program.clone(),
             arguments,
             environment: environment.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
@@ -87,7 +87,7 @@ impl Step<'_> {
         }
     }
 
-    async fn run(&self, order: Order) -> Result<Finished, ToolFailure> {
+    async fn run(&self, order: CommandSpec) -> Result<Finished, ToolFailure> {
         self.jail.run(&order).await.map_err(|error| {
             let is_passing = matches!(error, JailError::Start(_) | JailError::Broken(_));
             ToolFailure::new(ErrorCode::ExecutionFailed, error.to_string()).retryable(is_passing)
@@ -98,7 +98,7 @@ impl Step<'_> {
     async fn has_pip(&self) -> Result<bool, ToolFailure> {
         let order = self.order(["-m", "pip", "--python", FOLDER, "--version"].map(str::to_owned).into(), false);
         let finished = self.run(order).await?;
-        Ok(matches!(finished.how, jail::command::How::Exited(0)))
+        Ok(matches!(finished.how, jail::command::ExitReason::Exited(0)))
     }
 
     async fn must(&self, arguments: Vec<String>, otherwise: &str) -> Result<(), ToolFailure> {
@@ -107,11 +107,11 @@ impl Step<'_> {
 
     /// With the environment's own interpreter.
     async fn must_in(&self, arguments: Vec<String>, otherwise: &str) -> Result<(), ToolFailure> {
-        let order = Order { program: program(), ..self.order(arguments, false) };
+        let order = CommandSpec { program: program(), ..self.order(arguments, false) };
         self.succeed(order, otherwise).await
     }
 
-    async fn succeed(&self, order: Order, otherwise: &str) -> Result<(), ToolFailure> {
+    async fn succeed(&self, order: CommandSpec, otherwise: &str) -> Result<(), ToolFailure> {
         let time = order.bounds.time;
         let finished = self.run(order).await?;
         match exit_status::exit_code(&finished, self.limits, time)? {

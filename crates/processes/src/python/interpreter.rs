@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use jail::command::{Bounds, How, Jail, Order, View};
+use jail::command::{CommandLimits, CommandSpec, ExitReason, FilesystemView, Jail};
 use serde::Deserialize;
 use tokio::process::Command;
 
@@ -95,7 +95,7 @@ impl Interpreter {
     }
 
     /// Shows what it consists of.
-    pub fn show(&self, view: &mut View) {
+    pub fn show(&self, view: &mut FilesystemView) {
         for part in &self.parts {
             view.show_unless_shown(part);
         }
@@ -103,20 +103,20 @@ impl Interpreter {
     }
 
     async fn works_in(&self, jail: &Jail) -> Result<(), String> {
-        let mut view = View::of_programs(false);
+        let mut view = FilesystemView::of_programs(false);
         self.show(&mut view);
-        let order = Order {
+        let order = CommandSpec {
             program: self.program.clone(),
             arguments: ["-I", "-c", "import json, venv"].map(str::to_owned).into(),
             environment: [].into(),
             folder: "/".into(),
             view,
             network: false,
-            bounds: Bounds { time: PATIENCE, ..Bounds::default() },
+            bounds: CommandLimits { time: PATIENCE, ..CommandLimits::default() },
         };
         let finished = jail.run(&order).await.map_err(|error| error.to_string())?;
         match finished.how {
-            How::Exited(0) => Ok(()),
+            ExitReason::Exited(0) => Ok(()),
             how => Err(format!("{how:?}: {}", finished.stderr.text().trim())),
         }
     }

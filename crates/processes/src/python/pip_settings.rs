@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use jail::command::View;
+use jail::command::FilesystemView;
 use tokio::process::Command;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -88,7 +88,7 @@ impl PipSettings {
     }
 
     /// Shows the files that the settings name.
-    pub fn show(&self, view: &mut View) {
+    pub fn show(&self, view: &mut FilesystemView) {
         let of_settings = self.settings.iter().filter(|(name, _)| WITH_FILES.contains(&name.as_str()));
         let of_variables = self.variables.iter().filter(|(name, _)| VARIABLES_WITH_FILES.contains(&name.as_str()));
         let values = of_settings.chain(of_variables).flat_map(|(_, value)| value.split_ascii_whitespace());
@@ -175,7 +175,7 @@ download.index-url='https://nowhere.example'
         let file = machine.file();
         assert!(file.starts_with("[global]\ncert = /etc/ssl/one.crt\n"), "{file}");
         assert!(file.contains("find-links = \n    /opt/wheels\n    https://x.example/it's\n"), "{file}");
-        let mut view = View::default();
+        let mut view = FilesystemView::default();
         machine.show(&mut view);
         assert!(
             view.read_only

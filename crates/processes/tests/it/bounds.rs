@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use breadcrumb::ErrorCode;
-use jail::command::{Bounds, Finished, How, Jail, Order};
+use jail::command::{CommandLimits, CommandSpec, ExitReason, Finished, Jail};
 use processes::DiskBounds;
 use serde_json::json;
 
@@ -13,7 +13,7 @@ use crate::fixture::{Cell, Tools, failed, helper, limited, needs_the_jail};
 
 const MIB: u64 = 1024 * 1024;
 
-fn bounded(order: Order, change: impl FnOnce(&mut Bounds)) -> Order {
+fn bounded(order: CommandSpec, change: impl FnOnce(&mut CommandLimits)) -> CommandSpec {
     let mut order = order;
     change(&mut order.bounds);
     order
@@ -25,7 +25,7 @@ async fn both() -> [Cell; 2] {
 
 async fn goes_on(cell: &Cell) {
     let finished = cell.run(&cell.shell("echo well")).await;
-    assert_eq!((finished.how, finished.stdout.text().as_str()), (How::Exited(0), "well\n"));
+    assert_eq!((finished.how, finished.stdout.text().as_str()), (ExitReason::Exited(0), "well\n"));
 }
 
 const FORKS: &str = "
@@ -57,7 +57,7 @@ pub async fn processes_are_counted(cell: &Cell) {
     // The bomb itself, which never ends.
     let bomb = bounded(cell.shell(":(){ :|:& };: ; sleep 600"), |bounds| bounds.time = Duration::from_secs(2));
     let finished = cell.run(&bomb).await;
-    assert!(matches!(finished.how, How::OutOfTime | How::Exited(_)), "{:?}", finished.how);
+    assert!(matches!(finished.how, ExitReason::OutOfTime | ExitReason::Exited(_)), "{:?}", finished.how);
     goes_on(cell).await;
 }
 
@@ -91,11 +91,11 @@ pub async fn memory_is_counted(cell: &Cell) {
     let little = |order| bounded(order, |bounds| bounds.memory = 128 * MIB);
     // One process alone is told that there is no more, or ended.
     let one = cell.run(&little(cell.script("held = []\nwhile True: held.append(bytearray(8 << 20))"))).await;
-    let is_told = one.how == How::Exited(1) && one.stderr.text().contains("MemoryError");
-    assert!(is_told || one.how == How::OutOfMemory, "{:?} {}", one.how, one.stderr.text());
+    let is_told = one.how == ExitReason::Exited(1) && one.stderr.text().contains("MemoryError");
+    assert!(is_told || one.how == ExitReason::OutOfMemory, "{:?} {}", one.how, one.stderr.text());
     for script in [MANY, SHARED] {
         let finished = cell.run(&little(cell.script(script))).await;
-        assert_eq!(finished.how, How::OutOfMemory, "{script} {}", finished.stderr.text());
+        assert_eq!(finished.how, ExitReason::OutOfMemory, "{script} {}", finished.stderr.text());
     }
     goes_on(cell).await;
 }
@@ -117,7 +117,7 @@ async fn files_in_memory_are_memory() {
     let cell = Cell::open().await;
     let finished = cell.run(&bounded(cell.script(script), |bounds| bounds.memory = 128 * MIB)).await;
     let is_refused = finished.stdout.text() == "EPERM\n";
-    assert!(finished.how == How::OutOfMemory || is_refused, "{:?}", finished.how);
+    assert!(finished.how == ExitReason::OutOfMemory || is_refused, "{:?}", finished.how);
 }
 
 #[tokio::test]
@@ -152,7 +152,7 @@ async fn a_flood_on_either_stream_is_cut_off() {
     let small = |order| bounded(order, |bounds| (bounds.output, bounds.flood) = (1000, 4 * MIB));
     for flood in ["yes", "yes >&2", "yes & yes >&2", "cat /dev/zero", "cat /dev/urandom >&2"] {
         let finished = cell.run(&small(cell.shell(flood))).await;
-        assert_eq!(finished.how, How::TooMuchOutput, "{flood}");
+        assert_eq!(finished.how, ExitReason::TooMuchOutput, "{flood}");
         let Finished { stdout, stderr, .. } = &finished;
         assert!(stdout.text().len() + stderr.text().len() < 8_000, "{flood}");
         assert!(stdout.omitted() + stderr.omitted() > 2 * MIB, "{flood}");
@@ -166,7 +166,7 @@ async fn of_long_output_the_beginning_and_the_end_are_kept() {
     let cell = Cell::open().await;
     let order = bounded(cell.shell("seq 1000000"), |bounds| bounds.output = 20);
     let finished = cell.run(&order).await;
-    assert_eq!(finished.how, How::Exited(0));
+    assert_eq!(finished.how, ExitReason::Exited(0));
     assert_eq!(finished.stdout.text(), "1\n2\n3\n4\n5\n\n[… 6888876 bytes omitted …]\n9\n1000000\n");
 }
 
@@ -177,7 +177,7 @@ pub async fn processor_time_is_counted(cell: &Cell) {
         "(while :; do :; done) & exec sleep 600",
     ] {
         let order = bounded(cell.shell(burning), |bounds| bounds.processor_time = Duration::from_millis(500));
-        assert_eq!(cell.run(&order).await.how, How::OutOfProcessorTime, "{burning}");
+        assert_eq!(cell.run(&order).await.how, ExitReason::OutOfProcessorTime, "{burning}");
     }
 }
 

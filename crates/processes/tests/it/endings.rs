@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use breadcrumb::ErrorCode;
 use executors::Executor;
-use jail::command::{Bounds, Helper, How, Jail, JailError, Order};
+use jail::command::{CommandLimits, CommandSpec, ExitReason, Helper, Jail, JailError};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
@@ -56,7 +56,7 @@ async fn a_daemon_is_there_until_then() {
         std::fs::write(cell.work().join("go"), "").unwrap();
     };
     let (finished, ()) = tokio::join!(cell.run(&order), seen);
-    assert_eq!(finished.how, How::Exited(0));
+    assert_eq!(finished.how, ExitReason::Exited(0));
     assert_eq!(processes_with(&sleeper), Vec::<String>::new());
 }
 
@@ -72,7 +72,7 @@ async fn whoever_does_not_listen_is_ended_at_the_time() {
         let sleeper = sleeper();
         let mut order = cell.shell(&deaf.replace("SLEEP", &sleeper));
         order.bounds.time = Duration::from_secs(1);
-        assert_eq!(cell.run(&order).await.how, How::OutOfTime, "{deaf}");
+        assert_eq!(cell.run(&order).await.how, ExitReason::OutOfTime, "{deaf}");
         assert_eq!(processes_with(&sleeper), Vec::<String>::new(), "{deaf}");
     }
 }
@@ -176,8 +176,10 @@ async fn calls_that_are_dropped_at_any_moment_leave_nothing() {
     let cell = Cell::open().await;
     let sleeper = sleeper();
     for wait in (0..60).step_by(3) {
-        let order =
-            Order { bounds: Bounds { time: Duration::from_mins(10), ..Bounds::default() }, ..cell.shell(&sleeper) };
+        let order = CommandSpec {
+            bounds: CommandLimits { time: Duration::from_mins(10), ..CommandLimits::default() },
+            ..cell.shell(&sleeper)
+        };
         let dropped = tokio::time::timeout(Duration::from_millis(wait), cell.jail.run(&order)).await;
         assert!(dropped.is_err());
     }

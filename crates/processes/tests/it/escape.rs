@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-use jail::command::How;
+use jail::command::ExitReason;
 
 use crate::fixture::{Cell, SECRET, needs_the_jail};
 
@@ -157,7 +157,7 @@ async fn nothing_comes_of(cell: &Cell, attempts: &[Attempt]) {
             "ROOT" => only_what_is_shown(told),
             must => must.split('|').any(|one| one == told),
         };
-        if finished.how != How::Exited(0) || !is_right {
+        if finished.how != ExitReason::Exited(0) || !is_right {
             found.push(format!("{name}: must {must}, came {told:?} {:?} {stderr}", finished.how));
         }
     }
@@ -268,7 +268,7 @@ async fn a_program_of_another_users_rights_has_none_of_them() {
         ))
         .await;
     assert_eq!(finished.stdout.text(), "1000\n1000\n");
-    assert_ne!(finished.how, How::Exited(0));
+    assert_ne!(finished.how, ExitReason::Exited(0));
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use breadcrumb::{ErrorCode, Limits, ToolFailure};
 use executors::{BuiltinExecutor, Executor, ToolCall, ToolOutput};
-use jail::command::{Bounds, Finished, Helper, Jail, Order, PATH, View};
+use jail::command::{CommandLimits, CommandSpec, FilesystemView, Finished, Helper, Jail, PATH};
 use processes::{DiskBounds, Settings};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -194,34 +194,34 @@ impl Cell {
         self.folders.path().join("work")
     }
 
-    pub fn order(&self, program: &str, arguments: &[&str]) -> Order {
-        let mut view = View::of_programs(false);
+    pub fn order(&self, program: &str, arguments: &[&str]) -> CommandSpec {
+        let mut view = FilesystemView::of_programs(false);
         view.write(&self.work(), Path::new("/work"));
-        Order {
+        CommandSpec {
             program: program.into(),
             arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
             environment: [("PATH".to_owned(), PATH.to_owned())].into(),
             folder: "/work".into(),
             view,
             network: false,
-            bounds: Bounds {
+            bounds: CommandLimits {
                 time: Duration::from_mins(1),
                 processor_time: Duration::from_mins(1),
-                ..Bounds::default()
+                ..CommandLimits::default()
             },
         }
     }
 
-    pub fn shell(&self, command: &str) -> Order {
+    pub fn shell(&self, command: &str) -> CommandSpec {
         self.order("/bin/bash", &["-c", command])
     }
 
     /// A Python script, with the C library at hand.
-    pub fn script(&self, script: &str) -> Order {
+    pub fn script(&self, script: &str) -> CommandSpec {
         self.order("/usr/bin/python3", &["-I", "-c", &format!("{PRELUDE}{script}")])
     }
 
-    pub async fn run(&self, order: &Order) -> Finished {
+    pub async fn run(&self, order: &CommandSpec) -> Finished {
         self.jail.run(order).await.unwrap()
     }
 }

@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use jail::command::{How, Jail, Order, View};
+use jail::command::{CommandSpec, ExitReason, FilesystemView, Jail};
 
 use crate::fixture::{Cell, helper, needs_the_jail};
 
@@ -75,7 +75,7 @@ pub async fn nobody_hears_anything(cell: &Cell) {
     let servers = Servers::start(cell);
     let finished = cell.run(&cell.script(&servers.script())).await;
     let told = finished.stdout.text();
-    assert_eq!(finished.how, How::Exited(0), "{}", finished.stderr.text());
+    assert_eq!(finished.how, ExitReason::Exited(0), "{}", finished.stderr.text());
     let words: Vec<&str> = told.split_whitespace().collect();
     assert_eq!(words.len(), 4, "{told}");
     assert!(words.iter().all(|word| word.starts_with('E')), "{told}");
@@ -135,9 +135,9 @@ async fn with_a_grant_the_network_is_the_machines_and_nothing_else_is() {
     needs_the_jail!();
     let cell = Cell::open().await;
     let servers = Servers::start(&cell);
-    let mut view = View::of_programs(true);
+    let mut view = FilesystemView::of_programs(true);
     view.write(&cell.work(), std::path::Path::new("/work"));
-    let order = Order { network: true, view, ..cell.script(&servers.script()) };
+    let order = CommandSpec { network: true, view, ..cell.script(&servers.script()) };
     let finished = cell.run(&order).await;
     let told = finished.stdout.text();
     assert!(told.starts_with("('no error', 'sent')"), "{told} {}", finished.stderr.text());
@@ -169,8 +169,10 @@ impl Landlock {
 async fn a_jail_that_is_granted_the_network_still_holds() {
     needs_the_jail!();
     let cell = Cell::new(Jail::open(helper()).await);
-    let order =
-        Order { network: true, ..cell.shell("cat ../secret; ls /root; id -u; cat /proc/self/status | grep CapEff") };
+    let order = CommandSpec {
+        network: true,
+        ..cell.shell("cat ../secret; ls /root; id -u; cat /proc/self/status | grep CapEff")
+    };
     let finished = cell.run(&order).await;
     assert_eq!(finished.stdout.text(), "1000\nCapEff:\t0000000000000000\n");
 }

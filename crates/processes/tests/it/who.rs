@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 
-use jail::command::{How, Jail};
+use jail::command::{ExitReason, Jail};
 
 use crate::fixture::{COPIED_HELPER, Cell, ROLE, helper, needs_the_jail, part};
 use crate::{bounds, escape, network};
@@ -25,7 +25,7 @@ async fn an_ordinary_user() {
     let finished = cell.run(&cell.shell("id -u; echo text > file; stat -c %U file")).await;
     assert_eq!(
         (finished.how, finished.stdout.text().as_str()),
-        (How::Exited(0), "1000\nagent\n"),
+        (ExitReason::Exited(0), "1000\nagent\n"),
         "{}",
         finished.stderr.text()
     );

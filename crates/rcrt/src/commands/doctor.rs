@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use breadcrumb::StoreError;
 use clap::Args;
-use sandbox::{CgroupPlace, Level, Protection, ProtectionState, Report, Sandbox, SandboxOptions, level};
+use sandbox::{CgroupLocation, Level, Protection, ProtectionState, Report, Sandbox, SandboxOptions, level};
 use serde::Serialize;
 use url::Url;
 
@@ -80,7 +80,7 @@ struct SandboxProtections {
     /// What `strict` calls for and this machine does not give.
     missing: Vec<Missing>,
     /// Where each worker gets a control group.
-    cgroups: Vec<CgroupPlace>,
+    cgroups: Vec<CgroupLocation>,
 }
 
 #[derive(Serialize)]
@@ -239,7 +239,7 @@ impl SandboxProtections {
             output.line(&format!("{mark} {:<28}{state}", protection.name))?;
         }
         output.line("* is required by --sandbox strict, or may stand for what is")?;
-        for CgroupPlace { version, controllers, folder } in &self.cgroups {
+        for CgroupLocation { version, controllers, folder } in &self.cgroups {
             let controllers = controllers.join(", ");
             output
                 .line(&format!("  control groups of version {version} below {} ({controllers})", folder.display()))?;

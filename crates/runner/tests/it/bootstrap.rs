@@ -5,7 +5,7 @@ use breadcrumb::{ErrorCode, ToolFailure, ToolResponse};
 use serde_json::{Value, json};
 
 use crate::fake::Fake;
-use crate::place::{Place, code, code_context};
+use crate::fixture::{Fixture, code, code_context};
 
 fn wish(more: Value) -> Value {
     let mut wish = json!({"enabled": true});
@@ -14,16 +14,16 @@ fn wish(more: Value) -> Value {
 }
 
 /// Waits for a number of answers of the tool.
-async fn answers(place: &Place, tool: &str, count: usize) {
-    place
+async fn answers(fixture: &Fixture, tool: &str, count: usize) {
+    fixture
         .events(count, |event| {
             event.schema_name.as_deref() == Some("tool.response.v1") && event.context["tool"] == tool
         })
         .await;
 }
 
-async fn requests(place: &Place) -> Vec<(String, Value)> {
-    let mut rows = place.list("tool.request.v1").await;
+async fn requests(fixture: &Fixture) -> Vec<(String, Value)> {
+    let mut rows = fixture.list("tool.request.v1").await;
     rows.reverse();
     rows.iter()
         .map(|row| {
@@ -35,51 +35,51 @@ async fn requests(place: &Place) -> Vec<(String, Value)> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn once_is_once_for_each_version_however_many_runners_there_are() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let id = place.create(code("setup", wish(json!({"input": {"a": 1}})))).await;
-    let runners = [place.start(&fake), place.start(&fake)];
-    answers(&place, "setup", 1).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let id = fixture.create(code("setup", wish(json!({"input": {"a": 1}})))).await;
+    let runners = [fixture.start(&fake), fixture.start(&fake)];
+    answers(&fixture, "setup", 1).await;
     for runner in runners {
         runner.stop().await;
     }
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     // A later runner has judged the first tool when it bootstraps the second.
-    place.create(code("second", wish(json!({"priority": 200})))).await;
-    answers(&place, "second", 1).await;
-    assert_eq!(requests(&place).await, [("setup".into(), json!({"a": 1})), ("second".into(), json!({}))]);
-    place.change(id, 1, code_context("setup", wish(json!({"input": {"a": 2}})))).await;
-    answers(&place, "setup", 2).await;
-    assert_eq!(requests(&place).await.len(), 3);
+    fixture.create(code("second", wish(json!({"priority": 200})))).await;
+    answers(&fixture, "second", 1).await;
+    assert_eq!(requests(&fixture).await, [("setup".into(), json!({"a": 1})), ("second".into(), json!({}))]);
+    fixture.change(id, 1, code_context("setup", wish(json!({"input": {"a": 2}})))).await;
+    answers(&fixture, "setup", 2).await;
+    assert_eq!(requests(&fixture).await.len(), 3);
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn higher_priority_goes_first_and_wait_for_waits_for_success() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("plain", json!({}))).await;
-    place.create(code("last", wish(json!({"priority": 90, "wait_for": ["middle", "plain"]})))).await;
-    place.create(code("middle", wish(json!({"priority": 70, "wait_for": ["first"]})))).await;
-    place.create(code("first", wish(json!({"priority": 80})))).await;
-    place.create(code("before", wish(json!({"priority": 85})))).await;
-    place.create(code("never", wish(json!({"priority": 50, "wait_for": ["fails"]})))).await;
-    place.create(code("fails", wish(json!({"priority": 60})))).await;
-    place.create(code("off", json!({"bootstrap": {"enabled": false}}))).await;
-    place.create(code("disabled", wish(json!({"mode": "disabled"})))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("plain", json!({}))).await;
+    fixture.create(code("last", wish(json!({"priority": 90, "wait_for": ["middle", "plain"]})))).await;
+    fixture.create(code("middle", wish(json!({"priority": 70, "wait_for": ["first"]})))).await;
+    fixture.create(code("first", wish(json!({"priority": 80})))).await;
+    fixture.create(code("before", wish(json!({"priority": 85})))).await;
+    fixture.create(code("never", wish(json!({"priority": 50, "wait_for": ["fails"]})))).await;
+    fixture.create(code("fails", wish(json!({"priority": 60})))).await;
+    fixture.create(code("off", json!({"bootstrap": {"enabled": false}}))).await;
+    fixture.create(code("disabled", wish(json!({"mode": "disabled"})))).await;
     fake.does("fails", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no")) });
     let gate = fake.waits("first");
-    let runner = place.start(&fake);
-    answers(&place, "fails", 1).await;
+    let runner = fixture.start(&fake);
+    answers(&fixture, "fails", 1).await;
     gate.add_permits(1);
-    answers(&place, "last", 1).await;
+    answers(&fixture, "last", 1).await;
     runner.stop().await;
-    let order: Vec<String> = requests(&place).await.into_iter().map(|(tool, _)| tool).collect();
+    let order: Vec<String> = requests(&fixture).await.into_iter().map(|(tool, _)| tool).collect();
     assert_eq!(order, ["before", "first", "fails", "middle", "last"]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn continuous_is_one_at_a_time_and_slows_down_when_it_fails() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("loop", wish(json!({"mode": "continuous"})))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("loop", wish(json!({"mode": "continuous"})))).await;
     let tries = Arc::new(AtomicU32::new(0));
     let counted = tries.clone();
     fake.does("loop", move |_, _| {
@@ -92,13 +92,13 @@ async fn continuous_is_one_at_a_time_and_slows_down_when_it_fails() {
             }
         }
     });
-    let runners = [place.start(&fake), place.start(&fake)];
-    answers(&place, "loop", 6).await;
+    let runners = [fixture.start(&fake), fixture.start(&fake)];
+    answers(&fixture, "loop", 6).await;
     for runner in runners {
         runner.stop().await;
     }
     assert_eq!(fake.progress.borrow().most["loop"], 1);
-    let mut runs: Vec<(u64, u64)> = place
+    let mut runs: Vec<(u64, u64)> = fixture
         .list("tool.request.v1")
         .await
         .iter()
@@ -109,7 +109,7 @@ async fn continuous_is_one_at_a_time_and_slows_down_when_it_fails() {
         .collect();
     runs.sort_unstable();
     assert_eq!(runs[..6], [(1, 0), (2, 0), (3, 0), (4, 1), (5, 2), (6, 0)]);
-    let responses = place.list("tool.response.v1").await;
+    let responses = fixture.list("tool.response.v1").await;
     let first = ToolResponse::from_context(responses.last().unwrap().context.as_ref().unwrap()).unwrap();
     assert_eq!(first.output, Some(json!(0)));
 }

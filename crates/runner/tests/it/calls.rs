@@ -7,17 +7,17 @@ use runner::RunnerOptions;
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, code, native, options};
+use crate::fixture::{Fixture, code, native, options};
 
 #[tokio::test]
 async fn a_request_is_answered_once_with_all_that_belongs_to_it() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let tool = place.create(code("echo", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let tool = fixture.create(code("echo", json!({}))).await;
     let options = options();
-    let runner = place.start_with(&fake, options.clone());
+    let runner = fixture.start_with(&fake, options.clone());
     let request = ToolRequest::record("echo", json!({"n": 1}), Some("mine"), Some("workspace:here"));
-    let request = place.create(request).await;
-    let event = place.event(|event| event.tags.contains(&"request:mine".to_owned())).await;
+    let request = fixture.create(request).await;
+    let event = fixture.event(|event| event.tags.contains(&"request:mine".to_owned())).await;
     assert_eq!(event.tags, ["workspace:here", "tool:response", "request:mine"]);
     let response = breadcrumb::ToolResponse::from_context(&event.context).unwrap();
     assert_eq!((response.status, response.request_id.as_str()), (ResponseStatus::Success, "mine"));
@@ -27,18 +27,18 @@ async fn a_request_is_answered_once_with_all_that_belongs_to_it() {
     assert_eq!(metadata["runner_id"], options.runner_id.to_string());
     assert_eq!((&metadata["tool_id"], &metadata["tool_version"]), (&json!(tool), &json!(1)));
     assert_eq!(metadata["from_executor"], true);
-    let call = place.person.call(request).await.unwrap();
+    let call = fixture.person.call(request).await.unwrap();
     assert_eq!((call.response, call.attempt), (Some(event.breadcrumb_id), 1));
     runner.stop().await;
-    assert_eq!(place.list("tool.response.v1").await.len(), 1);
+    assert_eq!(fixture.list("tool.response.v1").await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_tool_that_is_not_there_is_told_with_names_that_are() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("calculator", json!({}))).await;
-    let runner = place.start(&fake);
-    let response = place.call("calculater", json!({})).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("calculator", json!({}))).await;
+    let runner = fixture.start(&fake);
+    let response = fixture.call("calculater", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::ToolNotFound));
     assert_eq!(response.error.unwrap(), "there is no tool \"calculater\"; did you mean calculator?");
     assert_eq!(response.error_details.unwrap(), json!({"nearest": ["calculator"]}));
@@ -48,7 +48,7 @@ async fn a_tool_that_is_not_there_is_told_with_names_that_are() {
 
 #[tokio::test]
 async fn input_and_output_are_checked_with_each_violation_and_its_path() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let schemas = json!({
         "input_schema": {
             "type": "object",
@@ -58,9 +58,9 @@ async fn input_and_output_are_checked_with_each_violation_and_its_path() {
         "output_schema": {"type": "object", "properties": {"ok": {"type": "boolean", "description": "whether"}}, "required": ["ok"]},
         "examples": [{"description": "one", "input": {"n": 1}, "explanation": "one"}],
     });
-    place.create(code("strict", schemas)).await;
-    let runner = place.start(&fake);
-    let response = place.call("strict", json!({"n": "one", "s": 2})).await;
+    fixture.create(code("strict", schemas)).await;
+    let runner = fixture.start(&fake);
+    let response = fixture.call("strict", json!({"n": "one", "s": 2})).await;
     assert_eq!(response.error_code, Some(ErrorCode::InvalidArguments));
     let violations = response.error_details.unwrap()["violations"].as_array().unwrap().clone();
     let mut fields: Vec<&str> = violations.iter().map(|one| one["field"].as_str().unwrap()).collect();
@@ -68,7 +68,7 @@ async fn input_and_output_are_checked_with_each_violation_and_its_path() {
     assert_eq!(fields, ["n", "s"]);
     assert!(fake.begun.lock().unwrap().is_empty(), "nothing ran");
 
-    let response = place.call("strict", json!({"n": 1})).await;
+    let response = fixture.call("strict", json!({"n": 1})).await;
     assert_eq!(response.error_code, Some(ErrorCode::InvalidOutput));
     assert_eq!(response.error_details.unwrap()["violations"][0]["field"], "ok");
     runner.stop().await;
@@ -76,10 +76,10 @@ async fn input_and_output_are_checked_with_each_violation_and_its_path() {
 
 #[tokio::test]
 async fn a_retryable_failure_is_tried_again_while_attempts_are_left() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("flaky", json!({"limits": {"max_attempts": 3}}))).await;
-    place.create(code("hopeless", json!({"limits": {"max_attempts": 2}}))).await;
-    place.create(code("final", json!({"limits": {"max_attempts": 3}}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("flaky", json!({"limits": {"max_attempts": 3}}))).await;
+    fixture.create(code("hopeless", json!({"limits": {"max_attempts": 2}}))).await;
+    fixture.create(code("final", json!({"limits": {"max_attempts": 3}}))).await;
     let tries = Arc::new(AtomicU32::new(0));
     let counted = tries.clone();
     let failure = || ToolFailure::new(ErrorCode::ExecutionFailed, "busy").retryable(true);
@@ -89,23 +89,23 @@ async fn a_retryable_failure_is_tried_again_while_attempts_are_left() {
     });
     fake.does("hopeless", move |_, _| async move { Err(failure()) });
     fake.does("final", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "no")) });
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
 
-    let response = place.call("flaky", json!({})).await;
+    let response = fixture.call("flaky", json!({})).await;
     assert_eq!((response.output, &response.metadata["attempt"]), (Some(json!(3)), &json!(3)));
-    let response = place.call("hopeless", json!({})).await;
+    let response = fixture.call("hopeless", json!({})).await;
     assert_eq!((response.error.as_deref(), &response.metadata["attempt"]), (Some("busy"), &json!(2)));
     assert_eq!(response.is_retryable, Some(true));
-    let response = place.call("final", json!({})).await;
+    let response = fixture.call("final", json!({})).await;
     assert_eq!(response.metadata["attempt"], 1);
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn outputs_that_cannot_be_stored_are_typed_errors() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     for name in ["huge", "wordy", "nul", "panics"] {
-        place.create(code(name, json!({}))).await;
+        fixture.create(code(name, json!({}))).await;
     }
     fake.does("huge", |_, _| async { Ok(json!("x".repeat(MAX_RECORD_BYTES))) });
     fake.does("wordy", |_, _| async {
@@ -114,52 +114,52 @@ async fn outputs_that_cannot_be_stored_are_typed_errors() {
     });
     fake.does("nul", |_, _| async { Ok(json!({"text": "a\0b"})) });
     fake.does("panics", |_, _| async { panic!("on purpose") });
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     // What is too large as a result is cut; as a failure there is nothing to hand over.
-    assert_eq!(place.call("huge", json!({})).await.status, ResponseStatus::Success);
-    let response = place.call("wordy", json!({})).await;
+    assert_eq!(fixture.call("huge", json!({})).await.status, ResponseStatus::Success);
+    let response = fixture.call("wordy", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::ResourceExhausted));
     assert_eq!(response.error_details.unwrap()["limit_bytes"], MAX_RECORD_BYTES);
-    assert_eq!(place.call("nul", json!({})).await.error_code, Some(ErrorCode::InvalidOutput));
-    assert_eq!(place.call("panics", json!({})).await.error_code, Some(ErrorCode::ExecutionFailed));
+    assert_eq!(fixture.call("nul", json!({})).await.error_code, Some(ErrorCode::InvalidOutput));
+    assert_eq!(fixture.call("panics", json!({})).await.error_code, Some(ErrorCode::ExecutionFailed));
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn an_executor_that_forgets_the_time_is_stopped() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("endless", json!({"limits": {"timeout_ms": 10}}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("endless", json!({"limits": {"timeout_ms": 10}}))).await;
     fake.does("endless", |_, _| std::future::pending());
-    let runner = place.start_with(&fake, RunnerOptions { overtime: Duration::from_millis(10), ..options() });
-    let response = place.call("endless", json!({})).await;
+    let runner = fixture.start_with(&fake, RunnerOptions { overtime: Duration::from_millis(10), ..options() });
+    let response = fixture.call("endless", json!({})).await;
     assert_eq!((response.error_code, response.is_retryable), (Some(ErrorCode::Timeout), Some(true)));
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn caps_hold_for_the_runner_and_for_each_tool() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(native("burner", json!({}))).await;
-    place.create(native("waiter", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(native("burner", json!({}))).await;
+    fixture.create(native("waiter", json!({}))).await;
     let burner = fake.waits("burner");
     let waiter = fake.waits("waiter");
-    let runner = place.start_with(&fake, RunnerOptions { max_calls: 4, max_calls_per_tool: 3, ..options() });
+    let runner = fixture.start_with(&fake, RunnerOptions { max_calls: 4, max_calls_per_tool: 3, ..options() });
     let mut requests = Vec::new();
     for _ in 0..6 {
-        requests.push(place.ask("burner", json!({})).await);
+        requests.push(fixture.ask("burner", json!({})).await);
     }
     // As many as may: else both waiters could find places before a burner that is still to be claimed.
     fake.until(|p| p.running.get("burner") == Some(&3)).await;
     for _ in 0..2 {
-        requests.push(place.ask("waiter", json!({})).await);
+        requests.push(fixture.ask("waiter", json!({})).await);
     }
     // The first waiter runs although burners came before it and still wait.
     fake.until(|p| p.running.get("burner") == Some(&3) && p.running.get("waiter") == Some(&1)).await;
     waiter.add_permits(2);
-    place.answer(requests[7]).await;
+    fixture.answer(requests[7]).await;
     burner.add_permits(6);
     for request in requests {
-        assert_eq!(place.answer(request).await.status, ResponseStatus::Success);
+        assert_eq!(fixture.answer(request).await.status, ResponseStatus::Success);
     }
     let progress = fake.progress.borrow().clone();
     assert_eq!((progress.most["burner"], progress.most_in_all), (3, 4));
@@ -168,15 +168,15 @@ async fn caps_hold_for_the_runner_and_for_each_tool() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_runners_share_the_work_and_run_nothing_twice() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(native("echo", json!({}))).await;
-    let runners = [place.start(&fake), place.start(&fake)];
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(native("echo", json!({}))).await;
+    let runners = [fixture.start(&fake), fixture.start(&fake)];
     let mut requests = Vec::new();
     for n in 0..60 {
-        requests.push(place.ask("echo", json!({"n": n})).await);
+        requests.push(fixture.ask("echo", json!({"n": n})).await);
     }
     for (n, request) in requests.iter().enumerate() {
-        assert_eq!(place.answer(*request).await.output.unwrap()["input"]["n"], n);
+        assert_eq!(fixture.answer(*request).await.output.unwrap()["input"]["n"], n);
     }
     let mut begun = fake.begun.lock().unwrap().clone();
     begun.sort_unstable();
@@ -185,35 +185,35 @@ async fn two_runners_share_the_work_and_run_nothing_twice() {
     for runner in runners {
         runner.stop().await;
     }
-    assert_eq!(place.list("tool.response.v1").await.len(), 60);
+    assert_eq!(fixture.list("tool.response.v1").await.len(), 60);
 }
 
 /// Two tools have more long calls waiting than there are places; whoever comes after them is answered all the same.
 #[tokio::test]
 async fn tools_with_long_calls_never_keep_out_another() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     for tool in ["burner", "other-burner", "echo"] {
-        place.create(native(tool, json!({}))).await;
+        fixture.create(native(tool, json!({}))).await;
     }
     let burners = [fake.waits("burner"), fake.waits("other-burner")];
     let mut requests = Vec::new();
     for _ in 0..12 {
-        requests.push(place.ask("burner", json!({})).await);
-        requests.push(place.ask("other-burner", json!({})).await);
+        requests.push(fixture.ask("burner", json!({})).await);
+        requests.push(fixture.ask("other-burner", json!({})).await);
     }
     let defaults =
         RunnerOptions { max_calls: 16, max_calls_per_tool: RunnerOptions::share_of_one_tool(16), ..options() };
-    let runner = place.start_with(&fake, defaults);
+    let runner = fixture.start_with(&fake, defaults);
     fake.until(|progress| progress.begun == 12).await;
     for n in 0..3 {
-        assert_eq!(place.call("echo", json!({"n": n})).await.status, ResponseStatus::Success);
+        assert_eq!(fixture.call("echo", json!({"n": n})).await.status, ResponseStatus::Success);
     }
     assert_eq!(fake.progress.borrow().running.values().sum::<usize>(), 12, "the burners still hold their places");
     for burner in burners {
         burner.add_permits(12);
     }
     for request in requests {
-        assert_eq!(place.answer(request).await.status, ResponseStatus::Success);
+        assert_eq!(fixture.answer(request).await.status, ResponseStatus::Success);
     }
     runner.stop().await;
 }
@@ -221,15 +221,15 @@ async fn tools_with_long_calls_never_keep_out_another() {
 /// What a caller writes beside the input reaches code by the request's own event, as in RCRT.
 #[tokio::test]
 async fn code_is_given_the_event_of_its_own_request() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("echo", json!({}))).await;
-    place.create(native("part", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("echo", json!({}))).await;
+    fixture.create(native("part", json!({}))).await;
     fake.does("echo", |call, _| async move { Ok(call.request.trigger_event.unwrap_or_default()) });
     fake.does("part", |call, _| async move { Ok(json!(call.request.trigger_event.is_some())) });
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     let more = json!({"config_id": "c-1", "requestedBy": "agent", "input": {"messages": ["hello"]}});
-    let request = place.ask_with("echo", more).await;
-    let event = place.answer(request).await.output.unwrap();
+    let request = fixture.ask_with("echo", more).await;
+    let event = fixture.answer(request).await.output.unwrap();
     assert_eq!(
         event["context"],
         json!({"tool": "echo", "config_id": "c-1", "requestedBy": "agent", "input": {"messages": ["hello"]}})
@@ -239,10 +239,10 @@ async fn code_is_given_the_event_of_its_own_request() {
     assert_eq!(event["schema_name"], "tool.request.v1");
     assert_eq!(event["tags"], json!(["tool:request", "workspace:test"]));
     // A large input is not given twice.
-    let request = place.ask_with("echo", json!({"config_id": "c-2", "input": {"text": "x".repeat(50_000)}})).await;
-    let event = place.answer(request).await.output.unwrap();
+    let request = fixture.ask_with("echo", json!({"config_id": "c-2", "input": {"text": "x".repeat(50_000)}})).await;
+    let event = fixture.answer(request).await.output.unwrap();
     assert_eq!(event["context"], json!({"tool": "echo", "config_id": "c-2", "input_omitted": true}));
     // Parts of the program look at no events.
-    assert_eq!(place.call("part", json!({})).await.output, Some(json!(false)));
+    assert_eq!(fixture.call("part", json!({})).await.output, Some(json!(false)));
     runner.stop().await;
 }

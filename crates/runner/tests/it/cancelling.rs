@@ -2,51 +2,51 @@ use breadcrumb::{CallState, ErrorCode, ResponseStatus, ToolRequest};
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, code};
+use crate::fixture::{Fixture, code};
 
 #[tokio::test]
 async fn a_running_call_is_cancelled_at_once() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("waits", json!({"limits": {"max_attempts": 3}}))).await;
-    place.create(code("deaf", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("waits", json!({"limits": {"max_attempts": 3}}))).await;
+    fixture.create(code("deaf", json!({}))).await;
     let _never = fake.waits("waits");
     fake.does("deaf", |_, _| std::future::pending());
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     for tool in ["waits", "deaf"] {
-        let request = place.ask(tool, json!({})).await;
+        let request = fixture.ask(tool, json!({})).await;
         fake.until(|progress| progress.running.get(tool) == Some(&1)).await;
-        place.person.cancel(request).await.unwrap();
-        let response = place.answer(request).await;
+        fixture.person.cancel(request).await.unwrap();
+        let response = fixture.answer(request).await;
         assert_eq!(response.error_code, Some(ErrorCode::Cancelled), "{tool}");
         assert_eq!(response.metadata["attempt"], 1, "a cancelled call is not tried again");
-        assert_eq!(place.person.call(request).await.unwrap().state, CallState::Finished);
+        assert_eq!(fixture.person.call(request).await.unwrap().state, CallState::Finished);
     }
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn deleting_a_request_cancels_its_call() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("waits", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("waits", json!({}))).await;
     let _never = fake.waits("waits");
-    let runner = place.start(&fake);
-    let request = place.ask("waits", json!({})).await;
+    let runner = fixture.start(&fake);
+    let request = fixture.ask("waits", json!({})).await;
     fake.until(|progress| progress.begun == 1).await;
-    place.person.delete(request, None).await.unwrap();
-    assert_eq!(place.answer(request).await.error_code, Some(ErrorCode::Cancelled));
+    fixture.person.delete(request, None).await.unwrap();
+    assert_eq!(fixture.answer(request).await.error_code, Some(ErrorCode::Cancelled));
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_request_that_says_itself_that_it_was_cancelled_is_run() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("echo", json!({}))).await;
-    let runner = place.start(&fake);
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("echo", json!({}))).await;
+    let runner = fixture.start(&fake);
     let mut request = ToolRequest::record("echo", json!({}), None, Some("workspace:test"));
     request.context.insert("cancel_requested".into(), json!(true));
-    let request = place.create(request).await;
-    let response = place.answer(request).await;
+    let request = fixture.create(request).await;
+    let response = fixture.answer(request).await;
     assert_eq!((response.status, response.error_code), (ResponseStatus::Success, None));
-    assert!(!place.person.call(request).await.unwrap().cancel_requested);
+    assert!(!fixture.person.call(request).await.unwrap().cancel_requested);
     runner.stop().await;
 }

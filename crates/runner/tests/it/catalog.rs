@@ -4,11 +4,11 @@ use breadcrumb::{Annotations, BreadcrumbQuery, Catalog, Event, EventKind, NewBre
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, code, code_context, native, options};
+use crate::fixture::{Fixture, code, code_context, native, options};
 
 #[tokio::test]
 async fn the_catalog_has_each_tool_with_what_a_chooser_needs() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let parameters = json!({
         "type": "object",
         "properties": {"n": {"type": "integer", "description": "a number"}},
@@ -19,11 +19,11 @@ async fn the_catalog_has_each_tool_with_what_a_chooser_needs() {
         "input_schema": parameters,
         "annotations": {"read_only": true, "destructive": false, "idempotent": true, "open_world": false, "title": "Add"},
     });
-    let add = place.create(code("add", more)).await;
-    place.create(native("zip", json!({}))).await;
-    place.create(code("broken", json!({"code": {"language": "typescript", "source": "broken("}}))).await;
-    let runner = place.start(&fake);
-    let catalog = place.catalog(|catalog| catalog.tools.len() == 2).await;
+    let add = fixture.create(code("add", more)).await;
+    fixture.create(native("zip", json!({}))).await;
+    fixture.create(code("broken", json!({"code": {"language": "typescript", "source": "broken("}}))).await;
+    let runner = fixture.start(&fake);
+    let catalog = fixture.catalog(|catalog| catalog.tools.len() == 2).await;
     assert_eq!(catalog.tools.iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["add", "zip"]);
     let tool = catalog.find("add").unwrap();
     assert_eq!((tool.description.as_str(), &tool.parameters), ("Adds one.", &parameters));
@@ -42,22 +42,22 @@ async fn the_catalog_has_each_tool_with_what_a_chooser_needs() {
 
 #[tokio::test]
 async fn the_catalog_follows_what_is_written_changed_and_deleted() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let runner = place.start(&fake);
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let runner = fixture.start(&fake);
     // An empty one is written too: a reader can tell it from none.
-    place.catalog(|catalog| catalog.tools.is_empty()).await;
-    let id = place.create(code("echo", json!({}))).await;
-    place.catalog(|catalog| catalog.find("echo").is_some()).await;
-    place.change(id, 1, code_context("echo", json!({"description": "second"}))).await;
-    place.catalog(|catalog| catalog.find("echo").is_some_and(|tool| tool.description == "second")).await;
-    place.person.delete(id, None).await.unwrap();
+    fixture.catalog(|catalog| catalog.tools.is_empty()).await;
+    let id = fixture.create(code("echo", json!({}))).await;
+    fixture.catalog(|catalog| catalog.find("echo").is_some()).await;
+    fixture.change(id, 1, code_context("echo", json!({"description": "second"}))).await;
+    fixture.catalog(|catalog| catalog.find("echo").is_some_and(|tool| tool.description == "second")).await;
+    fixture.person.delete(id, None).await.unwrap();
     let versions = |catalog: &Catalog| catalog.tools.is_empty();
-    let deleted = place.list(schema_names::TOOL_CATALOG).await;
+    let deleted = fixture.list(schema_names::TOOL_CATALOG).await;
     assert_eq!(deleted.len(), 1);
     let mut last = deleted[0].version;
     // Past the first, empty one.
-    while !versions(&Catalog::read(&*place.person).await.unwrap().unwrap()) {
-        place.event(|event| event.breadcrumb_id == deleted[0].id && event.version > last).await;
+    while !versions(&Catalog::read(&*fixture.person).await.unwrap().unwrap()) {
+        fixture.event(|event| event.breadcrumb_id == deleted[0].id && event.version > last).await;
         last += 1;
     }
     runner.stop().await;
@@ -66,105 +66,105 @@ async fn the_catalog_follows_what_is_written_changed_and_deleted() {
 /// Parts are made by a hash of the names: a change of one tool rewrites one of them, and what is no part any more goes.
 #[tokio::test]
 async fn a_large_catalog_stands_in_parts_and_a_change_rewrites_one() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let long = "x".repeat(60_000);
     let mut tools = Vec::new();
     for n in 0..12 {
-        tools.push(place.create(native(&format!("tool{n}"), json!({"description": long}))).await);
+        tools.push(fixture.create(native(&format!("tool{n}"), json!({"description": long}))).await);
     }
-    let runner = place.start(&fake);
-    place.catalog(|catalog| catalog.tools.len() == 12).await;
-    let before = place.list(schema_names::TOOL_CATALOG).await;
+    let runner = fixture.start(&fake);
+    fixture.catalog(|catalog| catalog.tools.len() == 12).await;
+    let before = fixture.list(schema_names::TOOL_CATALOG).await;
     assert!(before.len() > 1, "{}", before.len());
     let mut context = native("tool3", json!({"description": long})).context;
     context.insert("version".into(), "2".into());
     context.insert("description".into(), format!("y{}", &long[1..]).into());
-    place.change(tools[3], 1, serde_json::Value::Object(context)).await;
-    place.catalog(|catalog| catalog.find("tool3").is_some_and(|tool| tool.description.starts_with('y'))).await;
-    let after = place.list(schema_names::TOOL_CATALOG).await;
+    fixture.change(tools[3], 1, serde_json::Value::Object(context)).await;
+    fixture.catalog(|catalog| catalog.find("tool3").is_some_and(|tool| tool.description.starts_with('y'))).await;
+    let after = fixture.list(schema_names::TOOL_CATALOG).await;
     let changed = after.iter().filter(|row| !before.iter().any(|old| old.id == row.id && old.version == row.version));
     assert_eq!((changed.count(), after.len()), (1, before.len()));
 
     for tool in tools {
-        place.person.delete(tool, None).await.unwrap();
+        fixture.person.delete(tool, None).await.unwrap();
     }
-    place.catalog(|catalog| catalog.tools.is_empty()).await;
+    fixture.catalog(|catalog| catalog.tools.is_empty()).await;
     let is_surplus = |event: &breadcrumb::Event| {
         event.kind == breadcrumb::EventKind::Deleted && event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG)
     };
-    place.events(before.len() - 1, is_surplus).await;
-    assert_eq!(place.list(schema_names::TOOL_CATALOG).await.len(), 1);
+    fixture.events(before.len() - 1, is_surplus).await;
+    assert_eq!(fixture.list(schema_names::TOOL_CATALOG).await.len(), 1);
     runner.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_runners_keep_one_catalog_and_let_it_rest() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(native("echo", json!({}))).await;
-    place.create(native("shell", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(native("echo", json!({}))).await;
+    fixture.create(native("shell", json!({}))).await;
     // One of them sees another thing than the rest.
     let other = Fake::new();
     other.waits_for.lock().unwrap().insert("shell".into(), vec!["Switch it on.".into()]);
-    let runners = [place.start(&fake), place.start(&other), place.start(&fake)];
-    place.catalog(|catalog| catalog.find("echo").is_some()).await;
-    let more = place.create(native("more", json!({}))).await;
+    let runners = [fixture.start(&fake), fixture.start(&other), fixture.start(&fake)];
+    fixture.catalog(|catalog| catalog.find("echo").is_some()).await;
+    let more = fixture.create(native("more", json!({}))).await;
     // Each runner has written or left what it saw when it has answered for a tool that came later.
-    place.catalog(|catalog| catalog.find("more").is_some()).await;
+    fixture.catalog(|catalog| catalog.find("more").is_some()).await;
     for runner in runners {
         runner.stop().await;
     }
-    let rows = place.list(schema_names::TOOL_CATALOG).await;
+    let rows = fixture.list(schema_names::TOOL_CATALOG).await;
     assert_eq!(rows.len(), 1);
     // Two views and two changes of each, and a runner that came between: a few versions, and no more of them.
     assert!(rows[0].version <= 12, "{}", rows[0].version);
 
     // A runner that sees what is there already writes nothing.
-    let runner = place.start(&fake);
-    place.catalog(|catalog| catalog.find("shell").is_some() && catalog.find("more").is_some()).await;
+    let runner = fixture.start(&fake);
+    fixture.catalog(|catalog| catalog.find("shell").is_some() && catalog.find("more").is_some()).await;
     runner.stop().await;
-    let version = place.list(schema_names::TOOL_CATALOG).await[0].version;
-    let runner = place.start(&fake);
-    place.call("echo", json!({})).await;
-    place.change(more, 1, serde_json::Value::Object(native("more", json!({"description": "now"})).context)).await;
-    place.catalog(|catalog| catalog.find("more").is_some_and(|tool| tool.tool_version == 2)).await;
-    assert_eq!(place.list(schema_names::TOOL_CATALOG).await[0].version, version + 1);
+    let version = fixture.list(schema_names::TOOL_CATALOG).await[0].version;
+    let runner = fixture.start(&fake);
+    fixture.call("echo", json!({})).await;
+    fixture.change(more, 1, serde_json::Value::Object(native("more", json!({"description": "now"})).context)).await;
+    fixture.catalog(|catalog| catalog.find("more").is_some_and(|tool| tool.tool_version == 2)).await;
+    assert_eq!(fixture.list(schema_names::TOOL_CATALOG).await[0].version, version + 1);
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_part_that_somebody_deletes_is_written_again() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(native("echo", json!({}))).await;
-    let runner = place.start(&fake);
-    place.catalog(|catalog| catalog.find("echo").is_some()).await;
-    let first = place.list(schema_names::TOOL_CATALOG).await[0].id;
-    place.person.delete(first, None).await.unwrap();
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(native("echo", json!({}))).await;
+    let runner = fixture.start(&fake);
+    fixture.catalog(|catalog| catalog.find("echo").is_some()).await;
+    let first = fixture.list(schema_names::TOOL_CATALOG).await[0].id;
+    fixture.person.delete(first, None).await.unwrap();
     let is_new = |event: &breadcrumb::Event| {
         event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG) && event.breadcrumb_id != first
     };
-    place.event(is_new).await;
-    assert!(Catalog::read(&*place.person).await.unwrap().unwrap().find("echo").is_some());
+    fixture.event(is_new).await;
+    assert!(Catalog::read(&*fixture.person).await.unwrap().unwrap().find("echo").is_some());
     runner.stop().await;
 }
 
 /// It would be a circle without an end: a tool that writes tools changes the catalog.
 #[tokio::test]
 async fn a_catalog_triggers_nobody() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let schema = json!({"subscriptions": [{"schema_name": schema_names::TOOL_CATALOG}]});
-    place.create(code("curious", schema)).await;
-    let runner = place.start(&fake);
-    place.catalog(|catalog| catalog.find("curious").is_some()).await;
-    place.create(code("echo", json!({"subscriptions": [{"any_tags": ["marker"]}]}))).await;
-    place.catalog(|catalog| catalog.find("echo").is_some()).await;
+    fixture.create(code("curious", schema)).await;
+    let runner = fixture.start(&fake);
+    fixture.catalog(|catalog| catalog.find("curious").is_some()).await;
+    fixture.create(code("echo", json!({"subscriptions": [{"any_tags": ["marker"]}]}))).await;
+    fixture.catalog(|catalog| catalog.find("echo").is_some()).await;
     let marker = breadcrumb::NewBreadcrumb {
         title: "marker".into(),
         tags: vec!["marker".into()],
         ..breadcrumb::NewBreadcrumb::default()
     };
-    place.create(marker).await;
+    fixture.create(marker).await;
     fake.until(|progress| progress.begun == 1).await;
-    let requests = place.person.list(&BreadcrumbQuery::of_schema(schema_names::TOOL_REQUEST)).await.unwrap();
+    let requests = fixture.person.list(&BreadcrumbQuery::of_schema(schema_names::TOOL_REQUEST)).await.unwrap();
     assert_eq!(requests.len(), 1);
     runner.stop().await;
 }
@@ -172,7 +172,7 @@ async fn a_catalog_triggers_nobody() {
 /// What RCRT's own runner, or anybody else who may, keeps beside ours.
 #[tokio::test]
 async fn a_catalog_of_another_program_is_not_read_and_stays() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let theirs = json!({
         "workspace": "workspace:tools",
         "tools": [{"name": "ghost", "description": "", "parameters": {}, "source": "native",
@@ -185,37 +185,37 @@ async fn a_catalog_of_another_program_is_not_read_and_stays() {
         schema_name: Some(schema_names::TOOL_CATALOG.into()),
         ..NewBreadcrumb::default()
     };
-    let theirs = place.create(theirs).await;
-    assert_eq!(Catalog::read(&*place.person).await.unwrap(), None);
-    let echo = place.create(code("echo", json!({}))).await;
-    let runner = place.start(&fake);
-    let catalog = place.catalog(|catalog| catalog.find("echo").is_some()).await;
+    let theirs = fixture.create(theirs).await;
+    assert_eq!(Catalog::read(&*fixture.person).await.unwrap(), None);
+    let echo = fixture.create(code("echo", json!({}))).await;
+    let runner = fixture.start(&fake);
+    let catalog = fixture.catalog(|catalog| catalog.find("echo").is_some()).await;
     assert_eq!(catalog.names().collect::<Vec<_>>(), ["echo"]);
-    place.person.delete(echo, None).await.unwrap();
-    place.catalog(|catalog| catalog.find("echo").is_none()).await;
+    fixture.person.delete(echo, None).await.unwrap();
+    fixture.catalog(|catalog| catalog.find("echo").is_none()).await;
     runner.stop().await;
-    assert_eq!(place.person.get(theirs).await.unwrap().version, 1);
+    assert_eq!(fixture.person.get(theirs).await.unwrap().version, 1);
 }
 
 /// The shape that RCRT's dashboard and agents read, where the operator asks for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_compat_the_catalog_is_one_record_of_rcrts_shape_too() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let compat = || runner::RunnerOptions { rcrt_compat: true, ..options() };
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "description": "a number"}}});
     let more = json!({
         "description": "Adds one.", "version": "1.2.0", "category": "math", "input_schema": schema,
         "limits": {"timeout_ms": 5000, "max_attempts": 3},
     });
-    let add = place.create(code("add", more.clone())).await;
-    place.create(native("zip", json!({}))).await;
-    let runners = [place.start_with(&fake, compat()), place.start_with(&fake, compat())];
+    let add = fixture.create(code("add", more.clone())).await;
+    fixture.create(native("zip", json!({}))).await;
+    let runners = [fixture.start_with(&fake, compat()), fixture.start_with(&fake, compat())];
     let is_theirs = |event: &breadcrumb::Event, total: u64| {
         event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG)
             && event.tags.contains(&"workspace:tools".to_owned())
             && event.context["totalTools"] == total
     };
-    let event = place.event(|event| is_theirs(event, 2)).await;
+    let event = fixture.event(|event| is_theirs(event, 2)).await;
     let mut context = serde_json::Value::Object(event.context);
     let times =
         [context["lastUpdated"].take(), context["tools"][0]["lastSeen"].take(), context["tools"][1]["lastSeen"].take()];
@@ -242,26 +242,26 @@ async fn in_compat_the_catalog_is_one_record_of_rcrts_shape_too() {
             "llm_hints": null,
         })
     );
-    assert_eq!(place.person.get(event.breadcrumb_id).await.unwrap().title, "workspace:tools Tool Catalog");
-    place.person.delete(add, None).await.unwrap();
-    place.event(|event| is_theirs(event, 1)).await;
+    assert_eq!(fixture.person.get(event.breadcrumb_id).await.unwrap().title, "workspace:tools Tool Catalog");
+    fixture.person.delete(add, None).await.unwrap();
+    fixture.event(|event| is_theirs(event, 1)).await;
     // Our own is there beside it, and nobody takes one for the other.
-    let catalog = place.catalog(|catalog| catalog.find("add").is_none() && catalog.find("zip").is_some()).await;
+    let catalog = fixture.catalog(|catalog| catalog.find("add").is_none() && catalog.find("zip").is_some()).await;
     assert_eq!(catalog.names().collect::<Vec<_>>(), ["zip"]);
     for runner in runners {
         runner.stop().await;
     }
-    let rows = place.list(schema_names::TOOL_CATALOG).await;
+    let rows = fixture.list(schema_names::TOOL_CATALOG).await;
     let theirs: Vec<_> = rows.iter().filter(|row| row.tags.contains(&"catalog:rcrt".to_owned())).collect();
     assert_eq!((rows.len(), theirs.len()), (2, 1));
     // Without a change it rests.
     let version = theirs[0].version;
-    let runner = place.start_with(&fake, compat());
-    place.call("zip", json!({})).await;
-    place.create(code("add", more)).await;
-    place.event(|event| is_theirs(event, 2) && event.version > version).await;
+    let runner = fixture.start_with(&fake, compat());
+    fixture.call("zip", json!({})).await;
+    fixture.create(code("add", more)).await;
+    fixture.event(|event| is_theirs(event, 2) && event.version > version).await;
     runner.stop().await;
-    let rows = place.list(schema_names::TOOL_CATALOG).await;
+    let rows = fixture.list(schema_names::TOOL_CATALOG).await;
     let theirs = rows.iter().find(|row| row.tags.contains(&"catalog:rcrt".to_owned())).unwrap();
     assert_eq!(theirs.version, version + 1);
 }
@@ -269,35 +269,35 @@ async fn in_compat_the_catalog_is_one_record_of_rcrts_shape_too() {
 /// Nobody would keep the record up to date.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_runner_without_compat_removes_the_catalog_in_rcrts_shape_unless_another_keeps_it() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let compat = || runner::RunnerOptions { rcrt_compat: true, ..options() };
-    place.create(native("echo", json!({}))).await;
+    fixture.create(native("echo", json!({}))).await;
     let of_rcrts_own_runner = NewBreadcrumb {
         title: "workspace:tools Tool Catalog".into(),
         tags: vec!["workspace:tools".into(), Catalog::TAG.into()],
         schema_name: Some(schema_names::TOOL_CATALOG.into()),
         ..NewBreadcrumb::default()
     };
-    let foreign = place.create(of_rcrts_own_runner).await;
+    let foreign = fixture.create(of_rcrts_own_runner).await;
     let is_written =
         |event: &Event| event.tags.contains(&"catalog:rcrt".to_owned()) && event.kind == EventKind::Created;
     let is_deleted = |id| move |event: &Event| event.breadcrumb_id == id && event.kind == EventKind::Deleted;
 
-    let before = place.start_with(&fake, compat());
-    let stale = place.event(is_written).await.breadcrumb_id;
+    let before = fixture.start_with(&fake, compat());
+    let stale = fixture.event(is_written).await.breadcrumb_id;
     before.stop().await;
-    let plain = place.start(&fake);
-    place.event(is_deleted(stale)).await;
+    let plain = fixture.start(&fake);
+    fixture.event(is_deleted(stale)).await;
 
-    let keeper = place.start_with(&fake, compat());
-    let kept = place.event(|event| is_written(event) && event.breadcrumb_id != stale).await.breadcrumb_id;
-    let second = place.start(&fake);
-    place.event(is_deleted(kept)).await;
-    let again = place.event(|event| is_written(event) && ![stale, kept].contains(&event.breadcrumb_id)).await;
+    let keeper = fixture.start_with(&fake, compat());
+    let kept = fixture.event(|event| is_written(event) && event.breadcrumb_id != stale).await.breadcrumb_id;
+    let second = fixture.start(&fake);
+    fixture.event(is_deleted(kept)).await;
+    let again = fixture.event(|event| is_written(event) && ![stale, kept].contains(&event.breadcrumb_id)).await;
     assert_eq!(again.context["tools"][0]["name"], "echo");
     for runner in [plain, second, keeper] {
         runner.stop().await;
     }
-    place.person.get(again.breadcrumb_id).await.unwrap();
-    assert_eq!(place.person.get(foreign).await.unwrap().version, 1);
+    fixture.person.get(again.breadcrumb_id).await.unwrap();
+    assert_eq!(fixture.person.get(foreign).await.unwrap().version, 1);
 }

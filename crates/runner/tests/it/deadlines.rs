@@ -9,7 +9,7 @@ use runner::RunnerOptions;
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, code, options};
+use crate::fixture::{Fixture, code, options};
 
 fn assert_late(response: &ToolResponse, allowed: u64) {
     assert_eq!((response.error_code, response.is_retryable), (Some(ErrorCode::Timeout), Some(true)), "{response:?}");
@@ -19,9 +19,9 @@ fn assert_late(response: &ToolResponse, allowed: u64) {
 
 #[tokio::test]
 async fn a_run_ends_at_the_deadline_and_the_tool_feels_it() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     for tool in ["waits", "deaf"] {
-        place.create(code(tool, json!({}))).await;
+        fixture.create(code(tool, json!({}))).await;
     }
     let felt = Arc::new(AtomicU32::new(0));
     let feels = felt.clone();
@@ -34,12 +34,12 @@ async fn a_run_ends_at_the_deadline_and_the_tool_feels_it() {
         }
     });
     fake.does("deaf", |_, _| std::future::pending());
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     // Long enough for both to begin, also on a machine that has much to do.
     let deadline = json!({"deadline_ms": 4000});
-    let requests = [place.ask_with("waits", deadline.clone()).await, place.ask_with("deaf", deadline).await];
+    let requests = [fixture.ask_with("waits", deadline.clone()).await, fixture.ask_with("deaf", deadline).await];
     for request in requests {
-        assert_late(&place.answer(request).await, 4000);
+        assert_late(&fixture.answer(request).await, 4000);
     }
     assert_eq!(fake.progress.borrow().begun, 2);
     assert_eq!(felt.load(Ordering::SeqCst), 1);
@@ -49,9 +49,9 @@ async fn a_run_ends_at_the_deadline_and_the_tool_feels_it() {
 /// An executor that keeps its limits is given what is left, and the answer says whose time was over.
 #[tokio::test]
 async fn a_run_gets_the_shorter_of_its_limit_and_what_is_left() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     for (tool, timeout_ms) in [("long", 50_000), ("short", 40)] {
-        place.create(code(tool, json!({"limits": {"timeout_ms": timeout_ms}}))).await;
+        fixture.create(code(tool, json!({"limits": {"timeout_ms": timeout_ms}}))).await;
         fake.does(tool, |call, cancelled| async move {
             tokio::select! {
                 () = cancelled.cancelled() => Err(ToolFailure::new(ErrorCode::Cancelled, "stopped")),
@@ -61,14 +61,14 @@ async fn a_run_gets_the_shorter_of_its_limit_and_what_is_left() {
             }
         });
     }
-    place.create(code("tells", json!({}))).await;
+    fixture.create(code("tells", json!({}))).await;
     fake.does("tells", |call, _| async move { Ok(json!(call.limits.timeout_ms)) });
-    let runner = place.start(&fake);
-    assert_late(&place.answer(place.ask_with("long", json!({"deadline_ms": 600})).await).await, 600);
-    let response = place.answer(place.ask_with("short", json!({"deadline_ms": 3_600_000})).await).await;
+    let runner = fixture.start(&fake);
+    assert_late(&fixture.answer(fixture.ask_with("long", json!({"deadline_ms": 600})).await).await, 600);
+    let response = fixture.answer(fixture.ask_with("short", json!({"deadline_ms": 3_600_000})).await).await;
     assert_eq!(response.error.as_deref(), Some("ran longer than 40 ms"));
-    let without = place.answer(place.ask_with("tells", json!({})).await).await.output.unwrap().as_u64().unwrap();
-    let with = place.answer(place.ask_with("tells", json!({"deadline_ms": 20_000})).await).await.output.unwrap();
+    let without = fixture.answer(fixture.ask_with("tells", json!({})).await).await.output.unwrap().as_u64().unwrap();
+    let with = fixture.answer(fixture.ask_with("tells", json!({"deadline_ms": 20_000})).await).await.output.unwrap();
     let with = with.as_u64().unwrap();
     assert!(with <= 20_000 && with < without, "{with} {without}");
     runner.stop().await;
@@ -77,17 +77,17 @@ async fn a_run_gets_the_shorter_of_its_limit_and_what_is_left() {
 /// There is no room for it: whoever answers, the runner or the store, nothing runs.
 #[tokio::test]
 async fn a_request_whose_time_passed_before_its_turn_is_not_run() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("waits", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("waits", json!({}))).await;
     let gate = fake.waits("waits");
-    let runner = place.start_with(&fake, RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() });
-    let first = place.ask("waits", json!({})).await;
+    let runner = fixture.start_with(&fake, RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() });
+    let first = fixture.ask("waits", json!({})).await;
     fake.until(|progress| progress.begun == 1).await;
-    let late = place.ask_with("waits", json!({"deadline_ms": 50})).await;
-    assert_late(&place.answer(late).await, 50);
+    let late = fixture.ask_with("waits", json!({"deadline_ms": 50})).await;
+    assert_late(&fixture.answer(late).await, 50);
     gate.add_permits(2);
-    assert_eq!(place.answer(first).await.status, ResponseStatus::Success);
-    assert_eq!(place.call("waits", json!({})).await.status, ResponseStatus::Success);
+    assert_eq!(fixture.answer(first).await.status, ResponseStatus::Success);
+    assert_eq!(fixture.call("waits", json!({})).await.status, ResponseStatus::Success);
     assert!(!fake.begun.lock().unwrap().contains(&late));
     runner.stop().await;
 }
@@ -95,12 +95,12 @@ async fn a_request_whose_time_passed_before_its_turn_is_not_run() {
 /// The answer is why the attempt failed: there was no time for another.
 #[tokio::test]
 async fn attempts_do_not_go_past_the_deadline() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("flaky", json!({"limits": {"max_attempts": 5}}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("flaky", json!({"limits": {"max_attempts": 5}}))).await;
     fake.does("flaky", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "busy").retryable(true)) });
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     // The first pause is at least a quarter of a second.
-    let response = place.answer(place.ask_with("flaky", json!({"deadline_ms": 240})).await).await;
+    let response = fixture.answer(fixture.ask_with("flaky", json!({"deadline_ms": 240})).await).await;
     let was_run = fake.progress.borrow().begun > 0;
     if was_run {
         assert_eq!((response.error.as_deref(), response.is_retryable), (Some("busy"), Some(true)));

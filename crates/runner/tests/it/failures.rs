@@ -12,25 +12,25 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::fake::Fake;
-use crate::place::{Place, code, native, options};
+use crate::fixture::{Fixture, code, native, options};
 
 /// Each code as a tool gives it goes through as it is, and is tried again exactly where a retry can help.
 #[tokio::test]
 async fn each_code_says_whether_a_retry_can_help_and_only_then_there_is_one() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     for code_ in ErrorCode::ALL {
         for retryable in [false, true] {
             let name = format!("{code_}-{retryable}");
-            place.create(code(&name, json!({"limits": {"max_attempts": 2}}))).await;
+            fixture.create(code(&name, json!({"limits": {"max_attempts": 2}}))).await;
             fake.does(&name, move |_, _| async move {
                 Err(ToolFailure::new(code_, "on purpose").with_details(json!({"why": 1})).retryable(retryable))
             });
         }
     }
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     for code in ErrorCode::ALL {
         for retryable in [false, true] {
-            let response = place.call(&format!("{code}-{retryable}"), json!({})).await;
+            let response = fixture.call(&format!("{code}-{retryable}"), json!({})).await;
             assert_eq!((response.status, response.error_code), (ResponseStatus::Error, Some(code)));
             assert_eq!(
                 (response.error.as_deref(), &response.error_details),
@@ -50,8 +50,8 @@ async fn each_code_says_whether_a_retry_can_help_and_only_then_there_is_one() {
 /// Between two attempts a call waits in the queue, and may be cancelled there like any other.
 #[tokio::test]
 async fn a_call_that_waits_for_its_next_attempt_can_be_cancelled() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("flaky", json!({"limits": {"max_attempts": 5}}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("flaky", json!({"limits": {"max_attempts": 5}}))).await;
     let (tries, failed) = (Arc::new(AtomicU32::new(0)), Arc::new(Notify::new()));
     let (counted, tell) = (tries.clone(), failed.clone());
     fake.does("flaky", move |_, cancelled| {
@@ -66,34 +66,34 @@ async fn a_call_that_waits_for_its_next_attempt_can_be_cancelled() {
             Err(ToolFailure::new(ErrorCode::Cancelled, "stopped"))
         }
     });
-    let runner = place.start(&fake);
-    let request = place.ask("flaky", json!({})).await;
+    let runner = fixture.start(&fake);
+    let request = fixture.ask("flaky", json!({})).await;
     failed.notified().await;
-    place.person.cancel(request).await.unwrap();
-    assert_eq!(place.answer(request).await.error_code, Some(ErrorCode::Cancelled));
-    assert_eq!(place.person.call(request).await.unwrap().state, CallState::Finished);
+    fixture.person.cancel(request).await.unwrap();
+    assert_eq!(fixture.answer(request).await.error_code, Some(ErrorCode::Cancelled));
+    assert_eq!(fixture.person.call(request).await.unwrap().state, CallState::Finished);
     assert!(tries.load(Ordering::SeqCst) <= 2);
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_call_that_waits_for_room_is_cancelled_and_never_runs() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("waits", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("waits", json!({}))).await;
     let gate = fake.waits("waits");
-    let runner = place.start_with(&fake, RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() });
-    let first = place.ask("waits", json!({})).await;
+    let runner = fixture.start_with(&fake, RunnerOptions { max_calls: 1, max_calls_per_tool: 1, ..options() });
+    let first = fixture.ask("waits", json!({})).await;
     fake.until(|progress| progress.begun == 1).await;
-    let cancelled = place.ask("waits", json!({})).await;
-    let deleted = place.ask("waits", json!({})).await;
-    place.person.cancel(cancelled).await.unwrap();
-    place.person.delete(deleted, None).await.unwrap();
+    let cancelled = fixture.ask("waits", json!({})).await;
+    let deleted = fixture.ask("waits", json!({})).await;
+    fixture.person.cancel(cancelled).await.unwrap();
+    fixture.person.delete(deleted, None).await.unwrap();
     for request in [cancelled, deleted] {
-        let response = place.answer(request).await;
+        let response = fixture.answer(request).await;
         assert_eq!((response.error_code, response.is_retryable), (Some(ErrorCode::Cancelled), Some(false)));
     }
     gate.add_permits(1);
-    assert_eq!(place.answer(first).await.status, ResponseStatus::Success);
+    assert_eq!(fixture.answer(first).await.status, ResponseStatus::Success);
     runner.stop().await;
     assert_eq!(*fake.begun.lock().unwrap(), [first]);
 }
@@ -127,25 +127,25 @@ impl NativeTool for Endless {
 /// The program's own tools feel it as the end of their future: what they hold is let go before the answer.
 #[tokio::test]
 async fn a_native_tool_ends_when_its_request_is_cancelled_or_deleted() {
-    let place = Place::new().await;
+    let fixture = Fixture::new().await;
     let record = native("endless", json!({"implementation": {"type": "builtin", "tool": "endless"}}));
-    place.create(record).await;
+    fixture.create(record).await;
     let (began, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
     let tool: Arc<dyn NativeTool> = Arc::new(Endless { began: began.clone(), ended: ended.clone() });
     let executors = Executors::new().with_native("builtin", Arc::new(BuiltinExecutor::new().with([tool])));
     let stop = CancellationToken::new();
-    let runner = tokio::spawn(Runner::new(place.runner.clone(), executors, options()).run(stop.clone()));
+    let runner = tokio::spawn(Runner::new(fixture.runner.clone(), executors, options()).run(stop.clone()));
 
-    let request = place.ask("endless", json!({})).await;
+    let request = fixture.ask("endless", json!({})).await;
     began.notified().await;
-    place.person.cancel(request).await.unwrap();
-    assert_eq!(place.answer(request).await.error_code, Some(ErrorCode::Cancelled));
+    fixture.person.cancel(request).await.unwrap();
+    assert_eq!(fixture.answer(request).await.error_code, Some(ErrorCode::Cancelled));
     ended.notified().await;
 
-    let request = place.ask("endless", json!({})).await;
+    let request = fixture.ask("endless", json!({})).await;
     began.notified().await;
-    place.person.delete(request, None).await.unwrap();
-    assert_eq!(place.answer(request).await.error_code, Some(ErrorCode::Cancelled));
+    fixture.person.delete(request, None).await.unwrap();
+    assert_eq!(fixture.answer(request).await.error_code, Some(ErrorCode::Cancelled));
     ended.notified().await;
     stop.cancel();
     runner.await.unwrap().unwrap();

@@ -20,7 +20,7 @@ pub struct Fake {
     behaviours: Mutex<HashMap<String, Behaviour>>,
     /// Requests that began, in order.
     pub begun: Mutex<Vec<Uuid>>,
-    pub progress: watch::Sender<Progress>,
+    pub progress: watch::Sender<RunCounts>,
     /// The tools that were loaded, in the order in which that began.
     pub loads: watch::Sender<Vec<String>>,
     /// While it is there, only tools that it names are loaded; the others wait.
@@ -29,7 +29,7 @@ pub struct Fake {
     /// By tool: what it waits for.
     pub waits_for: Mutex<HashMap<String, Vec<String>>>,
     /// Tools whose calls may begin before their requests are written.
-    pub waits_to_go_ahead: Mutex<HashSet<String>>,
+    pub supports_speculation: Mutex<HashSet<String>>,
     /// Tools that keep something in memory from one call to the next.
     pub keeps: Mutex<HashSet<String>>,
     /// By the tool's record: how often what was prepared for it was forgotten.
@@ -37,7 +37,7 @@ pub struct Fake {
 }
 
 #[derive(Debug, Default, Clone, PartialEq)]
-pub struct Progress {
+pub struct RunCounts {
     pub begun: usize,
     pub running: HashMap<String, usize>,
     /// The most that ever ran at once, by tool and in all.
@@ -85,15 +85,16 @@ impl Fake {
         self.more_loads.notify_waiters();
     }
 
-    pub async fn until(&self, holds: impl FnMut(&Progress) -> bool) {
+    pub async fn until(&self, holds: impl FnMut(&RunCounts) -> bool) {
         let mut progress = self.progress.subscribe();
-        let _ = tokio::time::timeout(crate::place::PATIENCE, progress.wait_for(holds)).await.expect("progress in time");
+        let _ =
+            tokio::time::timeout(crate::fixture::PATIENCE, progress.wait_for(holds)).await.expect("progress in time");
     }
 }
 
 /// A call that runs, until it ends or is dropped.
 struct Running<'f> {
-    progress: &'f watch::Sender<Progress>,
+    progress: &'f watch::Sender<RunCounts>,
     name: &'f str,
 }
 
@@ -139,7 +140,7 @@ impl Executor for Fake {
         ToolOutput::new(result, metadata)
     }
 
-    fn only_waits(&self, definition: &ToolDefinition) -> bool {
+    fn is_io_bound(&self, definition: &ToolDefinition) -> bool {
         matches!(&definition.implementation, Implementation::Native(native) if native.kind == "http")
     }
 
@@ -147,8 +148,8 @@ impl Executor for Fake {
         self.waits_for.lock().unwrap().get(&definition.name).cloned().unwrap_or_default()
     }
 
-    fn waits_to_go_ahead(&self, definition: &ToolDefinition) -> bool {
-        self.waits_to_go_ahead.lock().unwrap().contains(&definition.name)
+    fn supports_speculation(&self, definition: &ToolDefinition) -> bool {
+        self.supports_speculation.lock().unwrap().contains(&definition.name)
     }
 
     fn optional_secrets(&self, definition: &ToolDefinition) -> Vec<String> {
@@ -156,7 +157,7 @@ impl Executor for Fake {
         optional.into_iter().filter(|name| !definition.required_secrets.contains(name)).collect()
     }
 
-    fn keeps(&self, definition: &ToolDefinition) -> bool {
+    fn keeps_state(&self, definition: &ToolDefinition) -> bool {
         self.keeps.lock().unwrap().contains(&definition.name)
     }
 

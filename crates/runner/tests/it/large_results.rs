@@ -6,7 +6,7 @@ use runner::RunnerOptions;
 use serde_json::{Value, json};
 
 use crate::fake::Fake;
-use crate::place::{Place, code, options};
+use crate::fixture::{Fixture, code, options};
 
 /// Two parts of the smallest size, and a rest.
 fn long() -> String {
@@ -18,24 +18,24 @@ fn small() -> RunnerOptions {
     RunnerOptions { large_results: Settings { max_result_chars: 5_000, ..Settings::default() }, ..options() }
 }
 
-async fn place() -> (Place, std::sync::Arc<Fake>) {
-    let (place, fake) = (Place::new().await, Fake::new());
+async fn fixture() -> (Fixture, std::sync::Arc<Fake>) {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let properties = json!({"text": {"type": "string", "description": "a long text"}});
     let schema = json!({"output_schema": {"type": "object", "properties": properties, "required": ["text"]}});
-    place.create(code("reads", schema)).await;
-    place.create(code("texts", json!({}))).await;
+    fixture.create(code("reads", schema)).await;
+    fixture.create(code("texts", json!({}))).await;
     fake.does("reads", |_, _| async { Ok(json!({"text": long()})) });
     fake.does("texts", |_, _| async { Ok(json!(long())) });
-    (place, fake)
+    (fixture, fake)
 }
 
 #[tokio::test]
 async fn a_large_result_goes_to_the_session_and_the_caller_gets_a_table_of_its_parts() {
-    let (place, fake) = place().await;
-    let runner = place.start_with(&fake, small());
+    let (fixture, fake) = fixture().await;
+    let runner = fixture.start_with(&fake, small());
     // The tool's output is an object, as its schema wants; the table that stands for it is a text.
     for tool in ["texts", "reads"] {
-        let response = place.answer(place.ask_with(tool, json!({"session": "s1"})).await).await;
+        let response = fixture.answer(fixture.ask_with(tool, json!({"session": "s1"})).await).await;
         assert_eq!(response.status, ResponseStatus::Success, "{response:?}");
         let told = &response.metadata["large_result"];
         let key = told["key"].as_str().unwrap();
@@ -43,7 +43,7 @@ async fn a_large_result_goes_to_the_session_and_the_caller_gets_a_table_of_its_p
         let table = response.output.as_ref().unwrap().as_str().unwrap();
         assert!(table.chars().count() <= 5_000 && table.contains(key), "{table}");
         let chunks = told["chunks"].as_u64().unwrap() as usize;
-        let entries: Vec<String> = place
+        let entries: Vec<String> = fixture
             .list(schema_names::MEMORY_ENTRY)
             .await
             .into_iter()
@@ -58,9 +58,9 @@ async fn a_large_result_goes_to_the_session_and_the_caller_gets_a_table_of_its_p
 
 #[tokio::test]
 async fn without_a_session_it_is_cut_and_says_how_much_is_missing() {
-    let (place, fake) = place().await;
-    let runner = place.start_with(&fake, small());
-    let response = place.answer(place.ask_with("texts", json!({})).await).await;
+    let (fixture, fake) = fixture().await;
+    let runner = fixture.start_with(&fake, small());
+    let response = fixture.answer(fixture.ask_with("texts", json!({})).await).await;
     let output = response.output.unwrap();
     let text = output.as_str().unwrap();
     assert!(text.starts_with("# One") && text.contains("[result truncated — "), "{text}");
@@ -71,8 +71,8 @@ async fn without_a_session_it_is_cut_and_says_how_much_is_missing() {
 
 #[tokio::test]
 async fn the_request_says_how_much_it_takes_else_its_model_else_the_operator() {
-    let (place, fake) = place().await;
-    let runner = place.start_with(&fake, small());
+    let (fixture, fake) = fixture().await;
+    let runner = fixture.start_with(&fake, small());
     let whole = Value::String(long());
     for (request, is_whole) in [
         (json!({}), false),
@@ -81,7 +81,7 @@ async fn the_request_says_how_much_it_takes_else_its_model_else_the_operator() {
         (json!({"max_result_chars": 100_000}), true),
         (json!({"max_result_chars": 1_000, "model": "gemini-2.5-pro"}), false),
     ] {
-        let response = place.answer(place.ask_with("texts", request.clone()).await).await;
+        let response = fixture.answer(fixture.ask_with("texts", request.clone()).await).await;
         assert_eq!(response.output.as_ref() == Some(&whole), is_whole, "{request}");
         assert_eq!(response.metadata.contains_key("large_result"), !is_whole, "{request}");
     }
@@ -91,11 +91,11 @@ async fn the_request_says_how_much_it_takes_else_its_model_else_the_operator() {
 /// What the schema refuses is not kept anywhere.
 #[tokio::test]
 async fn the_output_is_judged_before_it_is_split() {
-    let (place, fake) = place().await;
+    let (fixture, fake) = fixture().await;
     fake.does("reads", |_, _| async { Ok(json!({"other": long()})) });
-    let runner = place.start_with(&fake, small());
-    let response = place.answer(place.ask_with("reads", json!({"session": "s1"})).await).await;
+    let runner = fixture.start_with(&fake, small());
+    let response = fixture.answer(fixture.ask_with("reads", json!({"session": "s1"})).await).await;
     assert_eq!(response.error_code, Some(ErrorCode::InvalidOutput));
-    assert!(place.list(schema_names::MEMORY_ENTRY).await.is_empty());
+    assert!(fixture.list(schema_names::MEMORY_ENTRY).await.is_empty());
     runner.stop().await;
 }

@@ -5,9 +5,9 @@ use breadcrumb::{CallState, ErrorCode, ResponseStatus};
 use runner::RunnerOptions;
 use serde_json::json;
 
+use crate::failing_store::FailingStore;
 use crate::fake::Fake;
-use crate::place::{Place, Running, code, options};
-use crate::unsteady::Unsteady;
+use crate::fixture::{Fixture, Running, code, options};
 
 fn short() -> RunnerOptions {
     RunnerOptions { lease: Duration::from_secs(1), ..options() }
@@ -15,55 +15,55 @@ fn short() -> RunnerOptions {
 
 #[tokio::test]
 async fn a_lease_is_kept_for_as_long_as_the_call_runs() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("waits", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("waits", json!({}))).await;
     let gate = fake.waits("waits");
-    let runner = place.start_with(&fake, short());
-    let request = place.ask("waits", json!({})).await;
+    let runner = fixture.start_with(&fake, short());
+    let request = fixture.ask("waits", json!({})).await;
     fake.until(|progress| progress.begun == 1).await;
     // Longer than the lease: what is waited for here is time itself.
     tokio::time::sleep(Duration::from_millis(2500)).await;
-    assert_eq!(place.person.call(request).await.unwrap().state, CallState::Running);
+    assert_eq!(fixture.person.call(request).await.unwrap().state, CallState::Running);
     gate.add_permits(1);
-    assert_eq!(place.answer(request).await.status, ResponseStatus::Success);
+    assert_eq!(fixture.answer(request).await.status, ResponseStatus::Success);
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_runner_that_lost_its_lease_writes_nothing() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("deaf", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("deaf", json!({}))).await;
     fake.does("deaf", |_, cancelled| async move {
         cancelled.cancelled().await;
         Ok(json!("too late"))
     });
-    let store = Unsteady::new(place.runner.clone());
+    let store = FailingStore::new(fixture.runner.clone());
     store.heartbeats_fail.store(true, Ordering::SeqCst);
     let runner = Running::start(store, &fake, short());
-    let response = place.call("deaf", json!({})).await;
+    let response = fixture.call("deaf", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::ExecutionFailed));
     assert!(response.error.unwrap().contains("the runner was lost"), "the store's own answer");
     fake.until(|progress| progress.running["deaf"] == 0).await;
     runner.stop().await;
-    assert_eq!(place.list("tool.response.v1").await.len(), 1);
+    assert_eq!(fixture.list("tool.response.v1").await.len(), 1);
 }
 
 #[tokio::test]
 async fn a_killed_runners_call_is_answered_or_run_again_as_its_tool_says() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("careful", json!({}))).await;
-    place.create(code("again", json!({"limits": {"max_attempts": 2}}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("careful", json!({}))).await;
+    fixture.create(code("again", json!({"limits": {"max_attempts": 2}}))).await;
     let _never = (fake.waits("careful"), fake.waits("again"));
-    let killed = place.start_with(&fake, short());
-    let careful = place.ask("careful", json!({})).await;
-    let again = place.ask("again", json!({})).await;
+    let killed = fixture.start_with(&fake, short());
+    let careful = fixture.ask("careful", json!({})).await;
+    let again = fixture.ask("again", json!({})).await;
     fake.until(|progress| progress.begun == 2).await;
     killed.kill().await;
     let next = Fake::new();
-    let runner = place.start(&next);
-    let response = place.answer(careful).await;
+    let runner = fixture.start(&next);
+    let response = fixture.answer(careful).await;
     assert_eq!((response.error_code, response.is_retryable), (Some(ErrorCode::ExecutionFailed), Some(true)));
-    let response = place.answer(again).await;
+    let response = fixture.answer(again).await;
     assert_eq!((response.status, &response.metadata["attempt"]), (ResponseStatus::Success, &json!(2)));
     assert_eq!(*next.begun.lock().unwrap(), [again]);
     runner.stop().await;
@@ -71,25 +71,25 @@ async fn a_killed_runners_call_is_answered_or_run_again_as_its_tool_says() {
 
 #[tokio::test]
 async fn an_answer_is_written_again_until_the_store_takes_it() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("echo", json!({}))).await;
-    let store = Unsteady::new(place.runner.clone());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("echo", json!({}))).await;
+    let store = FailingStore::new(fixture.runner.clone());
     store.completes_fail.store(3, Ordering::SeqCst);
     let runner = Running::start(store, &fake, options());
-    assert_eq!(place.call("echo", json!({})).await.status, ResponseStatus::Success);
+    assert_eq!(fixture.call("echo", json!({})).await.status, ResponseStatus::Success);
     assert_eq!(fake.progress.borrow().begun, 1, "it ran once");
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_broken_event_stream_is_followed_again_from_where_it_was() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let store = Unsteady::new(place.runner.clone());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let store = FailingStore::new(fixture.runner.clone());
     store.events_break.store(true, Ordering::SeqCst);
     let runner = Running::start(store, &fake, options());
-    let id = place.create(code("echo", json!({}))).await;
-    assert_eq!(place.call("echo", json!({})).await.status, ResponseStatus::Success);
-    place.change(id, 1, crate::place::code_context("echo", json!({"description": "second"}))).await;
-    while place.call("echo", json!({})).await.output.unwrap()["version"] != 2 {}
+    let id = fixture.create(code("echo", json!({}))).await;
+    assert_eq!(fixture.call("echo", json!({})).await.status, ResponseStatus::Success);
+    fixture.change(id, 1, crate::fixture::code_context("echo", json!({"description": "second"}))).await;
+    while fixture.call("echo", json!({})).await.output.unwrap()["version"] != 2 {}
     runner.stop().await;
 }

@@ -4,33 +4,33 @@
 // Tests say values in place and hold little state.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, clippy::unnecessary_wraps, clippy::large_futures)]
 
-mod ahead;
 mod bootstrap;
 mod calls;
 mod cancelling;
 mod catalog;
 mod deadlines;
-mod elsewhere;
+mod failing_store;
 mod failures;
 mod fake;
+mod fixture;
 mod heavy_checks;
-mod idling;
+mod io_bound;
 mod large_results;
 mod leases;
+mod local_dispatch;
+mod missing_requirements;
 mod names;
-mod place;
+mod peer_runners;
 mod precedence;
 mod profiles;
 mod progress;
 mod rights;
 mod scale;
 mod secrets;
+mod speculation;
 mod stages;
-mod standing_by;
 mod stopping;
 mod subscriptions;
 mod telemetry;
 mod tools;
 mod tracing;
-mod unsteady;
-mod waiting;

@@ -3,10 +3,10 @@
 use breadcrumb::{BreadcrumbChanges, EventKind, schema_names};
 use serde_json::{Value, json};
 
+use crate::failing_store::FailingStore;
 use crate::fake::Fake;
-use crate::place::{Place, Running, code, code_context, native, options};
+use crate::fixture::{Fixture, Running, code, code_context, native, options};
 use crate::rights::emitter;
-use crate::unsteady::Unsteady;
 
 fn message(error: &Value) -> &str {
     error["errors"][0]["message"].as_str().unwrap()
@@ -16,33 +16,33 @@ fn message(error: &Value) -> &str {
 /// where a curator wrote it, which is another matter: see `precedence`.)
 #[tokio::test]
 async fn a_second_tool_of_a_name_is_refused_with_the_source_of_the_first() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let http = json!({"implementation": {"type": "http", "url": "https://api.example.com/"}});
     let kinds =
         [("native", native("a", json!({}))), ("sandbox", code("b", json!({}))), ("rest", native("c", http.clone()))];
     fake.does("a", |call, _| async move { Ok(json!(call.tool_id)) });
     fake.does("b", |call, _| async move { Ok(json!(call.tool_id)) });
     fake.does("c", |call, _| async move { Ok(json!(call.tool_id)) });
-    let runner = place.start(&fake);
-    let (_, stranger) = emitter(&place).await;
+    let runner = fixture.start(&fake);
+    let (_, stranger) = emitter(&fixture).await;
     for (source, first) in kinds {
         let name = first.title.clone();
-        let first = place.create(first).await;
-        assert_eq!(place.call(&name, json!({})).await.output, Some(json!(first)));
+        let first = fixture.create(first).await;
+        assert_eq!(fixture.call(&name, json!({})).await.output, Some(json!(first)));
         for second in [native(&name, json!({})), code(&name, json!({})), native(&name, http.clone())] {
             let second = stranger.create(second, None).await.unwrap().id;
-            let error = place.tool_error(second, |_| true).await;
+            let error = fixture.tool_error(second, |_| true).await;
             let expected =
                 format!("the name {name:?} is taken by a tool of the source {source} (record {first}); choose another");
             assert!(message(&error).starts_with(&expected), "{error}");
             assert!(error["running_version"].is_null());
-            assert_eq!(place.call(&name, json!({})).await.output, Some(json!(first)));
+            assert_eq!(fixture.call(&name, json!({})).await.output, Some(json!(first)));
         }
     }
     // A runner that starts now decides the same.
     runner.stop().await;
-    let runner = place.start(&fake);
-    let catalog = place.catalog(|catalog| catalog.tools.len() == 3).await;
+    let runner = fixture.start(&fake);
+    let catalog = fixture.catalog(|catalog| catalog.tools.len() == 3).await;
     assert_eq!(
         catalog.tools.iter().map(|tool| tool.source.to_string()).collect::<Vec<_>>(),
         ["native", "sandbox", "rest"]
@@ -52,16 +52,16 @@ async fn a_second_tool_of_a_name_is_refused_with_the_source_of_the_first() {
 
 #[tokio::test]
 async fn the_next_in_line_serves_when_the_first_is_gone() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let older = place.create(native("echo", json!({}))).await;
-    let newer = place.create(native("echo", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let older = fixture.create(native("echo", json!({}))).await;
+    let newer = fixture.create(native("echo", json!({}))).await;
     fake.does("echo", |call, _| async move { Ok(json!(call.tool_id)) });
-    let runner = place.start(&fake);
-    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(older)));
-    assert!(message(&place.tool_error(newer, |_| true).await).contains(&older.to_string()));
-    place.person.delete(older, None).await.unwrap();
-    while place.call("echo", json!({})).await.output != Some(json!(newer)) {}
-    place
+    let runner = fixture.start(&fake);
+    assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(older)));
+    assert!(message(&fixture.tool_error(newer, |_| true).await).contains(&older.to_string()));
+    fixture.person.delete(older, None).await.unwrap();
+    while fixture.call("echo", json!({})).await.output != Some(json!(newer)) {}
+    fixture
         .event(|event| {
             event.schema_name.as_deref() == Some(schema_names::TOOL_ERROR) && event.kind == EventKind::Deleted
         })
@@ -73,61 +73,61 @@ async fn the_next_in_line_serves_when_the_first_is_gone() {
 /// that starts afterwards.
 #[tokio::test]
 async fn a_renamed_record_takes_no_name_from_who_had_it() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let old = place.create(code("old", json!({}))).await;
-    let echo = place.create(code("echo", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let old = fixture.create(code("old", json!({}))).await;
+    let echo = fixture.create(code("echo", json!({}))).await;
     // The owner of the name is changed too, and keeps it.
-    place.change(echo, 1, code_context("echo", json!({"description": "second"}))).await;
+    fixture.change(echo, 1, code_context("echo", json!({"description": "second"}))).await;
     fake.does("echo", |call, _| async move { Ok(json!(call.tool_id)) });
-    let runner = place.start(&fake);
-    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(echo)));
-    place.change(old, 1, code_context("echo", json!({}))).await;
-    assert!(message(&place.tool_error(old, |_| true).await).contains(&echo.to_string()));
-    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(echo)));
+    let runner = fixture.start(&fake);
+    assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(echo)));
+    fixture.change(old, 1, code_context("echo", json!({}))).await;
+    assert!(message(&fixture.tool_error(old, |_| true).await).contains(&echo.to_string()));
+    assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(echo)));
     runner.stop().await;
 
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     for _ in 0..3 {
-        assert_eq!(place.call("echo", json!({})).await.output, Some(json!(echo)));
+        assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(echo)));
     }
     // Who had a name, gave it up and takes it again, comes after who took it meanwhile.
-    place.change(echo, 2, code_context("other", json!({}))).await;
-    while place.call("echo", json!({})).await.output != Some(json!(old)) {}
-    place.change(echo, 3, code_context("echo", json!({}))).await;
-    assert!(message(&place.tool_error(echo, |_| true).await).contains(&old.to_string()));
-    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(old)));
+    fixture.change(echo, 2, code_context("other", json!({}))).await;
+    while fixture.call("echo", json!({})).await.output != Some(json!(old)) {}
+    fixture.change(echo, 3, code_context("echo", json!({}))).await;
+    assert!(message(&fixture.tool_error(echo, |_| true).await).contains(&old.to_string()));
+    assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(old)));
     runner.stop().await;
 }
 
 /// Not for a moment either: until it is known who had the name first, it stays where it is.
 #[tokio::test]
 async fn a_renamed_record_waits_until_its_claim_is_judged() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let old = place.create(code("old", json!({}))).await;
-    let echo = place.create(code("echo", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let old = fixture.create(code("old", json!({}))).await;
+    let echo = fixture.create(code("echo", json!({}))).await;
     fake.does("echo", |call, _| async move { Ok(json!(call.tool_id)) });
-    let store = Unsteady::new(place.runner.clone());
+    let store = FailingStore::new(fixture.runner.clone());
     let runner = Running::start(store.clone(), &fake, options());
-    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(echo)));
+    assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(echo)));
     let withheld = store.histories.acquire().await.unwrap();
-    place.change(old, 1, code_context("echo", json!({}))).await;
+    fixture.change(old, 1, code_context("echo", json!({}))).await;
     store.history_asked.notified().await;
-    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(echo)));
+    assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(echo)));
     drop(withheld);
-    place.tool_error(old, |_| true).await;
-    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(echo)));
+    fixture.tool_error(old, |_| true).await;
+    assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(echo)));
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_tool_that_waits_keeps_its_name() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let first = place.create(native("shell", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let first = fixture.create(native("shell", json!({}))).await;
     fake.waits_for.lock().unwrap().insert("shell".into(), vec!["Switch it on.".into()]);
-    let runner = place.start(&fake);
-    let second = place.create(native("shell", json!({}))).await;
-    assert!(message(&place.tool_error(second, |_| true).await).contains(&first.to_string()));
-    let response = place.call("shell", json!({})).await;
+    let runner = fixture.start(&fake);
+    let second = fixture.create(native("shell", json!({}))).await;
+    assert!(message(&fixture.tool_error(second, |_| true).await).contains(&first.to_string()));
+    let response = fixture.call("shell", json!({})).await;
     assert_eq!(response.error_details.unwrap()["tool_id"], json!(first));
     runner.stop().await;
 }
@@ -135,15 +135,15 @@ async fn a_tool_that_waits_keeps_its_name() {
 /// Titles and tags are not what the catalog shows: a change of them moves no name.
 #[tokio::test]
 async fn what_is_changed_beside_the_name_moves_it_to_nobody() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let first = place.create(code("echo", json!({}))).await;
-    let second = place.create(native("echo", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let first = fixture.create(code("echo", json!({}))).await;
+    let second = fixture.create(native("echo", json!({}))).await;
     fake.does("echo", |call, _| async move { Ok(json!(call.tool_id)) });
-    let runner = place.start(&fake);
-    place.tool_error(second, |_| true).await;
+    let runner = fixture.start(&fake);
+    fixture.tool_error(second, |_| true).await;
     let changes = BreadcrumbChanges { title: Some("another title".into()), ..BreadcrumbChanges::default() };
-    place.person.update(first, 1, changes.clone()).await.unwrap();
-    place.catalog(|catalog| catalog.find("echo").is_some_and(|tool| tool.tool_version == 2)).await;
-    assert_eq!(place.call("echo", json!({})).await.output, Some(json!(first)));
+    fixture.person.update(first, 1, changes.clone()).await.unwrap();
+    fixture.catalog(|catalog| catalog.find("echo").is_some_and(|tool| tool.tool_version == 2)).await;
+    assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(first)));
     runner.stop().await;
 }

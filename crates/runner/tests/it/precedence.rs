@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use crate::fake::Fake;
-use crate::place::{PATIENCE, Place, code, code_context, native};
+use crate::fixture::{Fixture, PATIENCE, code, code_context, native};
 use crate::rights::emitter;
 
 /// Which version of which record answered.
@@ -36,14 +36,14 @@ struct Load {
 }
 
 impl Load {
-    fn on(place: &Arc<Place>, tool: &'static str) -> Self {
+    fn on(fixture: &Arc<Fixture>, tool: &'static str) -> Self {
         let (answers, stop, mut callers) = (watch::Sender::new(Vec::new()), CancellationToken::new(), JoinSet::new());
         for _ in 0..4 {
-            let (place, answers, stop) = (place.clone(), answers.clone(), stop.clone());
+            let (fixture, answers, stop) = (fixture.clone(), answers.clone(), stop.clone());
             callers.spawn(async move {
                 while !stop.is_cancelled() {
-                    let mut events = place.person.events(None).await.unwrap();
-                    let request = place.ask(tool, json!({})).await;
+                    let mut events = fixture.person.events(None).await.unwrap();
+                    let request = fixture.ask(tool, json!({})).await;
                     let tag = ToolResponse::tag(&request.to_string());
                     loop {
                         let event = events.next().await.unwrap().unwrap();
@@ -97,36 +97,36 @@ fn broken() -> Value {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_is_migrated_to_code_under_load_and_back_without_a_failed_call() {
-    let (place, fake) = (Arc::new(Place::new().await), Fake::new());
-    let native = place.create(native("echo", json!({}))).await;
+    let (fixture, fake) = (Arc::new(Fixture::new().await), Fake::new());
+    let native = fixture.create(native("echo", json!({}))).await;
     let by_native = (native, schema_names::TOOL_V1, 1);
-    let runner = place.start(&fake);
-    let load = Load::on(&place, "echo");
+    let runner = fixture.start(&fake);
+    let load = Load::on(&fixture, "echo");
     load.until(by_native).await;
 
     // Never good: the tool.v1 goes on.
     let never_good = NewBreadcrumb { context: broken().as_object().unwrap().clone(), ..code("echo", json!({})) };
-    let first = place.create(never_good).await;
-    place.tool_error(first, |error| error["running_version"].is_null()).await;
+    let first = fixture.create(never_good).await;
+    fixture.tool_error(first, |error| error["running_version"].is_null()).await;
     load.until(by_native).await;
     // Mended, then broken again: the last good version stays, as with any tool.
-    place.change(first, 1, code_context("echo", json!({}))).await;
+    fixture.change(first, 1, code_context("echo", json!({}))).await;
     load.until((first, schema_names::TOOL_CODE, 2)).await;
-    place.change(first, 2, broken()).await;
-    place.tool_error(first, |error| error["running_version"] == 2).await;
+    fixture.change(first, 2, broken()).await;
+    fixture.tool_error(first, |error| error["running_version"] == 2).await;
     load.until((first, schema_names::TOOL_CODE, 2)).await;
-    place.change(first, 3, code_context("echo", json!({"description": "better"}))).await;
+    fixture.change(first, 3, code_context("echo", json!({"description": "better"}))).await;
     load.until((first, schema_names::TOOL_CODE, 4)).await;
     // Under another name it is another tool.
-    place.change(first, 4, code_context("other", json!({}))).await;
+    fixture.change(first, 4, code_context("other", json!({}))).await;
     load.until(by_native).await;
-    place.change(first, 5, code_context("echo", json!({}))).await;
+    fixture.change(first, 5, code_context("echo", json!({}))).await;
     load.until((first, schema_names::TOOL_CODE, 6)).await;
-    place.person.delete(first, None).await.unwrap();
+    fixture.person.delete(first, None).await.unwrap();
     load.until(by_native).await;
 
     // Good from the first version on.
-    let second = place.create(code("echo", json!({}))).await;
+    let second = fixture.create(code("echo", json!({}))).await;
     load.until((second, schema_names::TOOL_CODE, 1)).await;
     let counts = load.end().await;
     assert_eq!(
@@ -134,7 +134,7 @@ async fn a_tool_is_migrated_to_code_under_load_and_back_without_a_failed_call() 
         [("tool.code.v1", 1), ("tool.code.v1", 2), ("tool.code.v1", 4), ("tool.code.v1", 6), ("tool.v1", 1)].into()
     );
     // Nobody is told to rename the tool that was replaced.
-    let told = place.list(schema_names::TOOL_ERROR).await;
+    let told = fixture.list(schema_names::TOOL_ERROR).await;
     assert!(told.iter().all(|row| row.context.as_ref().unwrap()["tool_id"] != native.to_string()), "{told:?}");
     runner.stop().await;
 }
@@ -142,27 +142,27 @@ async fn a_tool_is_migrated_to_code_under_load_and_back_without_a_failed_call() 
 /// Grants are made to a record, so code that needs a secret always waits at first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_replaced_tool_serves_while_its_code_waits_for_a_secret() {
-    let (place, fake) = (Arc::new(Place::new().await), Fake::new());
-    let native = place.create(native("echo", json!({}))).await;
+    let (fixture, fake) = (Arc::new(Fixture::new().await), Fake::new());
+    let native = fixture.create(native("echo", json!({}))).await;
     let by_native = (native, schema_names::TOOL_V1, 1);
-    let runner = place.start_with(
+    let runner = fixture.start_with(
         &fake,
-        runner::RunnerOptions { readiness: std::time::Duration::from_millis(50), ..crate::place::options() },
+        runner::RunnerOptions { readiness: std::time::Duration::from_millis(50), ..crate::fixture::options() },
     );
-    let load = Load::on(&place, "echo");
+    let load = Load::on(&fixture, "echo");
     load.until(by_native).await;
-    let needy = place.create(code("echo", json!({"required_secrets": ["API_KEY"]}))).await;
+    let needy = fixture.create(code("echo", json!({"required_secrets": ["API_KEY"]}))).await;
     let secret = NewSecret { hosts: vec!["api.example.com".into()], ..NewSecret::new("API_KEY", "hunter2hunter2") };
-    let secret = place.person.create_secret(secret).await.unwrap().id;
+    let secret = fixture.person.create_secret(secret).await.unwrap().id;
     load.until(by_native).await;
-    place.person.grant_secret(secret, needy).await.unwrap();
+    fixture.person.grant_secret(secret, needy).await.unwrap();
     load.until((needy, schema_names::TOOL_CODE, 1)).await;
-    place.person.revoke_secret(secret, needy).await.unwrap();
+    fixture.person.revoke_secret(secret, needy).await.unwrap();
     load.until(by_native).await;
-    place.person.grant_secret(secret, needy).await.unwrap();
+    fixture.person.grant_secret(secret, needy).await.unwrap();
     load.until((needy, schema_names::TOOL_CODE, 1)).await;
     // Its grants end with the record, before anybody hears of that.
-    place.person.delete(needy, None).await.unwrap();
+    fixture.person.delete(needy, None).await.unwrap();
     load.until(by_native).await;
     load.end().await;
     runner.stop().await;
@@ -171,14 +171,14 @@ async fn the_replaced_tool_serves_while_its_code_waits_for_a_secret() {
 /// Callers trust whoever had the name, so nobody else takes it but a curator.
 #[tokio::test]
 async fn an_emitter_takes_no_name_by_writing_code() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let shipped = place.create(native("echo", json!({}))).await;
-    let runner = place.start(&fake);
-    let (_, stranger) = emitter(&place).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let shipped = fixture.create(native("echo", json!({}))).await;
+    let runner = fixture.start(&fake);
+    let (_, stranger) = emitter(&fixture).await;
     let mut forged = code("echo", json!({}));
     forged.tags.push("author:curator".into());
     let forged = stranger.create(forged, None).await.unwrap().id;
-    let error = place.tool_error(forged, |_| true).await;
+    let error = fixture.tool_error(forged, |_| true).await;
     assert_eq!(
         error["errors"][0]["message"],
         format!(
@@ -187,63 +187,63 @@ async fn an_emitter_takes_no_name_by_writing_code() {
              created that record"
         )
     );
-    assert_eq!(ran(&place.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
 
     // A curator's version takes it; one that an emitter makes of that gives it back.
-    let there = place.person.get(forged).await.unwrap();
-    place.change(forged, there.version, code_context("echo", json!({"description": "a curator's"}))).await;
-    while ran(&place.call("echo", json!({})).await) != (forged, schema_names::TOOL_CODE, 2) {}
-    let there = place.person.get(forged).await.unwrap();
+    let there = fixture.person.get(forged).await.unwrap();
+    fixture.change(forged, there.version, code_context("echo", json!({"description": "a curator's"}))).await;
+    while ran(&fixture.call("echo", json!({})).await) != (forged, schema_names::TOOL_CODE, 2) {}
+    let there = fixture.person.get(forged).await.unwrap();
     assert!(there.tags.contains(&"author:curator".to_owned()), "{:?}", there.tags);
     let Value::Object(context) = code_context("echo", json!({"description": "an emitter's"})) else { unreachable!() };
     let changes = breadcrumb::BreadcrumbChanges { context: Some(context), ..breadcrumb::BreadcrumbChanges::default() };
     let changed = stranger.update(forged, 2, changes).await.unwrap();
     assert!(!changed.tags.contains(&"author:curator".to_owned()), "{:?}", changed.tags);
-    while ran(&place.call("echo", json!({})).await) != (shipped, schema_names::TOOL_V1, 1) {}
+    while ran(&fixture.call("echo", json!({})).await) != (shipped, schema_names::TOOL_V1, 1) {}
     runner.stop().await;
 
     // A runner that starts now decides the same.
-    let runner = place.start(&fake);
-    assert_eq!(ran(&place.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
+    let runner = fixture.start(&fake);
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
     runner.stop().await;
 }
 
 /// That the older tool holds a secret makes no difference: its name stays with whoever made it, and with curators.
 #[tokio::test]
 async fn a_granted_tools_name_is_taken_by_its_author_or_a_curator_alone() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let (_, author) = emitter(&place).await;
-    let (_, stranger) = emitter(&place).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let (_, author) = emitter(&fixture).await;
+    let (_, stranger) = emitter(&fixture).await;
     let theirs = author.create(native("echo", json!({"required_secrets": ["API_KEY"]})), None).await.unwrap().id;
     let secret = NewSecret { hosts: vec!["api.example.com".into()], ..NewSecret::new("API_KEY", "hunter2hunter2") };
-    let secret = place.person.create_secret(secret).await.unwrap().id;
-    place.person.grant_secret(secret, theirs).await.unwrap();
-    let runner = place.start(&fake);
+    let secret = fixture.person.create_secret(secret).await.unwrap().id;
+    fixture.person.grant_secret(secret, theirs).await.unwrap();
+    let runner = fixture.start(&fake);
     let hijack = stranger.create(code("echo", json!({})), None).await.unwrap().id;
-    place.tool_error(hijack, |_| true).await;
-    assert_eq!(ran(&place.call("echo", json!({})).await), (theirs, schema_names::TOOL_V1, 1));
+    fixture.tool_error(hijack, |_| true).await;
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), (theirs, schema_names::TOOL_V1, 1));
     let own = author.create(code("echo", json!({})), None).await.unwrap().id;
-    while ran(&place.call("echo", json!({})).await) != (own, schema_names::TOOL_CODE, 1) {}
+    while ran(&fixture.call("echo", json!({})).await) != (own, schema_names::TOOL_CODE, 1) {}
     // And of two codes the older keeps it.
-    let later = place.create(code("echo", json!({}))).await;
-    let error = place.tool_error(later, |_| true).await;
+    let later = fixture.create(code("echo", json!({}))).await;
+    let error = fixture.tool_error(later, |_| true).await;
     assert!(error["errors"][0]["message"].as_str().unwrap().contains(&own.to_string()), "{error}");
-    assert_eq!(ran(&place.call("echo", json!({})).await), (own, schema_names::TOOL_CODE, 1));
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), (own, schema_names::TOOL_CODE, 1));
     runner.stop().await;
-    let runner = place.start(&fake);
-    assert_eq!(ran(&place.call("echo", json!({})).await), (own, schema_names::TOOL_CODE, 1));
+    let runner = fixture.start(&fake);
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), (own, schema_names::TOOL_CODE, 1));
     runner.stop().await;
 }
 
 /// Nobody gets a name by waiting for the moment when its owner cannot run.
 #[tokio::test]
 async fn a_younger_native_tool_does_not_serve_where_code_waits() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let needy = place.create(code("echo", json!({"required_secrets": ["API_KEY"]}))).await;
-    let runner = place.start(&fake);
-    let younger = place.create(native("echo", json!({}))).await;
-    place.tool_error(younger, |_| true).await;
-    let response = place.call("echo", json!({})).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let needy = fixture.create(code("echo", json!({"required_secrets": ["API_KEY"]}))).await;
+    let runner = fixture.start(&fake);
+    let younger = fixture.create(native("echo", json!({}))).await;
+    fixture.tool_error(younger, |_| true).await;
+    let response = fixture.call("echo", json!({})).await;
     assert_eq!((response.status, ran(&response).0), (ResponseStatus::Error, needy));
     runner.stop().await;
 }
@@ -251,11 +251,11 @@ async fn a_younger_native_tool_does_not_serve_where_code_waits() {
 /// The store checks the tag on tools only, so a version of another schema proves nothing and is never run.
 #[tokio::test]
 async fn a_version_that_was_no_tool_takes_no_name() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let (_, stranger) = emitter(&place).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let (_, stranger) = emitter(&fixture).await;
     let squatting = NewBreadcrumb { schema_name: Some("note.v1".into()), ..native("echo", json!({})) };
     let squatting = stranger.create(squatting, None).await.unwrap().id;
-    let shipped = place.create(native("echo", json!({}))).await;
+    let shipped = fixture.create(native("echo", json!({}))).await;
     let mut forged = NewBreadcrumb { schema_name: Some("note.v1".into()), ..code("echo", json!({})) };
     forged.tags.push("author:curator".into());
     let forged = stranger.create(forged, None).await.unwrap().id;
@@ -267,9 +267,9 @@ async fn a_version_that_was_no_tool_takes_no_name() {
     stranger.update(forged, 1, becomes(schema_names::TOOL_CODE, Some(broken()))).await.unwrap();
     stranger.update(squatting, 1, becomes(schema_names::TOOL_V1, None)).await.unwrap();
 
-    let runner = place.start(&fake);
-    place.tool_error(forged, |error| error["running_version"].is_null()).await;
-    place.tool_error(squatting, |_| true).await;
-    assert_eq!(ran(&place.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
+    let runner = fixture.start(&fake);
+    fixture.tool_error(forged, |error| error["running_version"].is_null()).await;
+    fixture.tool_error(squatting, |_| true).await;
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
     runner.stop().await;
 }

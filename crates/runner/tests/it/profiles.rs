@@ -6,20 +6,20 @@ use breadcrumb::{ErrorCode, NewBreadcrumb, Profile, ResponseStatus, ToolRequest}
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, code, native};
+use crate::fixture::{Fixture, code, native};
 
-async fn place() -> (Place, std::sync::Arc<Fake>) {
-    let (place, fake) = (Place::new().await, Fake::new());
+async fn fixture() -> (Fixture, std::sync::Arc<Fake>) {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     for tool in ["cancel_scheduled_task", "spawn_subagent", "invoke_agent", "echo"] {
-        place.create(native(tool, json!({}))).await;
+        fixture.create(native(tool, json!({}))).await;
     }
-    (place, fake)
+    (fixture, fake)
 }
 
 #[tokio::test]
 async fn an_agents_profile_keeps_its_calls_from_what_it_closes() {
-    let (place, fake) = place().await;
-    let runner = place.start(&fake);
+    let (fixture, fake) = fixture().await;
+    let runner = fixture.start(&fake);
     let cases = [
         (Profile::Main, vec![]),
         (Profile::Subagent, vec!["cancel_scheduled_task", "spawn_subagent"]),
@@ -27,10 +27,10 @@ async fn an_agents_profile_keeps_its_calls_from_what_it_closes() {
         (Profile::A2aSynthesis, vec!["invoke_agent"]),
     ];
     for (profile, closed) in cases {
-        let agent = place.agent_of(profile).await;
+        let agent = fixture.agent_of(profile).await;
         for tool in ["cancel_scheduled_task", "spawn_subagent", "invoke_agent", "echo"] {
             let request = agent.create(ToolRequest::record(tool, json!({}), None, None), None).await.unwrap().id;
-            let response = place.answer(request).await;
+            let response = fixture.answer(request).await;
             if closed.contains(&tool) {
                 assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied), "{profile} {tool}");
                 assert_eq!(response.is_retryable, Some(false));
@@ -47,19 +47,19 @@ async fn an_agents_profile_keeps_its_calls_from_what_it_closes() {
 
 #[tokio::test]
 async fn a_requests_own_tag_closes_too_and_names_of_closed_tools_are_not_proposed() {
-    let (place, fake) = place().await;
-    let runner = place.start(&fake);
+    let (fixture, fake) = fixture().await;
+    let runner = fixture.start(&fake);
     let ask = |tool: &str| {
         let mut request = ToolRequest::record(tool, json!({}), None, None);
         request.tags.push("profile:scheduled".into());
         request
     };
-    let response = place.answer(place.create(ask("spawn_subagent")).await).await;
+    let response = fixture.answer(fixture.create(ask("spawn_subagent")).await).await;
     assert_eq!(response.error.unwrap(), "the profile scheduled has no spawn_subagent");
-    let response = place.answer(place.create(ask("spawn_subagnet")).await).await;
+    let response = fixture.answer(fixture.create(ask("spawn_subagnet")).await).await;
     assert_eq!(response.error_code, Some(ErrorCode::ToolNotFound));
     assert_eq!(response.error_details.unwrap(), json!({"nearest": []}));
-    let response = place.answer(place.create(ask("cancel_scheduled_tsk")).await).await;
+    let response = fixture.answer(fixture.create(ask("cancel_scheduled_tsk")).await).await;
     assert_eq!(response.error_details.unwrap(), json!({"nearest": ["cancel_scheduled_task"]}));
     runner.stop().await;
 }
@@ -67,21 +67,21 @@ async fn a_requests_own_tag_closes_too_and_names_of_closed_tools_are_not_propose
 /// The call itself knows its profiles, and a tool that its record triggers is under them too.
 #[tokio::test]
 async fn profiles_go_on_with_the_call_and_with_what_it_triggers() {
-    let (place, fake) = place().await;
-    place.create(code("follower", json!({"subscriptions": [{"any_tags": ["news"]}]}))).await;
+    let (fixture, fake) = fixture().await;
+    fixture.create(code("follower", json!({"subscriptions": [{"any_tags": ["news"]}]}))).await;
     fake.does("echo", |call, _| async move { Ok(json!(call.profiles.tags().collect::<Vec<_>>())) });
     fake.does("follower", |call, _| async move { Ok(json!(call.profiles.tags().collect::<Vec<_>>())) });
-    let runner = place.start(&fake);
-    let agent = place.agent_of(Profile::Subagent).await;
+    let runner = fixture.start(&fake);
+    let agent = fixture.agent_of(Profile::Subagent).await;
     let request = agent.create(ToolRequest::record("echo", json!({}), None, None), None).await.unwrap().id;
-    assert_eq!(place.answer(request).await.output, Some(json!(["profile:subagent"])));
+    assert_eq!(fixture.answer(request).await.output, Some(json!(["profile:subagent"])));
     let news = NewBreadcrumb {
         title: "news".into(),
         tags: vec!["news".into(), "profile:scheduled".into()],
         ..NewBreadcrumb::default()
     };
-    place.create(news).await;
-    let event = place
+    fixture.create(news).await;
+    let event = fixture
         .event(|event| event.context.get("tool") == Some(&json!("follower")) && event.context.contains_key("output"))
         .await;
     assert_eq!(event.context["output"], json!(["profile:scheduled"]));
@@ -91,27 +91,27 @@ async fn profiles_go_on_with_the_call_and_with_what_it_triggers() {
 /// A tool that a subagent wrote is no way out of what is closed to the subagent: by itself it runs under its author's profile.
 #[tokio::test]
 async fn what_runs_by_itself_runs_under_the_profile_of_its_author() {
-    let (place, fake) = place().await;
-    let agent = place.agent_of(Profile::Subagent).await;
+    let (fixture, fake) = fixture().await;
+    let agent = fixture.agent_of(Profile::Subagent).await;
     let bootstrap = json!({"bootstrap": {"enabled": true, "mode": "once"}});
     agent.create(code("cancel_all", bootstrap), None).await.unwrap();
     agent.create(code("follower", json!({"subscriptions": [{"any_tags": ["news"]}]})), None).await.unwrap();
     for tool in ["cancel_all", "follower"] {
         fake.does(tool, |call, _| async move { Ok(json!(call.profiles.tags().collect::<Vec<_>>())) });
     }
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     // Written by a person: only the tool is the subagent's.
-    place.catalog(|catalog| catalog.find("follower").is_some()).await;
+    fixture.catalog(|catalog| catalog.find("follower").is_some()).await;
     let news = NewBreadcrumb { title: "news".into(), tags: vec!["news".into()], ..NewBreadcrumb::default() };
-    place.create(news).await;
+    fixture.create(news).await;
     for tool in ["cancel_all", "follower"] {
         let is_answer = |event: &breadcrumb::Event| {
             event.context.get("tool") == Some(&json!(tool)) && event.context.contains_key("output")
         };
-        assert_eq!(place.event(is_answer).await.context["output"], json!(["profile:subagent"]), "{tool}");
+        assert_eq!(fixture.event(is_answer).await.context["output"], json!(["profile:subagent"]), "{tool}");
     }
     // Whoever calls it, calls it under their own.
-    assert_eq!(place.call("follower", json!({})).await.output, Some(json!([])));
+    assert_eq!(fixture.call("follower", json!({})).await.output, Some(json!([])));
     runner.stop().await;
 }
 
@@ -120,13 +120,13 @@ async fn what_runs_by_itself_runs_under_the_profile_of_its_author() {
 /// `breadcrumb::profile`, decide, and keep the list with `GOLDEN=renew`.
 #[tokio::test]
 async fn each_profile_is_offered_what_was_decided_for_it() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let mut tools = 0;
     for tool in ["tools-self-contained", "tools", "tools-native"].into_iter().flat_map(shipped) {
-        place.create(tool).await;
+        fixture.create(tool).await;
         tools += 1;
     }
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     let http = json!({"implementation": {"type": "http", "url": "https://api.example.com/"}});
     for tool in [
         code("made-code", json!({})),
@@ -134,10 +134,10 @@ async fn each_profile_is_offered_what_was_decided_for_it() {
         code("spawn_subagent", json!({})),
         native("invoke_agent", http),
     ] {
-        place.create(tool).await;
+        fixture.create(tool).await;
         tools += 1;
     }
-    let catalog = place.catalog(|catalog| catalog.names().count() == tools).await;
+    let catalog = fixture.catalog(|catalog| catalog.names().count() == tools).await;
     let offered = catalog.tools.iter().map(|tool| (&tool.name, &tool.source));
     let waiting = catalog.waiting.iter().map(|tool| (&tool.name, &tool.source));
     let mut all: Vec<_> = offered.chain(waiting).collect();
@@ -164,11 +164,11 @@ async fn each_profile_is_offered_what_was_decided_for_it() {
     assert!(kept == text, "another list; decide, and keep it with GOLDEN=renew:\n--- kept\n{kept}\n--- now\n{text}");
     // The runner refuses what the catalog does not offer.
     for profile in Profile::ALL {
-        let agent = place.agent_of(profile).await;
+        let agent = fixture.agent_of(profile).await;
         let open = catalog.clone().for_profile(profile);
         for tool in ["made-code", "made-http", "spawn_subagent", "invoke_agent"] {
             let request = agent.create(ToolRequest::record(tool, json!({}), None, None), None).await.unwrap().id;
-            let is_closed = place.answer(request).await.error_code == Some(ErrorCode::PermissionDenied);
+            let is_closed = fixture.answer(request).await.error_code == Some(ErrorCode::PermissionDenied);
             assert_eq!(is_closed, open.find(tool).is_none(), "{profile} {tool}");
         }
     }

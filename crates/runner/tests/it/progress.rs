@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::Notify;
 
 use crate::fake::Fake;
-use crate::place::{Place, code};
+use crate::fixture::{Fixture, code};
 
 fn is_progress(event: &Event) -> bool {
     event.schema_name.as_deref() == Some(schema_names::TOOL_PROGRESS)
@@ -33,18 +33,18 @@ fn tells(fake: &Arc<Fake>, tool: &str, told: Vec<(Option<f64>, String)>) -> Arc<
 
 #[tokio::test]
 async fn each_word_is_seen_while_the_tool_runs_in_one_record() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("slow", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("slow", json!({}))).await;
     let words = vec![(Some(0.0), "beginning".into()), (Some(0.5), "half of it".into()), (None, "nearly\nthere".into())];
     let go = tells(&fake, "slow", words);
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     let record = ToolRequest::record("slow", json!({}), Some("mine"), Some("workspace:here"));
-    let request = place.create(record).await;
+    let request = fixture.create(record).await;
     let mut ids = Vec::new();
     for (version, (fraction, message)) in
         [(json!(0.0), "beginning"), (json!(0.5), "half of it"), (Value::Null, "nearly there")].into_iter().enumerate()
     {
-        let event = place.event(|event| is_progress(event) && event.version == version as i64 + 1).await;
+        let event = fixture.event(|event| is_progress(event) && event.version == version as i64 + 1).await;
         let mut context = Value::Object(event.context);
         assert!(context["timestamp"].take().is_string());
         let expected = json!({
@@ -56,12 +56,12 @@ async fn each_word_is_seen_while_the_tool_runs_in_one_record() {
         ids.push(event.breadcrumb_id);
         go.notify_one();
     }
-    let response = place.event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE)).await;
+    let response = fixture.event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE)).await;
     assert_eq!(response.context["output"], "done");
-    let listed = place.list(schema_names::TOOL_PROGRESS).await;
+    let listed = fixture.list(schema_names::TOOL_PROGRESS).await;
     assert_eq!((listed.len(), listed[0].version), (1, 3));
     assert!(ids.iter().all(|id| *id == listed[0].id));
-    let record = place.person.get(listed[0].id).await.unwrap();
+    let record = fixture.person.get(listed[0].id).await.unwrap();
     let left = record.ttl.unwrap() - chrono::Utc::now();
     assert!((300..=600).contains(&left.num_seconds()), "{left}");
     runner.stop().await;
@@ -70,9 +70,9 @@ async fn each_word_is_seen_while_the_tool_runs_in_one_record() {
 /// The newest word counts, and none of them comes after the answer.
 #[tokio::test]
 async fn a_flood_of_words_is_few_records_and_nothing_follows_the_answer() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("chatty", json!({}))).await;
-    place.create(code("echo", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("chatty", json!({}))).await;
+    fixture.create(code("echo", json!({}))).await;
     let go = Arc::new(Notify::new());
     let wait = go.clone();
     fake.does("chatty", move |call, _| {
@@ -96,24 +96,24 @@ async fn a_flood_of_words_is_few_records_and_nothing_follows_the_answer() {
             Ok(json!("done"))
         }
     });
-    let runner = place.start(&fake);
-    let request = place.ask("chatty", json!({})).await;
-    place.event(|event| is_progress(event) && event.context["message"] == "first").await;
+    let runner = fixture.start(&fake);
+    let request = fixture.ask("chatty", json!({})).await;
+    fixture.event(|event| is_progress(event) && event.context["message"] == "first").await;
     let began = Instant::now();
     go.notify_one();
-    let last = place.event(|event| is_progress(event) && event.context["message"] == "last").await;
+    let last = fixture.event(|event| is_progress(event) && event.context["message"] == "last").await;
     assert_eq!(last.context["fraction"], 1.0, "never more than all");
     let most = 3 + began.elapsed().as_millis() as i64 / 250;
     assert!(last.version <= most, "{} of {most}", last.version);
     go.notify_one();
-    place.answer(request).await;
+    fixture.answer(request).await;
     // Whatever could still come would come before this.
-    place.call("echo", json!({})).await;
+    fixture.call("echo", json!({})).await;
     runner.stop().await;
     let (mut answered, mut after) = (false, 0);
     let tag = breadcrumb::ToolResponse::tag(&request.to_string());
-    let marker = place.create(breadcrumb::NewBreadcrumb { title: "marker".into(), ..Default::default() }).await;
-    place
+    let marker = fixture.create(breadcrumb::NewBreadcrumb { title: "marker".into(), ..Default::default() }).await;
+    fixture
         .event(|event| {
             answered |= event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE) && event.tags.contains(&tag);
             after += usize::from(answered && is_progress(event));
@@ -125,8 +125,8 @@ async fn a_flood_of_words_is_few_records_and_nothing_follows_the_answer() {
 
 #[tokio::test]
 async fn attempts_of_one_call_share_one_record() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("flaky", json!({"limits": {"max_attempts": 2}}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("flaky", json!({"limits": {"max_attempts": 2}}))).await;
     let go = Arc::new(Notify::new());
     let wait = go.clone();
     fake.does("flaky", move |call, _| {
@@ -137,35 +137,35 @@ async fn attempts_of_one_call_share_one_record() {
             Err(ToolFailure::new(breadcrumb::ErrorCode::ExecutionFailed, "busy").retryable(true))
         }
     });
-    let runner = place.start(&fake);
-    let request = place.ask("flaky", json!({})).await;
+    let runner = fixture.start(&fake);
+    let request = fixture.ask("flaky", json!({})).await;
     for version in [1, 2] {
-        place.event(|event| is_progress(event) && event.version == version).await;
+        fixture.event(|event| is_progress(event) && event.version == version).await;
         go.notify_one();
     }
-    assert_eq!(place.answer(request).await.metadata["attempt"], 2);
-    assert_eq!(place.list(schema_names::TOOL_PROGRESS).await.len(), 1);
+    assert_eq!(fixture.answer(request).await.metadata["attempt"], 2);
+    assert_eq!(fixture.list(schema_names::TOOL_PROGRESS).await.len(), 1);
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_message_is_one_short_line_without_secrets() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let tool = place.create(code("talks", json!({"required_secrets": ["API_KEY"]}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let tool = fixture.create(code("talks", json!({"required_secrets": ["API_KEY"]}))).await;
     let key = NewSecret { readable: true, ..NewSecret::new("API_KEY", "hunter2hunter2") };
-    let secret = place.person.create_secret(key).await.unwrap().id;
-    place.person.grant_secret(secret, tool).await.unwrap();
+    let secret = fixture.person.create_secret(key).await.unwrap().id;
+    fixture.person.grant_secret(secret, tool).await.unwrap();
     let long = format!("{}hunter2hunter2", "é\n\0".repeat(300));
     let go = tells(
         &fake,
         "talks",
         vec![(None, "the key is hunter2hunter2".into()), (None, long), (None, "x".repeat(1_000_000))],
     );
-    let runner = place.start(&fake);
-    let request = place.ask("talks", json!({})).await;
+    let runner = fixture.start(&fake);
+    let request = fixture.ask("talks", json!({})).await;
     let mut messages = Vec::new();
     for version in 1..=3 {
-        let event = place.event(|event| is_progress(event) && event.version == version).await;
+        let event = fixture.event(|event| is_progress(event) && event.version == version).await;
         messages.push(event.context["message"].as_str().unwrap().to_owned());
         go.notify_one();
     }
@@ -173,17 +173,17 @@ async fn a_message_is_one_short_line_without_secrets() {
     assert_eq!(messages[1].chars().count(), 500);
     assert!(messages[1].starts_with("é  é") && messages[1].ends_with('…') && !messages[1].contains("hunter"));
     assert_eq!(messages[2], "(a message of 1000000 bytes)");
-    assert!(place.answer(request).await.output.is_some());
+    assert!(fixture.answer(request).await.output.is_some());
     runner.stop().await;
 }
 
 /// Who follows progress, and reports its own, would run for ever.
 #[tokio::test]
 async fn progress_leads_to_no_circle() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let follows = json!({"subscriptions": [{"schema_name": schema_names::TOOL_PROGRESS}]});
     for tool in ["left", "right"] {
-        place.create(code(tool, follows.clone())).await;
+        fixture.create(code(tool, follows.clone())).await;
         fake.does(tool, |call, _| async move {
             call.progress.report(None, "here");
             // Until it is written, and its event is out.
@@ -192,17 +192,17 @@ async fn progress_leads_to_no_circle() {
             Ok(json!("done"))
         });
     }
-    let runner = place.start(&fake);
-    let request = place.ask("left", json!({})).await;
-    place.answer(request).await;
+    let runner = fixture.start(&fake);
+    let request = fixture.ask("left", json!({})).await;
+    fixture.answer(request).await;
     // left → right → (left stands in that chain only if it was triggered) left → nobody.
-    let requests = |count: usize| move |progress: &crate::fake::Progress| progress.begun >= count;
+    let requests = |count: usize| move |progress: &crate::fake::RunCounts| progress.begun >= count;
     fake.until(requests(3)).await;
-    let of_right = place
+    let of_right = fixture
         .event(|event| event.kind == EventKind::Created && is_progress(event) && event.context["tool"] == "right")
         .await;
     assert!(of_right.tags.contains(&"triggered:right:1".to_owned()), "{:?}", of_right.tags);
-    place.events(3, |event| event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE)).await;
+    fixture.events(3, |event| event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE)).await;
     runner.stop().await;
-    assert_eq!(place.list(schema_names::TOOL_REQUEST).await.len(), 3);
+    assert_eq!(fixture.list(schema_names::TOOL_REQUEST).await.len(), 3);
 }

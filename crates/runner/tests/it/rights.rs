@@ -6,23 +6,23 @@ use breadcrumb::{
     BreadcrumbChanges, Breadcrumbs, Identity, NewAgent, NewBreadcrumb, Profile, Role, StoreError, Tenancy, ToolFailure,
     ToolRequest, Visibility, schema_names,
 };
-use executors::CallWorld;
+use executors::CallHostOps;
 use executors::egress::{Egress, EgressOptions};
-use sandbox::{ApiCall, World};
+use sandbox::{ApiCall, HostOps};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::failing_store::FailingStore;
 use crate::fake::Fake;
-use crate::place::{Place, Running, code, options};
-use crate::unsteady::Unsteady;
+use crate::fixture::{Fixture, Running, code, options};
 
 /// An agent that has no say in the tenant, and the store as it sees it.
-pub async fn emitter(place: &Place) -> (Uuid, Arc<dyn Breadcrumbs>) {
+pub async fn emitter(fixture: &Fixture) -> (Uuid, Arc<dyn Breadcrumbs>) {
     let roles = vec![Role::Emitter, Role::Subscriber];
     let agent = NewAgent { name: Uuid::new_v4().to_string(), roles, profile: Profile::Main };
-    let agent = place.store.create_agent(place.owner, agent).await.unwrap().agent;
-    let identity = Identity { owner_id: place.owner, agent_id: agent.id, roles: agent.roles, profile: Profile::Main };
-    (agent.id, place.store.acting_as(identity))
+    let agent = fixture.store.create_agent(fixture.owner, agent).await.unwrap().agent;
+    let identity = Identity { owner_id: fixture.owner, agent_id: agent.id, roles: agent.roles, profile: Profile::Main };
+    (agent.id, fixture.store.acting_as(identity))
 }
 
 fn note(visibility: Visibility) -> NewBreadcrumb {
@@ -34,7 +34,7 @@ fn note(visibility: Visibility) -> NewBreadcrumb {
 /// What a tool's code finds of the record by `context.api`: by id, in a list, by its words.
 async fn found(call: executors::ToolCall, egress: Arc<Egress>) -> Result<Value, ToolFailure> {
     let id = call.input["id"].as_str().unwrap().to_owned();
-    let world = CallWorld::new(egress, &call).unwrap();
+    let world = CallHostOps::new(egress, &call).unwrap();
     let by_id = world.api(ApiCall::GetBreadcrumb { id: id.clone() }).await;
     let version = by_id.as_ref().map_or(1, |record| record["version"].as_i64().unwrap());
     let changed = world.api(ApiCall::UpdateBreadcrumb { id, version, changes: json!({}) }).await.is_ok();
@@ -46,7 +46,7 @@ async fn found(call: executors::ToolCall, egress: Arc<Egress>) -> Result<Value, 
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_reads_and_changes_what_who_asked_may() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
     let own = egress.clone();
     fake.does("peek", move |call, _| found(call, own.clone()));
@@ -55,15 +55,15 @@ async fn a_tool_reads_and_changes_what_who_asked_may() {
         let egress = egress.clone();
         async move {
             let record = ToolRequest::record("peek", call.input.clone(), Some("nested"), None);
-            let world = CallWorld::new(egress, &call).unwrap();
+            let world = CallHostOps::new(egress, &call).unwrap();
             Ok(world.api(ApiCall::CreateBreadcrumb { record: json!(record) }).await.unwrap())
         }
     });
     for tool in ["peek", "ask"] {
-        place.create(code(tool, json!({}))).await;
+        fixture.create(code(tool, json!({}))).await;
     }
-    let runner = place.start(&fake);
-    let (agent, asker) = emitter(&place).await;
+    let runner = fixture.start(&fake);
+    let (agent, asker) = emitter(&fixture).await;
     for (n, (visibility, expected)) in [
         (Visibility::Private, json!([false, false, false, false])),
         (Visibility::Team, json!([true, true, true, true])),
@@ -71,16 +71,16 @@ async fn a_tool_reads_and_changes_what_who_asked_may() {
     .into_iter()
     .enumerate()
     {
-        let id = place.create(note(visibility)).await;
+        let id = fixture.create(note(visibility)).await;
         let request = ToolRequest::record("peek", json!({"id": id}), None, None);
         let request = asker.create(request, None).await.unwrap().id;
-        assert_eq!(place.answer(request).await.output.unwrap(), expected, "{visibility:?}");
+        assert_eq!(fixture.answer(request).await.output.unwrap(), expected, "{visibility:?}");
         let request = ToolRequest::record("ask", json!({"id": id}), None, None);
         let request = asker.create(request, None).await.unwrap().id;
-        let nested: Uuid = place.answer(request).await.output.unwrap()["id"].as_str().unwrap().parse().unwrap();
+        let nested: Uuid = fixture.answer(request).await.output.unwrap()["id"].as_str().unwrap().parse().unwrap();
         assert_eq!(asker.get(nested).await.unwrap().created_by, Some(agent));
         let mut left = n + 1;
-        let event = place
+        let event = fixture
             .event(|event| {
                 let is_nested = event.schema_name.as_deref() == Some(schema_names::TOOL_RESPONSE)
                     && event.context["request_id"] == "nested";
@@ -91,30 +91,30 @@ async fn a_tool_reads_and_changes_what_who_asked_may() {
         if visibility == Visibility::Private {
             assert_eq!(event.context["output"], expected);
             // Whoever may see it sees it by way of the same tool.
-            assert_eq!(place.call("peek", json!({"id": id})).await.output.unwrap(), json!([true, true, true, true]));
+            assert_eq!(fixture.call("peek", json!({"id": id})).await.output.unwrap(), json!([true, true, true, true]));
         }
-        place.person.delete(id, None).await.unwrap();
+        fixture.person.delete(id, None).await.unwrap();
     }
     runner.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_is_set_off_by_what_its_author_may_hear_of() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let (_, author) = emitter(&place).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let (_, author) = emitter(&fixture).await;
     let listening = json!({"subscriptions": [{"all_tags": ["note"]}]});
     author.create(code("theirs", listening.clone()), None).await.unwrap();
-    place.create(code("ours", listening)).await;
+    fixture.create(code("ours", listening)).await;
     for tool in ["theirs", "ours"] {
         fake.does(tool, |call, _| async move { Ok(call.request.trigger_event.unwrap_or_default()) });
     }
-    let runner = place.start(&fake);
-    place.call("theirs", json!({})).await;
-    let private = place.create(note(Visibility::Private)).await;
-    let team = place.create(note(Visibility::Team)).await;
+    let runner = fixture.start(&fake);
+    fixture.call("theirs", json!({})).await;
+    let private = fixture.create(note(Visibility::Private)).await;
+    let team = fixture.create(note(Visibility::Team)).await;
     // Answers come in any order.
     let mut heard = Vec::new();
-    place
+    fixture
         .event(|event| {
             let is_note = |output: &&Value| output["schema_name"] != schema_names::TOOL_REQUEST;
             let of = event.context.get("output").filter(is_note).and_then(|output| output["breadcrumb_id"].as_str());
@@ -132,27 +132,27 @@ async fn a_tool_is_set_off_by_what_its_author_may_hear_of() {
 /// The runner comes to hear of the private version when the record is open already.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_is_not_set_off_by_an_old_version_that_its_author_may_not_see() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let (_, author) = emitter(&place).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let (_, author) = emitter(&fixture).await;
     let listening = json!({"subscriptions": [{"all_tags": ["note"]}]});
     author.create(code("theirs", listening), None).await.unwrap();
     fake.does("theirs", |call, _| async move { Ok(call.request.trigger_event.unwrap_or_default()) });
-    let unsteady = Unsteady::new(place.runner.clone());
-    let runner = Running::start(unsteady.clone(), &fake, options());
-    place.call("theirs", json!({})).await;
-    let held = unsteady.events.clone().acquire_owned().await.unwrap();
-    let id = place.create(note(Visibility::Private)).await;
+    let failing_store = FailingStore::new(fixture.runner.clone());
+    let runner = Running::start(failing_store.clone(), &fake, options());
+    fixture.call("theirs", json!({})).await;
+    let held = failing_store.events.clone().acquire_owned().await.unwrap();
+    let id = fixture.create(note(Visibility::Private)).await;
     let Value::Object(context) = json!({"text": "for all"}) else { unreachable!() };
     let opened = BreadcrumbChanges {
         visibility: Some(Visibility::Team),
         context: Some(context),
         ..BreadcrumbChanges::default()
     };
-    place.person.update(id, 1, opened).await.unwrap();
-    let last = place.create(note(Visibility::Team)).await;
+    fixture.person.update(id, 1, opened).await.unwrap();
+    let last = fixture.create(note(Visibility::Team)).await;
     drop(held);
     let mut heard = Vec::new();
-    place
+    fixture
         .event(|event| {
             let is_note = |output: &&Value| output["schema_name"] != schema_names::TOOL_REQUEST;
             if let Some(output) = event.context.get("output").filter(is_note)
@@ -166,22 +166,22 @@ async fn a_tool_is_not_set_off_by_an_old_version_that_its_author_may_not_see() {
     heard.sort_unstable();
     assert_eq!(heard, [(id, 2), (last, 1)]);
     // One request for each event that it was told of, and the call of the beginning.
-    let requests = place.list(schema_names::TOOL_REQUEST).await;
+    let requests = fixture.list(schema_names::TOOL_REQUEST).await;
     assert_eq!(requests.len(), 3);
     runner.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_answer_to_a_private_request_is_private_too() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("quiet", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("quiet", json!({}))).await;
     fake.does("quiet", |_, _| async move { Ok(json!({"word": "hush"})) });
-    let runner = place.start(&fake);
-    let ((_, asker), (_, colleague)) = (emitter(&place).await, emitter(&place).await);
+    let runner = fixture.start(&fake);
+    let ((_, asker), (_, colleague)) = (emitter(&fixture).await, emitter(&fixture).await);
     let request = ToolRequest::record("quiet", json!({}), None, None);
     let request = NewBreadcrumb { visibility: Visibility::Private, ..request };
     let request = asker.create(request, None).await.unwrap().id;
-    assert_eq!(place.answer(request).await.output.unwrap(), json!({"word": "hush"}));
+    assert_eq!(fixture.answer(request).await.output.unwrap(), json!({"word": "hush"}));
     let response = asker.call(request).await.unwrap().response.unwrap();
     assert_eq!(asker.get(response).await.unwrap().context["output"]["word"], "hush");
     for id in [request, response] {

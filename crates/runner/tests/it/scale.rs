@@ -6,13 +6,13 @@ use breadcrumb::{Catalog, ResponseStatus, schema_names};
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, native};
+use crate::fixture::{Fixture, native};
 
 /// More than are loaded at once, and more than one part of the catalog holds.
 const TOOLS: usize = 400;
 
 /// Written past the store, as they would stand in it.
-async fn seed(place: &Place) {
+async fn seed(fixture: &Fixture) {
     let sql = format!(
         "INSERT INTO breadcrumbs (id, owner_id, title, context, tags, schema_name, visibility, sensitivity, version,
             checksum, size_bytes, created_at, updated_at, words)
@@ -22,22 +22,22 @@ async fn seed(place: &Place) {
                 'implementation', json_build_object('type', 'builtin', 'tool', 'tool_' || n)),
             '{{}}', 'tool.v1', 'team', 'low', 1, 'none', 300, now(), now(), ''
          FROM generate_series(1, {TOOLS}) n",
-        place.owner
+        fixture.owner
     );
-    place.database.execute(&sql).await;
+    fixture.database.execute(&sql).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn calls_wait_for_no_other_tools() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    seed(&place).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    seed(&fixture).await;
     *fake.only_loads.lock().unwrap() = Some("tool_234".into());
-    let runner = place.start(&fake);
-    assert_eq!(place.call("tool_234", json!({})).await.status, ResponseStatus::Success);
+    let runner = fixture.start(&fake);
+    assert_eq!(fixture.call("tool_234", json!({})).await.status, ResponseStatus::Success);
     // None of the others gets through meanwhile; as many as may be loaded at once have begun.
     let begun: HashSet<String> = fake.loads.borrow().iter().cloned().collect();
     assert!(begun.contains("tool_234") && begun.len() <= 1 + 4, "{begun:?}");
-    let missing = place.call("tool_9999", json!({})).await;
+    let missing = fixture.call("tool_9999", json!({})).await;
     assert_eq!(missing.error_code, Some(breadcrumb::ErrorCode::ToolNotFound));
     fake.load_all();
     runner.stop().await;
@@ -45,28 +45,28 @@ async fn calls_wait_for_no_other_tools() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_found_good_is_judged_again_only_when_it_is_called() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    seed(&place).await;
-    let runner = place.start(&fake);
-    place.catalog(|catalog| catalog.tools.len() == TOOLS).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    seed(&fixture).await;
+    let runner = fixture.start(&fake);
+    fixture.catalog(|catalog| catalog.tools.len() == TOOLS).await;
     assert_eq!(fake.loads.borrow().len(), TOOLS, "each once");
     runner.stop().await;
 
     let fake = Fake::new();
-    let runner = place.start(&fake);
-    assert_eq!(place.call("tool_77", json!({})).await.status, ResponseStatus::Success);
-    let parts = place.list(schema_names::TOOL_CATALOG).await;
-    place.create(native("one_more", json!({}))).await;
+    let runner = fixture.start(&fake);
+    assert_eq!(fixture.call("tool_77", json!({})).await.status, ResponseStatus::Success);
+    let parts = fixture.list(schema_names::TOOL_CATALOG).await;
+    fixture.create(native("one_more", json!({}))).await;
     // The catalog is written when the runner knows all tools.
-    place.catalog(|catalog| catalog.find("one_more").is_some()).await;
-    let after = place.list(schema_names::TOOL_CATALOG).await;
+    fixture.catalog(|catalog| catalog.find("one_more").is_some()).await;
+    let after = fixture.list(schema_names::TOOL_CATALOG).await;
     let changed = after.iter().filter(|row| !parts.iter().any(|old| old.id == row.id && old.version == row.version));
     let changed: Vec<usize> = changed.map(|row| json!(row.context).to_string().len()).collect();
     assert!(
         parts.len() > 1 && after.len() == parts.len() && changed.len() == 1 && changed[0] < 64 * 1024,
         "{changed:?}"
     );
-    assert_eq!(Catalog::read(&*place.person).await.unwrap().unwrap().tools.len(), TOOLS + 1);
+    assert_eq!(Catalog::read(&*fixture.person).await.unwrap().unwrap().tools.len(), TOOLS + 1);
     let mut loads = fake.loads.borrow().clone();
     loads.sort();
     assert_eq!(loads, ["one_more", "tool_77"]);
@@ -76,15 +76,15 @@ async fn what_was_found_good_is_judged_again_only_when_it_is_called() {
 /// The catalog's word is good for the version that it names: a later one is judged before it is offered.
 #[tokio::test]
 async fn a_version_that_came_while_no_runner_was_there_is_judged_first() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let id = place.create(crate::place::code("echo", json!({}))).await;
-    let runner = place.start(&fake);
-    place.catalog(|catalog| catalog.find("echo").is_some()).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let id = fixture.create(crate::fixture::code("echo", json!({}))).await;
+    let runner = fixture.start(&fake);
+    fixture.catalog(|catalog| catalog.find("echo").is_some()).await;
     runner.stop().await;
     let broken = json!({"code": {"language": "typescript", "source": "export async function execute(\n  broken"}});
-    place.change(id, 1, crate::place::code_context("echo", broken)).await;
-    let runner = place.start(&fake);
-    assert_eq!(place.call("echo", json!({})).await.output.unwrap()["version"], 1);
-    assert_eq!(place.tool_error(id, |_| true).await["running_version"], 1);
+    fixture.change(id, 1, crate::fixture::code_context("echo", broken)).await;
+    let runner = fixture.start(&fake);
+    assert_eq!(fixture.call("echo", json!({})).await.output.unwrap()["version"], 1);
+    assert_eq!(fixture.tool_error(id, |_| true).await["running_version"], 1);
     runner.stop().await;
 }

@@ -4,7 +4,7 @@ use breadcrumb::{ErrorCode, ToolFailure, ToolResponse};
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, code};
+use crate::fixture::{Fixture, code};
 
 const STAGES: [&str; 5] = ["queue_ms", "claim_ms", "load_ms", "run_ms", "write_ms"];
 
@@ -16,17 +16,17 @@ fn stages(response: &ToolResponse) -> Vec<f64> {
 
 #[tokio::test]
 async fn a_response_tells_how_long_each_stage_took() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("slow", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("slow", json!({}))).await;
     fake.does("slow", |_, _| async {
         tokio::time::sleep(Duration::from_millis(80)).await;
         Ok(json!("done"))
     });
     // It waits in the queue until the runner starts.
-    let request = place.ask("slow", json!({})).await;
+    let request = fixture.ask("slow", json!({})).await;
     tokio::time::sleep(Duration::from_millis(60)).await;
-    let runner = place.start(&fake);
-    let response = place.answer(request).await;
+    let runner = fixture.start(&fake);
+    let response = fixture.answer(request).await;
     let all = stages(&response);
     assert!(all[0] >= 50.0 && all[3] >= 80.0, "{all:?}");
     assert!(all.iter().all(|stage| *stage >= 0.0) && all[1] > 0.0 && all[2] > 0.0, "{all:?}");
@@ -38,9 +38,9 @@ async fn a_response_tells_how_long_each_stage_took() {
 
 #[tokio::test]
 async fn a_call_that_never_ran_tells_so() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let runner = place.start(&fake);
-    let response = place.call("nobody", json!({})).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let runner = fixture.start(&fake);
+    let response = fixture.call("nobody", json!({})).await;
     let all = stages(&response);
     assert!(all[3] == 0.0 && all[2] > 0.0, "{all:?}");
     runner.stop().await;
@@ -48,8 +48,8 @@ async fn a_call_that_never_ran_tells_so() {
 
 #[tokio::test]
 async fn a_second_attempt_did_not_wait_while_the_first_ran() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("slow", json!({"limits": {"max_attempts": 2}}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("slow", json!({"limits": {"max_attempts": 2}}))).await;
     let attempts = std::sync::atomic::AtomicU32::new(0);
     let attempts = std::sync::Arc::new(attempts);
     fake.does("slow", move |_, _| {
@@ -62,8 +62,8 @@ async fn a_second_attempt_did_not_wait_while_the_first_ran() {
             Err(ToolFailure::new(ErrorCode::ExecutionFailed, "not yet").retryable(true))
         }
     });
-    let runner = place.start(&fake);
-    let response = place.call("slow", json!({})).await;
+    let runner = fixture.start(&fake);
+    let response = fixture.call("slow", json!({})).await;
     assert_eq!(response.metadata["attempt"], 2);
     let passed = response.metadata["since_queued_ms"].as_f64().unwrap();
     assert!(stages(&response)[0] <= passed - 300.0, "{:?}", response.metadata);

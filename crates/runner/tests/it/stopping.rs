@@ -5,41 +5,41 @@ use runner::RunnerOptions;
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, code, options};
+use crate::fixture::{Fixture, code, options};
 
 #[tokio::test]
 async fn running_calls_end_before_the_runner_does_and_waiting_ones_stay_queued() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("waits", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("waits", json!({}))).await;
     let gate = fake.waits("waits");
-    let runner = place.start_with(&fake, RunnerOptions { max_calls: 1, ..options() });
-    let first = place.ask("waits", json!({})).await;
+    let runner = fixture.start_with(&fake, RunnerOptions { max_calls: 1, ..options() });
+    let first = fixture.ask("waits", json!({})).await;
     fake.until(|progress| progress.begun == 1).await;
-    let second = place.ask("waits", json!({})).await;
+    let second = fixture.ask("waits", json!({})).await;
     runner.told_to_stop();
     gate.add_permits(1);
     runner.stop().await;
-    assert_eq!(place.answer(first).await.status, ResponseStatus::Success);
-    assert_eq!(place.person.call(second).await.unwrap().state, CallState::Queued);
+    assert_eq!(fixture.answer(first).await.status, ResponseStatus::Success);
+    assert_eq!(fixture.person.call(second).await.unwrap().state, CallState::Queued);
 }
 
 #[tokio::test]
 async fn what_does_not_end_in_time_is_stopped_and_told_so_or_left_to_another_runner() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("careful", json!({}))).await;
-    place.create(code("again", json!({"limits": {"max_attempts": 2}}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("careful", json!({}))).await;
+    fixture.create(code("again", json!({"limits": {"max_attempts": 2}}))).await;
     let _never = (fake.waits("careful"), fake.waits("again"));
-    let runner = place.start_with(&fake, RunnerOptions { drain: Duration::from_millis(50), ..options() });
-    let careful = place.ask("careful", json!({})).await;
-    let again = place.ask("again", json!({})).await;
+    let runner = fixture.start_with(&fake, RunnerOptions { drain: Duration::from_millis(50), ..options() });
+    let careful = fixture.ask("careful", json!({})).await;
+    let again = fixture.ask("again", json!({})).await;
     fake.until(|progress| progress.begun == 2).await;
     runner.stop().await;
-    let response = place.answer(careful).await;
+    let response = fixture.answer(careful).await;
     assert_eq!((response.error_code, response.is_retryable), (Some(ErrorCode::ExecutionFailed), Some(true)));
     assert!(response.error.unwrap().contains("the runner was stopped while the tool ran"));
-    assert_eq!(place.person.call(again).await.unwrap().state, CallState::Queued);
+    assert_eq!(fixture.person.call(again).await.unwrap().state, CallState::Queued);
 
-    let next = place.start(&Fake::new());
-    assert_eq!(place.answer(again).await.status, ResponseStatus::Success);
+    let next = fixture.start(&Fake::new());
+    assert_eq!(fixture.answer(again).await.status, ResponseStatus::Success);
     next.stop().await;
 }

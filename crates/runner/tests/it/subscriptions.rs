@@ -1,13 +1,13 @@
 use std::sync::Arc;
 
 use breadcrumb::{NewBreadcrumb, ToolFailure};
-use executors::CallWorld;
+use executors::CallHostOps;
 use executors::egress::{Egress, EgressOptions};
-use sandbox::{ApiCall, World};
+use sandbox::{ApiCall, HostOps};
 use serde_json::{Value, json};
 
 use crate::fake::Fake;
-use crate::place::{Place, code};
+use crate::fixture::{Fixture, code};
 
 fn note(text: &str) -> NewBreadcrumb {
     let Value::Object(context) = json!({"text": text}) else { unreachable!() };
@@ -24,8 +24,8 @@ fn on(selector: Value) -> Value {
     json!({"subscriptions": [selector]})
 }
 
-async fn triggered(place: &Place, tool: &str) -> Vec<Value> {
-    let rows = place.list("tool.request.v1").await;
+async fn triggered(fixture: &Fixture, tool: &str) -> Vec<Value> {
+    let rows = fixture.list("tool.request.v1").await;
     let contexts = rows.into_iter().map(|row| Value::Object(row.context.unwrap()));
     contexts.filter(|context| context["tool"] == tool).collect()
 }
@@ -36,44 +36,44 @@ fn answered(tool: &'static str) -> impl FnMut(&breadcrumb::Event) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_matching_record_makes_one_request_across_runners() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("reader", on(json!({"schema_name": "note.v1"})))).await;
-    place.create(code("other", on(json!({"all_tags": ["elsewhere"]})))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("reader", on(json!({"schema_name": "note.v1"})))).await;
+    fixture.create(code("other", on(json!({"all_tags": ["elsewhere"]})))).await;
     fake.does("reader", |call, _| async move { Ok(call.request.trigger_event.unwrap()) });
-    let runners = [place.start(&fake), place.start(&fake)];
+    let runners = [fixture.start(&fake), fixture.start(&fake)];
     // Until one runner answers, it may not follow yet.
-    place.call("other", json!({})).await;
-    let id = place.create(note("hello")).await;
-    let event = place.event(answered("reader")).await;
+    fixture.call("other", json!({})).await;
+    let id = fixture.create(note("hello")).await;
+    let event = fixture.event(answered("reader")).await;
     let output = &event.context["output"];
     assert_eq!((&output["breadcrumb_id"], &output["type"]), (&json!(id), &json!("breadcrumb.created")));
     assert_eq!(output["context"], json!({"text": "hello"}));
     assert!(event.tags.contains(&"workspace:notes".to_owned()));
-    place.change(id, 1, json!({"text": "changed"})).await;
-    place.events(2, answered("reader")).await;
+    fixture.change(id, 1, json!({"text": "changed"})).await;
+    fixture.events(2, answered("reader")).await;
     for runner in runners {
         runner.stop().await;
     }
-    let requests = triggered(&place, "reader").await;
+    let requests = triggered(&fixture, "reader").await;
     assert_eq!(requests.len(), 2);
     assert!(requests.iter().all(|request| request["input"] == json!({})));
-    assert_eq!(triggered(&place, "other").await.len(), 1, "only the call that asked for it");
+    assert_eq!(triggered(&fixture, "other").await.len(), 1, "only the call that asked for it");
 }
 
 /// What a tool's code would do by `context.api`.
 async fn api(call: &executors::ToolCall, egress: &Arc<Egress>, api: ApiCall) -> Result<Value, ToolFailure> {
-    let world = CallWorld::new(egress.clone(), call).unwrap();
+    let world = CallHostOps::new(egress.clone(), call).unwrap();
     world.api(api).await.map_err(|error| ToolFailure::new(breadcrumb::ErrorCode::ExecutionFailed, error.to_string()))
 }
 
 #[tokio::test]
 async fn tools_do_not_trigger_themselves_alone_or_over_others() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
     for name in ["marker", "copier", "logger"] {
         let selector =
             if name == "logger" { json!({"schema_name": "tool.response.v1"}) } else { json!({"all_tags": ["note"]}) };
-        place.create(code(name, on(selector))).await;
+        fixture.create(code(name, on(selector))).await;
     }
     // Changes the very record that made it run.
     let shared = egress.clone();
@@ -97,14 +97,14 @@ async fn tools_do_not_trigger_themselves_alone_or_over_others() {
             api(&call, &egress, ApiCall::CreateBreadcrumb { record }).await
         }
     });
-    let runner = place.start(&fake);
-    place.call("none", json!({})).await;
-    let id = place.create(note("hello")).await;
+    let runner = fixture.start(&fake);
+    fixture.call("none", json!({})).await;
+    let id = fixture.create(note("hello")).await;
     // note → marker → changed note → copier → copy; note → copier → copy → marker → changed copy. No tool comes
     // twice in a chain. A later note is handled in full only after all of that was heard.
     for _ in 0..2 {
         let mut left = 2;
-        place
+        fixture
             .event(|event| {
                 let is_mark = event.context.get("marked").is_some() && event.kind == breadcrumb::EventKind::Updated;
                 left -= i32::from(is_mark);
@@ -112,30 +112,30 @@ async fn tools_do_not_trigger_themselves_alone_or_over_others() {
             })
             .await;
     }
-    let last = place.create(note("last")).await;
-    place.event(|event| event.breadcrumb_id == last && event.version == 2).await;
+    let last = fixture.create(note("last")).await;
+    fixture.event(|event| event.breadcrumb_id == last && event.version == 2).await;
     runner.stop().await;
     for tool in ["marker", "copier", "logger"] {
-        let count = triggered(&place, tool).await.len();
+        let count = triggered(&fixture, tool).await.len();
         assert!((1..=20).contains(&count), "{tool} ran {count} times");
     }
     // A person's change makes a version without the marks: it triggers again.
-    let record = breadcrumb::Breadcrumbs::get(&*place.person, id).await.unwrap();
+    let record = breadcrumb::Breadcrumbs::get(&*fixture.person, id).await.unwrap();
     assert!(record.tags.iter().any(|tag| tag.starts_with("triggered:")));
-    let before = triggered(&place, "marker").await.len();
-    let runner = place.start(&fake);
-    place.call("none", json!({})).await;
-    place.change(id, record.version, json!({"text": "again"})).await;
-    place.event(|event| event.breadcrumb_id == id && event.version == record.version + 2).await;
+    let before = triggered(&fixture, "marker").await.len();
+    let runner = fixture.start(&fake);
+    fixture.call("none", json!({})).await;
+    fixture.change(id, record.version, json!({"text": "again"})).await;
+    fixture.event(|event| event.breadcrumb_id == id && event.version == record.version + 2).await;
     runner.stop().await;
-    assert!(triggered(&place, "marker").await.len() > before);
+    assert!(triggered(&fixture, "marker").await.len() > before);
 }
 
 #[tokio::test]
 async fn a_tool_that_asks_for_itself_comes_to_an_end() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
-    place.create(code("again", json!({}))).await;
+    fixture.create(code("again", json!({}))).await;
     fake.does("again", move |call, _| {
         let egress = egress.clone();
         async move {
@@ -144,9 +144,9 @@ async fn a_tool_that_asks_for_itself_comes_to_an_end() {
             api(&call, &egress, ApiCall::CreateBreadcrumb { record }).await
         }
     });
-    let runner = place.start(&fake);
-    assert_eq!(place.call("again", json!({})).await.status, breadcrumb::ResponseStatus::Success);
-    let last = place.event(|event| event.context.get("status") == Some(&json!("error"))).await;
+    let runner = fixture.start(&fake);
+    assert_eq!(fixture.call("again", json!({})).await.status, breadcrumb::ResponseStatus::Success);
+    let last = fixture.event(|event| event.context.get("status") == Some(&json!("error"))).await;
     let error = last.context["error"].as_str().unwrap();
     assert!(error.contains("16 requests deep"), "{error}");
     runner.stop().await;

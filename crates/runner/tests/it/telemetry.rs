@@ -2,19 +2,19 @@ use metrics_exporter_prometheus::PrometheusBuilder;
 use serde_json::json;
 
 use crate::fake::Fake;
-use crate::place::{Place, code};
+use crate::fixture::{Fixture, code};
 
 /// The recorder is one for the process: other tests' numbers stand beside.
 #[tokio::test]
 async fn invocations_are_counted_by_known_tools_and_status() {
     let metrics = PrometheusBuilder::new().install_recorder().unwrap();
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("counted", json!({}))).await;
-    let runner = place.start(&fake);
-    place.call("counted", json!({})).await;
-    place.call("counted", json!([])).await;
-    place.call("made-up-1", json!({})).await;
-    place.call("made-up-2", json!({})).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("counted", json!({}))).await;
+    let runner = fixture.start(&fake);
+    fixture.call("counted", json!({})).await;
+    fixture.call("counted", json!([])).await;
+    fixture.call("made-up-1", json!({})).await;
+    fixture.call("made-up-2", json!({})).await;
     runner.stop().await;
     let text = metrics.render();
     assert!(text.contains("rcrt_tool_invocations_total{tool=\"counted\",status=\"success\"} 1"), "{text}");

@@ -3,9 +3,9 @@ use executors::egress::PrivateHost;
 use runner::RunnerOptions;
 use serde_json::json;
 
+use crate::failing_store::FailingStore;
 use crate::fake::Fake;
-use crate::place::{PATIENCE, Place, Running, code, code_context, native, options};
-use crate::unsteady::Unsteady;
+use crate::fixture::{Fixture, PATIENCE, Running, code, code_context, native, options};
 
 fn bad_source() -> serde_json::Value {
     json!({"code": {"language": "typescript", "source": "export async function execute() {\n  return eval('1');\n}"}})
@@ -13,111 +13,111 @@ fn bad_source() -> serde_json::Value {
 
 #[tokio::test]
 async fn a_request_that_follows_its_tool_at_once_finds_it() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let runner = place.start(&fake);
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let runner = fixture.start(&fake);
     for n in 0..10 {
         let name = format!("tool{n}");
-        place.create(code(&name, json!({}))).await;
-        assert_eq!(place.call(&name, json!({})).await.status, ResponseStatus::Success, "{name}");
+        fixture.create(code(&name, json!({}))).await;
+        assert_eq!(fixture.call(&name, json!({})).await.status, ResponseStatus::Success, "{name}");
     }
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_changed_tool_is_live_and_a_deleted_one_is_gone() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let id = place.create(code("echo", json!({}))).await;
-    let runner = place.start(&fake);
-    assert_eq!(place.call("echo", json!({})).await.output.unwrap()["version"], 1);
-    place.change(id, 1, code_context("echo", json!({"description": "second"}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let id = fixture.create(code("echo", json!({}))).await;
+    let runner = fixture.start(&fake);
+    assert_eq!(fixture.call("echo", json!({})).await.output.unwrap()["version"], 1);
+    fixture.change(id, 1, code_context("echo", json!({"description": "second"}))).await;
     let mut seen = 1;
     while seen != 2 {
-        seen = place.call("echo", json!({})).await.output.unwrap()["version"].as_i64().unwrap();
+        seen = fixture.call("echo", json!({})).await.output.unwrap()["version"].as_i64().unwrap();
     }
-    place.change(id, 2, code_context("renamed", json!({}))).await;
-    while place.call("renamed", json!({})).await.status != ResponseStatus::Success {}
-    assert_eq!(place.call("echo", json!({})).await.error_code, Some(ErrorCode::ToolNotFound));
-    place.person.delete(id, None).await.unwrap();
-    while place.call("renamed", json!({})).await.error_code != Some(ErrorCode::ToolNotFound) {}
+    fixture.change(id, 2, code_context("renamed", json!({}))).await;
+    while fixture.call("renamed", json!({})).await.status != ResponseStatus::Success {}
+    assert_eq!(fixture.call("echo", json!({})).await.error_code, Some(ErrorCode::ToolNotFound));
+    fixture.person.delete(id, None).await.unwrap();
+    while fixture.call("renamed", json!({})).await.error_code != Some(ErrorCode::ToolNotFound) {}
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_broken_version_never_replaces_a_working_one_and_its_author_is_told() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let id = place.create(code("echo", json!({}))).await;
-    let runner = place.start(&fake);
-    place.call("echo", json!({})).await;
-    place.change(id, 1, code_context("echo", bad_source())).await;
-    let error = place.tool_error(id, |_| true).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let id = fixture.create(code("echo", json!({}))).await;
+    let runner = fixture.start(&fake);
+    fixture.call("echo", json!({})).await;
+    fixture.change(id, 1, code_context("echo", bad_source())).await;
+    let error = fixture.tool_error(id, |_| true).await;
     assert_eq!((&error["tool"], &error["version"], &error["running_version"]), (&json!("echo"), &json!(2), &json!(1)));
     assert_eq!(error["errors"][0]["line"], 2);
     assert!(error["errors"][0]["message"].is_string());
-    let listed = place.list(schema_names::TOOL_ERROR).await;
+    let listed = fixture.list(schema_names::TOOL_ERROR).await;
     assert_eq!(listed.len(), 1);
     assert_eq!(listed[0].tags, ["tool:error", "tool:echo", "workspace:tools"]);
-    assert_eq!(place.call("echo", json!({})).await.output.unwrap()["version"], 1);
+    assert_eq!(fixture.call("echo", json!({})).await.output.unwrap()["version"], 1);
 
     // A second broken version changes the report; a working one ends it.
-    place.change(id, 2, code_context("echo", json!({"description": 3}))).await;
-    place.tool_error(id, |error| error["version"] == 3).await;
-    assert_eq!(place.list(schema_names::TOOL_ERROR).await.len(), 1);
-    place.change(id, 3, code_context("echo", json!({}))).await;
+    fixture.change(id, 2, code_context("echo", json!({"description": 3}))).await;
+    fixture.tool_error(id, |error| error["version"] == 3).await;
+    assert_eq!(fixture.list(schema_names::TOOL_ERROR).await.len(), 1);
+    fixture.change(id, 3, code_context("echo", json!({}))).await;
     let report = listed[0].id;
-    place.event(|event| event.breadcrumb_id == report && event.kind == breadcrumb::EventKind::Deleted).await;
-    assert_eq!(place.call("echo", json!({})).await.output.unwrap()["version"], 4);
+    fixture.event(|event| event.breadcrumb_id == report && event.kind == breadcrumb::EventKind::Deleted).await;
+    assert_eq!(fixture.call("echo", json!({})).await.output.unwrap()["version"], 4);
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_runner_that_starts_later_offers_the_same_version() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let id = place.create(code("echo", json!({}))).await;
-    place.change(id, 1, code_context("echo", json!({"description": "second"}))).await;
-    place.change(id, 2, code_context("echo", bad_source())).await;
-    place.change(id, 3, code_context("echo", json!({"limits": {"timeout_ms": 0}}))).await;
-    let runner = place.start(&fake);
-    assert_eq!(place.call("echo", json!({})).await.output.unwrap()["version"], 2);
-    assert_eq!(place.tool_error(id, |_| true).await["running_version"], 2);
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let id = fixture.create(code("echo", json!({}))).await;
+    fixture.change(id, 1, code_context("echo", json!({"description": "second"}))).await;
+    fixture.change(id, 2, code_context("echo", bad_source())).await;
+    fixture.change(id, 3, code_context("echo", json!({"limits": {"timeout_ms": 0}}))).await;
+    let runner = fixture.start(&fake);
+    assert_eq!(fixture.call("echo", json!({})).await.output.unwrap()["version"], 2);
+    assert_eq!(fixture.tool_error(id, |_| true).await["running_version"], 2);
     runner.stop().await;
 }
 
 #[tokio::test]
 async fn a_tool_that_never_worked_is_told_from_one_that_is_not_there() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let code_id = place.create(code("broken", bad_source())).await;
-    let native_id = place.create(native("odd", json!({"implementation": {"type": "quantum"}}))).await;
-    let runner = place.start(&fake);
-    let response = place.call("broken", json!({})).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let code_id = fixture.create(code("broken", bad_source())).await;
+    let native_id = fixture.create(native("odd", json!({"implementation": {"type": "quantum"}}))).await;
+    let runner = fixture.start(&fake);
+    let response = fixture.call("broken", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::ExecutionFailed));
     assert!(response.error_details.unwrap()["errors"][0]["line"] == 2);
-    let response = place.call("odd", json!({})).await;
+    let response = fixture.call("odd", json!({})).await;
     assert!(response.error.unwrap().contains("no executor for implementation.type \"quantum\""));
     for id in [code_id, native_id] {
-        assert!(place.tool_error(id, |_| true).await["running_version"].is_null());
+        assert!(fixture.tool_error(id, |_| true).await["running_version"].is_null());
     }
     // The report goes with the tool.
-    let reports = place.list(schema_names::TOOL_ERROR).await;
-    place.person.delete(native_id, None).await.unwrap();
+    let reports = fixture.list(schema_names::TOOL_ERROR).await;
+    fixture.person.delete(native_id, None).await.unwrap();
     let of_native = reports.iter().find(|row| row.context.as_ref().unwrap()["tool_id"] == json!(native_id)).unwrap().id;
-    place.event(|event| event.breadcrumb_id == of_native && event.kind == breadcrumb::EventKind::Deleted).await;
+    fixture.event(|event| event.breadcrumb_id == of_native && event.kind == breadcrumb::EventKind::Deleted).await;
     runner.stop().await;
 }
 
 /// It begins with the reports that are there, and knows a tool that was written meanwhile not yet.
 #[tokio::test]
 async fn a_runner_leaves_a_report_on_what_it_has_not_read() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let runner = place.start(&fake);
-    let behind = Unsteady::new(place.runner.clone());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let runner = fixture.start(&fake);
+    let behind = FailingStore::new(fixture.runner.clone());
     let reports = behind.reports.acquire().await.unwrap();
     let late = Running::start(behind.clone(), &Fake::new(), options());
     // It has read all tools, and looks at the reports as its next step.
     behind.reports_asked.notified().await;
     let gets = behind.gets.acquire().await.unwrap();
-    let id = place.create(code("broken", bad_source())).await;
-    place.tool_error(id, |_| true).await;
-    let report = place.list(schema_names::TOOL_ERROR).await[0].id;
+    let id = fixture.create(code("broken", bad_source())).await;
+    fixture.tool_error(id, |_| true).await;
+    let report = fixture.list(schema_names::TOOL_ERROR).await[0].id;
     drop(reports);
     let mut given = behind.reports_given.subscribe();
     tokio::time::timeout(PATIENCE, given.wait_for(|given| *given >= 2)).await.unwrap().unwrap();
@@ -125,36 +125,38 @@ async fn a_runner_leaves_a_report_on_what_it_has_not_read() {
     tokio::time::timeout(PATIENCE, given.wait_for(|given| *given >= 3)).await.unwrap().unwrap();
     late.stop().await;
     runner.stop().await;
-    let left = place.list(schema_names::TOOL_ERROR).await;
+    let left = fixture.list(schema_names::TOOL_ERROR).await;
     assert_eq!(left.iter().map(|row| row.id).collect::<Vec<_>>(), [report]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn several_runners_write_one_report() {
-    let (place, fake) = (Place::new().await, Fake::new());
-    let runners = [place.start(&fake), place.start(&fake), place.start(&fake)];
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let runners = [fixture.start(&fake), fixture.start(&fake), fixture.start(&fake)];
     for runner in ["one", "two"] {
         // Both are there before the reports: every runner has seen the first tool when it has answered for the second.
-        let id = place.create(code(runner, bad_source())).await;
-        place.tool_error(id, |_| true).await;
+        let id = fixture.create(code(runner, bad_source())).await;
+        fixture.tool_error(id, |_| true).await;
     }
     for runner in runners {
         runner.stop().await;
     }
-    assert_eq!(place.list(schema_names::TOOL_ERROR).await.len(), 2);
+    assert_eq!(fixture.list(schema_names::TOOL_ERROR).await.len(), 2);
 }
 
 #[tokio::test]
 async fn a_private_host_is_a_fault_unless_the_operator_allowed_it() {
-    let (place, fake) = (Place::new().await, Fake::new());
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
     let net = |hosts: &[&str]| json!({"permissions": {"net": hosts}});
     let allowed =
         ["127.0.0.1:8080", "db.internal", "friend=one.internal"].map(|host| host.parse::<PrivateHost>().unwrap());
-    let runner = place.start_with(&fake, RunnerOptions { allowed_private: allowed.into(), ..options() });
-    place.create(code("allowed", net(&["127.0.0.1:8080", "db.internal", "db.internal:5432", "api.example.com"]))).await;
-    assert_eq!(place.call("allowed", json!({})).await.status, ResponseStatus::Success);
-    place.create(code("friend", net(&["db.internal", "one.internal"]))).await;
-    assert_eq!(place.call("friend", json!({})).await.status, ResponseStatus::Success);
+    let runner = fixture.start_with(&fake, RunnerOptions { allowed_private: allowed.into(), ..options() });
+    fixture
+        .create(code("allowed", net(&["127.0.0.1:8080", "db.internal", "db.internal:5432", "api.example.com"])))
+        .await;
+    assert_eq!(fixture.call("allowed", json!({})).await.status, ResponseStatus::Success);
+    fixture.create(code("friend", net(&["db.internal", "one.internal"]))).await;
+    assert_eq!(fixture.call("friend", json!({})).await.status, ResponseStatus::Success);
     for (name, host) in [
         ("stranger", "one.internal"),
         ("no-port", "127.0.0.1"),
@@ -162,8 +164,8 @@ async fn a_private_host_is_a_fault_unless_the_operator_allowed_it() {
         ("host", "x.db.internal"),
         ("all", "*.internal"),
     ] {
-        let tool = place.create(code(name, net(&["db.internal", host]))).await;
-        let error = place.tool_error(tool, |_| true).await;
+        let tool = fixture.create(code(name, net(&["db.internal", host]))).await;
+        let error = fixture.tool_error(tool, |_| true).await;
         assert_eq!(error["errors"].as_array().unwrap().len(), 1, "{error}");
         assert_eq!(error["errors"][0]["field"], "permissions.net[1]");
     }

@@ -12,7 +12,7 @@ use opentelemetry_sdk::trace::{SdkTracerProvider, SpanData, SpanExporter};
 use serde_json::{Value, json};
 
 use crate::fake::Fake;
-use crate::place::{Place, code};
+use crate::fixture::{Fixture, code};
 
 /// Of all tests in this process; each looks for the trace of its own.
 static SPANS: Mutex<Vec<SpanData>> = Mutex::new(Vec::new());
@@ -48,25 +48,25 @@ fn attribute(span: &SpanData, key: &str) -> Option<String> {
     })
 }
 
-async fn asked(place: &Place, tool: &str, more: Value) -> Value {
-    let request = place.ask_with(tool, more).await;
-    json!(place.answer(request).await.metadata)
+async fn asked(fixture: &Fixture, tool: &str, more: Value) -> Value {
+    let request = fixture.ask_with(tool, more).await;
+    json!(fixture.answer(request).await.metadata)
 }
 
 #[tokio::test]
 async fn an_attempt_is_a_span_in_its_callers_trace_with_a_span_for_each_stage() {
     export();
-    let (place, fake) = (Place::new().await, Fake::new());
-    let tool = place.create(code("traced", json!({}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let tool = fixture.create(code("traced", json!({}))).await;
     let seen = Arc::new(Mutex::new(None));
     let told = seen.clone();
     fake.does("traced", move |call, _| {
         *told.lock().unwrap() = trace::traceparent(&Context::current());
         async move { Ok(call.input) }
     });
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     let traceparent = "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa01-00f067aa0ba902b7-01";
-    let metadata = asked(&place, "traced", json!({"traceparent": traceparent, "session": "s1"})).await;
+    let metadata = asked(&fixture, "traced", json!({"traceparent": traceparent, "session": "s1"})).await;
     runner.stop().await;
     assert_eq!(metadata["trace_id"], "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa01");
 
@@ -103,15 +103,15 @@ async fn an_attempt_is_a_span_in_its_callers_trace_with_a_span_for_each_stage() 
 #[tokio::test]
 async fn a_failure_is_told_by_its_code_alone_and_each_attempt_is_a_span() {
     export();
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("fails", json!({"limits": {"max_attempts": 2}}))).await;
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("fails", json!({"limits": {"max_attempts": 2}}))).await;
     fake.does("fails", |_, _| async {
         Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the password is swordfish").retryable(true))
     });
-    let runner = place.start(&fake);
+    let runner = fixture.start(&fake);
     let traceparent = "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa02-00f067aa0ba902b7-01";
-    asked(&place, "fails", json!({"traceparent": traceparent})).await;
-    asked(&place, "unheard-of", json!({"traceparent": traceparent})).await;
+    asked(&fixture, "fails", json!({"traceparent": traceparent})).await;
+    asked(&fixture, "unheard-of", json!({"traceparent": traceparent})).await;
     runner.stop().await;
     let spans = spans_of(0xaaaa_aaaa_aaaa_aaaa_aaaa_aaaa_aaaa_aa02);
     assert_eq!(attribute(&spans["execute_tool unheard-of"], "error.type").as_deref(), Some("ToolNotFound"));
@@ -132,17 +132,17 @@ async fn a_failure_is_told_by_its_code_alone_and_each_attempt_is_a_span() {
 #[tokio::test]
 async fn a_place_that_cannot_be_read_begins_a_trace_of_its_own() {
     export();
-    let (place, fake) = (Place::new().await, Fake::new());
-    place.create(code("forged", json!({}))).await;
-    let runner = place.start(&fake);
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    fixture.create(code("forged", json!({}))).await;
+    let runner = fixture.start(&fake);
     for forged in ["00-00000000000000000000000000000000-0000000000000000-01", "noise", "00-\u{fc}-\u{fc}-01"] {
-        let metadata = asked(&place, "forged", json!({"traceparent": forged})).await;
+        let metadata = asked(&fixture, "forged", json!({"traceparent": forged})).await;
         let trace_id = u128::from_str_radix(metadata["trace_id"].as_str().unwrap(), 16).unwrap();
         assert_ne!(trace_id, 0);
     }
     // A caller that does not record its part is not recorded here either, and told its own trace all the same.
     let metadata =
-        asked(&place, "forged", json!({"traceparent": "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa03-00f067aa0ba902b7-00"}))
+        asked(&fixture, "forged", json!({"traceparent": "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa03-00f067aa0ba902b7-00"}))
             .await;
     runner.stop().await;
     assert_eq!(metadata["trace_id"], "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa03");

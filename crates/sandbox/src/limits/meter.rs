@@ -30,13 +30,13 @@ pub struct Meter<'a> {
 
 /// What a look at the clock tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Look {
+pub enum MeterCheck {
     /// The budget is used up.
-    Spent,
+    CpuExhausted,
     /// The process holds more memory than the call may have.
-    Swollen,
+    MemoryExceeded,
     /// Look again after this long.
-    Again(Duration),
+    CheckAgain(Duration),
 }
 
 impl<'a> Meter<'a> {
@@ -63,22 +63,22 @@ impl<'a> Meter<'a> {
         (self.budget / self.processors).max(SHORTEST).min(share).min(memory)
     }
 
-    pub fn look(&mut self) -> Look {
-        let Some(now) = self.process.cpu_time() else { return Look::Again(LATER) };
+    pub fn check(&mut self) -> MeterCheck {
+        let Some(now) = self.process.cpu_time() else { return MeterCheck::CheckAgain(LATER) };
         let left = (self.from + self.budget).saturating_sub(now);
         if left.is_zero() {
             self.let_go();
-            return Look::Spent;
+            return MeterCheck::CpuExhausted;
         }
         if self.watches_memory && self.process.is_past_its_ceiling() {
-            return Look::Swollen;
+            return MeterCheck::MemoryExceeded;
         }
         // No process can use it up sooner than with every processor.
         let mut wait = (left / self.processors).max(SHORTEST);
         if self.watches_memory {
             wait = wait.min(MEMORY);
         }
-        let Some(share) = &mut self.share else { return Look::Again(wait) };
+        let Some(share) = &mut self.share else { return MeterCheck::CheckAgain(wait) };
         let passed = std::mem::replace(&mut self.at, Instant::now()).elapsed();
         let used = now.saturating_sub(std::mem::replace(&mut self.looked, now));
         let (turn, again) = share.after(passed, used);
@@ -88,9 +88,9 @@ impl<'a> Meter<'a> {
             Turn::Leave => Ok(()),
         };
         if done.is_err() {
-            return Look::Again(LATER);
+            return MeterCheck::CheckAgain(LATER);
         }
-        Look::Again(again.min(wait))
+        MeterCheck::CheckAgain(again.min(wait))
     }
 
     /// From here on the process runs freely: to end its call, it needs the processor.

@@ -2,7 +2,7 @@
 //! control group where there is one, and its own processor clock.
 
 mod meter;
-#[cfg_attr(not(target_os = "linux"), path = "process_elsewhere.rs")]
+#[cfg_attr(not(target_os = "linux"), path = "process_unsupported.rs")]
 mod process;
 mod share;
 
@@ -16,7 +16,7 @@ use breadcrumb::Limits;
 use nix::libc;
 
 pub use jail::cgroup::{Cgroups, Findings, Group};
-pub use meter::{Look, Meter};
+pub use meter::{Meter, MeterCheck};
 
 use crate::level::names;
 use crate::protocol::{Protection, ProtectionState};
@@ -34,7 +34,7 @@ const CANNOT_HOLD: [i32; 4] = [libc::ENOSYS, libc::EPERM, libc::EACCES, libc::EN
 static HOLDS: AtomicBool = AtomicBool::new(true);
 
 /// The bounds around one worker process.
-pub struct Bounds {
+pub struct ProcessLimits {
     process: Result<Process, String>,
     group: Group,
     /// What the group used before the first call, in bytes.
@@ -45,12 +45,12 @@ pub struct Bounds {
 
 /// Which bounds of one process stand; the same for every process of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Standing {
+pub struct EnforcedLimits {
     ceiling: Result<(), String>,
     clock: Result<(), String>,
 }
 
-impl std::fmt::Display for Standing {
+impl std::fmt::Display for EnforcedLimits {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let told = |found: &Result<(), String>| found.clone().err().unwrap_or_else(|| "stands".into());
         write!(
@@ -64,7 +64,7 @@ impl std::fmt::Display for Standing {
     }
 }
 
-impl Bounds {
+impl ProcessLimits {
     pub fn new(group: Group) -> Self {
         Self { process: Err("the process is not known yet".into()), group, at_rest: 0, named: None }
     }
@@ -95,14 +95,14 @@ impl Bounds {
     }
 
     /// Takes what the process has now, ready for its first call, for what it needs itself.
-    pub fn measure(&mut self) -> Standing {
+    pub fn measure(&mut self) -> EnforcedLimits {
         self.at_rest = self.group.memory_used().unwrap_or(0);
         match &mut self.process {
             Ok(process) => {
                 process.measure();
-                Standing { ceiling: process.ceiling(), clock: process.has_clock() }
+                EnforcedLimits { ceiling: process.ceiling(), clock: process.has_clock() }
             }
-            Err(reason) => Standing { ceiling: Err(reason.clone()), clock: Err(reason.clone()) },
+            Err(reason) => EnforcedLimits { ceiling: Err(reason.clone()), clock: Err(reason.clone()) },
         }
     }
 
@@ -161,7 +161,7 @@ impl Bounds {
     }
 }
 
-impl Drop for Bounds {
+impl Drop for ProcessLimits {
     fn drop(&mut self) {
         // Its parent, where it has one within the jail, may end before it.
         self.kill();
@@ -169,15 +169,15 @@ impl Drop for Bounds {
 }
 
 /// What the parent puts around each worker, for the report.
-pub fn protections(findings: Findings, standing: &Standing) -> Vec<Protection> {
+pub fn protections(findings: Findings, enforced: &EnforcedLimits) -> Vec<Protection> {
     let state = |found: Result<(), String>| match found {
         Ok(()) => ProtectionState::Applied,
         Err(reason) => ProtectionState::Unavailable(reason),
     };
     let named = |name: &str, found| Protection { name: name.into(), state: state(found) };
     let mut protections = vec![
-        named(names::MEMORY_CEILING, standing.ceiling.clone()),
-        named(names::PROCESSOR_CLOCK, standing.clock.clone()),
+        named(names::MEMORY_CEILING, enforced.ceiling.clone()),
+        named(names::PROCESSOR_CLOCK, enforced.clock.clone()),
     ];
     protections.extend(findings.into_iter().map(|(controller, found)| match controller {
         Controller::Memory => named(names::MEMORY_CGROUP, found),

@@ -52,7 +52,7 @@ pub enum Kind {
     Started = 18,
     /// Worker: the first frame; the process that runs tool code, or whose only child does, as the parent sees it (`u32`).
     Process = 19,
-    /// Worker: how far the call is (JSON `ProgressWord`).
+    /// Worker: how far the call is (JSON `ProgressUpdate`).
     Progress = 20,
     /// Worker: the isolate for the next call is made. Where each has a process of its own, that process says so, which walls
     /// it is behind, and the mark that must come before the parent's next frame (JSON `Ready`); it says nothing more before

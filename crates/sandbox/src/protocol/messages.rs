@@ -154,7 +154,7 @@ pub struct Failed {
 
 /// What a tool tells of how far it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ProgressWord {
+pub struct ProgressUpdate {
     /// From 0 to 1; `None` where the tool cannot say.
     pub fraction: Option<f64>,
     /// At most [`MAX_PROGRESS_BYTES`](super::MAX_PROGRESS_BYTES).

@@ -3,20 +3,20 @@
 
 use std::time::Duration;
 
+#[cfg(target_os = "linux")]
+mod fork_request;
 mod frame;
 mod mark;
 mod messages;
-#[cfg(target_os = "linux")]
-mod order;
 
+#[cfg(target_os = "linux")]
+pub use fork_request::ForkRequest;
 pub use frame::{Frame, FrameCodec, FrameError, HEADER_BYTES, Kind, MAX_PAYLOAD_BYTES, read_frame, write_frame};
 pub use mark::Mark;
 pub use messages::{
     ApiReply, Begin, BodyEnd, CallDone, CallResult, CallStart, Failed, FetchHead, FetchReply, FetchStart, Hello, Mode,
-    ProgressWord, Protection, ProtectionState, Ready, decode, encode,
+    ProgressUpdate, Protection, ProtectionState, Ready, decode, encode,
 };
-#[cfg(target_os = "linux")]
-pub use order::Order;
 
 /// Both sides must be of one build; the number catches a worker program of another version.
 pub const PROTOCOL_VERSION: u32 = 8;

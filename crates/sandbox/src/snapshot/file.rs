@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 use uuid::Uuid;
 
-pub struct Kept(PathBuf);
+pub struct SnapshotStorage(PathBuf);
 
-impl Kept {
+impl SnapshotStorage {
     pub fn new(bytes: &[u8]) -> io::Result<Self> {
         let kept = Self(std::env::temp_dir().join(format!("rcrt-snapshot-{}", Uuid::new_v4())));
         OpenOptions::new().write(true).create_new(true).mode(0o400).open(&kept.0)?.write_all(bytes)?;
@@ -22,7 +22,7 @@ impl Kept {
     }
 }
 
-impl Drop for Kept {
+impl Drop for SnapshotStorage {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.0);
     }

@@ -7,9 +7,9 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 
-pub struct Kept(File);
+pub struct SnapshotStorage(File);
 
-impl Kept {
+impl SnapshotStorage {
     pub fn new(bytes: &[u8]) -> io::Result<Self> {
         let mut file = File::from(memfd_create("rcrt-snapshot", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)?);
         file.write_all(bytes)?;

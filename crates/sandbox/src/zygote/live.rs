@@ -11,7 +11,7 @@ use tokio::net::unix::pipe::Receiver;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use super::CopiedProcess;
-use crate::protocol::{Begin, Kind, Mode, Order, read_frame, write_frame};
+use crate::protocol::{Begin, ForkRequest, Kind, Mode, read_frame, write_frame};
 use crate::worker::{LAST_WORDS, START, on_one_line};
 
 /// All copies of one zygote have the same addresses: what a tool has learnt of them is of no use for longer than this.
@@ -46,7 +46,7 @@ impl Zygote {
     pub fn copy(&mut self, socket: &OwnedFd) -> io::Result<(CopiedProcess, Receiver)> {
         let (words, stderr) = io::pipe()?;
         let stderr = OwnedFd::from(stderr);
-        Order { socket, stderr: &stderr }.send(&self.socket)?;
+        ForkRequest { socket, stderr: &stderr }.send(&self.socket)?;
         let answer = read_frame(&mut self.socket).map_err(io::Error::other)?;
         let process = answer.filter(|frame| frame.kind == Kind::Process).and_then(|frame| frame.named_process());
         let process = process.ok_or_else(|| io::Error::other("no process was named"))?;

@@ -2,4 +2,4 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod frames;
-mod lying;
+mod hostile_worker;

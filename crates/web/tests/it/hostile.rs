@@ -12,7 +12,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::get;
 use breadcrumb::ErrorCode;
-use executors::{Executor, Progress};
+use executors::{Executor, ProgressSink};
 use serde_json::json;
 use test_servers::network::serve;
 use test_servers::raw;
@@ -234,7 +234,7 @@ async fn a_cancelled_call_ends_at_once_and_frees_its_place() {
 #[derive(Default)]
 struct Reading(Notify);
 
-impl Progress for Reading {
+impl ProgressSink for Reading {
     fn report(&self, _fraction: Option<f64>, message: &str) {
         if message.starts_with("reading") {
             self.0.notify_one();

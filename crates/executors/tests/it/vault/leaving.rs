@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use breadcrumb::{ErrorCode, LimitName, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRITTEN, NewBreadcrumb, NewSecret};
-use executors::{CallWorld, Executor, HeldSecret, RestExecutor, ToolCall, Vault};
-use sandbox::{ApiCall, OpError, World};
+use executors::{CallHostOps, Executor, HeldSecret, RestExecutor, ToolCall, Vault};
+use sandbox::{ApiCall, HostOps, OpError};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -16,12 +16,12 @@ fn create(record: Value) -> ApiCall {
     ApiCall::CreateBreadcrumb { record }
 }
 
-fn world(tenant: &Tenant, secrets: Vec<HeldSecret>) -> (CallWorld, Arc<Vault>) {
+fn world(tenant: &Tenant, secrets: Vec<HeldSecret>) -> (CallHostOps, Arc<Vault>) {
     let names: Vec<&str> = secrets.iter().map(|secret| secret.name.as_str()).collect();
     let mut call = tenant.call(code(json!({}), &names), json!({}));
     call.secrets = Arc::new(Vault::new(secrets.clone()).unwrap());
     let vault = call.secrets.clone();
-    (CallWorld::new(Arc::new(Network::new().egress()), &call).unwrap(), vault)
+    (CallHostOps::new(Arc::new(Network::new().egress()), &call).unwrap(), vault)
 }
 
 #[tokio::test]
@@ -114,7 +114,7 @@ async fn a_call_writes_so_many_records_and_tries_count() {
     }
     // Reading goes on, and another call begins anew.
     assert_eq!(world.api(ApiCall::GetBreadcrumb { id }).await.unwrap_err().name, "NotFound");
-    let another = CallWorld::new(Arc::new(Network::new().egress()), &tenant.call(code(json!({}), &[]), json!({})));
+    let another = CallHostOps::new(Arc::new(Network::new().egress()), &tenant.call(code(json!({}), &[]), json!({})));
     another.unwrap().api(record()).await.unwrap();
 }
 

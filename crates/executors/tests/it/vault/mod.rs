@@ -14,7 +14,7 @@ use axum::http::Uri;
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
 use breadcrumb::HostEntry;
-use executors::egress::{Ask, Connections, NetRules};
+use executors::egress::{Connections, EgressContext, NetRules};
 use executors::{HeldSecret, Vault};
 use futures::{StreamExt, stream};
 use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError};
@@ -49,7 +49,7 @@ impl Call {
 
     pub async fn fetch(&self, request: FetchRequest, body: Option<BodyStream>) -> Result<FetchResponse, OpError> {
         let Self { gate, rules, vault, connections } = self;
-        gate.0.fetch(Ask { tool: "tester", rules, vault, connections, origin: None }, request, body).await
+        gate.0.fetch(EgressContext { tool: "tester", rules, vault, connections, origin: None }, request, body).await
     }
 
     pub async fn refused(&self, request: FetchRequest, body: Option<BodyStream>) -> OpError {

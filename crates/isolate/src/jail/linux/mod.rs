@@ -17,13 +17,13 @@ use rustix::thread::CapabilitySet;
 use sandbox::level::names;
 use sandbox::protocol::{Frame, Protection, write_frame};
 
-pub use own_memory::{Kept, OwnMemory};
+pub use own_memory::{OwnMemory, OwnProcFolder};
 pub use seccomp::seal;
 
 use super::named;
 use crate::WorkerError;
 
-pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, Kept), WorkerError> {
+pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protection>, OwnProcFolder), WorkerError> {
     let parent = nix::unistd::getppid();
     let descriptors = descriptors::close_from(first_foreign);
     // Opened while files can still be opened.
@@ -79,7 +79,7 @@ pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protect
         named(names::PARENT_DEATH, death.and(death_of_keeper)),
         named(names::LOW_PRIORITY, priority),
     ]);
-    Ok((protections, Kept::new(processes)))
+    Ok((protections, OwnProcFolder::new(processes)))
 }
 
 /// In a process namespace it would end with the first process anyway.
@@ -89,7 +89,7 @@ pub fn enter_child(socket: &UnixStream) -> Result<(), String> {
     parent_death::apply()
 }
 
-pub fn close_files(kept: Kept) -> (OwnMemory, Result<(), String>) {
+pub fn close_files(kept: OwnProcFolder) -> (OwnMemory, Result<(), String>) {
     (kept.own(), landlock::apply())
 }
 

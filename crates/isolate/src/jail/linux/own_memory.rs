@@ -15,12 +15,12 @@ pub fn processes() -> Option<File> {
 }
 
 /// A process that is to have children, or its child before it looked for itself.
-pub struct Kept(Option<File>);
+pub struct OwnProcFolder(Option<File>);
 
 #[derive(Default)]
 pub struct OwnMemory(Option<File>);
 
-impl Kept {
+impl OwnProcFolder {
     pub fn new(processes: Option<File>) -> Self {
         Self(processes)
     }

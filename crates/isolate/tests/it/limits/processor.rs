@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::watched::{PASSES_THE_GATE, Watched};
-use crate::fixture::{Gate, NoWorld, block_on, function, invocation, run_in};
+use crate::fixture::{Gate, NoHostOps, block_on, function, invocation, run_in};
 
 const BOTH: [CgroupUse; 2] = [CgroupUse::WhereTheyAre, CgroupUse::None];
 
@@ -141,7 +141,7 @@ fn a_process_that_is_slowed_down_can_be_cancelled_and_killed() {
                 assert_eq!(outcome.result.unwrap_err().code, ErrorCode::Cancelled, "{cgroups:?} {body}");
                 let next = watched.sandbox.run(
                     invocation(&function("return 'next'"), Value::Null),
-                    Arc::new(NoWorld),
+                    Arc::new(NoHostOps),
                     CancellationToken::new(),
                 );
                 assert_eq!(next.await.result.unwrap(), "next");

@@ -18,7 +18,7 @@ use nix::unistd::{ForkResult, Gid, Uid, fork, getegid, geteuid, setgroups, setre
 use rustix::thread::CapabilitySet;
 
 use super::mounts::Binds;
-use crate::command::View;
+use crate::command::FilesystemView;
 use crate::walls::{capabilities, keeper};
 
 /// The user and group that the program sees itself as.
@@ -52,7 +52,11 @@ impl Identity {
 
     /// Takes the files of the view, where there are rights to do so already. Folders that cannot be shown as nobody's are
     /// taken as they are, for the superuser.
-    pub fn take_with_its_rights(self, view: &View, is_counted: bool) -> Result<(Self, Option<Binds>), String> {
+    pub fn take_with_its_rights(
+        self,
+        view: &FilesystemView,
+        is_counted: bool,
+    ) -> Result<(Self, Option<Binds>), String> {
         if !self.is_superuser() {
             return Ok((self, None));
         }

@@ -1,17 +1,17 @@
 //! The helper: what it does between its start by exec and the start of the program. The walls go up in an order in which
 //! none stands in the way of the next, and each of them must stand.
 
-mod alone;
-mod files;
-mod filter;
-mod first;
 mod identity;
-mod keeping;
+mod init;
+mod isolation;
+mod jail_root;
+mod keeper_loop;
+mod landlock_rules;
 mod loopback;
 mod mounts;
-mod place;
+mod syscall_filter;
 mod usage;
-mod watching;
+mod wait;
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -22,19 +22,19 @@ use std::process::ExitCode;
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use serde::Deserialize;
 
-use super::Order;
+use super::CommandSpec;
+use super::helper_message::HelperMessage;
 use super::jail::Counted;
-use super::told::Told;
 use crate::walls::{core_dumps, descriptors, keeper, no_new_privileges, parent_death, priority};
 use identity::Identity;
-use place::Place;
+use jail_root::JailRoot;
 
 /// The most bytes of an order.
 const LONGEST: u32 = 16 * 1024 * 1024;
 
 #[derive(Deserialize)]
 struct Plan {
-    order: Order,
+    order: CommandSpec,
     counted: Counted,
 }
 
@@ -47,8 +47,8 @@ pub fn run(socket: i32) -> ExitCode {
     let mut socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(socket) });
     let told = match prepare(&mut socket) {
         // This is the first process of the jail; the keeper does not come back from there.
-        Ok(ready) => first::run(&ready, &mut socket),
-        Err(reason) => Told::Refused(reason),
+        Ok(ready) => init::run(&ready, &mut socket),
+        Err(reason) => HelperMessage::Refused(reason),
     };
     let _ = tell(&mut socket, &told);
     keeper::leave(0)
@@ -56,11 +56,11 @@ pub fn run(socket: i32) -> ExitCode {
 
 /// What the first process of the jail knows when all walls stand.
 struct Ready {
-    order: Order,
+    order: CommandSpec,
     counted: Counted,
 }
 
-fn tell(socket: &mut UnixStream, told: &Told) -> io::Result<()> {
+fn tell(socket: &mut UnixStream, told: &HelperMessage) -> io::Result<()> {
     let mut line = serde_json::to_vec(told)?;
     line.push(b'\n');
     socket.write_all(&line)
@@ -82,31 +82,31 @@ fn prepare(socket: &mut UnixStream) -> Result<Ready, String> {
     // The superuser's folders are taken with rights that go with the namespaces; an ordinary user gets such by them.
     let (identity, taken) = identity.take_with_its_rights(&order.view, counted.processes)?;
     identity.may_be_bounded(counted.processes)?;
-    let network = alone::unshare(identity, order.network)?;
+    let network = isolation::unshare(identity, order.network)?;
     let binds = match taken {
         Some(binds) => binds,
         None => mounts::Binds::take(&order.view, identity).map_err(named("files"))?,
     };
-    let death = keeper::fork(|_| true, |child| keeping::keep(child, super::SOCKET_FD))
+    let death = keeper::fork(|_| true, |child| keeper_loop::keep(child, super::SOCKET_FD))
         .map_err(|error| format!("process namespace: {error}"))?;
     death.map_err(named("the end with the keeper"))?;
     if network {
         loopback::up().map_err(named("network namespace"))?;
     }
-    let place = Place::build(&order, &binds)?;
-    place.enter().map_err(named("files"))?;
+    let jail_root = JailRoot::build(&order, &binds)?;
+    jail_root.enter().map_err(named("files"))?;
     identity.become_it(&processes).map_err(named("ordinary user"))?;
     drop(processes);
     // A change of user resets both.
     parent_death::apply().map_err(named("the end with the keeper"))?;
-    alone::limit(&order.bounds).map_err(named("resource limits"))?;
+    isolation::limit(&order.bounds).map_err(named("resource limits"))?;
     crate::walls::capabilities::drop_all().map_err(named("no capabilities"))?;
     core_dumps::apply().map_err(named("no core dumps"))?;
     // Not every kernel has it, and nothing relies on it alone: the files are not there at all.
-    if let Err(reason) = files::restrict(&order.view) {
+    if let Err(reason) = landlock_rules::restrict(&order.view) {
         tracing::debug!(reason, "a jail without Landlock");
     }
-    filter::apply(counted.memory).map_err(named("seccomp"))?;
+    syscall_filter::apply(counted.memory).map_err(named("seccomp"))?;
     Ok(Ready { order, counted })
 }
 

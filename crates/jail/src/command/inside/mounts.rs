@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use nix::libc;
 
 use super::identity::Identity;
-use crate::command::View;
+use crate::command::FilesystemView;
 
 const MOVE_MOUNT_F_EMPTY_PATH: libc::c_uint = 4;
 
@@ -30,7 +30,7 @@ pub struct Binds(pub Vec<Taken>);
 
 impl Binds {
     /// Takes what the view names, as this process sees it now.
-    pub fn take(view: &View, identity: Identity) -> Result<Self, String> {
+    pub fn take(view: &FilesystemView, identity: Identity) -> Result<Self, String> {
         let mut taken = Vec::new();
         for bind in &view.read_only {
             let flags = libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;

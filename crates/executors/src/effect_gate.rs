@@ -1,0 +1,83 @@
+//! What parts computing from doing. A call may be run before its request is on the disk, so that neither waits for the
+//! other: until the word is given it computes, and whatever it would do to the world waits. So a crash, or a write that
+//! is refused, leaves nothing behind of a call that never was.
+
+use std::sync::Arc;
+
+use tokio::sync::{Notify, watch};
+
+/// A call's end of it.
+#[derive(Debug, Clone)]
+pub struct EffectGate(Option<Waits>);
+
+#[derive(Debug, Clone)]
+struct Waits {
+    given: watch::Receiver<bool>,
+    wanted: Arc<Notify>,
+}
+
+/// Gives the word. Dropped without it, the call never does anything.
+#[derive(Debug)]
+pub struct EffectGateOpener {
+    given: watch::Sender<bool>,
+    wanted: Arc<Notify>,
+}
+
+/// The word never came, and will not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeverOpened;
+
+impl EffectGate {
+    /// For a call that may do what its tool may do from its beginning.
+    pub fn opened() -> Self {
+        Self(None)
+    }
+
+    /// Still to be given.
+    pub fn closed() -> (EffectGateOpener, Self) {
+        let ((gives, given), wanted) = (watch::channel(false), Arc::new(Notify::new()));
+        (EffectGateOpener { given: gives, wanted: wanted.clone() }, Self(Some(Waits { given, wanted })))
+    }
+
+    /// Returns once it is given.
+    pub async fn wait(&self) -> Result<(), NeverOpened> {
+        let Some(waits) = &self.0 else { return Ok(()) };
+        waits.wanted.notify_one();
+        waits.given.clone().wait_for(|is_given| *is_given).await.map(|_| ()).map_err(|_| NeverOpened)
+    }
+}
+
+impl EffectGateOpener {
+    /// Returns when the call has come to where it would do something.
+    pub async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
+    pub fn open(self) {
+        // The call may have ended already.
+        self.given.send_replace(true);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt;
+
+    use super::*;
+
+    #[test]
+    fn nothing_goes_before_the_word_and_nothing_without_it() {
+        assert_eq!(EffectGate::opened().wait().now_or_never(), Some(Ok(())));
+        let (gives, waits) = EffectGate::closed();
+        let other = waits.clone();
+        assert_eq!(gives.wanted().now_or_never(), None);
+        assert_eq!(waits.wait().now_or_never(), None);
+        assert_eq!(gives.wanted().now_or_never(), Some(()));
+        gives.open();
+        assert_eq!(waits.wait().now_or_never(), Some(Ok(())));
+        assert_eq!(other.wait().now_or_never(), Some(Ok(())), "it stays given when who gave it has gone");
+        let (gives, waits) = EffectGate::closed();
+        drop(gives);
+        assert_eq!(waits.wait().now_or_never(), Some(Err(NeverOpened)));
+    }
+}

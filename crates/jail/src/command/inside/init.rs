@@ -1,0 +1,84 @@
+//! The first process of the jail: starts the program, collects whatever is left to it, looks after what they use, and
+//! ends when the program does. The kernel then ends every other process of the jail.
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use rustix::process::{PidfdFlags, pidfd_open};
+
+use super::keeper_loop::release_streams;
+use super::usage::Usage;
+use super::wait::{Awaited, wait_for};
+use super::{Ready, tell};
+use crate::command::ExitReason;
+use crate::command::helper_message::HelperMessage;
+
+/// How often it looks at what is used.
+const LOOK: Duration = Duration::from_millis(50);
+
+pub fn run(ready: &Ready, socket: &mut UnixStream) -> HelperMessage {
+    let order = &ready.order;
+    let started = Command::new(&order.program)
+        .args(&order.arguments)
+        .env_clear()
+        .envs(&order.environment)
+        .current_dir(&order.folder)
+        .stdin(Stdio::null())
+        .process_group(0)
+        .spawn();
+    let program = match started {
+        Ok(child) => Pid::from_raw(child.id().cast_signed()),
+        Err(error) => return HelperMessage::NoProgram(format!("{}: {error}", order.program.display())),
+    };
+    let released = release_streams();
+    let held = rustix::process::Pid::from_raw(program.as_raw()).map(|pid| pidfd_open(pid, PidfdFlags::empty()));
+    let (Ok(()), Some(Ok(held))) = (released, held) else {
+        return HelperMessage::Refused("the program cannot be watched".into());
+    };
+    if tell(socket, &HelperMessage::Started).is_err() {
+        return HelperMessage::Ended(ExitReason::OutOfTime);
+    }
+    HelperMessage::Ended(watch(ready, program, &held))
+}
+
+fn watch(ready: &Ready, program: Pid, held: &OwnedFd) -> ExitReason {
+    let bounds = &ready.order.bounds;
+    let mut usage = Usage::default();
+    loop {
+        if let Some(how) = collect(program) {
+            return how;
+        }
+        match wait_for(held, super::super::SOCKET_FD, Some(LOOK)) {
+            Awaited::Process => {}
+            Awaited::Time => usage.look(),
+            // Nobody is there any more to be told.
+            Awaited::Caller | Awaited::Nothing => return ExitReason::OutOfTime,
+        }
+        if usage.processor_time() > bounds.processor_time {
+            return ExitReason::OutOfProcessorTime;
+        }
+        if !ready.counted.memory && usage.memory() > bounds.memory {
+            return ExitReason::OutOfMemory;
+        }
+    }
+}
+
+/// Collects every process that has ended and belongs to nobody else; gives how the program ended, if it has.
+fn collect(program: Pid) -> Option<ExitReason> {
+    let mut how = None;
+    loop {
+        match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+            Ok(WaitStatus::Exited(pid, code)) if pid == program => how = Some(ExitReason::Exited(code)),
+            Ok(WaitStatus::Signaled(pid, signal, _)) if pid == program => {
+                how = Some(ExitReason::Signalled(signal as i32))
+            }
+            Ok(WaitStatus::StillAlive) | Err(_) => return how,
+            Ok(_) => {}
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Which tool records are to be read, and in what order. A record is read by one task at a time; what is wished of it
+//! meanwhile is done after.
+
+use std::collections::{BTreeSet, HashMap};
+
+use uuid::Uuid;
+
+/// Who waits for it: the first comes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Urgency {
+    /// A call.
+    Call,
+    /// Somebody who has written it just now.
+    Changed,
+    /// The list of all tools.
+    List,
+    /// Nobody: to be validated before the first call asks for it. The installation's own tools come first.
+    SystemBackground,
+    Background,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Depth {
+    /// What the record says.
+    Parse,
+    /// Whether it works.
+    Validate,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct LoadRequest {
+    urgency: Urgency,
+    depth: Depth,
+    number: u64,
+    /// Heard of or listed, whoever waits for it besides.
+    is_heard: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct UnderWay {
+    urgency: Urgency,
+    is_heard: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct LoadQueue {
+    queue: HashMap<Uuid, LoadRequest>,
+    order: BTreeSet<(Urgency, u64, Uuid)>,
+    under_way: HashMap<Uuid, UnderWay>,
+    numbers: u64,
+}
+
+impl Urgency {
+    fn is_background(self) -> bool {
+        self >= Self::SystemBackground
+    }
+}
+
+impl LoadQueue {
+    pub fn add(&mut self, id: Uuid, urgency: Urgency, depth: Depth) {
+        self.numbers += 1;
+        let is_heard = matches!(urgency, Urgency::Changed | Urgency::List);
+        let mut request = LoadRequest { urgency, depth, number: self.numbers, is_heard };
+        if let Some(there) = self.queue.remove(&id) {
+            self.order.remove(&(there.urgency, there.number, id));
+            request = LoadRequest {
+                urgency: there.urgency.min(urgency),
+                depth: there.depth.max(depth),
+                number: there.number.min(request.number),
+                is_heard: there.is_heard || is_heard,
+            };
+        }
+        self.queue.insert(id, request);
+        self.order.insert((request.urgency, request.number, id));
+    }
+
+    /// The next one to read. At most `max` are read at once, and half as many that nobody waits for; what a call waits
+    /// for is not held up by others.
+    pub fn take(&mut self, max: usize) -> Option<(Uuid, Depth)> {
+        let later = self.under_way.values().filter(|one| one.urgency.is_background()).count();
+        let calls = self.under_way.values().filter(|one| one.urgency == Urgency::Call).count();
+        let others = self.under_way.len() - calls;
+        let has_room = |urgency: Urgency| match urgency {
+            Urgency::Call => true,
+            urgency if urgency.is_background() => others < max && later < max.div_ceil(2),
+            _ => others < max,
+        };
+        let next = |(urgency, _, id): &&(Urgency, u64, Uuid)| has_room(*urgency) && !self.under_way.contains_key(id);
+        // Past the first that has no room nothing that is less urgent has any.
+        let (urgency, number, id) = *self.order.iter().take_while(|one| has_room(one.0)).find(next)?;
+        self.order.remove(&(urgency, number, id));
+        let request = self.queue.remove(&id)?;
+        self.under_way.insert(id, UnderWay { urgency, is_heard: request.is_heard });
+        Some((id, request.depth))
+    }
+
+    pub fn done(&mut self, id: Uuid) {
+        self.under_way.remove(&id);
+    }
+
+    /// Whether nobody waits for this record any more. What is left for later does not count.
+    pub fn is_done(&self, id: Uuid) -> bool {
+        self.queue.get(&id).is_none_or(|request| request.urgency.is_background())
+            && self.under_way.get(&id).is_none_or(|one| one.urgency.is_background())
+    }
+
+    /// Whether all is read that was heard of or listed. What a call alone waits for was known before.
+    pub fn is_settled(&self) -> bool {
+        let mut waiting = self.order.iter().take_while(|(urgency, ..)| !urgency.is_background());
+        !waiting.any(|(.., id)| self.queue.get(id).is_some_and(|request| request.is_heard))
+            && !self.under_way.values().any(|one| one.is_heard)
+    }
+
+    /// Whether nothing is left to be validated for which there was no time yet.
+    pub fn is_idle(&self) -> bool {
+        !self.order.last().is_some_and(|(urgency, ..)| urgency.is_background())
+            && !self.under_way.values().any(|one| one.urgency.is_background())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u128) -> Uuid {
+        Uuid::from_u128(number)
+    }
+
+    #[test]
+    fn what_a_call_waits_for_goes_before_everything_else() {
+        let mut queue = LoadQueue::default();
+        for number in 1..=10 {
+            queue.add(id(number), Urgency::Background, Depth::Validate);
+        }
+        queue.add(id(20), Urgency::SystemBackground, Depth::Validate);
+        assert!(queue.is_settled());
+        assert_eq!(queue.take(4), Some((id(20), Depth::Validate)));
+        assert_eq!(queue.take(4), Some((id(1), Depth::Validate)));
+        assert_eq!(queue.take(4), None, "half of the places are for what somebody waits for");
+        queue.add(id(30), Urgency::List, Depth::Parse);
+        queue.add(id(31), Urgency::List, Depth::Parse);
+        queue.add(id(32), Urgency::List, Depth::Parse);
+        assert!(!queue.is_settled());
+        assert_eq!(queue.take(4), Some((id(30), Depth::Parse)));
+        assert_eq!(queue.take(4), Some((id(31), Depth::Parse)));
+        assert_eq!(queue.take(4), None);
+        queue.add(id(10), Urgency::Call, Depth::Validate);
+        assert_eq!(queue.take(4), Some((id(10), Depth::Validate)));
+    }
+
+    #[test]
+    fn a_record_is_read_by_one_and_again_for_what_was_wished_meanwhile() {
+        let mut queue = LoadQueue::default();
+        queue.add(id(1), Urgency::List, Depth::Parse);
+        assert_eq!(queue.take(4), Some((id(1), Depth::Parse)));
+        queue.add(id(1), Urgency::Changed, Depth::Validate);
+        assert_eq!(queue.take(4), None);
+        queue.done(id(1));
+        assert!(!queue.is_done(id(1)) && !queue.is_settled());
+        assert_eq!(queue.take(4), Some((id(1), Depth::Validate)));
+        queue.add(id(1), Urgency::Background, Depth::Validate);
+        assert!(!queue.is_done(id(1)));
+        queue.done(id(1));
+        assert!(queue.is_done(id(1)) && queue.is_settled() && !queue.is_idle());
+    }
+
+    #[test]
+    fn what_a_call_alone_waits_for_is_no_news() {
+        let mut queue = LoadQueue::default();
+        queue.add(id(1), Urgency::Call, Depth::Validate);
+        assert!(queue.is_settled() && !queue.is_done(id(1)));
+        assert_eq!(queue.take(4), Some((id(1), Depth::Validate)));
+        assert!(queue.is_settled() && !queue.is_done(id(1)));
+        queue.add(id(2), Urgency::Changed, Depth::Validate);
+        queue.add(id(2), Urgency::Call, Depth::Validate);
+        assert!(!queue.is_settled(), "it was heard of too");
+        assert_eq!(queue.take(4), Some((id(2), Depth::Validate)));
+        assert!(!queue.is_settled());
+        queue.done(id(2));
+        assert!(queue.is_settled());
+    }
+}

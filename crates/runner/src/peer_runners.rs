@@ -1,0 +1,216 @@
+//! What other live runners of the tenant serve. Runners may be set up differently: one has a program, or a setting, that
+//! another lacks. Each tells which native tools it serves in a `tool.runner.v1` record that ends soon unless it is
+//! written anew; so one that lacks something leaves the calls to one that has it, and refuses them only where nobody has.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use breadcrumb::{
+    BreadcrumbQuery, Breadcrumbs, CatalogEntry, MAX_PAGE, NewBreadcrumb, StoreError, TtlType, schema_names::TOOL_RUNNER,
+};
+use serde_json::{Map, Value, json};
+use tokio::sync::OnceCell;
+use tokio::time::{Instant, sleep, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::backoff::with_retries;
+use crate::queue_hints::QueueHints;
+use crate::registry::Registry;
+use crate::tool::Candidate;
+
+/// How long a runner that is not heard of counts as live.
+const REGISTRATION_TTL: Duration = Duration::from_mins(3);
+const REGISTRATION_INTERVAL: Duration = Duration::from_mins(1);
+/// After a change of the tools, more of them are waited for this long.
+const QUIET: Duration = Duration::from_millis(500);
+/// At the end: how long what is being told may take, and then the farewell.
+const DEREGISTER_TIMEOUT: Duration = Duration::from_secs(5);
+
+pub(crate) struct PeerRunners {
+    store: Arc<dyn Breadcrumbs>,
+    registry: Arc<Registry>,
+    hints: Arc<QueueHints>,
+    runner_id: Uuid,
+    peers: Mutex<HashMap<Uuid, Peer>>,
+    listed: OnceCell<()>,
+}
+
+struct Peer {
+    serves: HashSet<String>,
+    until: Instant,
+}
+
+impl PeerRunners {
+    pub fn new(
+        store: Arc<dyn Breadcrumbs>,
+        registry: Arc<Registry>,
+        hints: Arc<QueueHints>,
+        runner_id: Uuid,
+    ) -> Arc<Self> {
+        Arc::new(Self { store, registry, hints, runner_id, peers: Mutex::default(), listed: OnceCell::new() })
+    }
+
+    fn peers(&self) -> MutexGuard<'_, HashMap<Uuid, Peer>> {
+        self.peers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_served(&self, tool: &str) -> bool {
+        let now = Instant::now();
+        self.peers().values().any(|peer| peer.until > now && peer.serves.contains(tool))
+    }
+
+    /// What live runners other than this one serve.
+    fn served(&self) -> BTreeSet<String> {
+        let now = Instant::now();
+        self.peers().values().filter(|peer| peer.until > now).flat_map(|peer| &peer.serves).cloned().collect()
+    }
+
+    /// Returns once the other runners were listed. Events keep the list up to date from then on.
+    pub async fn listed(&self) {
+        if let Err(error) = self.listed.get_or_try_init(|| async { self.list().await.map(drop) }).await {
+            tracing::warn!(%error, "other runners cannot be listed");
+        }
+    }
+
+    /// Whether another live runner serves the tool, for one that lacks something here.
+    pub async fn serves(&self, tool: &str) -> bool {
+        self.listed().await;
+        self.is_served(tool)
+    }
+
+    /// The tools whose calls are to be left to peers.
+    pub fn left_to_others(&self) -> Vec<String> {
+        self.served().into_iter().filter(|tool| self.registry.waits_for_settings(tool)).collect()
+    }
+
+    /// All tools that at least one runner of the tenant offers, sorted by name.
+    pub fn offered(&self) -> Vec<Arc<Candidate>> {
+        self.registry.all_offered(&self.served())
+    }
+
+    /// As the tenant's catalog is to have it: what one of the runners serves is offered.
+    pub fn entry(&self, tool: &str) -> Option<CatalogEntry> {
+        match self.registry.entry(tool)? {
+            CatalogEntry::Waiting(waiting) if self.is_served(tool) => {
+                self.registry.as_if_offered(tool).or(Some(CatalogEntry::Waiting(waiting)))
+            }
+            entry => Some(entry),
+        }
+    }
+
+    /// A runner tells what it serves.
+    pub fn registered(&self, record: Uuid, context: &Map<String, Value>) {
+        let Some(serves) = serves(context, self.runner_id) else { return };
+        let names: Vec<String> = serves.iter().cloned().collect();
+        self.peers().insert(record, Peer { serves, until: Instant::now() + REGISTRATION_TTL });
+        self.registry.touch(names);
+    }
+
+    /// What a runner told holds no more: it has told something newer, or ended.
+    pub fn deregistered(&self, record: Uuid) {
+        let Some(peer) = self.peers().remove(&record) else { return };
+        self.registry.touch(peer.serves);
+        self.hints.now();
+    }
+
+    /// After a gap in the events: who came meanwhile, and who went.
+    pub async fn list_again(&self) {
+        let before: HashSet<Uuid> = self.peers().keys().copied().collect();
+        match self.list().await {
+            Ok(there) if there.len() < MAX_PAGE as usize => {
+                for gone in before.difference(&there) {
+                    self.deregistered(*gone);
+                }
+            }
+            Ok(_) => {}
+            Err(error) => tracing::warn!(%error, "other runners cannot be listed"),
+        }
+    }
+
+    /// The records that are there.
+    async fn list(&self) -> Result<HashSet<Uuid>, StoreError> {
+        let query = BreadcrumbQuery { limit: MAX_PAGE, ..BreadcrumbQuery::of_schema(TOOL_RUNNER) };
+        let rows = with_retries("list runners", || self.store.list(&query)).await?;
+        for row in &rows {
+            if let Some(context) = &row.context {
+                self.registered(row.id, context);
+            }
+        }
+        Ok(rows.into_iter().map(|row| row.id).collect())
+    }
+
+    /// Tells what this runner serves, until stopped.
+    pub async fn run(&self, stop: CancellationToken) {
+        let mut told: Option<(Uuid, BTreeSet<String>)> = None;
+        tokio::select! {
+            // What is being written comes to its end, so that no record stays that nobody here knows of.
+            () = async { stop.cancelled().await; sleep(DEREGISTER_TIMEOUT).await } => {}
+            () = self.tell(&mut told, &stop) => {}
+        }
+        if let Some((record, _)) = told {
+            // Others need not wait for its end.
+            let _ = timeout(DEREGISTER_TIMEOUT, self.store.delete(record, None)).await;
+        }
+    }
+
+    async fn tell(&self, told: &mut Option<(Uuid, BTreeSet<String>)>, stop: &CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = self.listed() => {}
+        }
+        let mut changes = self.registry.changes.subscribe();
+        let mut renew = Instant::now();
+        while !stop.is_cancelled() {
+            changes.mark_unchanged();
+            let serves = self.registry.served_by_settings();
+            let is_due = renew <= Instant::now();
+            let is_news = told.as_ref().map_or(!serves.is_empty(), |(_, before)| *before != serves);
+            if is_news || (is_due && told.is_some()) {
+                let record = record(self.runner_id, &serves);
+                match with_retries("tell what this runner serves", || self.store.create(record.clone(), None)).await {
+                    Ok(created) => {
+                        // First the new one, so that there is one all the time.
+                        if let Some((old, _)) = told.replace((created.id, serves)) {
+                            let _ = self.store.delete(old, None).await;
+                        }
+                    }
+                    Err(error) => tracing::warn!(%error, "other runners cannot be told what this one serves"),
+                }
+            }
+            if is_news || is_due {
+                renew = Instant::now() + REGISTRATION_INTERVAL;
+            }
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = async { let _ = changes.changed().await; sleep(QUIET).await } => {}
+                () = sleep_until(renew.max(Instant::now() + QUIET)) => {}
+            }
+        }
+    }
+}
+
+/// `None` for this runner's own word, and for what is none.
+fn serves(context: &Map<String, Value>, own: Uuid) -> Option<HashSet<String>> {
+    if context.get("runner_id")?.as_str()?.parse::<Uuid>() == Ok(own) {
+        return None;
+    }
+    let names = context.get("serves")?.as_array()?;
+    Some(names.iter().filter_map(|name| Some(name.as_str()?.to_owned())).collect())
+}
+
+fn record(runner_id: Uuid, serves: &BTreeSet<String>) -> NewBreadcrumb {
+    let mut context = Map::new();
+    context.insert("runner_id".into(), runner_id.to_string().into());
+    context.insert("serves".into(), serves.iter().cloned().collect());
+    NewBreadcrumb {
+        title: "A runner at work".into(),
+        context,
+        tags: vec!["tool:runner".into()],
+        schema_name: Some(TOOL_RUNNER.into()),
+        ttl_type: Some(TtlType::Duration),
+        ttl_config: Some(json!({"duration": REGISTRATION_TTL.as_secs()})),
+        ..NewBreadcrumb::default()
+    }
+}

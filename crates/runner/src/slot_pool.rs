@@ -1,0 +1,175 @@
+//! How many calls may be taken, in all and of each tool.
+//!
+//! The last slots are a reserve that is given only to tools with no call running: however many calls a few tools
+//! have waiting, and however long those run, another tool gets its turn. It counts tools and does not measure them:
+//! whether a call computes or waits cannot be told by its time, and a burst takes its slots before there is a time.
+
+use std::collections::HashMap;
+
+#[derive(Debug)]
+pub(crate) struct SlotPool {
+    max_calls: usize,
+    max_per_tool: usize,
+    /// Slots that only the first call of a tool may take.
+    reserve: usize,
+    total: usize,
+    by_tool: HashMap<String, usize>,
+}
+
+/// What to claim: whichever tools the calls are of, no cap is passed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ClaimSpec {
+    pub limit: u32,
+    pub except_tools: Vec<String>,
+}
+
+impl SlotPool {
+    pub fn new(max_calls: usize, max_per_tool: usize) -> Self {
+        let max_calls = max_calls.max(1);
+        let max_per_tool = max_per_tool.clamp(1, max_calls);
+        // Whoever lets one tool have more than the rest of the slots wants a smaller reserve.
+        let reserve = (max_calls / 4).max(2).min(max_calls / 2).min(max_calls - max_per_tool);
+        Self { max_calls, max_per_tool, reserve, total: 0, by_tool: HashMap::new() }
+    }
+
+    /// `None` when there is no room at all.
+    pub fn next_claim(&self) -> Option<ClaimSpec> {
+        let free = self.max_calls - self.total;
+        if free == 0 {
+            return None;
+        }
+        let shared = free.saturating_sub(self.reserve);
+        if shared == 0 {
+            // One at a time: the next of a batch could be of the same tool.
+            return Some(ClaimSpec { limit: 1, except_tools: self.by_tool.keys().take(1000).cloned().collect() });
+        }
+        // All calls of a batch may be of the one tool that has least room left.
+        let least =
+            self.by_tool.values().map(|running| self.max_per_tool.saturating_sub(*running)).filter(|left| *left > 0);
+        let limit = least.min().unwrap_or(self.max_per_tool).min(shared).min(100);
+        let full = self.by_tool.iter().filter(|(_, running)| **running >= self.max_per_tool);
+        Some(ClaimSpec { limit: limit as u32, except_tools: full.map(|(tool, _)| tool.clone()).take(1000).collect() })
+    }
+
+    /// Whether there was a slot for a call of this tool, which has it now.
+    pub fn take(&mut self, tool: &str) -> bool {
+        let running = self.by_tool.get(tool).copied().unwrap_or_default();
+        let free = self.max_calls - self.total;
+        // Whoever did not ask is held to the reserve, too.
+        if free == 0 || running >= self.max_per_tool || (running > 0 && free <= self.reserve) {
+            return false;
+        }
+        self.total += 1;
+        self.by_tool.insert(tool.to_owned(), running + 1);
+        true
+    }
+
+    pub fn leave(&mut self, tool: &str) {
+        self.total -= 1;
+        if let Some(running) = self.by_tool.get_mut(tool) {
+            *running -= 1;
+            if *running == 0 {
+                self.by_tool.remove(tool);
+            }
+        }
+    }
+
+    pub fn max_calls(&self) -> usize {
+        self.max_calls
+    }
+
+    pub fn taken(&self) -> usize {
+        self.total
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.total >= self.max_calls
+    }
+
+    /// The tools with a call here.
+    pub fn running(&self) -> impl Iterator<Item = &str> {
+        self.by_tool.keys().map(String::as_str)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// A queue that gives whatever it likes within what was asked never gets past a cap.
+        #[test]
+        fn no_cap_is_ever_passed(
+            max in 1_usize..20,
+            per_tool in 1_usize..20,
+            steps in proptest::collection::vec((0_u8..4, 0_u8..3), 1..200),
+        ) {
+            let mut pool = SlotPool::new(max, per_tool);
+            let mut running: Vec<String> = Vec::new();
+            for (tool, step) in steps {
+                let tool = format!("tool{tool}");
+                if step == 0 {
+                    if let Some(at) = running.iter().position(|one| *one == tool) {
+                        pool.leave(&running.remove(at));
+                    }
+                } else if let Some(spec) = pool.next_claim()
+                    && !spec.except_tools.contains(&tool)
+                {
+                    let takes_reserve = running.len() + spec.limit as usize > max - pool.reserve;
+                    prop_assert!(!takes_reserve || (spec.limit == 1 && !running.contains(&tool)));
+                    for _ in 0..spec.limit {
+                        prop_assert!(pool.take(&tool));
+                        running.push(tool.clone());
+                    }
+                }
+                prop_assert!(running.len() <= max);
+                prop_assert_eq!(running.len(), pool.taken());
+                for name in &running {
+                    let of_tool = running.iter().filter(|one| *one == name).count();
+                    prop_assert!(of_tool <= per_tool.min(max));
+                }
+            }
+        }
+
+        /// Also for calls that nobody asked for, because they were taken as they were written.
+        #[test]
+        fn the_reserve_is_kept_from_who_takes_without_asking(max in 4_usize..80, per_tool in 1_usize..80, order in any::<u128>()) {
+            prop_assume!(per_tool + 2 <= max);
+            let mut pool = SlotPool::new(max, per_tool);
+            for step in 0..200 {
+                pool.take(if (order >> (step % 128)) & 1 == 0 { "one" } else { "other" });
+            }
+            prop_assert!(pool.take("third"));
+        }
+
+        /// While any cap has room, something can be asked for.
+        #[test]
+        fn room_is_always_offered(max in 1_usize..20, per_tool in 1_usize..20, taken in 0_usize..20) {
+            let mut pool = SlotPool::new(max, per_tool);
+            for index in 0..taken.min(max) {
+                pool.take(&format!("tool{index}"));
+            }
+            prop_assert_eq!(pool.next_claim().is_some(), taken < max);
+        }
+
+        /// Whatever two tools hold, a third one has a slot, unless one tool alone may have them all.
+        #[test]
+        fn two_tools_never_hold_every_place(max in 4_usize..80, per_tool in 1_usize..80, order in any::<u128>()) {
+            prop_assume!(per_tool + 2 <= max);
+            let mut pool = SlotPool::new(max, per_tool);
+            for step in 0..200 {
+                let tool = if (order >> (step % 128)) & 1 == 0 { "one" } else { "other" };
+                match pool.next_claim() {
+                    Some(spec) if !spec.except_tools.iter().any(|full| full == tool) => {
+                        (0..spec.limit).for_each(|_| assert!(pool.take(tool)));
+                    }
+                    _ => {}
+                }
+            }
+            let third = pool.next_claim();
+            prop_assert!(third.is_some_and(|spec| !spec.except_tools.contains(&"third".to_owned())));
+        }
+    }
+}

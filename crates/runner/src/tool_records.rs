@@ -1,0 +1,297 @@
+//! The records behind the registry, and whose each name is. A change looks at the names that it touches and at no
+//! others, however many tools there are.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+use uuid::Uuid;
+
+use crate::missing_requirements::MissingRequirements;
+use crate::registry::Report;
+use crate::tool::{Candidate, Problem, Tool};
+
+/// The version of a record that is offered, or waits.
+#[derive(Clone)]
+pub(crate) struct Working {
+    pub candidate: Arc<Candidate>,
+    /// `None` until it is validated here: another runner, or this one before it was started anew, found it good.
+    pub tool: Option<Arc<Tool>>,
+    pub missing: MissingRequirements,
+}
+
+/// What is known of a tool's record.
+pub(crate) struct ToolRecord {
+    pub id: Uuid,
+    /// The newest that was read.
+    pub version: i64,
+    pub created_at: DateTime<Utc>,
+    pub created_by: Option<Uuid>,
+    /// A `tool.code.v1`, not a `tool.v1`.
+    pub is_code: bool,
+    /// The name as the record says it, be it a good one or not.
+    pub name: Option<String>,
+    pub workspace: Option<String>,
+    /// Whether the newest version was validated here.
+    pub is_validated: bool,
+    /// Names that may turn out to be this record's when it is validated.
+    pub may_claim: Vec<String>,
+    /// The newest version, where that is not validated and can be read.
+    pub parsed: Option<Arc<Candidate>>,
+    pub working: Option<Working>,
+    pub problem: Option<Problem>,
+    /// Its name belongs to another record.
+    pub taken: Option<Problem>,
+}
+
+impl ToolRecord {
+    /// The names that no younger record may have, as long as it is not known better.
+    fn claims(&self) -> BTreeSet<&str> {
+        let working = self.working.as_ref().map(|working| working.candidate.name());
+        let open = self.may_claim.iter().map(String::as_str).filter(|_| !self.is_validated);
+        working.into_iter().chain(open).collect()
+    }
+
+    fn working_as(&self, name: &str) -> Option<&Working> {
+        self.working.as_ref().filter(|working| working.candidate.name() == name)
+    }
+
+    /// The version that has, or may have, this name.
+    pub fn candidate_as(&self, name: &str) -> Option<&Arc<Candidate>> {
+        let parsed = self.parsed.as_ref().filter(|_| !self.is_validated);
+        let candidate = self.working.as_ref().map(|working| &working.candidate).or(parsed);
+        candidate.filter(|candidate| candidate.name() == name)
+    }
+
+    fn claim_to(&self, name: &str) -> (DateTime<Utc>, Uuid) {
+        self.candidate_as(name).map_or((self.created_at, self.id), |candidate| candidate.claim_to_name())
+    }
+
+    /// Whether this code takes the name although these `tool.v1` records have it too: those that are older let it.
+    fn goes_before(&self, native: &[&ToolRecord], name: &str) -> bool {
+        let candidate = self.candidate_as(name);
+        self.is_code
+            && native.iter().all(|other| {
+                other.claim_to(name) > self.claim_to(name)
+                    || candidate.is_some_and(|candidate| candidate.may_replace_a_tool_of(other.created_by))
+            })
+    }
+
+    /// Whether this is a `tool.v1` that had the name before the code which has it now.
+    fn is_replaced_by(&self, owner: &ToolRecord, name: &str) -> bool {
+        !self.is_code && owner.is_code && self.claim_to(name) < owner.claim_to(name)
+    }
+
+    /// What its author is told where another record has the name.
+    fn loses_to(&self, owner: &ToolRecord, name: &str) -> Option<Problem> {
+        let first = &owner.working_as(name)?.candidate;
+        if owner.id == self.id || self.is_replaced_by(owner, name) {
+            return None;
+        }
+        let (source, id) = (first.source(), first.id);
+        let advice = if self.is_code && !owner.is_code {
+            "choose another, or have this record written by a curator (`rcrt bootstrap` does so with a curator's token) \
+             or by the agent that created that record"
+        } else {
+            "choose another"
+        };
+        let message = format!("the name {name:?} is taken by a tool of the source {source} (record {id}); {advice}");
+        Some(Problem::new("name", message))
+    }
+
+    pub fn report(&self) -> Option<Report> {
+        let errors: Vec<Value> = [&self.problem, &self.taken]
+            .into_iter()
+            .flatten()
+            .flat_map(|problem| problem.errors.iter().cloned())
+            .collect();
+        let serving = self.working.as_ref().filter(|_| self.taken.is_none());
+        (!errors.is_empty()).then(|| Report {
+            name: self.name.clone(),
+            workspace: self.workspace.clone(),
+            version: self.version,
+            running_version: serving.map(|working| working.candidate.version),
+            errors,
+        })
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct ToolRecords {
+    records: HashMap<Uuid, ToolRecord>,
+    /// Who claims a name.
+    claims: HashMap<String, BTreeSet<Uuid>>,
+    /// Who says a name, be it able to claim it or not.
+    said: HashMap<String, BTreeSet<Uuid>>,
+    pub offered: BTreeMap<String, Arc<Candidate>>,
+    pub waiting: BTreeMap<String, Working>,
+    /// Names whose owner has to be validated first.
+    pub open: HashMap<String, Uuid>,
+    /// Of what is offered: what runs because of events, and what runs by itself.
+    pub subscribed: BTreeMap<String, Arc<Candidate>>,
+    pub bootstrapped: BTreeMap<String, Arc<Candidate>>,
+    /// And what only waits for others when it runs.
+    pub io_bound: HashSet<String>,
+    /// Names of which something else is to be said in the catalog.
+    pub changed: HashSet<String>,
+}
+
+impl ToolRecords {
+    pub fn get(&self, id: Uuid) -> Option<&ToolRecord> {
+        self.records.get(&id)
+    }
+
+    pub fn all(&self) -> impl Iterator<Item = &ToolRecord> {
+        self.records.values()
+    }
+
+    pub fn claiming(&self, name: &str) -> impl Iterator<Item = &ToolRecord> {
+        self.claims.get(name).into_iter().flatten().filter_map(|id| self.records.get(id))
+    }
+
+    pub fn saying(&self, name: &str) -> impl Iterator<Item = &ToolRecord> {
+        self.said.get(name).into_iter().flatten().filter_map(|id| self.records.get(id))
+    }
+
+    /// Puts a record in place of the one of its id, or takes that away. Gives the records whose report is another now.
+    pub fn replace(&mut self, id: Uuid, new: Option<ToolRecord>) -> Vec<Uuid> {
+        let mut names: BTreeSet<String> = BTreeSet::new();
+        for record in self.records.get(&id).into_iter().chain(&new) {
+            names.extend(record.claims().into_iter().map(str::to_owned));
+        }
+        self.comparing(&names, id, |records| {
+            if let Some(old) = records.records.remove(&id) {
+                for name in old.claims() {
+                    forget(&mut records.claims, name, id);
+                }
+                if let Some(name) = &old.name {
+                    forget(&mut records.said, name, id);
+                }
+            }
+            if let Some(new) = new {
+                for name in new.claims() {
+                    records.claims.entry(name.to_owned()).or_default().insert(id);
+                }
+                if let Some(name) = &new.name {
+                    records.said.entry(name.clone()).or_default().insert(id);
+                }
+                records.records.insert(id, new);
+            }
+        })
+    }
+
+    /// Gives a name again: something was learned of who had it first.
+    pub fn settle_again(&mut self, name: &str) -> Vec<Uuid> {
+        let names = BTreeSet::from([name.to_owned()]);
+        self.comparing(&names, Uuid::nil(), |_| {})
+    }
+
+    /// What this version lacks now. True when that is news.
+    pub fn set_missing(&mut self, tool: &Candidate, now: MissingRequirements) -> bool {
+        let working = self.records.get_mut(&tool.id).and_then(|record| record.working.as_mut());
+        let Some(working) = working.filter(|working| working.candidate.version == tool.version) else { return false };
+        if working.missing == now {
+            return false;
+        }
+        working.missing = now;
+        let name = working.candidate.name().to_owned();
+        self.settle(&name);
+        true
+    }
+
+    fn comparing(&mut self, names: &BTreeSet<String>, id: Uuid, change: impl FnOnce(&mut Self)) -> Vec<Uuid> {
+        let touched: BTreeSet<Uuid> =
+            names.iter().filter_map(|name| self.claims.get(name)).flatten().copied().chain([id]).collect();
+        let reports = |records: &Self| -> Vec<Option<Report>> {
+            touched.iter().map(|id| records.records.get(id)?.report()).collect()
+        };
+        let before = reports(self);
+        change(self);
+        for name in names {
+            self.settle(name);
+        }
+        let after = reports(self);
+        let pairs = touched.iter().zip(before.iter().zip(&after));
+        pairs.filter(|(_, (before, after))| before != after).map(|(id, _)| *id).collect()
+    }
+
+    /// Whose the name is, in their order: code that goes before the `tool.v1` records, then all others; of each kind the
+    /// oldest claim first.
+    fn in_order(&self, name: &str) -> Vec<&ToolRecord> {
+        let mut claimants: Vec<&ToolRecord> = self.claiming(name).collect();
+        let native: Vec<&ToolRecord> = claimants.iter().copied().filter(|record| !record.is_code).collect();
+        claimants.sort_by_cached_key(|record| (!record.goes_before(&native, name), record.claim_to(name)));
+        claimants
+    }
+
+    /// Gives the name to the first in order, whether it waits or not: nobody gets a name by coming at a time when its
+    /// owner cannot run, or is not validated yet. Who comes later is told whose it is. A `tool.v1` that code replaces is
+    /// told nothing; it serves where the code cannot, because that was never good, is gone, or still waits.
+    fn settle(&mut self, name: &str) {
+        let claimants = self.in_order(name);
+        let serving = claimants.first().map(|owner| {
+            let owner_waits = owner.working_as(name).is_some_and(|working| !working.missing.is_empty());
+            let can_serve = |record: &&&ToolRecord| match record.working_as(name) {
+                Some(working) => working.missing.is_empty(),
+                None => !record.is_validated,
+            };
+            let replaced = claimants.iter().find(|record| record.is_replaced_by(owner, name));
+            replaced.filter(|_| owner_waits).filter(can_serve).unwrap_or(owner)
+        });
+        let (owner_id, working) =
+            (serving.map(|serving| serving.id), serving.and_then(|serving| serving.working_as(name).cloned()));
+        let told: Vec<(Uuid, Option<Problem>)> = claimants
+            .iter()
+            .filter(|record| record.is_validated && record.working_as(name).is_some())
+            .map(|record| (record.id, claimants.first().and_then(|owner| record.loses_to(owner, name))))
+            .collect();
+        for (id, problem) in told {
+            if let Some(record) = self.records.get_mut(&id) {
+                record.taken = problem;
+            }
+        }
+        self.clear(name);
+        match (working, owner_id) {
+            (Some(one), _) if one.missing.is_empty() => {
+                let tool = one.candidate;
+                if !tool.definition.subscriptions.is_empty() {
+                    self.subscribed.insert(name.to_owned(), tool.clone());
+                }
+                if tool.bootstrap().is_some() {
+                    self.bootstrapped.insert(name.to_owned(), tool.clone());
+                }
+                if tool.executor.is_io_bound(&tool.definition) {
+                    self.io_bound.insert(name.to_owned());
+                }
+                self.offered.insert(name.to_owned(), tool);
+            }
+            (Some(one), _) => {
+                self.waiting.insert(name.to_owned(), one);
+            }
+            (None, Some(owner)) => {
+                self.open.insert(name.to_owned(), owner);
+            }
+            (None, None) => {}
+        }
+        self.changed.insert(name.to_owned());
+    }
+
+    fn clear(&mut self, name: &str) {
+        self.offered.remove(name);
+        self.waiting.remove(name);
+        self.open.remove(name);
+        self.subscribed.remove(name);
+        self.bootstrapped.remove(name);
+        self.io_bound.remove(name);
+    }
+}
+
+fn forget(index: &mut HashMap<String, BTreeSet<Uuid>>, name: &str, id: Uuid) {
+    if let Some(ids) = index.get_mut(name) {
+        ids.remove(&id);
+        if ids.is_empty() {
+            index.remove(name);
+        }
+    }
+}
