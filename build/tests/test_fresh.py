@@ -103,6 +103,11 @@ class Fresh(Stage):
         release.write_text("ID=debian\nVERSION_CODENAME=trixie\n")
         self.assertEqual(self.asked(), "http://one.test/debian")
 
+    def test_long_sources_are_read_to_their_end(self):
+        lines = "deb http://one.test/debian bookworm main\n" + "deb http://packages.test/tools tools-bookworm main\n" * 4000
+        self.sources("sources.list", lines)
+        self.assertEqual(self.asked(), "http://one.test/debian")
+
     def test_without_a_mirror_it_says_so(self):
         for text in ("", "deb http://packages.test/tools tools-bookworm main\n", "deb cdrom:[Debian]/ bookworm main\n"):
             self.sources("sources.list", text)
