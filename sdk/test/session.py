@@ -147,10 +147,20 @@ def run(page: str) -> int:
                 try_commands(session, address[1], folder, environment)
             finally:
                 up.send_signal(signal.SIGINT)
-                up.wait()
+                try:
+                    up.wait(timeout=60)
+                except subprocess.TimeoutExpired:
+                    up.kill()
+                    up.wait()
     return len(session)
 
 
+def give_up(*_: object) -> None:
+    raise SystemExit(f"session: not done after {LONGEST} s")
+
+
 if __name__ == "__main__":
+    # An exception, so that what was started is stopped.
+    signal.signal(signal.SIGALRM, give_up)
     signal.alarm(LONGEST)
     print(f"{run(Path(sys.argv[1]).read_text())} commands ran")
