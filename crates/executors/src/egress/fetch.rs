@@ -23,6 +23,8 @@ use crate::Vault;
 use crate::vault::Destination;
 
 const MAX_REDIRECTS: usize = 10;
+/// How often the progress of an upload is checked within the time for an answer.
+const LOOKS: u32 = 8;
 
 /// Where the next request goes, and what goes with it.
 struct Next {
@@ -235,13 +237,18 @@ impl Egress {
         }
         let failed = |what: &str| type_error(format!("{} {}: {what}", next.method, without_query(&next.url)));
         let mut sending = pin!(builder.send());
+        let (mut sent_bytes, mut quiet_looks) = (out.load(Ordering::Relaxed), 0);
         let sent = loop {
-            let sent_before = out.load(Ordering::Relaxed);
-            match tokio::time::timeout(self.options.head_timeout, sending.as_mut()).await {
+            match tokio::time::timeout(self.options.head_timeout / LOOKS, sending.as_mut()).await {
                 Ok(sent) => break sent,
                 // A long upload makes progress; the call's own limits end it.
-                Err(_) if out.load(Ordering::Relaxed) > sent_before => {}
-                Err(_) => return Err(failed(&format!("no answer after {} s", self.options.head_timeout.as_secs()))),
+                Err(_) if out.load(Ordering::Relaxed) != sent_bytes => {
+                    (sent_bytes, quiet_looks) = (out.load(Ordering::Relaxed), 0);
+                }
+                Err(_) => quiet_looks += 1,
+            }
+            if quiet_looks == LOOKS {
+                return Err(failed(&format!("no answer after {} s", self.options.head_timeout.as_secs())));
             }
         };
         sent.map_err(|error| match refusal(&error) {
