@@ -1,16 +1,19 @@
 //! The egress log over HTTP.
 
+use std::sync::LazyLock;
+
 use breadcrumb::Role;
-use chrono::{Days, Utc};
+use chrono::{Days, NaiveDate, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::harness::World;
 
-/// So many minutes into yesterday's last hour: what is older than the log keeps is deleted while the server runs.
+/// Not older than the log keeps: the server deletes older entries while it runs.
+static YESTERDAY: LazyLock<NaiveDate> = LazyLock::new(|| Utc::now().date_naive() - Days::new(1));
+
 fn at(minute: u32) -> String {
-    let yesterday = Utc::now().date_naive() - Days::new(1);
-    format!("{yesterday}T23:{minute:02}:00Z")
+    format!("{}T23:{minute:02}:00Z", *YESTERDAY)
 }
 
 fn entry(host: &str, minute: u32) -> Value {
