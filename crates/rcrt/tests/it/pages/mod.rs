@@ -30,9 +30,17 @@ impl Page {
             ["README.md", "SECURITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "bootstrap-breadcrumbs/README.md"]
                 .map(str::to_owned)
                 .to_vec();
-        let docs = std::fs::read_dir(top().join("docs")).unwrap();
-        let docs = docs.map(|entry| format!("docs/{}", entry.unwrap().file_name().to_str().unwrap()));
-        paths.extend(docs.filter(|path| Path::new(path).extension().is_some_and(|end| end == "md")));
+        let mut folders = vec!["docs".to_owned()];
+        while let Some(folder) = folders.pop() {
+            for entry in std::fs::read_dir(top().join(&folder)).unwrap().map(Result::unwrap) {
+                let path = format!("{folder}/{}", entry.file_name().to_str().unwrap());
+                if entry.file_type().unwrap().is_dir() {
+                    folders.push(path);
+                } else if Path::new(&path).extension().is_some_and(|end| end == "md") {
+                    paths.push(path);
+                }
+            }
+        }
         assert!(paths.len() > 8, "{paths:?}");
         paths.iter().map(|path| Self::read(path)).collect()
     }
