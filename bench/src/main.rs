@@ -1,4 +1,7 @@
-//! `make bench`: floors, peers and RCRT in one run, on one machine.
+//! `make bench`: measures baselines, comparable systems and RCRT in one run, on one machine.
+//!
+//! Begin with `run.rs`, then `targets` (what is measured of RCRT), `floors` (baselines) and `peers`
+//! (comparable systems).
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -1,8 +1,11 @@
-//! A database as one file, and back: `pg_dump` and `pg_restore` underneath, around their archive a manifest and an HMAC.
+//! Writes a database into one file, and restores it: the archive of `pg_dump`, with a manifest and
+//! an HMAC around it.
 //!
-//! A backup is of one moment, whatever is written meanwhile. What the database keeps encrypted is encrypted in the file.
-//! This crate deliberately knows nothing of tables, tenants and key files: what the manifest says of them is its caller's
-//! to fill in and to judge, and so is which database is written over.
+//! A backup shows one moment, even while others write. What is encrypted in the database is
+//! encrypted in the file. This crate deliberately knows nothing about tables, tenants and key
+//! files. The caller fills in the manifest, checks it, and decides which database is overwritten.
+//!
+//! Begin with `file.rs` (the format), `dump.rs` and `load.rs`.
 
 mod dump;
 mod file;

@@ -1,8 +1,12 @@
-//! The words of the runtime: what a breadcrumb, a selector, an event, a tool, a request, a response, a call and its
-//! lease are, and [`Breadcrumbs`], the store as everybody sees it.
+//! The shared types of the runtime: records, selectors, events, tools, requests, responses, calls
+//! and leases. And the traits through which other crates use a store: [`Breadcrumbs`] (one tenant
+//! as one agent sees it), [`Tenancy`] (all tenants) and [`Embedder`] (texts to vectors).
 //!
-//! This crate does no I/O. It deliberately does not know Postgres, HTTP, V8, or who is listening: the store and the
-//! HTTP client implement [`Breadcrumbs`], the server and the runner only ever see the trait.
+//! This crate does no I/O. It deliberately does not know Postgres, HTTP or V8. The store and the
+//! HTTP client implement [`Breadcrumbs`]; the server and the runner use only the trait.
+//!
+//! Begin with `breadcrumb.rs` (the record), `store.rs` (the trait [`Breadcrumbs`]) and `call.rs`
+//! (calls and leases).
 
 mod acl;
 mod annotations;

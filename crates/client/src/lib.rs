@@ -1,18 +1,26 @@
-//! The trait `Breadcrumbs` over HTTP and server-sent events, for whoever stands on another machine than the store.
+//! The trait `Breadcrumbs` over HTTP and server-sent events, for programs on another machine than
+//! the store.
 //!
-//! A lost connection is this crate's business: calls that may be repeated are repeated, event streams are taken up
-//! again where they were cut off, tokens are renewed before they end. It deliberately does not know the server's or the
-//! store's code: the wire shapes are those of the crate `breadcrumb` and of the problem documents.
+//! This crate handles lost connections: it repeats requests that are safe to repeat, resumes event
+//! streams where they broke off, and renews tokens before they expire. It deliberately does not
+//! know the code of the server or of the store. The wire types are those of the crate `breadcrumb`
+//! and of the problem documents.
+//!
+//! Begin with `request.rs` (one request and its retries), `breadcrumbs.rs` (the trait) and
+//! `event_stream.rs`.
 //!
 //! # Guide
-//! A [`Client`] is made of an address and of [`Credentials`]: a token as it is, or an agent's key with which tokens are
-//! fetched and renewed. It is the trait `Breadcrumbs`, so what runs on a store runs on it: `create`, `get`, `update` with
-//! the version that was read, `list`, `search`, `events`, secrets, grants, selectors. What only a server has stands on
-//! [`Client`] itself: tools in one round trip ([`Client::invoke`]), the catalog ([`Client::tools`]), agents, health.
+//! Create a [`Client`] from an address and [`Credentials`]: a token, or an agent's key with which
+//! tokens are fetched and renewed. It implements the trait `Breadcrumbs`, so code written for a
+//! store works with it: `create`, `get`, `update` with the version that was read, `list`, `search`,
+//! `events`, secrets, grants, selectors. Operations that only a server has are methods of
+//! [`Client`]: a tool call in one round trip ([`Client::invoke`]), the catalog ([`Client::tools`]),
+//! agents, health.
 //!
-//! Every method gives a `StoreError`: `is_retryable` tells whether the same again may go better. By itself the client
-//! repeats what is safe to repeat: reads, deletions, and creates and calls (each gets an `Idempotency-Key`). A change whose
-//! answer was lost is not repeated: read the record again.
+//! Every method returns a `StoreError`. `is_retryable` says whether the same request can succeed
+//! later. The client itself repeats what is safe to repeat: reads, deletions, and creates and calls
+//! (each has an `Idempotency-Key`). It does not repeat a change whose response was lost: read the
+//! record again.
 //!
 //! ## Call a tool
 #![doc = concat!("```no_run\n", include_str!("../examples/call_a_tool.rs"), "```")]

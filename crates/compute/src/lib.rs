@@ -1,7 +1,8 @@
-//! Work that keeps a processor busy, beside the async runtime: on a bounded number of threads, with a deadline, and with a
-//! fair share for each tenant.
+//! CPU-bound work outside of the async runtime: on a bounded number of threads, with a deadline,
+//! and with a fair share for each tenant.
 //!
-//! It knows nothing of the work. What is running cannot be stopped, so whoever hands work in bounds what it costs.
+//! It knows nothing about the work. Work that runs cannot be stopped, so the caller bounds its
+//! cost. All of it is in this file; begin with [`Pool`].
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

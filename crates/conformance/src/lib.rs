@@ -1,8 +1,10 @@
-//! What every implementation of [`breadcrumb::Breadcrumbs`] must do, one async function per behaviour, so that the
-//! Postgres store and the HTTP client are held to the very same list.
+//! The behaviour that every implementation of [`breadcrumb::Breadcrumbs`] must have, one async
+//! function for each. The Postgres store and the HTTP client pass the same suite. For tests only.
 //!
-//! An implementation gives a [`Harness`] and calls [`suite!`] in a test module. This crate deliberately knows no
-//! database and no transport: a test goes through the trait alone.
+//! An implementation provides a [`Harness`] and calls [`suite!`] in a test module. This crate
+//! deliberately knows no database and no transport: a test uses the trait alone.
+//!
+//! Begin with `harness.rs`, then `records.rs` and `calls.rs`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::missing_panics_doc)]
 // A result is what these take, as it comes.

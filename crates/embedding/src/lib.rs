@@ -1,8 +1,12 @@
-//! Texts to vectors, two ways: [`Local`], a small sentence model that runs on this machine's processor in plain Rust, and
-//! [`Endpoint`], a service that speaks OpenAI's protocol for embeddings (OpenAI's own, Ollama).
+//! Turns texts into vectors, in two ways: [`Local`], a small sentence model in plain Rust on this
+//! machine's processor, and [`Endpoint`], a service with OpenAI's protocol for embeddings (OpenAI
+//! itself, Ollama).
 //!
-//! Both are a [`breadcrumb::Embedder`]. This crate deliberately does not know what the texts are, who may see them or where the vectors
-//! are kept; which text may go to which embedder is the store's to decide.
+//! Both implement [`breadcrumb::Embedder`]. This crate deliberately does not know what the texts
+//! are, who can see them or where the vectors are stored. The store decides which text is sent to
+//! which embedder.
+//!
+//! Begin with `endpoint.rs` and `local/mod.rs`.
 
 mod endpoint;
 mod local;

@@ -1,7 +1,12 @@
-//! What runs a tool: the [`Executor`] trait and one module per family. The sandbox executor runs `tool.code.v1`; native
-//! executors run `tool.v1`. Every request of a tool to the outside leaves through [`egress`], under its permissions.
+//! Runs tools: the [`Executor`] trait and one module for each kind. [`SandboxExecutor`] runs
+//! `tool.code.v1`; [`BuiltinExecutor`] and [`RestExecutor`] run `tool.v1`. Every request of a tool
+//! to the network goes through [`egress`], under the tool's permissions.
 //!
-//! It knows no queue and no lease: the runner decides what runs when, and writes the answers.
+//! It deliberately does not know the queue or leases. The runner decides what runs when, and writes
+//! the responses.
+//!
+//! Begin with `executor.rs` (the trait), `host_ops.rs` (what tool code can ask for) and
+//! `egress/fetch.rs`.
 
 pub mod builtin;
 mod call_quota;

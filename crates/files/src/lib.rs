@@ -1,8 +1,11 @@
-//! The tools that read and write files in the working folder. Nothing outside of that folder exists for them: every
-//! file is opened by way of an open handle on the folder, so that neither `..` nor a link leads out, whoever changes
-//! the folder meanwhile.
+//! The tools that read and write files in the working folder: `read_file`, `write_file`,
+//! `append_file`.
 //!
-//! It knows no queue, no store and no network.
+//! They reach only that folder. Every file is opened relative to an open handle on the folder, so
+//! neither `..` nor a link leads out of it, even while others change the folder. This crate knows
+//! no queue, no store and no network.
+//!
+//! Begin with `folder.rs`, then `read` and `write.rs`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

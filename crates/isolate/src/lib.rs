@@ -1,8 +1,12 @@
-//! The worker: one process, one tenant, one call at a time. It puts up its walls, starts the engine, and runs tool
-//! code that reaches the world only by ops, which are frames on the one inherited socket.
+//! The worker process of the sandbox: one tenant, one call at a time. It enters its jail, starts
+//! the engine, and runs tool code. The code reaches the outside only through ops, which are frames
+//! on one inherited socket.
 //!
-//! It knows no tool, no store and no permission: the parent decides what an op may do. There is deliberately no op for
-//! files, network, environment or processes.
+//! It knows no tool, no store and no permission: the parent decides what an op does. There is
+//! deliberately no op for files, network sockets, environment variables or processes.
+//!
+//! Begin with `serve.rs` (the loop of a worker), `call.rs` (one call) and `engine.rs`. `sandbox` is
+//! the parent's side.
 
 mod call;
 mod crypto_thread;

@@ -1,8 +1,11 @@
-//! Walls around processes: those that a process puts up around itself (`walls`, a file each), control groups, which are
-//! put around it from outside, and programs that run behind all of them (`command`).
+//! Restrictions around processes: those that a process applies to itself (`walls`, one file each),
+//! control groups, which are set from outside (`cgroup`), and programs that run under all of them
+//! (`command`).
 //!
-//! It knows no engine, no tool and no store, and decides nothing: what may be seen, reached and used is for those who
-//! use it.
+//! It knows no engine, no tool and no store, and it sets no policy: its users decide what a process
+//! can see and use.
+//!
+//! Begin with `walls/mod.rs`, `command/mod.rs` and `cgroup/mod.rs`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -1,6 +1,9 @@
-//! JSON Schema 2020-12, compiled once and checked often, with bounds on what a schema and a check may cost.
+//! JSON Schema 2020-12: compiled once, checked many times, with bounds on the cost of a schema and
+//! of a check.
 //!
-//! It knows no tool, no store and no network: nothing is ever fetched.
+//! It knows no tool, no store and no network: references to other documents are never fetched.
+//!
+//! Begin with `schema.rs`, then `cost.rs` and `budget.rs` (the bounds).
 
 mod budget;
 mod by_hash;

@@ -1,7 +1,11 @@
-//! Generates load and measures it. It knows of no tool, no store and no HTTP: what is called stands behind [`Target`].
-//! Latencies are taken so that a system that stalls cannot hide it: in an open loop each counts from the moment when
-//! the call was due, not from when there was room to send it, and a call that never came back counts with the time
-//! that it had waited.
+//! Generates load and measures it. A [`Target`] is what is called; this crate knows no tool, no
+//! store and no HTTP.
+//!
+//! The latencies of a system that stalls are not hidden (no coordinated omission). In an open loop
+//! a call's latency counts from when the call was due, not from when it could be sent. A call
+//! without a response counts with the time that it has waited.
+//!
+//! Begin with `drive.rs`, then `open.rs` and `closed.rs` (the two kinds of load) and `report`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

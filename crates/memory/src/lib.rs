@@ -1,8 +1,10 @@
-//! Working memory: entries that agents keep for a while, the guides for tools, and the parts of results that are too
-//! large to be handed over whole.
+//! Working memory (entries that agents keep for a limited time), guides for tools, skills, and the
+//! chunks of results that are too large to return at once.
 //!
-//! It keeps everything in breadcrumbs and knows no queue and no network. Entries are shared by a tenant: a namespace
-//! orders them, it keeps nobody out.
+//! Everything is stored in breadcrumbs. This crate knows no queue and no network. All agents of a
+//! tenant share the entries: a namespace groups entries and does not restrict access.
+//!
+//! Begin with `working_memory.rs`, `large_result/mod.rs` and `tools/mod.rs`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -1,13 +1,16 @@
-//! A private Postgres with pgvector: found or installed, started, watched over and stopped.
+//! A private Postgres with pgvector: finds or installs it, starts it, supervises it and stops it.
 //!
-//! It listens on a Unix socket in a folder that only its owner may enter, and on no TCP port; everybody who can reach the socket
-//! is trusted. One process at a time owns a data folder, by a file lock that names its holder. The server is supervised: when it
-//! dies, it is started again.
+//! It listens on a Unix socket in a folder that only its owner can enter, and on no TCP port. Every
+//! process that can reach the socket is trusted. One process at a time owns a data folder, through
+//! a lock file that names the owner. A server that dies is started again.
 //!
-//! This crate deliberately knows nothing of tables, migrations or tenants; all it puts into the cluster is an empty database.
+//! This crate deliberately knows nothing about tables, migrations or tenants. It creates one empty
+//! database in the cluster.
 //!
-//! What a data folder holds: `lock` (who owns the folder), `postgres/` (the cluster), `postgres.log` and `postgres.log.1`, `run/`
-//! (the socket).
+//! A data folder contains `lock` (who owns the folder), `postgres/` (the cluster), `postgres.log`
+//! and `postgres.log.1`, and `run/` (the socket).
+//!
+//! Begin with `server.rs`, `supervisor.rs` and `lock.rs`.
 
 mod account;
 mod cluster;

@@ -1,7 +1,9 @@
-//! The tools that run programs: `bash` and `execute_python_script`, each command in a jail of its own, with the working
-//! folder as the only place of this machine that it may write to.
+//! The tools that run programs: `bash` and `execute_python_script`. Each command runs in its own
+//! jail. The working folder is the only place on this machine where it can write.
 //!
-//! It knows no queue and no store, and not how the walls are built: that is the crate `jail`.
+//! It knows no queue and no store. The crate `jail` has the restrictions themselves.
+//!
+//! Begin with `program_runner.rs`, `bash.rs` and `python/mod.rs`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

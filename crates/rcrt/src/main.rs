@@ -1,5 +1,7 @@
-//! The one binary, and the only place where the parts are put together. `main` dispatches; each subcommand has a file
-//! under `commands`, and `assembly` builds the running system.
+//! The binary `rcrt`, and the only place where the parts are put together.
+//!
+//! `main` only dispatches. Each subcommand has a file in `commands`; `assembly` builds the running
+//! system. Begin with `cli.rs`, `commands/up.rs` and `assembly/system.rs`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

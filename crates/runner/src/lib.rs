@@ -1,9 +1,14 @@
-//! Claims calls, finds their tools, runs them, and writes the answers; follows the store's events, so that a tool that
-//! is written is live at once; keeps leases, caps and its word on shutdown.
+//! Claims calls, finds their tools, runs them and writes the responses. It follows the store's
+//! events, so a tool works as soon as its record is written. It keeps leases alive, limits how many
+//! calls run, and finishes or returns its calls when it stops.
 //!
-//! It knows the store only as [`breadcrumb::Breadcrumbs`] and what runs a tool only as [`executors::Executor`]. It
-//! deliberately does not know Postgres, HTTP, the engine, or whether others run beside it: what must happen once across
-//! runners is decided in the store, by leases and idempotency keys.
+//! It uses the store only as [`breadcrumb::Breadcrumbs`], and what runs a tool only as
+//! [`executors::Executor`]. It deliberately does not know Postgres, HTTP, the engine, or how many
+//! other runners there are. What must happen once across runners is decided in the store, by leases
+//! and idempotency keys.
+//!
+//! Begin with `runner.rs` (the parts and their order), `claim_loop.rs` and `call.rs` (one call from
+//! its tool to its response). `registry.rs` and `tool_loader.rs` have the tools.
 
 mod backoff;
 mod bootstrap;

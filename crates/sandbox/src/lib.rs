@@ -1,8 +1,12 @@
-//! TypeScript → a result, inside a locked-down worker process: the parent's side. Starts workers, speaks the
-//! protocol with them over one inherited socket, keeps the limits, and kills for a breach.
+//! Runs TypeScript in a locked-down worker process and returns the result: the parent's side. It
+//! starts workers, speaks the protocol with them over one inherited socket, enforces the limits,
+//! and kills a worker that exceeds them.
 //!
-//! It knows no store, no HTTP and no engine: what a tool may do to the world is an op that a [`HostOps`] performs, and
-//! the engine lives in the `isolate` crate, in the worker.
+//! It knows no store, no HTTP and no engine. A [`HostOps`] performs the ops that tool code asks
+//! for; the engine is in the crate `isolate`, in the worker.
+//!
+//! Begin with `sandbox.rs` (the entry), `pool.rs` (the workers) and `supervise.rs` (one call in a
+//! worker). `protocol` has the messages.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

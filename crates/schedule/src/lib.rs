@@ -1,8 +1,11 @@
-//! Tasks that run by the clock: the tools by which agents make them, and the scheduler that fires each once, however
-//! many runners there are.
+//! Scheduled tasks: the tools by which agents create them, and the scheduler that fires each once,
+//! with any number of runners.
 //!
-//! It keeps schedules in breadcrumbs and knows no queue: what a fire calls is a request like any other. It does not know
-//! who else works on the same tenant; what happens once is decided in the store, by versions and idempotency keys.
+//! Schedules are stored in breadcrumbs. A fire writes an ordinary request, so this crate knows no
+//! queue. It does not know which other schedulers work on the same tenant: versions and idempotency
+//! keys in the store decide what happens once.
+//!
+//! Begin with `schedule.rs`, `scheduler/mod.rs` and `scheduler/firing.rs`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

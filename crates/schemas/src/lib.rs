@@ -1,9 +1,12 @@
-//! A layer over a store: what the records of a schema name must be, how long they stay, and how models see them, as
-//! `schema.def.v1` records say it.
+//! A layer over a store that applies `schema.def.v1` records: what records of a schema name
+//! contain, how long they are kept, and how models see them.
 //!
-//! [`Schemas`] is a [`Tenancy`] before another one. Definitions are kept in memory and renewed by the tenant's events, so a
-//! write or a read of a name without one asks the store nothing more. It deliberately knows no database, no HTTP and no
-//! tool; and it does not touch records that were written before a definition.
+//! [`Schemas`] is a [`Tenancy`] that wraps another one. Definitions are cached and updated by the
+//! tenant's events, so a read or a write of a schema name without a definition costs no extra
+//! query. It deliberately knows no database, no HTTP and no tool. It does not change records that
+//! were written before a definition.
+//!
+//! Begin with `definition.rs`, `layer.rs` and `checked_writes.rs`.
 
 mod checked_writes;
 mod definition;

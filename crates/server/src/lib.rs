@@ -1,9 +1,13 @@
-//! Any store of breadcrumbs behind HTTP and server-sent events: routes, tokens and roles, problem documents, metrics,
-//! and the OpenAPI description made from the routes.
+//! An HTTP server for any store of breadcrumbs: routes, server-sent events, tokens and roles,
+//! problem documents, metrics, and an OpenAPI description made from the routes.
 //!
-//! It deliberately does not know Postgres or any other store (only the traits [`Tenancy`] and `Breadcrumbs`), nor
-//! runners, tools and V8: a call is a record and a lease here. What a route is for stands beside its handler, who may
-//! call it in the route table, and how an error reads in `problem.rs`; nowhere else.
+//! It deliberately does not know Postgres or any other store (only the traits [`Tenancy`] and
+//! `Breadcrumbs`), nor runners, tools and V8. To the server a call is a record and a lease. A route
+//! is documented at its handler, the route table says who can call it, and `problem.rs` has the
+//! text of every error.
+//!
+//! Begin with `routes.rs` (the route table), `access.rs` (who can call a route) and
+//! `breadcrumbs.rs` (typical handlers).
 
 mod access;
 mod acl;

@@ -1,11 +1,15 @@
-//! The store on Postgres: records with their history, the queue of calls, numbered events, tenants and secrets.
+//! The store on Postgres: records and their history, the queue of calls, numbered events, tenants,
+//! secrets, search and the queue of webhook deliveries.
 //!
-//! [`Store`] opens the database and is the [`breadcrumb::Tenancy`]; what an agent sees of it is a
-//! [`breadcrumb::Breadcrumbs`]. Every transaction works as the role `rcrt_app` under row-level security, in the one
-//! tenant that it names at its begin.
+//! [`Store`] opens the database and implements [`breadcrumb::Tenancy`]. For one agent it gives a
+//! [`breadcrumb::Breadcrumbs`]. Every transaction runs as the role `rcrt_app` under row-level
+//! security, in the one tenant that it names when it begins.
 //!
-//! This crate deliberately does not know HTTP, tools' definitions or who runs them, and it does not judge roles: who
-//! may call what is the server's to decide. Where the Postgres comes from is the caller's business.
+//! This crate deliberately does not know HTTP, tools' definitions, or what runs tools, and it does
+//! not check roles: the server decides who can call what. The caller provides the Postgres.
+//!
+//! Begin with `tenant_store.rs` (each operation of an agent), `transaction.rs`, `records.rs`, and
+//! `calls/mod.rs` (the queue).
 
 mod acl;
 mod actor;

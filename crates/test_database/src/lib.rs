@@ -1,8 +1,8 @@
-//! A fresh, migrated database for every test; for tests only.
+//! A new, migrated database for each test. For tests only.
 //!
-//! The first test of a process starts a private Postgres and migrates a template database with the SQL in `/migrations`; every
-//! test then gets a copy of the template, in some milliseconds. Nothing has to be started beforehand, and nothing is left behind:
-//! not even when the test process is killed.
+//! The first test of a process starts a private Postgres and migrates a template database with the
+//! SQL in `/migrations`. Every test gets a copy of the template in a few milliseconds. Nothing has
+//! to be started beforehand. Nothing is left behind, even when the test process is killed.
 //!
 //! It deliberately does not know the store: the store's own tests use it.
 #![allow(clippy::expect_used)] // Without a database there is no test; a panic is how a test says so.

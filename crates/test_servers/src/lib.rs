@@ -1,5 +1,8 @@
-//! Servers on loopback that a test lets lie, drip, flood and point inside: a name server that speaks the real protocol,
-//! HTTP/1 down to the byte, HTTP/2 behind TLS, and names that lead the egress gate to them. For tests only.
+//! Misbehaving servers on loopback, for tests only: a DNS server with the real protocol, HTTP/1
+//! controlled to the byte, HTTP/2 over TLS, and names that lead the egress gate to them. A test
+//! makes them lie, stall, flood, or point to private addresses.
+//!
+//! Begin with `dns.rs` and `raw.rs`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 // Tests say values in place.

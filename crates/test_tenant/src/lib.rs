@@ -1,4 +1,5 @@
-//! A tenant with a real store, calls in it, and texts that are compared with what is kept in files. For tests only.
+//! A tenant with a real store and calls in it, and golden files: texts that are compared with
+//! files. For tests only.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::needless_pass_by_value)]
 

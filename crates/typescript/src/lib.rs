@@ -1,7 +1,10 @@
-//! The TypeScript front end: source → JavaScript that an engine runs, a source map, and what the syntax tree tells.
+//! The TypeScript front end: turns source into JavaScript and a source map, and reports what the
+//! syntax tree shows.
 //!
-//! It knows no tool, no engine and no file: text in, text and findings out. Hostile source is expected: it gives
-//! errors, never a crash.
+//! It knows no tool, no engine and no file: text in, text and findings out. It expects hostile
+//! source, which gives errors and never a crash.
+//!
+//! Begin with `compile.rs` and `inspect.rs`.
 
 mod compile;
 mod entry;

@@ -1,7 +1,10 @@
-//! Validators: pure functions from a tool's definition to findings, all of them at once, errors and warnings apart;
-//! and how a file of breadcrumbs is read.
+//! Validators: pure functions from a tool's definition to findings. They report all errors and
+//! warnings at once. Also parses files of breadcrumbs (`seed`) and templates.
 //!
-//! It knows no store, no network and no file system: what it judges is given to it, and nothing is ever fetched.
+//! It knows no store, no network and no file system: its caller provides the input, and nothing is
+//! fetched.
+//!
+//! Begin with `tool.rs` (all validators of one definition) and `code.rs`.
 
 mod builtin;
 mod code;

@@ -1,8 +1,10 @@
-//! The tools that read the web: `web_search`, `web_fetch`, `web_browse`. Every request goes through the egress gate,
-//! and every page is read apart from the threads that others wait for, within bounds of time and memory.
+//! The tools that read the web: `web_search`, `web_fetch`, `web_browse`.
 //!
-//! It knows no queue and no way to the network but the gate; long pages go to working memory. Pages run no scripts
-//! here.
+//! Every request goes through the egress gate. Pages are parsed on separate threads, with bounds on
+//! time and memory. Scripts in pages do not run. Long pages go to working memory. This crate knows
+//! no queue, and no way to the network except the egress gate.
+//!
+//! Begin with `web_fetch.rs`, `http_client.rs` and `search/mod.rs`.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -1,8 +1,11 @@
-//! Posts events to where agents want them: takes deliveries from their queue, signs them, sends each through the egress
-//! gate, and says what became of it.
+//! Delivers events to webhooks: takes deliveries from their queue, signs them, posts each through
+//! the egress gate, and records the outcome.
 //!
-//! It deliberately does not know which events a webhook gets, nor how they came into the queue: that is the store's. Nor
-//! does it know HTTP's routes. Any number of deliverers may work on one queue: what one has taken is under its lease.
+//! It deliberately does not know which events a webhook gets or how they enter the queue (the store
+//! does), nor the HTTP routes. Any number of deliverers can work on one queue: each delivery is
+//! under a lease.
+//!
+//! Begin with `deliverer.rs`, `attempt.rs` and `outcome.rs`.
 
 mod attempt;
 mod backoff;

