@@ -1,4 +1,5 @@
-//! Grants: records opened to agents and tenants. Whom they let in is judged by the policies, in the database.
+//! ACL grants: records opened to agents and tenants. Row-level security policies in the database
+//! apply them.
 
 use breadcrumb::{AclChange, AclEntry, Action, Breadcrumb, StoreError, Violations, schema_names};
 use chrono::{DateTime, Utc};

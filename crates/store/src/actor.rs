@@ -1,4 +1,4 @@
-//! The agent that acts, in whose name it does, and what it may beyond what every writer may.
+//! The agent that acts, the agent on whose behalf it acts, and what it can do beyond every writer.
 
 use breadcrumb::{
     Breadcrumb, CURATORS_TOOL_TAG, Identity, MAX_TAGS, NewBreadcrumb, Profile, Profiles, Role, StoreError, Violations,
@@ -12,7 +12,7 @@ const CANCEL: &str = "cancel_scheduled_task";
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Actor {
     pub(crate) agent: Uuid,
-    /// In whose name: another agent's, where a runner acts for it.
+    /// The agent on whose behalf a runner acts.
     pub(crate) on_behalf_of: Uuid,
     pub(crate) profile: Profile,
     pub(crate) is_curator: bool,
@@ -41,7 +41,7 @@ impl Actor {
         Self { on_behalf_of, is_curator: self.is_curator && on_behalf_of == self.agent, ..self }
     }
 
-    /// In another tenant nobody has a role.
+    /// An agent has no role in another tenant.
     pub(crate) fn as_guest(self) -> Self {
         Self { is_curator: false, is_runner: false, ..self }
     }
@@ -55,7 +55,7 @@ impl Actor {
         self.is_runner
     }
 
-    /// Whether it sees all of its tenant by its own roles.
+    /// Whether its own roles let it see all of its tenant.
     pub(crate) fn sees_all(self) -> bool {
         (self.is_curator || self.is_runner) && self.on_behalf_of == self.agent
     }
@@ -77,7 +77,7 @@ impl Actor {
         if is_tool(record) { self.on_behalf_of } else { self.agent }
     }
 
-    /// Who sees a record, and how much of it is told, is said by who created it and by curators.
+    /// Only the creator of a record and curators decide who sees it and how much of it.
     pub(crate) fn refuse_to_open(self, old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreError> {
         let is_same = old.visibility == new.visibility && old.sensitivity == new.sensitivity;
         if is_same || self.is_curator || old.created_by == Some(self.on_behalf_of) {

@@ -32,7 +32,7 @@ impl From<AgentRow> for AgentInfo {
             id: row.id,
             owner_id: row.owner_id,
             name: row.name,
-            // A role that a newer version wrote gives nothing here.
+            // A role that a newer version wrote has no effect here.
             roles: row.roles.iter().filter_map(|role| role.parse().ok()).collect(),
             // One that a newer version wrote must not open anything here.
             profile: row.profile.parse().unwrap_or(Profile::Subagent),
@@ -182,7 +182,7 @@ pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Result<Option<
 pub(crate) async fn find_by_key(tx: &mut TenantTransaction, id: Uuid, key: &str) -> Result<Option<AgentInfo>> {
     let given = hash(key);
     let row = row(tx, id).await?;
-    // Compared also when there is no such agent, so that the time tells nothing.
+    // Compared also when there is no such agent, so that the time reveals nothing.
     let kept = row.as_ref().map_or_else(|| vec![0; given.len()], |row| row.key_hash.clone());
     let is_right = verify_slices_are_equal(&given, &kept).is_ok();
     Ok(row.filter(|_| is_right).map(AgentInfo::from))

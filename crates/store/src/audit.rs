@@ -21,7 +21,7 @@ from_row! {
         /// The id of what it was done to.
         pub subject: Uuid,
         pub subject_name: String,
-        /// Why, in the words of who did it; of `secret.bound` where to.
+        /// The reason that the caller gave; for `secret.bound`, the hosts.
         pub reason: Option<String>,
         /// The tool's record that it was done for, or that was given or lost what `subject` is.
         pub tool_id: Option<Uuid>,

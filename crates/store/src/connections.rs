@@ -1,5 +1,5 @@
-//! Connections kept at hand for the steps of calls. One that goes back to the pool is tested there with a round trip;
-//! one that is kept is not, so whoever takes it must know what to do when it turns out to be dead.
+//! Idle connections for the steps of calls. The pool tests a returned connection with a round trip;
+//! this cache does not, so a caller must handle a dead connection.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ impl IdleConnections {
         }
     }
 
-    /// Gives those back to the pool that nobody used for a while.
+    /// Returns connections to the pool that were not used for a while.
     pub(crate) fn release_unused(&self) {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).retain(|(used, _)| used.elapsed() < KEPT_FOR);
     }
@@ -81,7 +81,7 @@ impl Inner {
         }
     }
 
-    /// A connection that has just answered and is in no transaction.
+    /// A connection that has just replied and is in no transaction.
     pub(crate) async fn acquire_tested(self: &Arc<Self>) -> Result<Connection> {
         let mut dead = 0;
         loop {

@@ -1,5 +1,6 @@
-//! How many lists and searches with conditions on the context run at once, of one tenant and of all: each may keep a
-//! database connection busy for seconds, and everything else needs connections too.
+//! Limits how many lists and searches with conditions on the context run at once, per tenant and in
+//! total. Each can keep a database connection busy for seconds, and other work needs connections
+//! too.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

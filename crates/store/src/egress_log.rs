@@ -1,4 +1,4 @@
-//! The egress log of a tenant: written in batches, read newest first, and forgotten after a while.
+//! The egress log of a tenant: written in batches, read newest first, deleted after its retention.
 
 use breadcrumb::{EgressEntry, EgressOutcome, EgressQuery, EgressRecord, MAX_EGRESS_ENTRIES, StoreError, Violations};
 use chrono::{DateTime, Utc};
@@ -45,7 +45,7 @@ impl From<EgressRow> for EgressEntry {
             host: row.host,
             port: u16::try_from(row.port).unwrap_or_default(),
             method: row.method,
-            // One that a newer version wrote was not answered as this version knows it.
+            // A newer version may have written an outcome that this version does not know.
             outcome: row.outcome.parse().unwrap_or(EgressOutcome::Failed),
             reason: row.reason,
             status: row.status.and_then(|status| u16::try_from(status).ok()),
@@ -133,7 +133,8 @@ pub(crate) async fn read(mut tx: TenantTransaction, query: &EgressQuery) -> Resu
     Ok(rows.into_iter().map(EgressEntry::from).collect())
 }
 
-/// Forgets entries from before this time, and the oldest beyond `most`. Gives how many; at most a batch of each.
+/// Deletes entries from before this time, and the oldest beyond `most`. Returns how many: at most a
+/// batch of each.
 pub(crate) async fn forget(mut tx: TenantTransaction, before: DateTime<Utc>, most: i64) -> Result<usize> {
     let forgotten = sqlx::query(
         "DELETE FROM egress_log WHERE id = ANY (ARRAY(

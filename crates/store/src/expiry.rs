@@ -1,7 +1,7 @@
-//! Records whose time has ended. To readers they are gone at that moment; here they are taken out.
+//! Expired records. Readers stop seeing them at once; this module deletes them.
 //!
-//! A batch waits for nobody: what somebody is changing, reading for the last time or taking out is passed over, and looked
-//! at again in the next batch.
+//! A batch waits for no lock: a record that is being changed, read for the last time or deleted is
+//! skipped, and checked again in the next batch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,7 +67,7 @@ pub(crate) async fn run(store: &Arc<Inner>, owner_id: Uuid, most: Duration, is_a
     run.duration_ms = begun.elapsed().as_millis() as u64;
     if is_asked_for || run.total() > 0 || ended.is_err() {
         let noted = note(store, owner_id, at, &run, ended.is_err()).await;
-        // What went wrong first is what is told.
+        // The first error is reported.
         ended.and(noted)?;
     }
     Ok(run)
@@ -92,7 +92,8 @@ async fn note(store: &Arc<Inner>, owner_id: Uuid, at: DateTime<Utc>, run: &Hygie
     tx.commit().await
 }
 
-/// Takes out ended records, each with its event; a request that still waits is answered `Timeout`.
+/// Deletes expired records, each with its event. A request that is still queued is answered
+/// `Timeout`.
 async fn batch(mut tx: TenantTransaction) -> Result<Batch> {
     let candidates: Vec<Uuid> =
         sqlx::query_scalar("SELECT id FROM breadcrumbs WHERE ttl <= now() ORDER BY ttl LIMIT $1")
@@ -103,8 +104,8 @@ async fn batch(mut tx: TenantTransaction) -> Result<Batch> {
         return Ok(Batch::default());
     }
     let free = tx.try_lock_all(&candidates).await?;
-    // Looked at again: who changed one of them meanwhile may have given it more time. In the order of the requests, like
-    // everything that holds several calls.
+    // Checked again: another writer may have extended one of them meanwhile. In the order of the
+    // requests, like every operation that locks several calls.
     let ended: Vec<EndedRow> = sqlx::query_as(
         "SELECT id, coalesce(schema_name = 'tool.request.v1', false) AS is_request,
             coalesce(schema_name = 'tool.request.v1' AND 'health:check' = ANY(tags), false) AS is_health_check

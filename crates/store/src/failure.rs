@@ -1,4 +1,4 @@
-//! From the database's errors to the store's: the one place where they are told apart.
+//! Converts the database's errors to the store's, in one place.
 
 use std::borrow::Cow;
 
@@ -37,7 +37,7 @@ impl Failure {
         matches!(self, Self::Database(error) if matches!(code(error).as_deref(), Some("40001" | "40P01")))
     }
 
-    /// The record is not there for who asked.
+    /// The caller cannot see the record.
     pub(crate) fn misses_record(&self, record: uuid::Uuid) -> bool {
         matches!(self, Self::Store(StoreError::NotFound { what: "breadcrumb", id }) if *id == record)
     }

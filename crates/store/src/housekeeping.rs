@@ -1,6 +1,6 @@
-//! What has to happen without anybody asking: lost runners, requests past their deadline, ended records, forgotten events.
+//! Background work: lost runners, requests past their deadline, expired records, old events.
 //!
-//! Several servers may do it side by side: each piece of work locks what it takes care of.
+//! Several servers can do it at the same time: each piece of work locks its rows.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,27 +22,27 @@ const EXPIRING: Duration = Duration::from_millis(500);
 const PRUNE: Duration = Duration::from_mins(1);
 
 impl Store {
-    /// Requeues or answers every call whose lease has ended, in all tenants. Gives how many there were. The store does
-    /// it by itself every second.
+    /// Requeues or answers every call whose lease has ended, in all tenants. Returns how many. The
+    /// store does so every second.
     pub async fn rescue(&self) -> Result<usize, StoreError> {
         Ok(rescue(&self.inner).await?)
     }
 
-    /// Answers every request that waits past its deadline, in all tenants. Gives how many there were. The store does it
-    /// by itself every second.
+    /// Answers every queued request that is past its deadline, in all tenants. Returns how many.
+    /// The store does so every second.
     pub async fn answer_overdue(&self) -> Result<usize, StoreError> {
         Ok(answer_overdue(&self.inner).await?)
     }
 
-    /// Takes out every record whose time has ended, in all tenants. Gives how many there were. The store does it by
-    /// itself every second.
+    /// Deletes every expired record, in all tenants. Returns how many. The store does so every
+    /// second.
     pub async fn expire(&self) -> Result<usize, StoreError> {
         Ok(expire(&self.inner, Duration::MAX).await?)
     }
 
-    /// Forgets events older than 7 days, idempotency keys older than one, revocations of tokens that have expired, and
-    /// entries of the egress log older than they are kept. Gives how many there were. The store does it by itself every
-    /// minute.
+    /// Deletes events older than 7 days, idempotency keys older than one day, revocations of tokens
+    /// that have expired, and entries of the egress log that are past their retention. Returns how
+    /// many. The store does so every minute.
     pub async fn prune(&self) -> Result<usize, StoreError> {
         Ok(prune(&self.inner).await?)
     }

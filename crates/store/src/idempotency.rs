@@ -1,4 +1,4 @@
-//! The same create again: first answers, kept for a day.
+//! Repeated creates: the first result of each idempotency key, kept for a day.
 
 use breadcrumb::{StoreError, Violations};
 use uuid::Uuid;

@@ -1,7 +1,7 @@
 //! A selector as SQL conditions that agree exactly with [`breadcrumb::Matcher`].
 //!
-//! Conditions on the context read it as jsonb; they have no index of their own (under row-level security none could
-//! serve them) and are best narrowed by a tag or a schema name.
+//! Conditions on the context read it as jsonb. They have no index (under row-level security none
+//! could serve them), so narrow them by a tag or a schema name.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use sqlx::{FromRow, Postgres};
 use crate::failure::{Failure, Result};
 use crate::transaction::TenantTransaction;
 
-/// Longer names stand in no column (see the migration that made it), and are those of no good tool.
+/// Longer names are in no column (see the migration that made it), and no valid tool has one.
 const MAX_TOOL_NAME: usize = 100;
 
 /// Shorter than for other statements: conditions on the context read every record that the other parts leave.
@@ -84,12 +84,12 @@ impl Conditions {
         query
     }
 
-    /// Binds a text and gives its placeholder.
+    /// Binds a text and returns its placeholder.
     pub(crate) fn text(&mut self, text: &str) -> String {
         self.placeholder(BindValue::Text(text.to_owned()))
     }
 
-    /// Binds an array of texts and gives its placeholder.
+    /// Binds an array of texts and returns its placeholder.
     pub(crate) fn texts(&mut self, texts: &[String]) -> String {
         self.placeholder(BindValue::Texts(texts.to_vec()))
     }
@@ -104,7 +104,8 @@ impl Conditions {
         let _ = write!(self.sql, " AND {condition}");
     }
 
-    /// The selector's conditions on [shared](crate::shares) records, to stand beside the others in one query.
+    /// The selector's conditions on [shared](crate::shares) records, for use beside the others in
+    /// one query.
     pub(crate) fn shared(&mut self, selector: &Selector) -> String {
         let own = std::mem::replace(&mut self.sql, NOT_ENDED.into());
         self.is_shared = true;
@@ -137,7 +138,7 @@ impl Conditions {
             let condition = self.context(condition);
             self.and(&condition);
         }
-        // Last, since it asks for each record that is left. Shared records are no responses.
+        // Last, since it runs for each remaining record. Shared records are never responses.
         if selector.names_request() && !self.is_shared {
             self.and(&format!(
                 "(b.schema_name IS DISTINCT FROM '{}' OR takes_response(b.id))",
@@ -166,8 +167,9 @@ impl Conditions {
             MatchOp::ContainsAny => contains_any(&format!("{wanted}::jsonb")),
             MatchOp::Exists => "true".into(),
         };
-        // No row when it is not there. OFFSET 0 keeps `v` from being replaced by its expression: the context would be parsed
-        // wherever `v` stands, in `contains_any` for each wanted text.
+        // No row when it is not there. OFFSET 0 keeps Postgres from replacing `v` by its
+        // expression: the context would be parsed at each use of `v`, in `contains_any` for each
+        // wanted text.
         format!("coalesce((SELECT {holds} FROM (SELECT {there} AS v OFFSET 0) at_path), false)")
     }
 

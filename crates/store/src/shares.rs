@@ -1,4 +1,5 @@
-//! Which tenants others have opened a record to, kept in memory: most have none, and their lists cost nothing more.
+//! Which tenants have shared records with other tenants, cached in memory: most have not, and their
+//! lists cost nothing extra.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -27,7 +27,8 @@ use crate::writing::WriteQueue;
 
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// The store. Give it an end with [`Store::close`]; one that is dropped stops its tasks too, but nobody waits for them.
+/// The store. End it with [`Store::close`]. Dropping it stops its tasks too, without waiting for
+/// them.
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
 }

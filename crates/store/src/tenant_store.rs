@@ -1,5 +1,5 @@
-//! The store as one agent of one tenant sees it: checks the input, opens the tenant's transaction, calls the room that
-//! does the work.
+//! The store as one agent of one tenant sees it: checks the input, opens the tenant's transaction,
+//! and calls the module that does the work.
 
 use std::sync::Arc;
 
@@ -61,7 +61,8 @@ impl TenantStore {
         if self.actor.on_behalf_of == self.actor.agent {
             return Ok(self.actor.sees_all());
         }
-        // The agent in whose name a runner acts has shown no token here: what it is is looked up.
+        // The agent on whose behalf a runner acts has shown no token here, so its roles are looked
+        // up.
         let key = (self.owner_id, self.actor.on_behalf_of);
         if let Some(sees_all) = self.store.role_cache.get(key) {
             return Ok(sees_all);
@@ -80,7 +81,7 @@ impl TenantStore {
             .bind(permission.actions())
             .fetch_one(self.begin().await?.connection())
             .await?;
-        // The write takes room in the record's tenant.
+        // The write counts toward the quota of the record's tenant.
         if let (RequiredPermission::Update, Some(home)) = (permission, home) {
             self.store.load_quotas(home).await?;
         }
@@ -88,12 +89,13 @@ impl TenantStore {
         Ok(home.map(|owner_id| RowAccess { owner_id, principal, permission }))
     }
 
-    /// Whose shared records stand in the agent's lists. A runner acts upon what it reads, and only on its own tenant's.
+    /// Whose shared records are in the agent's lists. A runner acts on what it reads, and only in
+    /// its own tenant.
     fn shared_with(&self) -> Option<Uuid> {
         (!self.actor.is_mere_runner() && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of)
     }
 
-    /// A request that the agent may not see is none, whatever the queue knows of it.
+    /// A request that the agent cannot see does not exist for it, whatever the queue has.
     async fn refuse_hidden(&self, request: Uuid) -> Result<()> {
         if self.sees_all().await? {
             return Ok(());
@@ -106,7 +108,7 @@ impl TenantStore {
         if is_hidden { Err(StoreError::NotFound { what: "request", id: request }.into()) } else { Ok(()) }
     }
 
-    /// Tells the agent's open streams what it wants from now on.
+    /// Updates the agent's open streams with its new selectors.
     fn refresh_open_selectors<T>(&self, answer: T, kept: &selectors::VersionedSelectors) -> T {
         self.store.selectors.learn(self.owner_id, self.actor.on_behalf_of, kept);
         self.store.announcer.announce_selectors(self.owner_id);

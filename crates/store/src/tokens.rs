@@ -12,7 +12,7 @@ use crate::transaction::TenantTransaction;
 
 /// How many tokens of one agent are revoked one by one. Every request of the agent is compared with them.
 const MOST_PER_AGENT: i64 = 1000;
-/// For how long a revocation counts as fresh: servers that ask within this time hear of it.
+/// How long a revocation counts as recent: servers that poll within this time see it.
 const FRESH: TimeDelta = TimeDelta::seconds(15);
 
 pub(crate) async fn agent_status(tx: &mut TenantTransaction, agent_id: Uuid) -> Result<AgentStatus> {

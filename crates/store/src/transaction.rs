@@ -1,4 +1,4 @@
-//! One transaction in one tenant: the only way in which the store touches a tenant's rows.
+//! One transaction in one tenant: the only way in which the store accesses a tenant's rows.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::store::Inner;
 pub(crate) enum Durability {
     /// On disk before the commit returns.
     Durable,
-    /// On disk a moment later. For what may be lost with the crash, such as a lease. Not for events: a subscriber
-    /// could have seen what never happened.
+    /// On disk a little later. For what a crash may lose, such as a lease. Not for events: a
+    /// subscriber could have seen what was rolled back.
     AsyncCommit,
 }
 
@@ -56,9 +56,9 @@ impl TenantTransaction {
         Ok(Self { transaction, store: store.clone(), owner_id: access.owner_id, access, events: 0, usage: (0, 0) })
     }
 
-    /// Waits until no other transaction changes this record, and keeps it so until the end of this one. Must come
-    /// before the first write: the transaction has no id yet while it waits, so that the ids, and with them the event
-    /// numbers, of one record's changes have the changes' order.
+    /// Locks this record against changes by other transactions until this one ends. Must come
+    /// before the first write: the transaction has no id yet while it waits, so the ids, and with
+    /// them the event numbers, of one record's changes have the order of the changes.
     pub(crate) async fn lock(&mut self, record: Uuid) -> Result<()> {
         sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(lock_key(record)).execute(self.connection()).await?;
         Ok(())
@@ -86,7 +86,8 @@ impl TenantTransaction {
         Ok(is_seen)
     }
 
-    /// [`Self::lock`] for those of the records that nobody else holds. Waits for nobody; gives them.
+    /// [`Self::lock`] for those of the records that no other transaction has locked. Does not wait.
+    /// Returns them.
     pub(crate) async fn try_lock_all(&mut self, records: &[Uuid]) -> Result<Vec<Uuid>> {
         let keys: Vec<i64> = records.iter().copied().map(lock_key).collect();
         Ok(sqlx::query_scalar(
@@ -102,7 +103,7 @@ impl TenantTransaction {
         &mut self.transaction
     }
 
-    /// The place of the next event within the transaction. There is room for 4096.
+    /// The position of the next event within the transaction, at most 4096.
     pub(crate) fn next_event(&mut self) -> i32 {
         self.events += 1;
         self.events - 1
@@ -113,7 +114,8 @@ impl TenantTransaction {
         self.usage = (self.usage.0 + records, self.usage.1 + bytes);
     }
 
-    /// Room for the next version of a record, as large as this one is; without one, room is not asked for.
+    /// Reserves quota for the next version of a record, as large as this one; without a version,
+    /// none.
     pub(crate) fn reserve_quota(&self, version: Option<&NewBreadcrumb>) -> Result<QuotaReservation, StoreError> {
         let size = |version: &NewBreadcrumb| Breadcrumb::measure(&version.context).1;
         match version.filter(|_| self.store.quotas.has_bound(self.owner_id)) {

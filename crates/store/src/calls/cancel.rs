@@ -1,4 +1,4 @@
-//! Stopping a request.
+//! Cancelling a request.
 
 use breadcrumb::{Breadcrumb, BreadcrumbChanges, Call, CallState, ErrorCode, ToolFailure};
 use serde_json::Value;
@@ -31,7 +31,8 @@ pub(crate) async fn cancel(mut tx: TenantTransaction, agent: Uuid, request: Uuid
     Ok(call)
 }
 
-/// The runner hears of the cancellation at once by the event of this change, and at its next heartbeat in any case.
+/// The runner learns of the cancellation from the event of this change, and from its next heartbeat
+/// in any case.
 async fn tell_in_record(tx: &mut TenantTransaction, agent: Uuid, record: &Breadcrumb) -> Result<()> {
     let mut context = record.context.clone();
     context.insert("cancel_requested".into(), Value::Bool(true));
@@ -40,7 +41,7 @@ async fn tell_in_record(tx: &mut TenantTransaction, agent: Uuid, record: &Breadc
         Ok(next) => {
             records::write_version(tx, record, &next, agent, false).await?;
         }
-        // A context that is as large as may be has no room for the word.
+        // A context of maximum size has no space for the field.
         Err(violations) => {
             tracing::warn!(request = %record.id, %violations, "a cancellation is told by heartbeat only");
         }

@@ -1,4 +1,4 @@
-//! Taking waiting calls.
+//! Claiming calls from the queue.
 
 use std::sync::Arc;
 

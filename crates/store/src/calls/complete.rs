@@ -1,4 +1,4 @@
-//! The response of a runner.
+//! Writing the response of a runner.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) fn check(response: &NewBreadcrumb) -> Result<(), Violations> {
     }
 }
 
-/// The response was checked before. Whoever has no lease any more writes nothing.
+/// The response was checked before. Without a valid lease nothing is written.
 pub(crate) async fn complete(
     store: &Arc<Inner>,
     owner_id: Uuid,

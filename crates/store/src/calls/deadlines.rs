@@ -1,4 +1,4 @@
-//! Requests that wait past their deadline.
+//! Requests that are still queued after their deadline.
 
 use super::queued::{CallRow, call_columns};
 use super::store_response::respond;
@@ -11,8 +11,8 @@ const BATCH: usize = 50;
 /// When a request was too late that never ran.
 pub(super) const NOT_RUN: &str = "before the tool ran";
 
-/// Answers requests that wait past their deadline with `Timeout`. Gives how many; at most a batch, so that it is to be
-/// called again until it gives none. One that runs is its runner's business.
+/// Answers queued requests that are past their deadline with `Timeout`. Returns how many: at most a
+/// batch, so call it again until it returns 0. The runner of a running call enforces its deadline.
 pub(crate) async fn answer_overdue(mut tx: TenantTransaction) -> Result<usize> {
     let calls: Vec<CallRow> = sqlx::query_as(concat!(
         "SELECT ",

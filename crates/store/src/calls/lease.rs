@@ -1,4 +1,4 @@
-//! What the holder of a lease may do short of answering: start, keep alive, give back.
+//! What the holder of a lease can do except respond: start, extend, release.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ fn lost(lease: Lease) -> StoreError {
     StoreError::LeaseLost { request: lease.request }
 }
 
-/// Starting twice under the same lease is starting once: the first answer may have been lost on its way.
+/// Starting twice under the same lease counts once: the first reply may have been lost.
 pub(crate) async fn start(store: &Arc<Inner>, owner_id: Uuid, lease: Lease, max_attempts: u32) -> Result<()> {
     let max_attempts = max_attempts.clamp(1, 10).cast_signed();
     match store.write(owner_id, WriteOp::Start { lease, max_attempts }).await? {

@@ -1,4 +1,4 @@
-//! The runners of this process that take calls as they are written.
+//! The runners in this process that take calls while their requests are written.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,5 +1,5 @@
-//! The queue of calls. A call's row is written with its request; from there on each step names the lease that it acts
-//! under, and a statement that finds another fence or state changes nothing.
+//! The queue of calls. A call's row is written with its request. Each later step names its lease,
+//! and a statement that finds another fence or state changes nothing.
 
 mod cancel;
 mod claim;

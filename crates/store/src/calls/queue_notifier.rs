@@ -1,4 +1,4 @@
-//! Telling the runners of this process that a call was queued, before its event is read.
+//! Notifies the runners in this process that a call was queued, before its event is read.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ pub(crate) struct QueueNotifier {
     tenants: Mutex<HashMap<Uuid, watch::Sender<u64>>>,
 }
 
-/// How many of them one waiter has heard of.
+/// How many of them one waiter has seen.
 #[derive(Default)]
 pub(crate) struct QueueWaiter(AtomicU64);
 
@@ -28,9 +28,9 @@ impl QueueNotifier {
         }
     }
 
-    /// Returns when there are more than were heard of. What was not heard to the end counts as not heard.
+    /// Returns when there are more than were seen. A wait that is dropped counts as not seen.
     pub(crate) async fn wait(&self, owner_id: Uuid, heard: &QueueWaiter) {
-        // From 1, so that the first to wait goes on at once: nobody counted before.
+        // From 1, so that the first wait returns at once: nothing was counted before.
         let mut count = self.locked().entry(owner_id).or_insert_with(|| watch::Sender::new(1)).subscribe();
         let before = heard.0.load(Ordering::Acquire);
         // The sender stays in the map.

@@ -1,4 +1,4 @@
-//! What the queue keeps of a request, and where a request stands.
+//! What the queue stores of a request, and the state of a request.
 
 use breadcrumb::{
     Call, CallState, Lease, NewBreadcrumb, Profile, Profiles, Reservation, StoreError, ToolFailure, ToolRequest,
@@ -13,7 +13,7 @@ use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 use crate::writing::PreparedRecord;
 
-/// What a new request writes into the queue: enough to answer it when its record is gone.
+/// What a new request writes into the queue: enough to answer it after its record is deleted.
 pub(crate) struct NewCall {
     pub(crate) tool: String,
     pub(crate) request_id: String,
@@ -23,12 +23,12 @@ pub(crate) struct NewCall {
     pub(crate) deadline_ms: Option<u64>,
     /// The runner that takes it on, when it is not to wait.
     pub(crate) reservation: Option<Reservation>,
-    /// That runner's answer, where it came before the request was written.
+    /// That runner's response, if it was ready before the request was written.
     pub(crate) answer: Option<Box<PreparedRecord>>,
 }
 
 impl NewCall {
-    /// `None` when the record is no request. `profile`: its writer's.
+    /// `None` when the record is not a request. `profile`: its writer's.
     pub(crate) fn of(id: Uuid, record: &NewBreadcrumb, profile: Profile) -> Option<Self> {
         if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
             return None;
@@ -86,7 +86,8 @@ impl CallRow {
         self.attempt == 1 && lease.fence == self.queued_at.timestamp_micros()
     }
 
-    /// The answer for a request that was not done by its deadline. `when`: such as "before the tool ran".
+    /// The failure for a request that was not done by its deadline. `when`: such as "before the
+    /// tool ran".
     pub(super) fn deadline_failure(&self, when: &str) -> ToolFailure {
         ToolFailure::deadline_passed(self.deadline_ms.unwrap_or_default().unsigned_abs(), when)
     }
@@ -101,7 +102,7 @@ impl CallRow {
         }
     }
 
-    /// The request as far as an answer needs it.
+    /// The request, as far as a response needs it.
     pub(super) fn as_request(&self) -> ToolRequest {
         ToolRequest {
             id: self.request,

@@ -1,4 +1,4 @@
-//! Calls whose runner was lost.
+//! Calls whose runner was lost: their lease ended without a heartbeat.
 
 use breadcrumb::{CallState, ErrorCode, ToolFailure};
 
@@ -11,8 +11,8 @@ use crate::transaction::TenantTransaction;
 /// How many calls one transaction takes care of.
 const BATCH: usize = 50;
 
-/// Requeues or answers calls whose lease has ended. Gives how many; at most a batch, so that it is to be called again
-/// until it gives none.
+/// Requeues or answers calls whose lease has ended. Returns how many: at most a batch, so call it
+/// again until it returns 0.
 pub(crate) async fn rescue(mut tx: TenantTransaction) -> Result<usize> {
     let calls: Vec<CallRow> = sqlx::query_as(concat!(
         "SELECT ",

@@ -1,4 +1,4 @@
-//! Answers that the store gives itself, when no runner can.
+//! Responses that the store writes itself, when no runner can.
 
 use breadcrumb::{CallState, ToolFailure, ToolResponse, Visibility};
 use chrono::Utc;
@@ -10,7 +10,7 @@ use crate::failure::Result;
 use crate::records;
 use crate::transaction::TenantTransaction;
 
-/// Finishes a call that is held in this transaction with a failure. Gives the response's id.
+/// Finishes a call that is locked in this transaction with a failure. Returns the response's id.
 pub(super) async fn respond(tx: &mut TenantTransaction, call: &CallRow, failure: ToolFailure) -> Result<Uuid> {
     let request = call.as_request();
     let mut metadata = Map::new();
@@ -19,7 +19,7 @@ pub(super) async fn respond(tx: &mut TenantTransaction, call: &CallRow, failure:
     metadata.insert("answered_by".into(), json!("store"));
     let mut response = ToolResponse::new(&request, Err(failure), 0, metadata, Utc::now()).record(&request);
     let id = Uuid::now_v7();
-    // What nobody may know was asked, nobody may read an answer to.
+    // If a request is hidden, its response is hidden too.
     let is_private: Option<bool> = sqlx::query_scalar("SELECT visibility = 'private' FROM breadcrumbs WHERE id = $1")
         .bind(call.request)
         .fetch_optional(tx.connection())
@@ -41,8 +41,8 @@ pub(super) async fn respond(tx: &mut TenantTransaction, call: &CallRow, failure:
     Ok(id)
 }
 
-/// The request's record is about to go: one that waits is answered now; the runner of one that it has already is told
-/// to stop, and its answer still comes.
+/// Call this before the request's record is deleted. A queued call is answered now. The runner of a
+/// claimed call is cancelled, and its response still arrives.
 pub(crate) async fn abandon(tx: &mut TenantTransaction, request: Uuid, reason: ToolFailure) -> Result<()> {
     let Some(call) = lock_call(tx, request).await? else { return Ok(()) };
     match call.state() {

@@ -1,6 +1,7 @@
-//! Waking the feeds of other server processes on the same database: NOTIFY, never inside a writing transaction (it
-//! takes one lock for the whole cluster at commit), but from a connection of its own, many changes in one. An announcement is a
-//! tenant and the process that tells; with a third word, `selectors`, it is told that an agent's selectors changed.
+//! Wakes the feeds of other server processes on the same database with NOTIFY. Never in a writing
+//! transaction, since NOTIFY takes a lock for the whole cluster at commit, but on a separate
+//! connection, many changes in one. A message has a tenant and the sending process; a third word,
+//! `selectors`, means that an agent's selectors changed.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +19,7 @@ const CHANNEL: &str = "rcrt_events";
 const GATHER: Duration = Duration::from_millis(5);
 const RETRY: Duration = Duration::from_secs(1);
 
-/// The tenants whose changes are still to be told.
+/// The tenants whose changes are not announced yet.
 pub(crate) struct Announcer {
     /// Of this process, so that it does not listen to itself.
     name: Uuid,
@@ -54,19 +55,19 @@ impl Announcer {
         self.ring.notify_one();
     }
 
-    /// Returns when another process told that it changed selectors, or may have.
+    /// Returns when another process announced a change of selectors, or may have.
     pub(crate) async fn told_of_selectors(&self) {
         self.selectors.notified().await;
     }
 
-    /// The tenant that another process names, and what is told of it.
+    /// The tenant that another process names, and what changed.
     fn told_by_another(&self, payload: &str) -> Option<(Uuid, Topic)> {
         let mut words = payload.split(' ');
         let (owner_id, name) = (words.next()?.parse().ok()?, words.next()?);
         let what = match words.next() {
             None => Topic::Events,
             Some("selectors") => Topic::Selectors,
-            // What a newer version tells.
+            // Sent by a newer version.
             Some(_) => return None,
         };
         (name.parse() != Ok(self.name)).then_some((owner_id, what))
@@ -83,7 +84,8 @@ impl Announcer {
     }
 }
 
-/// Tells the other processes, until the store is closed. What cannot be told is dropped: they poll as well.
+/// Announces to the other processes, until the store is closed. What cannot be sent is dropped:
+/// they poll as well.
 pub(crate) async fn announce(store: Arc<Inner>, options: PgConnectOptions) {
     let mut connection: Option<PgConnection> = None;
     loop {
@@ -139,7 +141,7 @@ async fn tell(
     Ok(())
 }
 
-/// Hears the other processes, until the store is closed.
+/// Listens to the other processes, until the store is closed.
 pub(crate) async fn listen(store: Arc<Inner>, options: PgConnectOptions) {
     // A pool of its own, so that listening takes no connection from the work.
     let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
@@ -169,7 +171,7 @@ async fn hear(store: &Inner, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
                 Some((_, Topic::Selectors)) => store.announcer.selectors.notify_one(),
                 None => {}
             },
-            // The connection was lost, and what was told meanwhile with it.
+            // The connection was lost, and the announcements of that time with it.
             None => {
                 store.feeds.wake_all();
                 store.announcer.selectors.notify_one();

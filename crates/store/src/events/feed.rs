@@ -1,4 +1,4 @@
-//! One reader per tenant with live subscribers, that hands each new event to all of them.
+//! One reader per tenant with live subscribers. It hands each new event to all of them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ const POLL: Duration = Duration::from_millis(500);
 /// While committed events wait for an older transaction: the first and the longest pause between looks.
 const PEEK_FIRST: Duration = Duration::from_millis(2);
 const PEEK_LONGEST: Duration = Duration::from_millis(50);
-/// Between looks while the database does not answer.
+/// The pause between reads while the database does not respond.
 const RETRY: Duration = Duration::from_millis(250);
 
 /// A feed that did not read for this long (its database was away, or the machine asleep) cannot know what was forgotten
@@ -42,7 +42,7 @@ pub(crate) struct WrittenEvent {
 #[derive(Default)]
 pub(crate) struct Feeds {
     tenants: Mutex<HashMap<Uuid, Arc<Feed>>>,
-    /// Who looks at every tenant.
+    /// A watcher of all tenants.
     pub(crate) watches: Watches,
 }
 
@@ -88,7 +88,7 @@ impl Subscriber {
     fn take(&self, events: &[Arc<SizedEvent>]) -> bool {
         events.iter().all(|event| {
             let waiting = self.waiting_bytes.fetch_add(event.bytes, Ordering::Relaxed);
-            // A single event larger than the bound still goes to who has nothing else waiting.
+            // A single event above the limit still goes to a subscriber with an empty buffer.
             (waiting == 0 || waiting + event.bytes <= QUEUE_BYTES) && self.queue.try_send(event.clone()).is_ok()
         })
     }
@@ -116,9 +116,9 @@ impl Feeds {
         locked(&self.tenants).contains_key(&owner_id)
     }
 
-    /// New events of this tenant are there, among them these, in the order of their numbers. `before`: the tenant's newest
-    /// event before them, where nothing can come between it and these any more. Then who has had that one gets these at
-    /// once, and nobody reads them.
+    /// New events of this tenant exist, among them these, in the order of their numbers. `before`:
+    /// the tenant's newest event before them, if no other event can come between. A subscriber that
+    /// has that event gets these at once, without a read.
     pub(crate) fn wrote(&self, owner_id: Uuid, events: Vec<WrittenEvent>, before: Option<i64>) {
         self.watches.tell(owner_id);
         if let Some(feed) = locked(&self.tenants).get(&owner_id) {
@@ -162,7 +162,8 @@ impl Feeds {
         FeedReceiver { queue: receiver, waiting_bytes, from }
     }
 
-    /// Takes the feed out when nobody listens. Joining takes the same lock, so that nobody joins one that has ended.
+    /// Removes the feed when it has no subscribers. Joining takes the same lock, so a subscriber
+    /// cannot join a feed that has ended.
     fn retire(&self, owner_id: Uuid, feed: &Feed) -> bool {
         let mut tenants = locked(&self.tenants);
         let mut state = locked(&feed.state);
@@ -176,8 +177,7 @@ impl Feeds {
 }
 
 impl State {
-    /// Gives these, which come right after what was handed out, to everybody, or gives them back where that is not so
-    /// any more.
+    /// Hands these to every subscriber if they directly follow the last event. Returns them if not.
     fn hand_out(&mut self, events: Vec<WrittenEvent>) -> Option<Vec<WrittenEvent>> {
         let number = |written: &WrittenEvent| written.event.number.0;
         let Some(last) = events.last().map(number) else { return Some(events) };

@@ -1,4 +1,4 @@
-//! What of a subscription goes to its subscriber: what its filters and the agent's selectors mean.
+//! Which events of a subscription reach its subscriber: its filters and the agent's selectors.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::store::Inner;
 /// Selectors that one stream asks for.
 const MAX_FILTERS: usize = 20;
 
-/// Begins a subscription. An event that is not chosen is told as passed, so that the subscriber's place moves on.
+/// Begins a subscription. Events that do not match are reported as skipped, so that the
+/// subscriber's cursor advances.
 pub(crate) async fn subscribe(
     store: &Arc<Inner>,
     rights: SubscriberRights,
@@ -40,15 +41,16 @@ pub(crate) async fn subscribe(
     subscription::subscribe(store.clone(), rights, options.after, event_filter).await
 }
 
-/// Looked at before an event is copied for its subscriber.
+/// Evaluated before an event is copied for its subscriber.
 pub(super) struct EventFilter {
     filters: Arc<[Matcher]>,
     own: Option<Arc<AgentSelectors>>,
 }
 
 impl EventFilter {
-    /// Every filter means the event, and one of the agent's own selectors, where it has any. What costs more than a moment
-    /// is looked at beside the runtime; what costs too much there too is not admitted.
+    /// An event matches if it matches every filter, and one of the agent's own selectors if it has
+    /// any. A match that takes longer runs outside of the async runtime. An event whose match costs
+    /// too much there too is not delivered.
     pub(super) async fn matches(&self, tenant: Uuid, sized: &Arc<SizedEvent>) -> SelectorMatch {
         let own = self.own.as_ref().map(|own| own.now());
         if let Ok(selector_match) = match_selectors(&self.filters, own.as_deref(), &sized.event, &mut Fuel::for_async())

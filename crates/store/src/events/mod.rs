@@ -1,9 +1,10 @@
-//! Following the changes.
+//! Event streams.
 //!
-//! Writers put their events into a table and wait for nobody. A tenant with live subscribers has one [`feed`] that
-//! reads each new event once and hands it to all of them; a subscriber that is behind reads for itself ([`page`]). The
-//! feed is woken in this process after each commit, by a coalesced NOTIFY from other servers' processes ([`announce`]),
-//! and by a slow poll under both, so that no wake is ever needed for correctness.
+//! Writers insert events into a table and wait for no reader. A tenant with live subscribers has
+//! one [`feed`], which reads each new event once and hands it to all of them. A subscriber that is
+//! behind reads from the table ([`page`]). The feed is woken in this process after each commit, by
+//! a coalesced NOTIFY from other server processes ([`announce`]), and by a slow poll, so
+//! correctness does not depend on a wake-up.
 
 mod announce;
 mod feed;

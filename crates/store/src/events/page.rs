@@ -85,7 +85,8 @@ pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: 
     Ok(page)
 }
 
-/// How far the tenant's events are forgotten. Asked after a page was read, it tells whether the page may lack some.
+/// Up to which number the tenant's events are deleted. Read after a page, it says whether the page
+/// may have gaps.
 pub(super) async fn forgotten(store: &Arc<Inner>, owner_id: Uuid) -> Result<i64> {
     let mut conn = store.acquire().await?;
     let mut number = ask_forgotten(conn.connection(), owner_id).await;
@@ -130,8 +131,8 @@ from_row! {
     }
 }
 
-/// What the events of other tenants' records tell, read for a whole page at once. Those that nobody may hear any more stay
-/// empty: they only move the cursor.
+/// The contents of events of other tenants' records, read for a whole page at once. Those that the
+/// subscriber can no longer see stay empty: they only advance the cursor.
 async fn fill_shared(store: &Arc<Inner>, owner_id: Uuid, rows: &mut [EventRow]) -> Result<()> {
     let shared = rows.iter().filter(|row| row.owner_id != owner_id);
     let (records, versions): (Vec<Uuid>, Vec<i64>) = shared.map(|row| (row.breadcrumb_id, row.version)).unzip();
@@ -171,7 +172,8 @@ pub(super) async fn is_granted(store: &Arc<Inner>, rights: SubscriberRights, eve
         .is_some_and(|readers| readers.iter().any(|reader| *reader == rights.agent() || *reader == rights.tenant)))
 }
 
-/// Whether the subscriber may take this response for the answer to a request id that it named.
+/// Whether this response belongs to the subscriber's own request, if the subscriber named a request
+/// id.
 pub(super) async fn takes_response(store: &Arc<Inner>, rights: SubscriberRights, event: &Event) -> Result<bool> {
     let mut tx = TenantTransaction::begin(store, rights.tenant).await?;
     Ok(sqlx::query_scalar("SELECT hears_response($1, $2)")
@@ -214,7 +216,7 @@ impl SizedEvent {
         Self { event, visibility, bytes: usize::try_from(size_bytes).unwrap_or_default() + 512 }
     }
 
-    /// Of a record that was just created: nobody was let in yet.
+    /// The record was just created, so it has no grants yet.
     pub(super) fn fresh(written: WrittenEvent) -> Self {
         let WrittenEvent { event, size_bytes, created_by } = written;
         let scope = if event.private { VisibilityScope::Private } else { VisibilityScope::Team };

@@ -1,4 +1,4 @@
-//! Which transactions a moment had seen.
+//! Which transactions were visible at one moment.
 
 use std::collections::HashSet;
 
@@ -28,7 +28,7 @@ impl Snapshot {
         })
     }
 
-    /// The number after which everything comes that this moment had not seen.
+    /// The number after which every event comes that was not visible at this moment.
     pub(super) fn cursor(&self) -> i64 {
         (self.oldest_running << ORDINAL_BITS) - 1
     }

@@ -1,5 +1,5 @@
-//! One subscriber's way through the events: from the table until it has caught up, then from the tenant's feed, and
-//! back to the table when it was too slow for the feed.
+//! One subscriber's reads: from the table until it has caught up, then from the tenant's feed, and
+//! from the table again if it was too slow for the feed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,11 +19,11 @@ use crate::selectors::SelectorMatch;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
-/// Between looks while the database does not answer.
+/// The pause between reads while the database does not respond.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// A subscriber that names no event starts with what commits after this call.
-/// What is not chosen is told as passed.
+/// A subscriber without a start number begins with what commits after this call. Events that do not
+/// match are reported as skipped.
 pub(crate) async fn subscribe(
     store: Arc<Inner>,
     rights: SubscriberRights,
@@ -40,7 +40,8 @@ pub(crate) async fn subscribe(
     }
     drop(tx);
     let (cursor, seen) = match after {
-        // Whoever names it would wait for ever. What was given out is always older than a snapshot taken afterwards.
+        // A subscriber with such a number would wait forever. A number that was handed out is
+        // always older than a later snapshot.
         Some(number) if snapshot.is_past(number.0) => {
             let message =
                 "is beyond every event of this database (was it restored from a copy?); start without a number";
@@ -66,7 +67,8 @@ pub(crate) async fn subscribe(
 enum Question {
     /// Does a grant still open its record to the subscriber?
     IsGranted,
-    /// May the subscriber take this response for the answer to a request id that it named?
+    /// Whether this response belongs to the subscriber's own request, if the subscriber named a
+    /// request id.
     TakesResponse,
 }
 
@@ -78,7 +80,8 @@ struct Subscription {
     cursor: i64,
     /// What had been committed when a subscription without a number began, until that cannot come up any more.
     seen: Option<Snapshot>,
-    /// To be told before anything that is ready: everything before this number is past, and some of it was not read.
+    /// To be sent before anything that is ready: everything before this number is past, and some of
+    /// it was not read.
     missed: Option<EventNumber>,
     /// Read from the table, not yet given out.
     ready: VecDeque<Arc<SizedEvent>>,
@@ -170,7 +173,7 @@ impl Subscription {
         }
     }
 
-    /// What the subscriber may not see only moves its cursor.
+    /// An event that the subscriber cannot see only advances its cursor.
     async fn may_hear(&mut self, sized: &Arc<SizedEvent>, selector_match: SelectorMatch) -> Result<bool, StoreError> {
         if selector_match == SelectorMatch::Never {
             return Ok(false);
@@ -184,7 +187,7 @@ impl Subscription {
         Ok(is_granted && (!is_for_asker || self.ask(sized, Question::TakesResponse).await?))
     }
 
-    /// Asks the database about one event, until it answers.
+    /// Queries the database about one event, until it responds.
     async fn ask(&self, sized: &Arc<SizedEvent>, question: Question) -> Result<bool, StoreError> {
         loop {
             let (store, rights, event) = (self.store.clone(), self.rights, sized.clone());

@@ -1,4 +1,5 @@
-//! Who may see an event. The feed carries it with all that takes, so that nobody asks the database for each.
+//! Who can see an event. The feed carries what the decision needs, so that it takes no query per
+//! event.
 
 use std::time::{Duration, Instant};
 
@@ -6,11 +7,11 @@ use uuid::Uuid;
 
 use crate::actor::Actor;
 
-/// A grant that was seen longer ago than this is looked up again before an event is given out by it: so long a
-/// subscriber that is behind may hear of what was closed to it.
+/// A grant that was read longer ago than this is checked again before an event is delivered under
+/// it. A subscriber that is behind can see events for this long after the grant ended.
 const GRANT_HOLDS: Duration = Duration::from_secs(1);
 
-/// Whose the event's record is, and who else may hear.
+/// The creator of the event's record, and who else can see it.
 #[derive(Debug, Clone)]
 pub(super) struct EventVisibility {
     pub(super) scope: VisibilityScope,
@@ -35,14 +36,14 @@ pub(crate) struct SubscriberRights {
     pub(super) tenant: Uuid,
     agent: Uuid,
     sees_all: bool,
-    /// A runner acts upon what it hears, and only on its own tenant's.
+    /// A runner acts on what it receives, and only in its own tenant.
     sees_other_tenants: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventAccess {
     Allowed,
-    /// If the grant still stands.
+    /// If the grant still exists.
     IfGrantStands,
     Denied,
 }
@@ -110,7 +111,7 @@ mod tests {
             assert_eq!(agent.access_to(&visibility(&[reader], Instant::now())), EventAccess::Allowed);
             assert_eq!(agent.access_to(&visibility(&[reader], long_ago)), EventAccess::IfGrantStands);
         }
-        // What is its own, or told to all, needs no grant.
+        // Its own records, and records that all can see, need no grant.
         assert_eq!(rights(9, &[]).access_to(&visibility(&[], long_ago)), EventAccess::Allowed);
         assert_eq!(rights(5, &[Role::Curator]).access_to(&visibility(&[], long_ago)), EventAccess::Allowed);
     }

@@ -1,11 +1,12 @@
-//! Doing something for every event, once and in order, whatever crashes.
+//! Followers: handle every event once and in order, across crashes.
 //!
-//! A [`Follower`] has a cursor in each tenant. A step reads the events after it and lets the follower prepare what they
-//! ask for, with no transaction open; then the follower writes that and the cursor moves, in one transaction: so each event
-//! is taken once, and after a crash the follower goes on where it stood. One process at a time follows under a name, by a lease that the database's clock judges; should two
-//! ever do it at the same moment, the cursor admits one of them and undoes the other.
+//! A [`Follower`] has a cursor in each tenant. In a step, the follower prepares its work for the
+//! next events with no transaction open. Then one transaction writes the work and advances the
+//! cursor. So each event is handled once, and after a crash the follower continues at its cursor. A
+//! lease by the database's clock lets one process at a time follow under a name. If two ever do so
+//! at once, the cursor lets one commit and rolls the other back.
 //!
-//! Writers do nothing for it. It is woken like the feeds, and looks by itself every second.
+//! Writers do nothing for followers. A follower is woken like the feeds, and polls every second.
 
 mod run;
 mod step;
@@ -28,8 +29,8 @@ use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
 from_row! {
-    /// An event without its content, which stands in `breadcrumbs` or `breadcrumb_versions` under the same version as long
-    /// as nobody forgot it.
+    /// An event without its content, which is in `breadcrumbs` or `breadcrumb_versions` under the
+    /// same version until it is deleted.
     #[derive(Debug, Clone)]
     pub(crate) struct EventHeader {
         pub(crate) number: i64,
@@ -48,7 +49,7 @@ impl EventHeader {
     }
 }
 
-/// Why a follower has to make good for what no event tells it.
+/// Why a follower has to catch up on changes without events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CatchUpReason {
     /// It never was in this tenant.
@@ -63,8 +64,8 @@ pub(crate) trait Follower: Send + Sync + 'static {
     /// Under which its cursors are kept. Never another one for the same work.
     fn name(&self) -> &'static str;
 
-    /// Whether it follows in every tenant, also in those that are made later, or only where it has a cursor
-    /// ([`begin_at_present`]).
+    /// Whether it follows in every tenant, also in those created later, or only where it has a
+    /// cursor ([`begin_at_present`]).
     fn is_in_every_tenant(&self) -> bool;
 
     /// How long it waits after a wake, so that one step takes many events.
@@ -75,9 +76,10 @@ pub(crate) trait Follower: Send + Sync + 'static {
     /// What [`Follower::prepare`] found out.
     type Prepared: Send;
 
-    /// What these events (at least one, in order) ask for, as far as that can be told before the transaction that moves the
-    /// cursor, with no transaction of the step open. The second number says how many of the events that holds for: the
-    /// others come again in the next step. At least one.
+    /// The work for these events (at least one, in order), as far as it can be prepared before the
+    /// transaction that advances the cursor, with no transaction of the step open. The second
+    /// number says how many of the events it covers, at least one; the others come again in the
+    /// next step.
     async fn prepare(&self, owner_id: Uuid, events: &[EventHeader]) -> Result<(Self::Prepared, usize)>;
 
     /// Does what the prepared events ask for, in the transaction that moves the cursor past them. Reads come before writes:
@@ -86,10 +88,10 @@ pub(crate) trait Follower: Send + Sync + 'static {
     /// It may be undone and asked for again. An error leaves the cursor, and is tried again after a second.
     async fn take(&self, tx: &mut TenantTransaction, events: &[EventHeader], prepared: Self::Prepared) -> Result<()>;
 
-    /// Makes good for what it missed: it looks at the tenant as it is. The cursor then stands at a moment before this look, so
-    /// that some of what it finds comes again as an event.
+    /// Catches up on what it missed: it reads the tenant's current state. The cursor is then at a
+    /// moment before this read, so some of what it finds comes again as an event.
     async fn catch_up(&self, tx: &mut TenantTransaction, missed: CatchUpReason) -> Result<()>;
 
-    /// A step was committed: whoever waits for its effects can be woken.
+    /// A step was committed: wake the tasks that wait for its effects.
     fn stepped(&self, _owner_id: Uuid) {}
 }

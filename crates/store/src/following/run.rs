@@ -1,4 +1,4 @@
-//! A follower's task: holds the lease, or waits for it; goes round the tenants that have something new.
+//! A follower's task: holds or waits for the lease, and visits the tenants that have new events.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use crate::store::Inner;
 
 /// How long another process waits for one that crashed.
 const LEASE: Duration = Duration::from_secs(10);
-/// Between looks at the lease, and for what no wake told of.
+/// The poll interval for the lease, and for events without a wake-up.
 const POLL: Duration = Duration::from_secs(1);
-/// Between looks at events that wait for an older transaction.
+/// The poll interval for events that wait for an older transaction.
 const PEEK: Duration = Duration::from_millis(25);
 
 /// Until the store is closed.
@@ -55,7 +55,7 @@ async fn follow<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) {
     }
 }
 
-/// From one look at the lease to the next.
+/// From one check of the lease to the next.
 async fn round<F: Follower>(
     store: &Arc<Inner>,
     follower: &F,
@@ -70,7 +70,7 @@ async fn round<F: Follower>(
         sleep(POLL).await;
         return Ok(());
     };
-    // Tenants that are let be until the next look: that failed, or that nobody follows.
+    // Tenants that are skipped until the next poll: those that failed or have no follower.
     let (mut failed, mut absent) = (HashSet::new(), HashSet::new());
     loop {
         tenants.extend(watch.take());

@@ -1,4 +1,4 @@
-//! One step of one follower in one tenant: a look, and a transaction that does what was prepared meanwhile.
+//! One step of one follower in one tenant: a read, and a transaction that writes the prepared work.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id
     // What it writes is lost with its cursor or not at all.
     let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
     follower.take(&mut tx, &events, prepared).await?;
-    // The last write: until here nobody waits for anybody.
+    // The last write: until here no lock is held that others wait for.
     let moved = sqlx::query(
         "UPDATE event_cursors SET number = $4, moved_at = now() WHERE owner_id = $1 AND follower = $2 AND number = $3",
     )
@@ -106,7 +106,7 @@ pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id
     Ok(after)
 }
 
-/// From before the look on, events tell.
+/// Changes from before the read on arrive as events.
 async fn catch_up<F: Follower>(mut tx: TenantTransaction, follower: &F, missed: CatchUpReason) -> Result<StepOutcome> {
     let owner_id = tx.owner_id;
     let present = present(&mut tx).await?;
@@ -130,8 +130,8 @@ async fn present(tx: &mut TenantTransaction) -> Result<i64> {
     Ok(sqlx::query_scalar("SELECT event_horizon() - 1").fetch_one(tx.connection()).await?)
 }
 
-/// Lets a follower begin in this tenant with what commits from now on, in this transaction, if it is not there yet. Gives
-/// the number before the first event that it can hear of.
+/// Starts a follower in this tenant, in this transaction, with what commits from now on, if it is
+/// not there yet. Returns the number before the first event that it can receive.
 pub(crate) async fn begin_at_present(tx: &mut TenantTransaction, follower: &str) -> Result<i64> {
     let owner_id = tx.owner_id;
     let present = present(tx).await?;

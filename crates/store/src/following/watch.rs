@@ -1,4 +1,4 @@
-//! Which tenants have changed, for who looks at all of them.
+//! Which tenants have changed, for a watcher of all of them.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use uuid::Uuid;
 #[derive(Default)]
 pub(crate) struct Watches(Mutex<Vec<Arc<Watch>>>);
 
-/// What one watcher has not looked at yet: at most the tenants that there are.
+/// Changed tenants that one watcher has not visited yet: at most all tenants.
 #[derive(Default)]
 pub(crate) struct Watch {
     changed: Mutex<HashSet<Uuid>>,
@@ -32,7 +32,7 @@ impl Watches {
         }
     }
 
-    /// Nobody knows which.
+    /// It is unknown which.
     pub(crate) fn ring(&self) {
         for watch in locked(&self.0).iter() {
             watch.ring.notify_one();

@@ -1,4 +1,4 @@
-//! Whether a selector admits an event, and under which condition.
+//! Whether a selector matches an event, and under which condition.
 
 use breadcrumb::{Event, Fuel, Matcher, OutOfFuel, schema_names};
 

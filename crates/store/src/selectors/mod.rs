@@ -1,4 +1,5 @@
-//! What each agent wants to hear: kept in the database, and known in memory ([`open`]) for agents with open streams.
+//! Each agent's stored selectors: in the database, and cached in memory ([`open`]) for agents with
+//! open streams.
 
 mod matching;
 mod open;

@@ -1,7 +1,9 @@
-//! The selectors of agents with open streams, in memory: a change counts for the next event of every open stream.
+//! The selectors of agents with open streams, in memory: a change applies to the next event of
+//! every open stream.
 //!
-//! A change in this process is known right after its commit. Other processes are told by the [announcer](crate::events)
-//! and look for themselves every few seconds, so that nothing hangs on being told.
+//! A change in this process is visible right after its commit. Other processes are notified by the
+//! [announcer](crate::events), and also poll every few seconds, so correctness does not depend on
+//! the notification.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -39,7 +41,7 @@ struct Known {
 }
 
 impl AgentSelectors {
-    /// As they are at this moment, to be matched without the lock.
+    /// A copy of the current selectors, to be matched without the lock.
     pub(crate) fn now(&self) -> Arc<[Matcher]> {
         locked(&self.known).selectors.clone()
     }
@@ -94,7 +96,8 @@ async fn read(store: &Arc<Inner>, owner_id: Uuid, agent: Uuid) -> Result<Version
     super::read(&mut TenantTransaction::begin(store, owner_id).await?, agent).await
 }
 
-/// Reads what other processes changed, when told and every few seconds, until the store is closed.
+/// Reads what other processes changed, when notified and every few seconds, until the store is
+/// closed.
 pub(crate) async fn renew(store: Arc<Inner>) {
     let mut looks = interval(LOOK);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);

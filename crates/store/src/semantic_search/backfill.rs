@@ -1,4 +1,5 @@
-//! Going through all records of a tenant: for a new model, in a new tenant, after events were missed.
+//! Queues all records of a tenant for embedding: for a new model, in a new tenant, or after missed
+//! events.
 
 use std::sync::Arc;
 
@@ -23,7 +24,8 @@ from_row! {
     }
 }
 
-/// Queues the next records of the tenant, the newest first. Gives whether the backfill goes on. What changes meanwhile is told by events.
+/// Queues the next records of the tenant, the newest first. Returns whether the backfill continues.
+/// Changes meanwhile arrive as events.
 pub(super) async fn step(store: &Arc<Inner>, semantic_search: &SemanticSearch, owner_id: Uuid) -> Result<bool> {
     let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
     let backfill: Option<Backfill> =
@@ -71,7 +73,7 @@ pub(super) async fn step(store: &Arc<Inner>, semantic_search: &SemanticSearch, o
     Ok(!is_done)
 }
 
-/// Takes out vectors of records that are gone, and such as another model made. Gives whether more may be left.
+/// Deletes vectors of deleted records and of other models. Returns whether more may be left.
 async fn sweep(tx: &mut TenantTransaction, model: i32) -> Result<bool> {
     let swept = sqlx::query(
         "DELETE FROM breadcrumb_embeddings WHERE ctid = ANY (ARRAY(

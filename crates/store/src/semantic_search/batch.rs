@@ -1,4 +1,4 @@
-//! One batch: claimed, read, embedded, kept. No transaction is open while the embedder works.
+//! One batch: claimed, read, embedded, stored. No transaction is open while the embedder works.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::row::{Context, read_sensitivity};
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 
-/// Of a record with a longer context only title, description and tags are embedded, and not megabytes read for some words.
+/// Of a record with a longer context only title, description and tags are embedded, so that
+/// megabytes are not read for a few words.
 const MAX_CONTEXT: i64 = 1 << 20;
 
 pub(super) enum BatchOutcome {

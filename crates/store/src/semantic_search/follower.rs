@@ -1,4 +1,4 @@
-//! From events to the queue.
+//! Puts changed records into the embedding queue.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,7 +36,7 @@ impl Follower for EmbeddingFollower {
     }
 
     fn gather(&self) -> Duration {
-        // Nobody waits for it: what is written in between costs one step instead of many.
+        // No caller waits for it: writes in between cost one step instead of many.
         Duration::from_millis(200)
     }
 
@@ -48,7 +48,7 @@ impl Follower for EmbeddingFollower {
 
     async fn take(&self, tx: &mut TenantTransaction, events: &[EventHeader], (): ()) -> Result<()> {
         let mut ids: Vec<Uuid> = events.iter().map(|event| event.breadcrumb_id).collect();
-        // In one order everywhere, so that nobody waits in a circle.
+        // Always in the same order, so that there is no deadlock.
         ids.sort_unstable();
         ids.dedup();
         let wanted: Vec<Uuid> = sqlx::query_scalar(
@@ -70,7 +70,7 @@ impl Follower for EmbeddingFollower {
         Ok(())
     }
 
-    /// A walk looks at everything in batches; only its beginning is written here.
+    /// A backfill reads everything in batches; only its start is written here.
     async fn catch_up(&self, tx: &mut TenantTransaction, _: CatchUpReason) -> Result<()> {
         sqlx::query(
             "INSERT INTO embedding_walks (owner_id, model)

@@ -1,4 +1,4 @@
-//! Two rankings made one, by the places alone: their scores cannot be compared.
+//! Combines two rankings by rank alone: their scores cannot be compared.
 
 use std::collections::HashMap;
 
@@ -7,8 +7,8 @@ use uuid::Uuid;
 /// How little the first places weigh against the later ones (Cormack, Clarke and Büttcher, 2009).
 const K: f64 = 60.0;
 
-/// Reciprocal rank fusion: what stands high in one ranking comes early, what stands high in both earlier. With each its score; the
-/// order of equals is that of their ids, so that it is the same every time.
+/// Reciprocal rank fusion: a high rank in one list comes early, a high rank in both earlier.
+/// Returns each with its score. Equal scores are ordered by id, so that the result is stable.
 pub(crate) fn fuse(rankings: &[&[Uuid]]) -> Vec<(Uuid, f64)> {
     let mut scores: HashMap<Uuid, f64> = HashMap::new();
     for ranking in rankings {

@@ -1,4 +1,4 @@
-//! The index of one model's vectors, made while the work goes on.
+//! The index of one model's vectors, built while the system runs.
 
 use breadcrumb::EmbeddingModel;
 use sqlx::postgres::PgConnectOptions;
@@ -16,7 +16,7 @@ pub(super) async fn ensure(admin: &PgConnectOptions, number: i32, model: &Embedd
     if model.dimensions > MAX_HALVES {
         return Ok(());
     }
-    // It takes as long as it needs, and is in nobody's way.
+    // It takes as long as it needs and blocks nothing.
     let admin = admin.clone().options([
         ("statement_timeout", "0"),
         ("maintenance_work_mem", "128MB"),

@@ -1,4 +1,5 @@
-//! Search by meaning: records become vectors after they were written, and a question is compared with them.
+//! Semantic search: records become vectors after they were written, and a query is compared with
+//! them.
 //!
 //! [`follower`] hears of changes and queues them; [`worker`] embeds what is queued; [`search_plan`] is what a search asks of the
 //! embedder, [`nearest`] what it then asks of the database, and [`fusion`] joins it with the search by words. Writers wait for
@@ -46,7 +47,7 @@ pub struct EmbeddingOptions {
     pub embedder: Arc<dyn Embedder>,
     /// Up to how many vectors are compared one by one. Beyond, an index is asked.
     pub exact_up_to: u32,
-    /// How long a search waits for the vector of its question before it goes by words.
+    /// How long a search waits for the vector of its query before it uses full-text search.
     pub patience: Duration,
 }
 

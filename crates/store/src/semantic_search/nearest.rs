@@ -10,13 +10,13 @@ use crate::failure::Result;
 use crate::selector_sql::Conditions;
 use crate::transaction::TenantTransaction;
 
-/// More candidates than these are not looked at, however few of them the caller may see.
+/// No more candidates than this are read, however few of them the caller can see.
 const MOST: u32 = 20_000;
 
 /// Up to `wanted` records that the caller may see and the selector admits, nearest first, each with its cosine.
 ///
-/// The database knows the nearest of a tenant; what an agent may see, and conditions on the context, it looks at afterwards. So more are
-/// taken than are wanted, and more again while too few are left.
+/// The database finds the nearest of a tenant; rights and conditions on the context are checked
+/// afterwards. So more are read than are wanted, and again more while too few are left.
 pub(crate) async fn nearest(
     tx: &mut TenantTransaction,
     (model, vector): (i32, &[f32]),
@@ -52,7 +52,7 @@ async fn look(
         None => "NULL".to_owned(),
     };
     conditions.select(selector);
-    // The row without an id tells how many candidates there were.
+    // The row without an id has the number of candidates.
     let sql = format!(
         "WITH m AS MATERIALIZED (
             SELECT * FROM nearest_breadcrumbs({model}, {vector}, {all_tags}, {any_tags}, {schema}, {candidates}, {exact_up_to}))

@@ -1,4 +1,4 @@
-//! From what is asked to how it is searched: the mode, and the vector of the question.
+//! How one search runs: the mode, and the vector of the query.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,7 +59,7 @@ pub(crate) async fn plan(semantic_search: Option<&SemanticSearch>, search: &Sear
         (None, None, _) => SearchMode::Vector,
         (None, Some(_), _) => SearchMode::Hybrid,
     };
-    // By words it can only be done where there are some, and where vectors were not asked for alone.
+    // Full-text search needs words, and a caller that did not ask for vectors alone.
     let has_way_out = wanted == SearchMode::Hybrid && search.qvec.is_none();
     let Some(semantic_search) = semantic_search else {
         if search.mode.is_none() && has_way_out {

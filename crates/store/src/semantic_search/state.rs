@@ -1,17 +1,17 @@
-//! How far embedding is, for the operator.
+//! The progress of embedding, for the operator.
 
 use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::Store;
 
-/// How search by meaning stands in this process.
+/// The state of semantic search in this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum EmbeddingState {
-    /// It was switched off: searches go by words.
+    /// It is switched off: searches use full text.
     Off,
-    /// The model is being installed, read or asked for; until then searches go by words.
+    /// The model is being installed, read or queried; until then searches use full text.
     Preparing {
         /// Why the last attempt failed. It is repeated.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -33,7 +33,7 @@ pub enum EmbeddingState {
 }
 
 impl Store {
-    /// How search by meaning stands, as this process saw it some seconds ago at most.
+    /// The state of semantic search, as this process saw it at most some seconds ago.
     pub fn embedding_state(&self) -> EmbeddingState {
         self.inner
             .semantic_search
@@ -41,7 +41,8 @@ impl Store {
             .map_or(EmbeddingState::Off, |semantic_search| semantic_search.state.borrow().clone())
     }
 
-    /// Hears of each batch that was embedded and of each change of [`Store::embedding_state`]. `None` where it was switched off.
+    /// Receives each batch that was embedded and each change of [`Store::embedding_state`]. `None`
+    /// if it is switched off.
     pub fn embedding_changes(&self) -> Option<watch::Receiver<EmbeddingState>> {
         Some(self.inner.semantic_search.as_ref()?.state.subscribe())
     }

@@ -1,4 +1,4 @@
-//! What of a record is embedded, and whether it may be.
+//! Which text of a record is embedded, and whether the record can be embedded at all.
 
 use breadcrumb::Sensitivity;
 use serde_json::{Map, Value};

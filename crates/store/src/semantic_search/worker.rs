@@ -1,4 +1,5 @@
-//! Embedding what is queued, a small batch at a time. Any number of processes may do it side by side.
+//! Embeds what is queued, a small batch at a time. Any number of processes can do so at the same
+//! time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -145,7 +146,8 @@ impl Worker<'_> {
         Ok(sqlx::query_scalar("SELECT tenants_to_embed()").fetch_all(&mut *tx).await?)
     }
 
-    /// One batch of the tenant, and a step of its walk where there is room. Gives whether there was something to do.
+    /// One batch of the tenant, and a step of its backfill if there is capacity. Returns whether
+    /// there was work.
     async fn tenant(&mut self, owner_id: Uuid, number: i32) -> Result<bool> {
         let outcome = batch::embed(self.store, &*self.semantic_search.options.embedder, owner_id, number).await?;
         match outcome {

@@ -1,4 +1,4 @@
-//! From the tables to lines: row by row, in one transaction that only reads.
+//! Exports tables as lines: row by row, in one read-only transaction.
 
 use std::io::Write;
 
@@ -64,9 +64,9 @@ impl From<VersionRow> for OldVersion {
     }
 }
 
-/// Writes the lines of a tenant, as it is at one moment, in the order of the records' ids. Records of `tool.runner.v1` are
-/// left out: they say which processes are alive now, and would bring back dead ones. Holds one record at a time.
-/// Gives how many records and old versions there were. `admin_url`: of the tables' owner.
+/// Writes the lines of a tenant, as of one moment, in the order of the records' ids. Records of
+/// `tool.runner.v1` are left out: they say which processes are alive now. Holds one record at a
+/// time. Returns how many records and old versions there were. `admin_url`: of the tables' owner.
 pub async fn export_records(
     admin_url: &str,
     export: &Export,

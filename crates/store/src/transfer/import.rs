@@ -1,4 +1,4 @@
-//! From lines to the tables, some lines in each transaction.
+//! Imports lines into the tables, some lines per transaction.
 
 use std::io::BufRead;
 
@@ -66,8 +66,8 @@ pub async fn import_lines(
     };
     let (mut done, mut is_whole) = (Imported::default(), false);
     while !is_whole {
-        // Before the transaction begins: whoever sends the lines may take their time, and an open one that has written
-        // holds back everybody's events.
+        // Before the transaction begins: the sender of the lines may be slow, and an open
+        // transaction that has written holds back all events.
         let (mut read, mut is_cut_off, before) = (Vec::new(), false, lines.bytes);
         while read.len() < BATCH && lines.bytes - before < BATCH_BYTES {
             match lines.next()? {
@@ -83,8 +83,8 @@ pub async fn import_lines(
         let mut tx = connection.begin().await?;
         // For triggers and defaults that ask whose transaction it is.
         sqlx::query("SELECT set_config('rcrt.tenant', $1, true)").bind(owner_id.to_string()).execute(&mut *tx).await?;
-        // As every change of a record does, before the transaction writes: so its events have its versions' order. In one
-        // order everywhere, so that nobody waits in a circle.
+        // As every change of a record does, before the transaction writes, so that its events have
+        // the order of its versions. Always in the same order, so that there is no deadlock.
         let mut keys: Vec<i64> = Vec::new();
         for (_, line) in &read {
             if let Line::Record(record) = line {
@@ -351,7 +351,7 @@ fn written(record: &Breadcrumb) -> NewBreadcrumb {
         llm_hints: record.llm_hints.clone(),
         visibility: record.visibility,
         sensitivity: record.sensitivity,
-        // Its moment was reckoned when it was written, and may have passed.
+        // The time was computed when the record was written, and may have passed.
         ..NewBreadcrumb::default()
     }
 }

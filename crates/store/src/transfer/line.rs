@@ -1,4 +1,4 @@
-//! What a line is: an object with one member, whose name says which.
+//! The format of a line: an object with one member, whose name is the kind.
 
 use breadcrumb::{Breadcrumb, Sensitivity, Visibility};
 use chrono::{DateTime, Utc};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 #[serde(rename_all = "snake_case")]
 pub enum Line {
     Export(Head),
-    /// A record with all its fields, as `GET /breadcrumbs/{id}/full` gives it.
+    /// A record with all its fields, as `GET /breadcrumbs/{id}/full` returns it.
     Record(Box<Breadcrumb>),
     Version(Box<OldVersion>),
     End {
@@ -28,8 +28,8 @@ pub struct Head {
     pub program: String,
     pub tenant: String,
     pub made_at: DateTime<Utc>,
-    /// Whether the store that was exported let nobody else set [`breadcrumb::CURATORS_TOOL_TAG`]. False in files from
-    /// before that tag was reserved, where any agent could have set it.
+    /// Whether the exporting store reserved [`breadcrumb::CURATORS_TOOL_TAG`]. False in files from
+    /// before, when any agent could set that tag.
     #[serde(default)]
     pub reserves_curators_tag: bool,
 }

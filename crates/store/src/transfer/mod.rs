@@ -1,7 +1,8 @@
-//! A tenant's records as lines of JSON, and back. For operators: it goes by the tables' owner, past roles and rights.
+//! A tenant's records as lines of JSON, and back. For operators: it connects as the tables' owner,
+//! without roles and rights.
 //!
-//! What is read is of one moment. What is written is written by id, so that an import that was cut off may be repeated.
-//! An imported request asks for no call: it was answered, or not, where it comes from.
+//! An export is of one moment. An import writes by id, so an interrupted import can be repeated. An
+//! imported request starts no call: it was answered, or not, at its origin.
 
 mod export;
 mod import;

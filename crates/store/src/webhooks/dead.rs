@@ -35,7 +35,8 @@ fn unknown(id: Uuid) -> Failure {
 pub(super) async fn list(tx: &mut TenantTransaction, limit: u32, offset: u32) -> Result<Vec<DeadLetter>> {
     let owner_id = tx.owner_id;
     let rows: Vec<DeadRow> = sqlx::query_as(
-        // Of a record that became secret the event is told without its context, as it would be posted.
+        // The event of a record that became secret is shown without its context, as it would be
+        // posted.
         "SELECT d.id, d.webhook_id, w.agent_id, w.url,
             CASE WHEN EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.breadcrumb_id AND b.sensitivity = 'secret')
                 OR EXISTS (SELECT FROM breadcrumb_versions v WHERE v.breadcrumb_id = d.breadcrumb_id

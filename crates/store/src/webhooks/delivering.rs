@@ -1,4 +1,4 @@
-//! Taking what is due, and writing down what became of it.
+//! Claims due deliveries, and records their outcome.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,7 +81,8 @@ async fn take_of(
 ) -> Result<Vec<Delivery>> {
     // A lease that is lost in a crash of the database is one more attempt.
     let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
-    // Whoever has the webhook counts what is under way: the statement below sees what the one before wrote.
+    // The transaction that has locked the webhook counts its claimed deliveries: the statement
+    // below sees what the one before wrote.
     let hook: Option<Hook> = sqlx::query_as(
         "UPDATE webhooks SET taken_at = clock_timestamp() WHERE id = (
             SELECT id FROM webhooks WHERE id = $1 AND owner_id = $2 AND state = 'active'

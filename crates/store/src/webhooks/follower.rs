@@ -1,4 +1,4 @@
-//! From events to deliveries: a follower of events, in the tenants that have had a webhook.
+//! Creates deliveries from events: a follower, in the tenants that have had a webhook.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Weak};
@@ -46,7 +46,7 @@ struct Hooks {
     selectors: Vec<(Uuid, String)>,
 }
 
-/// A webhook with what it wants to hear.
+/// A webhook with its selectors.
 struct Wanting<'h> {
     hook: &'h Hook,
     /// Any of them admits an event; with `None`, everything is.
@@ -81,7 +81,7 @@ impl Wanting<'_> {
 }
 
 from_row! {
-    /// What stands under an event's version.
+    /// The content of an event's version.
     struct Content {
         number: i64,
         tags: Option<Vec<String>>,
@@ -89,9 +89,9 @@ from_row! {
         context: Option<Context>,
         is_secret: bool,
         is_private: bool,
-        /// Those of the asked agents that may hear of it.
+        /// Those of the given agents that can see it.
         hearers: Vec<Uuid>,
-        /// Of a response, those that may take it for the answer to a request id that they name.
+        /// For a response: those whose own request it answers, if they name a request id.
         takers: Vec<Uuid>,
     }
 }
@@ -108,8 +108,9 @@ impl Follower for WebhookFollower {
 
     type Prepared = Vec<NewDelivery>;
 
-    /// Reads what the events tell of and matches it on a thread of its own, for one piece of the events at most: so one
-    /// tenant's contents and selectors hold up the others for a bounded time.
+    /// Reads the events' contents and matches them on a separate thread, at most one part of the
+    /// events at a time, so that one tenant's contents and selectors delay the others for a bounded
+    /// time.
     async fn prepare(&self, owner_id: Uuid, events: &[EventHeader]) -> Result<(Vec<NewDelivery>, usize)> {
         let store = self.0.upgrade().ok_or_else(|| StoreError::Unavailable("the store is closing".into()))?;
         let mut tx = TenantTransaction::begin(&store, owner_id).await?;
@@ -203,7 +204,8 @@ async fn contents(tx: &mut TenantTransaction, hooks: &[Hook], events: &[EventHea
     let owner_id = tx.owner_id;
     let numbers: Vec<i64> = events.iter().map(|event| event.number).collect();
     let agents: Vec<Uuid> = hooks.iter().map(|hook| hook.agent_id).collect::<BTreeSet<_>>().into_iter().collect();
-    // A record that is secret now was not always, and its older versions are not told any more.
+    // A record that is secret now was perhaps not always secret. Its older versions are no longer
+    // delivered.
     Ok(sqlx::query_as(
         "SELECT e.number, coalesce(b.tags, v.tags) AS tags, coalesce(b.schema_name, v.schema_name) AS schema_name,
             CASE WHEN s.is_secret THEN NULL ELSE coalesce(b.context, v.context) END AS context, s.is_secret,
@@ -304,7 +306,7 @@ fn matching(
     Ok((queued, events.len()))
 }
 
-/// Leaves out what its agent may not hear any more, or what has become secret while it was matched.
+/// Leaves out what its agent can no longer see, and what became secret while it was matched.
 async fn retain_visible(tx: &mut TenantTransaction, queued: &mut Vec<NewDelivery>) -> Result<()> {
     if queued.is_empty() {
         return Ok(());
@@ -381,7 +383,7 @@ async fn queue(tx: &mut TenantTransaction, queued: &[NewDelivery]) -> Result<()>
     Ok(())
 }
 
-/// A receiver that is so far behind gets nothing more until somebody looks at it.
+/// A receiver that is so far behind gets nothing more until an operator acts.
 async fn pause_the_full(tx: &mut TenantTransaction, filled: BTreeSet<Uuid>) -> Result<()> {
     if filled.is_empty() {
         return Ok(());

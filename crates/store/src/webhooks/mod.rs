@@ -1,8 +1,8 @@
-//! Webhooks: where agents want their events posted, and the queue of what is to be posted.
+//! Webhooks: where agents want their events posted, and the queue of deliveries.
 //!
-//! No writer knows of them. A follower of events ([`follower`]) writes a row for each webhook and event; who delivers
-//! takes rows under a lease and says what became of them ([`delivering`]); what was given up waits for a curator
-//! ([`dead`]).
+//! Writers do not know webhooks. A follower of events ([`follower`]) writes a row for each webhook
+//! and event. A deliverer claims rows under a lease and records the outcome ([`delivering`]).
+//! Deliveries that were given up wait for a curator ([`dead`]).
 
 mod dead;
 mod delivering;

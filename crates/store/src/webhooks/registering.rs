@@ -1,4 +1,4 @@
-//! Making, listing, pausing and deleting webhooks.
+//! Creates, lists, pauses and deletes webhooks.
 
 use breadcrumb::{MAX_WEBHOOKS, NewWebhook, Selector, StoreError, Violations, WebhookInfo, WebhookState};
 use chrono::{DateTime, Utc};
@@ -84,7 +84,7 @@ pub(super) async fn create(
     by: Uuid,
     webhook: &NewWebhook,
 ) -> Result<WebhookInfo> {
-    // Two that are made at the same moment are counted one after the other.
+    // Two that are created at the same time are counted one after the other.
     tx.lock(agent).await?;
     let owner_id = tx.owner_id;
     let count: i64 = sqlx::query_scalar("SELECT count(*) FROM webhooks WHERE owner_id = $1 AND agent_id = $2")

@@ -1,4 +1,4 @@
-//! The secrets that deliveries are signed with: one for each agent, sealed like the values of secrets.
+//! The secrets that sign deliveries: one for each agent, encrypted like the values of secrets.
 
 use breadcrumb::StoreError;
 use uuid::Uuid;
@@ -25,7 +25,7 @@ pub(super) async fn set(
     by: Uuid,
     secret: &str,
 ) -> Result<()> {
-    // The version is sealed in, so nobody may count it up meanwhile.
+    // The version is part of the encrypted value, so it must not change meanwhile.
     tx.lock(agent).await?;
     let owner_id = tx.owner_id;
     let version: Option<i64> =

@@ -29,7 +29,7 @@ pub(super) struct WriteReceipts {
 pub(super) struct WriteReceipt {
     /// The number of the record's event; `None` where that is not known any more.
     pub(super) number: Option<i64>,
-    /// The moment of the record's creation.
+    /// The time of the record's creation.
     pub(super) at: Option<DateTime<Utc>>,
 }
 
@@ -60,7 +60,7 @@ impl WriteReceipts {
 /// A record among those of a statement.
 struct Given<'r> {
     prepared: &'r PreparedRecord,
-    /// The request that it answers, where that is written here too.
+    /// The request that it answers, if that is written here too.
     answered: Option<&'r PreparedRecord>,
 }
 
@@ -73,13 +73,13 @@ impl Deref for Given<'_> {
 }
 
 impl<'r> Given<'r> {
-    /// The record, and behind it what answers it.
+    /// The record, followed by its response.
     fn of(record: &'r PreparedRecord) -> impl Iterator<Item = Self> {
         let answer = record.answer().map(|answer| Self { prepared: answer, answered: Some(record) });
         std::iter::once(Self { prepared: record, answered: None }).chain(answer)
     }
 
-    /// By which it is known that it was written before: an answer by that of its request.
+    /// The id that shows whether it was already written: for a response, that of its request.
     fn key(&self) -> Option<&'r IdempotencyKey> {
         self.answered.unwrap_or(self.prepared).key.as_ref()
     }

@@ -1,4 +1,4 @@
-//! A writer carries one batch after the other into the database, and tells each write what became of it.
+//! Writes one batch after the other to the database, and reports the outcome to each write.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -82,12 +82,12 @@ async fn write_batch(store: &Arc<Inner>, owner_id: Uuid, mut batch: Vec<PendingW
     one_by_one(store, owner_id, batch, is_doubtful).await;
 }
 
-/// `is_doubtful`: the connection was lost, and nobody knows whether they were written.
+/// `is_doubtful`: the connection was lost, so it is unknown whether they were written.
 async fn one_by_one(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<PendingWrite>, is_doubtful: bool) {
     let mut rest = batch.into_iter();
     while let Some(mut write) = rest.next() {
         let mut written = write_alone(store, owner_id, &write.work, is_doubtful).await;
-        // A request is not refused for what is wrong with its answer.
+        // An invalid response does not cause its request to be refused.
         if written.as_ref().is_err_and(|failure| !failure.is_unreachable() && !failure.ran_out_of_time())
             && write.work.forget_answer()
         {
@@ -159,8 +159,8 @@ async fn try_once(
     result
 }
 
-/// Perhaps it was written all the same. Then the runner that took its call on is told, once that is known; and before its
-/// lease has ended, when another has the call.
+/// It may have been written nevertheless. Then the runner that reserved its call is notified once
+/// that is known, and before its lease ends, when another runner gets the call.
 fn confirm_later(store: &Arc<Inner>, owner_id: Uuid, mut record: PreparedRecord) {
     let Some(lease_ms) = record.reservation().map(|reservation| reservation.lease_ms) else { return };
     let (store, until) = (store.clone(), Instant::now() + Duration::from_millis(lease_ms));
@@ -184,7 +184,8 @@ fn confirm_later(store: &Arc<Inner>, owner_id: Uuid, mut record: PreparedRecord)
     });
 }
 
-/// What hears of the writes is woken before their makers go on, so that nobody can be ahead of it.
+/// The followers of the writes are woken before the writers continue, so that a writer cannot be
+/// ahead of them.
 fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &WriteReceipts) {
     let is_followed = store.feeds.is_followed(owner_id);
     let (mut events, mut queues, mut has_records) = (Vec::new(), false, false);
@@ -197,7 +198,7 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &Wr
             && let Some(mut record) = write.work.into_record()
         {
             has_records = true;
-            // Room was taken for new records; nothing asks whether there is room for a response.
+            // Quota was reserved for new records; a response needs none.
             let of_response = record.answer().map_or(0, |answer| answer.size_bytes);
             if is_response {
                 store.quotas.add_usage(owner_id, 1, record.size_bytes);
@@ -224,12 +225,12 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &Wr
         store.feeds.wake_waiting(owner_id);
     }
     for (reply, outcome) in replies {
-        // Whoever does not listen any more does not need to know.
+        // The receiver is gone and does not need the result.
         let _ = reply.send(Ok(outcome));
     }
 }
 
-/// `None` where not all is known of it that subscribers are told.
+/// `None` if what subscribers need is not all known.
 fn created_event(owner_id: Uuid, record: PreparedRecord, receipts: &WriteReceipts) -> Option<WrittenEvent> {
     let (number, at) = receipts.of_record(record.id).and_then(|receipt| receipt.number.zip(receipt.at))?;
     let (size_bytes, created_by) = (record.size_bytes, record.agent);

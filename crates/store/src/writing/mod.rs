@@ -1,11 +1,12 @@
-//! Writes that wait for the disk, many in one wait.
+//! Group commit: writes that share one flush to disk.
 //!
-//! A new record, a start and a response go at once while nothing is under way. What comes meanwhile gathers, and goes
-//! together in the next transaction: nobody waits for company, and under load the disk, the round trip and the
-//! statement are shared. A batch is of one tenant. One that fails is repeated write by write, so that each fails alone.
+//! A new record, a start or a response is written at once while no batch is in progress. Writes
+//! that arrive meanwhile gather, and go together in the next transaction. No write waits for others
+//! to join, and under load the flush, the round trip and the statement are shared. A batch is of
+//! one tenant. A batch that fails is repeated write by write, so that each fails alone.
 //!
-//! A write's ids are given before it goes. So when a connection is lost with the answer, the store can look whether the
-//! write happened, and repeat it if it did not.
+//! A write's ids are assigned before it is sent. If the connection is lost before the reply, the
+//! store can check whether the write happened, and repeat it if not.
 
 mod batch;
 mod batch_writer;

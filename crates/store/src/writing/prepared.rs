@@ -1,4 +1,4 @@
-//! A record on its way into the database, with everything about it that needs no database.
+//! A record on its way to the database, with everything that needs no database.
 
 use breadcrumb::{Breadcrumb, NewBreadcrumb, Reservation};
 use chrono::{DateTime, Utc};
@@ -59,12 +59,12 @@ impl PreparedRecord {
         self.call.as_ref()?.reservation.as_ref()
     }
 
-    /// What answers it as it is written.
+    /// The response that is written with it.
     pub(super) fn answer(&self) -> Option<&PreparedRecord> {
         self.call.as_ref()?.answer.as_deref()
     }
 
-    /// The record as it was written at this moment.
+    /// The record as written at this time.
     pub(super) fn as_written(&self, owner_id: Uuid, at: DateTime<Utc>) -> Breadcrumb {
         let record = self.record.clone();
         Breadcrumb {

@@ -1,4 +1,4 @@
-//! Who waits to be written, and which batch goes next.
+//! The writes that wait, and which batch goes next.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,8 +14,9 @@ use super::write::{PendingWrite, WriteOp, WriteOutcome};
 use crate::failure::Result;
 use crate::store::Inner;
 
-/// How many batches of one tenant are under way at most. The second one is for a first that is slow: what goes together
-/// costs less than what goes side by side, and its events need no reading, because nothing overlaps them.
+/// How many batches of one tenant are in progress at most. The second one is for when the first is
+/// slow: one shared batch costs less than two parallel ones, and its events need no reading,
+/// because nothing overlaps them.
 const MAX_TENANT_WRITERS: usize = 2;
 /// From when on a batch is slow: a disk that takes its time, or a lock.
 pub(super) const SLOW: Duration = Duration::from_millis(10);
@@ -127,7 +128,7 @@ impl Tenant {
         self.under_way == 0 || (self.under_way < MAX_TENANT_WRITERS && is_slow())
     }
 
-    /// `false` when it found no room.
+    /// `false` when the batch was full.
     fn push(&mut self, write: PendingWrite) -> bool {
         let bytes = self.waiting_bytes + write.work.bytes();
         let has_room = self.waiting.len() < WAITING_WRITES && (self.waiting.is_empty() || bytes <= WAITING_BYTES);
@@ -182,8 +183,9 @@ impl Inner {
         (self.pool.options().get_max_connections() as usize / 4).max(1)
     }
 
-    /// Writes it, on disk, alone or together with others of its tenant. Once begun it happens even when nobody waits any
-    /// more; so it does when a runner has begun with the call that it asks for.
+    /// Writes it durably, alone or together with others of its tenant. Once begun, the write
+    /// happens even when the caller stops waiting, and also when a runner has already begun the
+    /// call.
     pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, mut work: WriteOp) -> Result<WriteOutcome> {
         let (reply, outcome) = oneshot::channel();
         let pending = match &mut work {
@@ -198,7 +200,7 @@ impl Inner {
                     if let WriteOp::Create(request) = &mut work {
                         pending.attach_to(request).await;
                     }
-                    // Where it finds no room, its maker hears that it was given up.
+                    // If the batch is full, its caller learns that the write was given up.
                     let _ = store.put(owner_id, PendingWrite { work, reply });
                 });
             }

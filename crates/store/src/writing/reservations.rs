@@ -1,4 +1,5 @@
-//! Asks the runners of this process about a call before its request is written, and tells the one that took it on.
+//! Asks the runners in this process about a call before its request is written, and notifies the
+//! one that reserved it.
 
 use breadcrumb::{Admission, LocalRunner, Profiles, SpeculativeResponse, UncommittedCall, Visibility};
 use chrono::{DateTime, Utc};
@@ -9,7 +10,7 @@ use crate::actor::Actor;
 use crate::calls::complete;
 use crate::store::Inner;
 
-/// What a request is kept back for, for a moment: a runner may have its answer by then.
+/// The request is held back for a short time: a runner may have its response by then.
 pub(super) struct SpeculativeWait {
     answer: SpeculativeResponse,
     actor: Actor,
@@ -26,13 +27,13 @@ impl SpeculativeWait {
         Some(Self { answer, actor })
     }
 
-    /// Gives the request its answer, where it comes.
+    /// Attaches the response to the request, if it comes in time.
     pub(super) async fn attach_to(self, request: &mut PreparedRecord) {
         let Self { answer, actor } = self;
         if let Some(response) = answer.await.filter(|response| complete::check(response).is_ok())
             && let Some(call) = &mut request.call
         {
-            // Of who asked, where it is for nobody else.
+            // A private response belongs to the agent that asked.
             let asker = request.agent.filter(|_| response.visibility == Visibility::Private);
             let creator = asker.map_or(actor, |asker| actor.acting_for(asker)).creator_of(&response);
             call.answer = Some(Box::new(PreparedRecord::new(Uuid::now_v7(), response, Some(creator))));
@@ -68,7 +69,8 @@ fn ask<T>(
     store.local_runners.first_reservation(owner_id, |runner| reserve(runner, &call.tool, &call.profiles, &uncommitted))
 }
 
-/// The request is written: the runner that took its call on is told. Whether there is one.
+/// The request is written: notifies the runner that reserved its call. Returns whether there is
+/// one.
 pub(super) fn confirm(request: &mut PreparedRecord, at: Option<DateTime<Utc>>) -> bool {
     let Some(call) = &mut request.call else { return false };
     let Some((reservation, at)) = call.reservation.take().zip(at) else { return false };

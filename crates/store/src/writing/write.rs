@@ -1,4 +1,4 @@
-//! One write, and what became of it.
+//! One write, and its outcome.
 
 use breadcrumb::Lease;
 use tokio::sync::oneshot;
@@ -18,7 +18,7 @@ pub(crate) enum WriteOp {
     Complete {
         lease: Lease,
         response: PreparedRecord,
-        /// Whether it is what the tool gave: then it was an attempt, started or not.
+        /// Whether it is the tool's result: then it was an attempt, started or not.
         is_attempt: bool,
     },
 }
@@ -26,7 +26,7 @@ pub(crate) enum WriteOp {
 /// A call's part of a write. Without a response it is a start.
 pub(crate) struct CallStep {
     pub(crate) lease: Lease,
-    /// Of a start the tool's; of an answer 0 where it is an attempt, and nothing where it is none.
+    /// For a start, the tool's; for a response, 0 if it is an attempt, otherwise none.
     pub(crate) attempts: Option<i32>,
     pub(crate) response: Option<Uuid>,
 }
@@ -64,12 +64,12 @@ impl WriteOp {
         matches!(self, Self::Create(record) if record.reservation().is_some())
     }
 
-    /// Whether it is a request that is answered as it is written.
+    /// Whether it is a request that is written together with its response.
     pub(super) fn has_answer(&self) -> bool {
         matches!(self, Self::Create(record) if record.answer().is_some())
     }
 
-    /// Whether there was an answer that it would have been written with; now it goes without.
+    /// Removes the response that it would have been written with. Returns whether there was one.
     pub(super) fn forget_answer(&mut self) -> bool {
         match self {
             Self::Create(PreparedRecord { call: Some(call), .. }) => call.answer.take().is_some(),
@@ -89,7 +89,8 @@ impl WriteOp {
         }
     }
 
-    /// The id that stands in the batch's answer when this was written: the record's, of a start the request's.
+    /// The id that is in the batch's result when this was written: the record's, or for a start the
+    /// request's.
     pub(super) fn receipt_id(&self) -> Uuid {
         match self {
             Self::Create(record) | Self::Complete { response: record, .. } => record.id,
