@@ -245,9 +245,13 @@ impl Registry {
         self.known(id).map(|known| known.version)
     }
 
-    /// The version of a record that was validated to work, and is offered unless its name is another's, or it waits.
-    pub fn validated_version(&self, id: Uuid) -> Option<i64> {
-        self.read(|records| Some(records.get(id)?.working.as_ref()?.tool.as_ref()?.version))
+    /// The version of a record, as code or as a `tool.v1`, that was validated to work, and is offered unless its name is
+    /// another's, or it waits.
+    pub fn validated_version(&self, id: Uuid, is_code: bool) -> Option<i64> {
+        self.read(|records| {
+            let record = records.get(id).filter(|record| record.is_code == is_code)?;
+            Some(record.working.as_ref()?.tool.as_ref()?.version)
+        })
     }
 
     pub fn ids(&self) -> HashSet<Uuid> {
@@ -259,19 +263,21 @@ impl Registry {
     }
 
     /// Takes what was read of a record in place of what was known. One without a working version goes on with the one
-    /// that is there.
+    /// that is there, if that has the same schema.
     pub fn put(&self, mut record: ToolRecord) -> Consequences {
         self.write(|records| {
             let id = record.id;
-            let old = records.get(id).and_then(|record| record.working.clone());
+            let old = records.get(id).and_then(|old| Some((old.is_code, old.working.clone()?)));
             let retired = match (&record.working, old) {
+                // Precedence follows the record's schema, which the author may have changed to gain it.
+                (None, Some((was_code, old))) if was_code != record.is_code => Some(old.candidate),
                 // What was taken on another's word before is validated now, and that came to nothing.
-                (None, Some(old)) if old.tool.is_none() && record.is_validated => Some(old.candidate),
+                (None, Some((_, old))) if old.tool.is_none() && record.is_validated => Some(old.candidate),
                 (None, old) => {
-                    record.working = old;
+                    record.working = old.map(|(_, old)| old);
                     None
                 }
-                (Some(new), Some(old)) => {
+                (Some(new), Some((_, old))) => {
                     new.candidate.inherit_name(&old.candidate);
                     Some(old.candidate).filter(|old| old.version != new.candidate.version)
                 }

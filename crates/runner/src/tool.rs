@@ -34,7 +34,7 @@ pub(crate) struct Candidate {
     pub author: Option<Uuid>,
     /// Written by the installation itself.
     pub is_system: bool,
-    /// Written by a curator, as the store says it.
+    /// A `tool.code.v1` that a curator wrote, as its tag says. Never true of a `tool.v1`.
     pub is_curators: bool,
 }
 

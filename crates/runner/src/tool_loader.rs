@@ -308,7 +308,7 @@ impl ToolLoader {
     /// The newest version before this one that works, where it is newer than the one that was validated and is offered: so
     /// a runner that starts now offers the same as one that was there all the time.
     async fn last_working(&self, record: &Breadcrumb) -> Option<Arc<Tool>> {
-        let offered = self.registry.validated_version(record.id).unwrap_or(0);
+        let offered = self.registry.validated_version(record.id, is_code(record)).unwrap_or(0);
         if record.version <= offered + 1 {
             return None;
         }
@@ -363,13 +363,17 @@ fn said(record: &Breadcrumb) -> Option<&str> {
     record.context.get("name").and_then(Value::as_str)
 }
 
+fn is_code(record: &Breadcrumb) -> bool {
+    record.schema_name.as_deref() == Some(schema_names::TOOL_CODE)
+}
+
 fn read_of(record: &Breadcrumb, working: Option<Working>, problem: Option<Problem>, is_validated: bool) -> ToolRecord {
     ToolRecord {
         id: record.id,
         version: record.version,
         created_at: record.created_at,
         created_by: record.created_by,
-        is_code: record.schema_name.as_deref() == Some(schema_names::TOOL_CODE),
+        is_code: is_code(record),
         name: said(record).map(str::to_owned),
         workspace: record.workspace().map(str::to_owned),
         is_validated,

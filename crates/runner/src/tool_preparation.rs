@@ -82,7 +82,9 @@ impl ToolPreparer {
             executor,
             author: version.author,
             is_system: version.author.is_some_and(|agent| self.system_authors.contains(&agent)),
-            is_curators: version.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG),
+            // The store checks the tag on this schema only; on another it is the author's own word.
+            is_curators: record.schema_name.as_deref() == Some(schema_names::TOOL_CODE)
+                && version.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG),
         })
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use breadcrumb::{NewBreadcrumb, NewSecret, ResponseStatus, ToolResponse, schema_names};
+use breadcrumb::{BreadcrumbChanges, NewBreadcrumb, NewSecret, ResponseStatus, ToolResponse, schema_names};
 use futures::StreamExt;
 use serde_json::{Value, json};
 use tokio::sync::watch;
@@ -196,7 +196,7 @@ async fn an_emitter_takes_no_name_by_writing_code() {
     let there = fixture.person.get(forged).await.unwrap();
     assert!(there.tags.contains(&"author:curator".to_owned()), "{:?}", there.tags);
     let Value::Object(context) = code_context("echo", json!({"description": "an emitter's"})) else { unreachable!() };
-    let changes = breadcrumb::BreadcrumbChanges { context: Some(context), ..breadcrumb::BreadcrumbChanges::default() };
+    let changes = BreadcrumbChanges { context: Some(context), ..BreadcrumbChanges::default() };
     let changed = stranger.update(forged, 2, changes).await.unwrap();
     assert!(!changed.tags.contains(&"author:curator".to_owned()), "{:?}", changed.tags);
     while ran(&fixture.call("echo", json!({})).await) != (shipped, schema_names::TOOL_V1, 1) {}
@@ -248,28 +248,76 @@ async fn a_younger_native_tool_does_not_serve_where_code_waits() {
     runner.stop().await;
 }
 
-/// The store checks the tag on tools only, so a version of another schema proves nothing and is never run.
-#[tokio::test]
-async fn a_version_that_was_no_tool_takes_no_name() {
+/// A new schema, and a new context with it.
+fn becomes(schema: &str, context: Option<Value>) -> BreadcrumbChanges {
+    BreadcrumbChanges {
+        schema_name: Some(schema.into()),
+        context: context.map(|context| context.as_object().unwrap().clone()),
+        ..BreadcrumbChanges::default()
+    }
+}
+
+/// The store checks `author:curator` on `tool.code.v1` only, so on a version of another schema the tag proves nothing.
+async fn a_version_of_another_schema_takes_no_name(is_runner_there: bool) {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let (_, stranger) = emitter(&fixture).await;
     let squatting = NewBreadcrumb { schema_name: Some("note.v1".into()), ..native("echo", json!({})) };
     let squatting = stranger.create(squatting, None).await.unwrap().id;
     let shipped = fixture.create(native("echo", json!({}))).await;
-    let mut forged = NewBreadcrumb { schema_name: Some("note.v1".into()), ..code("echo", json!({})) };
-    forged.tags.push("author:curator".into());
-    let forged = stranger.create(forged, None).await.unwrap().id;
-    let becomes = |schema: &str, context: Option<Value>| breadcrumb::BreadcrumbChanges {
-        schema_name: Some(schema.into()),
-        context: context.map(|context| context.as_object().unwrap().clone()),
-        ..breadcrumb::BreadcrumbChanges::default()
-    };
-    stranger.update(forged, 1, becomes(schema_names::TOOL_CODE, Some(broken()))).await.unwrap();
+    let early = is_runner_there.then(|| fixture.start(&fake));
+    let mut forged = Vec::new();
+    for mut record in
+        [NewBreadcrumb { schema_name: Some("note.v1".into()), ..code("echo", json!({})) }, native("echo", json!({}))]
+    {
+        record.tags.push("author:curator".into());
+        let is_tool = record.schema_name.as_deref() == Some(schema_names::TOOL_V1);
+        let id = stranger.create(record, None).await.unwrap().id;
+        if is_tool && is_runner_there {
+            fixture.tool_error(id, |error| error["version"] == 1).await;
+        }
+        forged.push(id);
+    }
+    for id in &forged {
+        stranger.update(*id, 1, becomes(schema_names::TOOL_CODE, Some(broken()))).await.unwrap();
+    }
     stranger.update(squatting, 1, becomes(schema_names::TOOL_V1, None)).await.unwrap();
 
-    let runner = fixture.start(&fake);
-    fixture.tool_error(forged, |error| error["running_version"].is_null()).await;
+    let runner = early.unwrap_or_else(|| fixture.start(&fake));
+    for id in forged {
+        let error = fixture.tool_error(id, |error| error["version"] == 2).await;
+        assert!(error["running_version"].is_null(), "{error}");
+    }
     fixture.tool_error(squatting, |_| true).await;
     assert_eq!(ran(&fixture.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
+    runner.stop().await;
+}
+
+#[tokio::test]
+async fn a_version_of_another_schema_takes_no_name_in_a_running_runner() {
+    a_version_of_another_schema_takes_no_name(true).await;
+}
+
+#[tokio::test]
+async fn a_version_of_another_schema_takes_no_name_in_a_runner_that_starts_later() {
+    a_version_of_another_schema_takes_no_name(false).await;
+}
+
+/// A running runner falls back to the same version as one that starts now.
+#[tokio::test]
+async fn broken_code_falls_back_to_code_and_not_to_a_tool_v1_between() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let id = fixture.create(code("echo", json!({}))).await;
+    let runner = fixture.start(&fake);
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), (id, schema_names::TOOL_CODE, 1));
+    let as_native = Value::Object(native("echo", json!({})).context);
+    fixture.person.update(id, 1, becomes(schema_names::TOOL_V1, Some(as_native))).await.unwrap();
+    while ran(&fixture.call("echo", json!({})).await) != (id, schema_names::TOOL_V1, 2) {}
+    fixture.person.update(id, 2, becomes(schema_names::TOOL_CODE, Some(broken()))).await.unwrap();
+    let error = fixture.tool_error(id, |error| error["version"] == 3).await;
+    assert_eq!(error["running_version"], 1);
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), (id, schema_names::TOOL_CODE, 1));
+    runner.stop().await;
+    let runner = fixture.start(&fake);
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), (id, schema_names::TOOL_CODE, 1));
     runner.stop().await;
 }
