@@ -76,7 +76,7 @@ fn sentences_say_the_defaults() {
         ("docs/webhooks.md", "doubles from 2 seconds to an hour", "--webhook-longest-pause-ms", "3600000"),
         ("docs/webhooks.md", "16 times at most", "--webhook-max-attempts", "16"),
         ("docs/webhooks.md", "for a day at most", "--webhook-max-age-hours", "24"),
-        ("docs/webhooks.md", "one at a\ntime, unless", "--webhook-parallel", "1"),
+        ("docs/webhooks.md", "one at a time, unless", "--webhook-parallel", "1"),
         ("docs/operations.md", "kept for 30 days (`--keep-egress-audit`)", "--keep-egress-audit", "30d"),
     ] {
         assert!(Page::read(page).text.contains(sentence), "{page} no longer says {sentence:?} of {option}");
