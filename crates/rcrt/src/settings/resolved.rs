@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_file_that_the_docs_show_says_the_defaults() {
-        let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/operations.md");
+        let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/settings.md");
         let page = std::fs::read_to_string(page).unwrap();
         let section = page.split("## Configuration file\n").nth(1).unwrap().split("\n## ").next().unwrap();
         let lines: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("    ")).collect();

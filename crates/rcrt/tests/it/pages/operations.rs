@@ -149,7 +149,7 @@ fn each_metric_that_is_named_is_there() {
     serving.abort();
 }
 
-/// README.md and ARCHITECTURE.md: the runner logs how many tools each profile has.
+/// docs/tenants.md and ARCHITECTURE.md: the runner logs how many tools each profile has.
 #[test]
 fn the_runner_logs_how_many_tools_each_profile_has() {
     let folder = TempDir::new().unwrap();

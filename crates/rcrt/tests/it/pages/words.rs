@@ -158,13 +158,33 @@ fn each_variable_that_is_named_is_read() {
         read_all(&top().join(folder), &mut code);
     }
     for page in Page::all() {
-        for part in page.text.split("RCRT_").skip(1) {
-            let name = part.split(|c: char| !c.is_ascii_uppercase() && c != '_').next().unwrap();
-            let name = format!("RCRT_{name}");
+        let words = page.text.split(|c: char| !c.is_ascii_uppercase() && c != '_');
+        for name in words.filter(|word| word.starts_with("RCRT_")).map(str::to_owned) {
             let is_read = of_options.contains(&name) || code.contains(&format!("\"{name}\""));
             assert!(is_read, "{} names {name}, which nothing reads", page.path);
         }
     }
+}
+
+#[test]
+fn the_reference_lists_each_command_option_and_variable() {
+    let text = ["docs/reference/cli.md", "docs/reference/settings.md"].map(|path| Page::read(path).text).concat();
+    // `--log` is not there because `--log-format` is.
+    let is_listed = |option: &String| {
+        let follows = |(at, _): (usize, &str)| text[at + option.len()..].chars().next();
+        text.match_indices(option.as_str()).filter_map(follows).any(|c| !c.is_ascii_alphanumeric() && c != '-')
+    };
+    let mut missing = BTreeSet::new();
+    for (words, help) in &Program::read().0 {
+        let command = format!("rcrt {}", words.join(" "));
+        if help.commands.is_empty() && !text.contains(&command) {
+            missing.insert(command);
+        }
+        let options = help.options.keys().filter(|option| !matches!(option.as_str(), "--help" | "--version"));
+        missing.extend(options.filter(|option| !is_listed(option)).cloned());
+        missing.extend(help.variables.iter().filter(|name| !text.contains(name.as_str())).cloned());
+    }
+    assert!(missing.is_empty(), "docs/reference does not list: {missing:?}");
 }
 
 fn read_all(folder: &std::path::Path, text: &mut String) {
