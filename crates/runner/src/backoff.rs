@@ -1,4 +1,4 @@
-//! Waiting between tries, longer each time and never in step with others.
+//! Retries with growing pauses and jitter.
 
 use std::time::Duration;
 
@@ -32,12 +32,12 @@ pub(crate) fn doubled(first: Duration, times: u32, longest: Duration) -> Duratio
 
 /// From half of the delay to the whole.
 pub(crate) fn jittered(delay: Duration) -> Duration {
-    // A fresh v4 UUID is the random number at hand.
+    // A new v4 UUID serves as the random number.
     let dice = (Uuid::new_v4().as_u128() >> 64) as u32 & 0xffff;
     delay / 2 + delay.mul_f64(f64::from(dice) / 65536.0) / 2
 }
 
-/// Asks the store again as long as a retry can help. Drop the future to give up.
+/// Repeats a query to the store as long as a retry can help. Drop the future to stop.
 pub(crate) async fn with_retries<T, F>(what: &'static str, mut ask: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,

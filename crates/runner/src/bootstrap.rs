@@ -1,6 +1,6 @@
-//! Runs tools that want to run by themselves: `once` for each version, ever, or `continuous`ly, one request after the
-//! other. What was done stands in the store, as the requests themselves; so several runners, and a runner that
-//! starts again, agree.
+//! Runs tools that ask to run by themselves: `once` for each version, or `continuous`ly, one
+//! request after the other. The state is in the store, as the requests themselves, so several
+//! runners, and a restarted runner, agree.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -25,7 +25,7 @@ use crate::voice::in_name_of;
 
 /// The longest pause after failures in a row.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
-/// How often an unanswered request is looked at, if no event tells that it is answered.
+/// How often an unanswered request is checked, if no event reports its response.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Hints that a bootstrapped tool was answered.
@@ -50,7 +50,7 @@ pub(crate) struct Bootstrapping {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BootstrapState {
     Asked(Uuid),
-    /// Answered; continuous tools go on from here.
+    /// Answered; continuous tools continue from here.
     Succeeded,
     Failed,
 }
@@ -84,7 +84,7 @@ impl Bootstrapping {
         }
     }
 
-    /// Does what can be done now; gives the moment to look again.
+    /// Does what is due now; returns the time of the next check.
     async fn pass(&mut self) -> Option<Instant> {
         let mut tools = self.registry.bootstrapped();
         self.known.retain(|(id, version), _| tools.iter().any(|tool| tool.id == *id && tool.version == *version));
@@ -158,7 +158,8 @@ impl Bootstrapping {
             Some(last) => {
                 let (run, failures) = run_of(last);
                 let Some(ended) = self.ended(last.id).await? else {
-                    // Until it is answered this version has neither succeeded nor failed, unless it did before.
+                    // Until it is answered this version has neither succeeded nor failed, unless it
+                    // did before.
                     self.known.entry(version).or_insert(BootstrapState::Asked(last.id));
                     return Ok(Some(Instant::now() + LOOK_AGAIN));
                 };
@@ -182,7 +183,7 @@ impl Bootstrapping {
         Ok(Some(Instant::now() + LOOK_AGAIN))
     }
 
-    /// What depends on this tool can be looked at again at once.
+    /// Tools that depend on this one can be checked again at once.
     fn learn(&mut self, version: (Uuid, i64), progress: BootstrapState) {
         if self.known.insert(version, progress) != Some(progress) && progress == BootstrapState::Succeeded {
             self.hints.look();

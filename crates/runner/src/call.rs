@@ -1,4 +1,4 @@
-//! One call's way: its tool, its input, its secrets, the run, the output, the answer.
+//! One call: its tool, its input, its secrets, the run, the output, the response.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,7 +43,7 @@ pub(crate) struct CallRunner {
     pub leases: Arc<Leases>,
     pub responses: ResponseWriter,
     pub options: RunnerOptions,
-    /// The runner was told to stop: what is not started goes back.
+    /// The runner is stopping: calls that have not started are released.
     pub stop: CancellationToken,
     /// The time for running calls is over.
     pub drained: CancellationToken,
@@ -77,7 +77,7 @@ pub(crate) struct AcceptedCall {
     pub speculative: Option<Result<Prepared, Refusal>>,
 }
 
-/// The answer of a call that has computed before its request was written.
+/// The response of a call that has computed before its request was written.
 pub(crate) struct UncommittedResponse {
     pub response: NewBreadcrumb,
     tool: Arc<Tool>,
@@ -147,11 +147,12 @@ impl CallRunner {
             slot.reclassify();
         }
         let max_attempts = prepared.tool.definition.limits.max_attempts;
-        // Where the tool was changed in this moment, the store hears of its attempts.
+        // If the tool was changed just now, the store needs its number of attempts.
         if progress == (StartState::Begun { max_attempts }) {
             return self.attempt(answer, prepared, slot).await;
         }
-        // Most have an answer in a moment, and need no start: nothing has happened that must not happen twice.
+        // Most calls finish at once and need no start: nothing has happened that must not happen
+        // twice.
         prepared.begin_speculatively(deadline.as_ref());
         tokio::select! {
             biased;
@@ -206,7 +207,8 @@ impl CallRunner {
         uncommitted: &mut UncommittedCall,
         tool: Arc<Tool>,
     ) -> Option<Result<Prepared, Refusal>> {
-        // A long check waits for its turn. The run does that, which hears of its deadline, a cancel and a stop meanwhile.
+        // A long check waits for its turn. The run does that, since it reacts to a deadline, a
+        // cancel and a stop meanwhile.
         let is_quick = |input| tool.input.is_quick(input);
         if !tool.may_speculate() || !uncommitted.request.context.get("input").is_none_or(is_quick) {
             return None;
@@ -223,8 +225,8 @@ impl CallRunner {
         Some(prepared)
     }
 
-    /// The answer of what has computed before its request was written, where nothing but that answer is left of it. `took`:
-    /// to prepare it.
+    /// The response of a call that has computed before its request was written, if only the
+    /// response is left to do. `took`: the preparation.
     pub fn uncommitted_response(
         &self,
         uncommitted: &UncommittedCall,
@@ -315,7 +317,7 @@ impl CallRunner {
         let mut limits = tool.definition.limits;
         limits.timeout_ms = limits.timeout_ms.saturating_sub(took.as_millis() as u64).max(1);
         let chain = TriggerChain::of_request(&record.tags);
-        // A tool reads what who asked for it may read, and no more.
+        // A tool reads what the agent that asked for it can read, and no more.
         let own = in_name_of(&self.store, record.created_by).map_err(|error| {
             ToolFailure::new(ErrorCode::ExecutionFailed, format!("the request's author is not known: {error}"))
         })?;
@@ -363,7 +365,7 @@ impl CallRunner {
         let stage = answer.attempt.invocation.stage("run");
         let Ran { output, took: elapsed, stopped } =
             running::run(run, limits.timeout(), progress_writer, bounds).with_context(stage).await;
-        // What is left needs no worker: the next call has it, while this one's answer is written.
+        // The rest needs no worker: the next call gets it while this call's response is written.
         drop(slot);
         answer.attempt.stages.ran(elapsed);
         let output = output.unwrap_or_else(|| {
@@ -372,7 +374,8 @@ impl CallRunner {
                 Map::new(),
             )
         });
-        // The hold counts what is in memory, and ends with this function, when the answer is written.
+        // The hold counts what is in memory. It ends with this function, when the response is
+        // written.
         let ToolOutput { result, mut metadata, hold: _hold } = output;
         let result = match stopped {
             Some(Stopped::Lost) => {

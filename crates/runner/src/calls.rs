@@ -31,23 +31,23 @@ pub(crate) struct Calls {
     pub call_runner: Arc<CallRunner>,
     pub hints: Arc<QueueHints>,
     pub slots: Arc<Slots>,
-    /// The most calls that are not running any more and whose answers are still being written.
+    /// The maximum number of calls that have finished and whose responses are still being written.
     pub max_response_writes: usize,
     pub tasks: TaskTracker,
     /// Calls that may still come because they were promised a slot.
     pub promised: TaskTracker,
-    /// Nobody waits any more for requests that are not written.
+    /// Requests that are not written are no longer waited for.
     pub abandon_uncommitted: CancellationToken,
-    /// Calls that were taken on without a slot, and have none yet.
+    /// Calls that were accepted without a slot, and have none yet.
     pub waiting: Arc<()>,
-    /// A call has come to its end, and its answer too.
+    /// A call has finished, and its response is written.
     pub ended: Notify,
-    /// Nobody owns the calls any more: they end where they are, as in a crash.
+    /// The calls have no owner any more: they end where they are, as in a crash.
     pub dropped: CancellationToken,
 }
 
 impl Calls {
-    /// Whether more answers are being written than may be.
+    /// Whether more responses are being written than allowed.
     pub fn is_writing_too_many_responses(&self) -> bool {
         self.tasks.len() >= self.slots.taken() + self.waiting() + self.max_response_writes
     }
@@ -66,7 +66,7 @@ impl Calls {
         self.accept(claim, None, asked, || {});
     }
 
-    /// A call that began its life claimed, and was promised a slot. `given_back`: hears when it found none.
+    /// A call that began claimed, and was promised a slot. `given_back`: notified when it got none.
     pub fn promised(
         self: &Arc<Self>,
         claim: Claim,
@@ -98,7 +98,8 @@ impl Calls {
         });
     }
 
-    /// A call whose request is about to be written. Whoever writes it says so, or nothing where that comes to nothing.
+    /// A call whose request is about to be written. The writer confirms it, or drops it when the
+    /// request is not written.
     pub fn begins(
         self: &Arc<Self>,
         speculative_call: SpeculativeCall,
@@ -134,7 +135,8 @@ impl Calls {
         self.call_runner.leases.keep(lease, asked)
     }
 
-    /// Goes on with a call that has its slot, needs none, or gets one soon. `given_back`: hears when it found none.
+    /// Continues a call that has its slot, needs none, or gets one soon. `given_back`: notified
+    /// when it got none.
     async fn with_slot(
         &self,
         mut taken: AcceptedCall,
@@ -153,7 +155,7 @@ impl Calls {
                 self.slots.exclude(&tool);
                 self.call_runner.responses.give_back(&taken.held).await;
                 given_back();
-                // It is in the queue again, and nothing else tells of that.
+                // It is in the queue again, and no event says so.
                 self.hints.now();
                 return;
             }
@@ -183,7 +185,7 @@ impl Calls {
         tokio::spawn(async move {
             let call = calls.dropped.run_until_cancelled(call);
             if AssertUnwindSafe(call).catch_unwind().await.is_err() {
-                // Its lease ends by itself, and the store answers.
+                // Its lease ends by itself, and the store responds.
                 tracing::error!("a call's task panicked");
             }
             // First: who is told counts.

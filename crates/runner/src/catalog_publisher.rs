@@ -1,6 +1,7 @@
-//! Keeps the `tool.catalog.v1` records as this runner sees the tools. Several runners act as one agent and keep the
-//! same records; each writes only what of its own view has changed, so that two that see different things (one has a
-//! program that the other lacks) do not write over each other for ever. Only a part that is gone is written again unasked.
+//! Keeps the `tool.catalog.v1` records as this runner sees the tools. Several runners act as one
+//! agent and keep the same records. Each writes only what changed in its own view, so two runners
+//! with different views (one has a program that the other lacks) do not overwrite each other
+//! forever. A part is written again without a change only when it was deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -177,7 +178,8 @@ impl CatalogPublisher {
         let mut kept = Vec::new();
         for part in &parts {
             let mut rows = Catalog::part_tag(&part.tags).and_then(|tag| there.remove(tag)).unwrap_or_default();
-            // More than one came from runners that began at the same moment; all of them keep the same.
+            // More than one came from runners that started at the same time; all of them keep the
+            // same.
             rows.sort_by_key(|row| row.id);
             let mut rows = rows.into_iter();
             match rows.next() {
@@ -188,7 +190,7 @@ impl CatalogPublisher {
             surplus.extend(rows.map(|row| row.id));
         }
         surplus.extend(there.into_values().flatten().map(|row| row.id));
-        // Last, so that each tool stands somewhere all the time.
+        // Last, so that each tool is in some part at all times.
         for id in surplus {
             delete(&*self.store, id).await?;
         }

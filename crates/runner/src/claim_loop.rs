@@ -1,4 +1,4 @@
-//! Takes calls while there is room.
+//! Claims calls while there are free slots.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::calls::Calls;
 use crate::claim_pacing::ClaimPacer;
 use crate::local_dispatch::{Backlog, LocalAdmission, LocalDispatcher};
 
-/// How long a claim may still take when the runner is told to stop: what it brings is given back.
+/// How long a claim can still take when the runner is stopping. The claimed calls are released.
 const LAST_CLAIM: Duration = Duration::from_secs(2);
 
 pub(crate) struct ClaimLoop {
@@ -23,7 +23,7 @@ pub(crate) struct ClaimLoop {
 }
 
 impl ClaimLoop {
-    /// Claims until told to stop, then waits for the running calls.
+    /// Claims until stopped, then waits for the running calls.
     pub async fn run(mut self, stop: &CancellationToken) {
         let _owned = self.calls.dropped.clone().drop_guard();
         let local_admission = LocalAdmission::new(self.calls.clone());
@@ -38,7 +38,8 @@ impl ClaimLoop {
         let calls = self.calls.clone();
         let (store, hints, slots) = (&*calls.call_runner.store, &*calls.hints, &*calls.slots);
         let mut backoff = Backoff::default();
-        // Whether calls may wait that were not asked for, and whether some wait for which there was no room.
+        // Whether calls may wait that were not asked for, and whether some wait for which there was
+        // no slot.
         let (mut may_wait, mut is_behind) = (true, false);
         let mut poll = Instant::now();
         while !stop.is_cancelled() {
@@ -57,7 +58,8 @@ impl ClaimLoop {
                         Ok(claims) => {
                             backoff.reset();
                             let is_full = claims.len() >= claim.limit as usize;
-                            // Fewer than asked for, of any tool: the queue is empty, and what comes gives a hint.
+                            // Fewer than asked for, of any tool: the queue is empty, and a new call
+                            // gives a hint.
                             may_wait = is_full;
                             is_behind = is_full || !claim.except_tools.is_empty();
                             self.pacer.answered(&claim, claims.len(), asked.elapsed());
@@ -78,7 +80,7 @@ impl ClaimLoop {
                     continue;
                 }
             } else if may_wait {
-                // What waits has no slot; what comes must not have the next one.
+                // Queued calls have no slot; new calls must not get the next one.
                 local_admission.learn(Backlog::Any);
             }
             tokio::select! {

@@ -1,5 +1,5 @@
-//! How soon to claim again, so that a runner under load takes several calls with one question and a runner at rest
-//! takes the first at once.
+//! When to claim again: a runner under load takes several calls with one claim, and an idle runner
+//! takes the first call at once.
 
 use std::time::Duration;
 
@@ -29,9 +29,9 @@ impl ClaimPacer {
         (!is_new && Instant::now() < self.not_before).then_some(self.not_before)
     }
 
-    /// The question was answered with this many calls. Then asking takes at most a third or a fifth of the time: more
-    /// wait for slots, which a pause gathers; or those that wait are of tools that have none, and whether another has
-    /// come is looked at in a while.
+    /// The claim returned this many calls. Claiming then takes at most a third or a fifth of the
+    /// time: either more calls wait for slots, and a pause gathers them; or the waiting calls are
+    /// of tools without a free slot, and the next check comes later.
     pub fn answered(&mut self, claim: &ClaimRequest, count: usize, took: Duration) {
         let is_full = count >= claim.limit as usize;
         let pause = if is_full {

@@ -1,4 +1,4 @@
-//! The moment by which a request wants its answer.
+//! The time by which a request must have its response.
 
 use std::time::Duration;
 

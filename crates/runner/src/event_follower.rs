@@ -1,4 +1,4 @@
-//! Follows the store's events and tells each part of the runner what it wants to hear.
+//! Follows the store's events and passes each to the parts of the runner that need it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -80,7 +80,7 @@ impl EventFollower {
                 backoff.reset();
             }
             backoff.wait().await;
-            // Whatever was missed: the lists tell.
+            // Whatever was missed is in the lists.
             if let Err(error) = self.loading.reconcile().await {
                 tracing::warn!(%error, "the list of tools cannot be compared with the store's");
             }

@@ -1,4 +1,5 @@
-//! The leases of all calls under way: one heartbeat for all, and each call hears what its lease became.
+//! The leases of all active calls: one heartbeat for all. Each call learns the state of its own
+//! lease.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +14,8 @@ use uuid::Uuid;
 
 /// The most leases in one heartbeat.
 const BATCH: usize = 100;
-/// Heartbeats under way at once: those of a thousand leases are not to take every connection, and every processor, from calls; and
-/// one that the store holds up is not to hold up the others.
+/// The maximum number of concurrent heartbeats: those of a thousand leases must not take every
+/// connection and processor from calls, and a slow one must not delay the others.
 const AT_ONCE: usize = 2;
 
 pub(crate) struct Leases {
@@ -73,7 +74,7 @@ impl Leases {
         LeaseGuard { lease, cancel, lost, leases: self.clone() }
     }
 
-    /// Something happened to this request's record: asks the store how its lease stands, if it is ours.
+    /// This request's record changed: queries the state of its lease, if it is ours.
     pub fn look_at(&self, request: Uuid) {
         if self.entries().keys().any(|lease| lease.request == request) {
             self.at_once.notify_one();

@@ -1,5 +1,5 @@
-//! Which tool records are to be read, and in what order. A record is read by one task at a time; what is wished of it
-//! meanwhile is done after.
+//! Which tool records are read next. One task reads a record at a time; what is requested meanwhile
+//! is done afterwards.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -10,11 +10,12 @@ use uuid::Uuid;
 pub(crate) enum Urgency {
     /// A call.
     Call,
-    /// Somebody who has written it just now.
+    /// Its author, who has just written it.
     Changed,
     /// The list of all tools.
     List,
-    /// Nobody: to be validated before the first call asks for it. The installation's own tools come first.
+    /// No caller: validated before the first call asks for it. The installation's own tools come
+    /// first.
     SystemBackground,
     Background,
 }
@@ -32,7 +33,7 @@ struct LoadRequest {
     urgency: Urgency,
     depth: Depth,
     number: u64,
-    /// Heard of or listed, whoever waits for it besides.
+    /// From an event or a list, beside any other reason.
     is_heard: bool,
 }
 
@@ -74,8 +75,8 @@ impl LoadQueue {
         self.order.insert((request.urgency, request.number, id));
     }
 
-    /// The next one to read. At most `max` are read at once, and half as many that nobody waits for; what a call waits
-    /// for is not held up by others.
+    /// The next one to read. At most `max` are read at once, and half as many of those without a
+    /// waiting caller, so that they do not delay what a call waits for.
     pub fn take(&mut self, max: usize) -> Option<(Uuid, Depth)> {
         let later = self.under_way.values().filter(|one| one.urgency.is_background()).count();
         let calls = self.under_way.values().filter(|one| one.urgency == Urgency::Call).count();
@@ -86,7 +87,7 @@ impl LoadQueue {
             _ => others < max,
         };
         let next = |(urgency, _, id): &&(Urgency, u64, Uuid)| has_room(*urgency) && !self.under_way.contains_key(id);
-        // Past the first that has no room nothing that is less urgent has any.
+        // After the first record without capacity, less urgent ones have none either.
         let (urgency, number, id) = *self.order.iter().take_while(|one| has_room(one.0)).find(next)?;
         self.order.remove(&(urgency, number, id));
         let request = self.queue.remove(&id)?;
@@ -98,13 +99,15 @@ impl LoadQueue {
         self.under_way.remove(&id);
     }
 
-    /// Whether nobody waits for this record any more. What is left for later does not count.
+    /// Whether nothing waits for this record any more. Records that are left for later do not
+    /// count.
     pub fn is_done(&self, id: Uuid) -> bool {
         self.queue.get(&id).is_none_or(|request| request.urgency.is_background())
             && self.under_way.get(&id).is_none_or(|one| one.urgency.is_background())
     }
 
-    /// Whether all is read that was heard of or listed. What a call alone waits for was known before.
+    /// Whether everything from events and lists is read. What only a call waits for was known
+    /// before.
     pub fn is_settled(&self) -> bool {
         let mut waiting = self.order.iter().take_while(|(urgency, ..)| !urgency.is_background());
         !waiting.any(|(.., id)| self.queue.get(id).is_some_and(|request| request.is_heard))

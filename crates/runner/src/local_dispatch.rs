@@ -1,5 +1,5 @@
-//! Takes calls as they are written, in a process that writes requests: at rest, and as long as nobody waits in the queue
-//! that would be passed over.
+//! Local dispatch: takes calls while their requests are written, in a process that writes requests,
+//! as long as this does not overtake calls in the queue.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,16 @@ use crate::calls::Calls;
 use crate::speculative_call::SpeculativeCall;
 use crate::tool::Tool;
 
-/// Calls that were taken on without a slot, for each slot: so many in any case, and at most so many, where slots come
-/// free so fast that each of them has one in time.
+/// Calls that were accepted without a slot, for each slot: the first number always, and up to the
+/// second if slots become free fast enough for all of them.
 const WAITING_PER_SLOT: (usize, usize) = (2, 16);
 /// What "in time" is: half of `SLOT_WAIT`, since it may go on slower.
 const SLOT_WAIT_TARGET: Duration = Duration::from_millis(50);
 
-/// How quick a tool is whose requests are kept back until its answer is there: the two are written in one, which takes about
-/// as long as this saves at rest, and under load spares a statement.
+/// How fast a tool is whose requests are held back until its response is ready. The two are written
+/// together, which takes about as long as this saves at rest, and saves a statement under load.
 const QUICK_TOOL: Duration = Duration::from_millis(15);
-/// How long at most, where it takes longer than it did of late.
+/// The maximum, if a run takes longer than recent ones.
 const MAX_HOLD_BACK: Duration = Duration::from_millis(30);
 
 pub(crate) struct LocalAdmission {
@@ -31,12 +31,12 @@ pub(crate) struct LocalAdmission {
     backlog: Mutex<Backlog>,
 }
 
-/// A call that was taken on without a slot, until it has one.
+/// A call that was accepted without a slot, until it has one.
 pub(crate) struct WaitingForSlot {
     _counted: Arc<()>,
 }
 
-/// Who waits in the queue, as far as the last claim told.
+/// Which calls are in the queue, as far as the last claim showed.
 #[derive(Debug, Default)]
 pub(crate) enum Backlog {
     /// There may be calls of any tool that had no slot.
@@ -88,7 +88,7 @@ impl LocalAdmission {
 pub(crate) struct LocalDispatcher(pub Arc<LocalAdmission>);
 
 impl LocalDispatcher {
-    /// The tool, where its calls are taken on now.
+    /// The tool, if its calls are accepted now.
     fn accepted_tool(&self, tool: &str, profiles: &Profiles) -> Option<Arc<Tool>> {
         let Self(local_admission) = self;
         let calls = &local_admission.calls;
@@ -127,7 +127,7 @@ impl LocalRunner for LocalDispatcher {
         uncommitted: &dyn Fn() -> UncommittedCall,
     ) -> Option<Reservation> {
         let calls = &self.0.calls;
-        // Before the look at the stop: who ends waits for what was promised before.
+        // Before the check of the stop: a stopping runner waits for what was promised before.
         let (expected, asked) = (calls.expect(), Instant::now());
         let tool = self.accepted_tool(tool, profiles)?;
         let slot = calls.slots.take(tool.name());
@@ -138,7 +138,7 @@ impl LocalRunner for LocalDispatcher {
         }
         let (waiting, uncommitted, local_admission) = (self.0.wait(tool.name())?, uncommitted(), self.0.clone());
         Some(self.reserve(None, move |admitted| {
-            // Nobody has answered it.
+            // No response yet.
             let Admission::Claimed(at) = admitted else { return };
             let behind = local_admission.clone();
             local_admission.calls.promised(uncommitted.claim(at), waiting, asked, move || behind.learn(Backlog::Any));

@@ -1,4 +1,4 @@
-//! What stands between a tool and its being offered.
+//! What keeps a tool from being offered.
 
 use breadcrumb::{ErrorCode, SecretInfo, SecretUnavailable, ToolFailure, Waiting};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::tool::Candidate;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MissingRequirements {
-    /// The executor's own words: a setting, a program on this machine. Another runner may have it.
+    /// Sentences of the executor: a setting, a program on this machine. Another runner may have it.
     settings: Vec<String>,
     sentences: Vec<String>,
     secrets: Vec<(String, SecretUnavailable)>,
@@ -41,7 +41,7 @@ impl MissingRequirements {
         self.settings.is_empty() && self.sentences.is_empty() && self.secrets.is_empty()
     }
 
-    /// Whether a runner that is set up otherwise may not lack it.
+    /// Whether a setting or a program of this runner is missing, which another runner may have.
     pub fn is_of_this_runner(&self) -> bool {
         !self.settings.is_empty()
     }
@@ -51,7 +51,7 @@ impl MissingRequirements {
         self.is_of_this_runner() && self.sentences.is_empty() && self.secrets.is_empty()
     }
 
-    /// All that is lacking at once, so that it is mended at once. Each a sentence for people.
+    /// Everything that is missing, so that it can be fixed at once. Each a sentence for people.
     fn waits_for(&self, tool: Uuid) -> Vec<String> {
         let tool = tool.to_string();
         let secrets = self.secrets.iter().map(|(name, lack)| {
@@ -69,7 +69,7 @@ impl MissingRequirements {
         }
     }
 
-    /// The answer to a call of a tool that waits.
+    /// The response to a call of a tool that waits.
     pub fn failure(&self, tool: &Candidate) -> ToolFailure {
         let sentences = self.waits_for(tool.id);
         let told: Vec<&str> = sentences.iter().map(|sentence| sentence.trim_end_matches('.')).collect();

@@ -1,4 +1,4 @@
-//! What an operator may set.
+//! The settings of a runner.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -13,15 +13,18 @@ use crate::speculative_run::SMALL_RESULT;
 pub struct RunnerOptions {
     /// Names this runner in claims and responses. Default: a new one.
     pub runner_id: Uuid,
-    /// Calls side by side. Default: 8 for each processor, from 8 to 64: each may hold a process with the tool's memory.
-    /// The sandbox should have as many workers; calls that wait in line there hold their room here.
+    /// Concurrent calls. Default: 8 for each processor, from 8 to 64: each can hold a process with
+    /// the tool's memory. The sandbox should have as many workers; calls that wait for a worker
+    /// keep their slot here.
     pub max_calls: usize,
-    /// Calls of one tool side by side, so that one tool leaves room for others. Default: three quarters of `max_calls`.
+    /// Concurrent calls of one tool, so that one tool leaves slots for others. Default: three
+    /// quarters of `max_calls`.
     ///
-    /// A quarter of `max_calls` (at least 2, at most half of it) is kept for tools that have no call running, so that a
-    /// few tools with many long calls never keep out the others. That is a rule over tools, whether their calls
-    /// compute or wait: in those slots each tool has one call at a time. Whoever sets this cap so high that less than
-    /// that is left gets the smaller reserve, and none where one tool may have every slot.
+    /// A quarter of `max_calls` (at least 2, at most half of it) is reserved for tools that have no
+    /// call running, so that a few tools with many long calls never block the others. The rule
+    /// applies to tools, whether their calls compute or wait: in the reserved slots each tool has
+    /// one call at a time. If this cap leaves fewer slots than that, the reserve is smaller, and
+    /// there is none if one tool can have every slot.
     pub max_calls_per_tool: usize,
     /// Calls side by side that only wait for others (an HTTP exchange): those hold no worker. Of one tool three quarters
     /// of them, and a quarter is kept as above. Default 2000.
@@ -30,7 +33,7 @@ pub struct RunnerOptions {
     pub lease: Duration,
     /// How often the queue is asked when no event says that there is something. Default 3 s.
     pub poll: Duration,
-    /// How long running calls may go on after the runner was told to stop. Default 10 s.
+    /// How long running calls can continue after the runner was told to stop. Default 10 s.
     pub drain: Duration,
     /// How long an executor may take to stop a call that was cancelled or ran out of time, before the call is dropped.
     /// Default 3 s.
@@ -42,15 +45,16 @@ pub struct RunnerOptions {
     pub max_loads: usize,
     /// How often the list of tools is compared with the store's, whatever the events said. Default 60 s.
     pub reconcile: Duration,
-    /// How often it is looked at again whether tools that wait for a secret, a program or a setting can be offered, and
-    /// those that are offered still can. Default 30 s.
+    /// How often tools are checked again: whether those that wait for a secret, a program or a
+    /// setting can be offered, and whether those that are offered still can. Default 30 s.
     pub readiness: Duration,
-    /// The pause between one answer of a `continuous` tool and its next request. Default 1 s; it doubles with each
-    /// failure in a row, up to 5 min.
+    /// The pause between one response of a `continuous` tool and its next request. Default 1 s; it
+    /// doubles with each failure in a row, up to 5 min.
     pub continuous_pause: Duration,
     /// Agents whose tools are the system's own (those that `rcrt bootstrap` writes as): other rules hold for them.
     pub system_authors: HashSet<Uuid>,
-    /// Non-public hosts that tools may ask for in `permissions.net`; the same as the gate has. Default: none.
+    /// Non-public hosts that tools can name in `permissions.net`; the same as the egress gate has.
+    /// Default: none.
     pub allowed_private: Vec<PrivateHost>,
     /// From what size on a result is handed over in parts, and how long those are kept. Default: 64,000 characters,
     /// 20 minutes.

@@ -1,6 +1,7 @@
-//! What other live runners of the tenant serve. Runners may be set up differently: one has a program, or a setting, that
-//! another lacks. Each tells which native tools it serves in a `tool.runner.v1` record that ends soon unless it is
-//! written anew; so one that lacks something leaves the calls to one that has it, and refuses them only where nobody has.
+//! The tools that other live runners of the tenant serve. Runners can have different programs and
+//! settings. Each publishes its native tools in a `tool.runner.v1` record, which expires soon
+//! unless it is renewed. A runner that lacks something leaves the calls to one that has it, and
+//! refuses them only if there is none.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,12 +21,12 @@ use crate::queue_hints::QueueHints;
 use crate::registry::Registry;
 use crate::tool::Candidate;
 
-/// How long a runner that is not heard of counts as live.
+/// How long a runner without a renewed record counts as live.
 const REGISTRATION_TTL: Duration = Duration::from_mins(3);
 const REGISTRATION_INTERVAL: Duration = Duration::from_mins(1);
 /// After a change of the tools, more of them are waited for this long.
 const QUIET: Duration = Duration::from_millis(500);
-/// At the end: how long what is being told may take, and then the farewell.
+/// When stopping: how long a write in progress, and then the deregistration, can take.
 const DEREGISTER_TIMEOUT: Duration = Duration::from_secs(5);
 
 pub(crate) struct PeerRunners {
@@ -100,7 +101,7 @@ impl PeerRunners {
         }
     }
 
-    /// A runner tells what it serves.
+    /// A runner published what it serves.
     pub fn registered(&self, record: Uuid, context: &Map<String, Value>) {
         let Some(serves) = serves(context, self.runner_id) else { return };
         let names: Vec<String> = serves.iter().cloned().collect();
@@ -108,7 +109,7 @@ impl PeerRunners {
         self.registry.touch(names);
     }
 
-    /// What a runner told holds no more: it has told something newer, or ended.
+    /// A runner's previous record no longer applies: it has a newer one, or has ended.
     pub fn deregistered(&self, record: Uuid) {
         let Some(peer) = self.peers().remove(&record) else { return };
         self.registry.touch(peer.serves);
@@ -141,11 +142,11 @@ impl PeerRunners {
         Ok(rows.into_iter().map(|row| row.id).collect())
     }
 
-    /// Tells what this runner serves, until stopped.
+    /// Publishes what this runner serves, until stopped.
     pub async fn run(&self, stop: CancellationToken) {
         let mut told: Option<(Uuid, BTreeSet<String>)> = None;
         tokio::select! {
-            // What is being written comes to its end, so that no record stays that nobody here knows of.
+            // A write in progress is finished, so that no unknown record stays.
             () = async { stop.cancelled().await; sleep(DEREGISTER_TIMEOUT).await } => {}
             () = self.tell(&mut told, &stop) => {}
         }

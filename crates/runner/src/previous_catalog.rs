@@ -1,5 +1,6 @@
-//! What was found good before this runner began: the catalog says it, and only runners and curators write that. Such a
-//! version is offered at once and validated when the first call asks for it.
+//! The tools that were valid before this runner started, from the catalog, which only runners and
+//! curators write. Such a version is offered at once, and validated when the first call asks for
+//! it.
 
 use std::collections::HashMap;
 
@@ -9,7 +10,7 @@ use uuid::Uuid;
 
 use crate::backoff::with_retries;
 
-/// A part has at most 256 KiB, and an answer of the store at most 64 MiB.
+/// A part has at most 256 KiB, and a reply of the store at most 64 MiB.
 const PAGE: u32 = 200;
 
 #[derive(Debug, Default)]
@@ -20,7 +21,7 @@ pub(crate) struct PreviousCatalog {
 }
 
 impl PreviousCatalog {
-    /// What stands in the catalog now.
+    /// The current content of the catalog.
     pub async fn read(store: &dyn Breadcrumbs) -> Result<Self, StoreError> {
         let selector = Selector {
             all_tags: vec![Catalog::TAG.into()],
@@ -65,12 +66,12 @@ impl PreviousCatalog {
         self.by_record.get(&id).is_some_and(|(good, was)| *good == Some(version) && was == name)
     }
 
-    /// How many names stand there.
+    /// How many names it has.
     pub fn names(&self) -> usize {
         self.by_name.len()
     }
 
-    /// The name under which the record stands in the catalog.
+    /// The record's name in the catalog.
     pub fn name_of(&self, id: Uuid) -> Option<&str> {
         self.by_record.get(&id).map(|(_, name)| name.as_str())
     }

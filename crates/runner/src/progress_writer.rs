@@ -1,5 +1,6 @@
-//! What a running call tells of its progress, as one `tool.progress.v1` record for subscribers: made at the first word,
-//! changed with later ones, never faster than subscribers can use. A word that a newer one has overtaken is not told.
+//! The progress of a running call, as one `tool.progress.v1` record for subscribers: created with
+//! the first report, updated with later ones, at a bounded rate. A report that a newer one has
+//! replaced is not written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -76,18 +77,18 @@ pub(crate) fn channel(
 }
 
 impl ProgressWriter {
-    /// Whether nothing was said that is still to be told.
+    /// Whether there is no report left to write.
     pub fn is_silent(&self) -> bool {
-        // Nor will anything be, where nobody can say anything any more.
+        // No report can follow once all senders are gone.
         !self.words.has_changed().unwrap_or(false)
     }
 
-    /// What was said until now is not told.
+    /// Discards what was reported until now.
     pub fn forget(&mut self) {
         self.words.mark_unchanged();
     }
 
-    /// Writes until the call is over; then nothing more is under way.
+    /// Writes until the call is over; then no write is in progress.
     pub async fn run(mut self, over: &CancellationToken) {
         loop {
             let next = tokio::select! {

@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// How many requests that were claimed are known, so that their events, which come later, are no hints.
+/// How many claimed requests are remembered, so that their events, which come later, are no hints.
 const KNOWN: usize = 4096;
 
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl QueueHints {
         self.now.notify_one();
     }
 
-    /// This request was written; nothing new to who has claimed it already.
+    /// This request was written. It is no hint if this runner has claimed it already.
     pub fn written(&self, request: Uuid) {
         if !locked(&self.claimed).known.contains(&request) {
             self.now();
@@ -55,7 +55,7 @@ impl QueueHints {
         self.now();
     }
 
-    /// The next moment to ask, at the latest `poll`; moments that are past are forgotten.
+    /// The next time to claim, at the latest `poll`; times in the past are dropped.
     pub fn next(&self, poll: Instant) -> Instant {
         let mut later = locked(&self.later);
         let now = Instant::now();

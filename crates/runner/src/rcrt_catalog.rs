@@ -1,4 +1,5 @@
-//! The catalog as RCRT's clients look for it: one record of all tools beside the parts of our own.
+//! The catalog in the form of the original RCRT: one record of all tools, beside the parts of our
+//! own catalog.
 
 use std::sync::Arc;
 
@@ -13,19 +14,20 @@ use crate::backoff::with_retries;
 use crate::catalog_part::{create, delete, update};
 use crate::tool::Candidate;
 
-/// Tells this record from those that RCRT's own runners write.
+/// Distinguishes this record from those of the original RCRT's runners.
 const TAG: &str = "catalog:rcrt";
 /// The workspace in which RCRT's clients look for tools.
 const WORKSPACE: &str = "workspace:tools";
-/// Fields that tell when, and are no reason to write the record again.
+/// Fields with times. A change of these alone does not rewrite the record.
 const TIMES: [&str; 2] = ["lastSeen", "lastUpdated"];
 /// What is left of a record for all but the tools.
 const MAX_TOOLS_BYTES: usize = MAX_RECORD_BYTES - 64 * 1024;
 /// How often another runner may change the record meanwhile.
 const MAX_TRIES: usize = 5;
 
-/// Removes what a runner with `--compat rcrt` left: without one, nothing keeps it up to date. Where such a runner is
-/// live, it hears of the deletion and writes the record again, so this is done once and not on every change.
+/// Removes the record that a runner with `--compat rcrt` left: otherwise nothing updates it. If
+/// such a runner is live, it sees the deletion and writes the record again, so this is done once
+/// and not on every change.
 pub(crate) async fn remove(store: &dyn Breadcrumbs) -> Result<(), StoreError> {
     for row in list(store).await? {
         delete(store, row.id).await?;
@@ -57,7 +59,7 @@ pub(crate) async fn synchronize(store: &dyn Breadcrumbs, offered: &[Arc<Candidat
             create(store, &wanted).await?;
             continue;
         };
-        // Runners that began at the same moment may have made one each.
+        // Runners that started at the same time may each have created one.
         for surplus in rows {
             delete(store, surplus.id).await?;
         }
@@ -78,7 +80,7 @@ fn record(offered: &[Arc<Candidate>]) -> Option<NewBreadcrumb> {
     let mut tools: Vec<Value> = offered.iter().map(|tool| entry(tool, &now)).collect();
     let bytes = |tools: &[Value]| tools.iter().map(|tool| tool.to_string().len() + 1).sum::<usize>();
     if bytes(&tools) > MAX_TOOLS_BYTES {
-        // Whoever needs them has them in `GET /tools` and in the tool's record.
+        // `GET /tools` and the tool's record have them.
         for tool in &mut tools {
             (tool["inputSchema"], tool["outputSchema"], tool["examples"]) = (json!({}), json!({}), json!([]));
         }

@@ -1,5 +1,6 @@
-//! Which tools can be offered: their executors are ready, and their secrets are there and granted. Secrets have no
-//! events, and neither has a program that is installed; so all of it is looked at again now and then.
+//! Which tools can be offered: their executors are ready, and their secrets exist and are granted.
+//! Secrets have no events, and neither has the installation of a program, so everything is checked
+//! again periodically.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ pub(crate) struct Readiness {
     listed: Mutex<Option<(Instant, Arc<Vec<SecretInfo>>)>>,
 }
 
-/// How old a list of secrets may be for tools that are looked at one after the other.
+/// The maximum age of a list of secrets for tools that are checked one after the other.
 const LATELY: Duration = Duration::from_secs(1);
 
 impl Readiness {
@@ -30,7 +31,7 @@ impl Readiness {
         Arc::new(Self { store, registry, soon: Notify::new(), listed: Mutex::new(None) })
     }
 
-    /// A call found that something is not as the registry has it: look at all tools soon.
+    /// A call found that the registry is out of date: check all tools soon.
     pub fn look(&self) {
         self.soon.notify_one();
     }
@@ -46,7 +47,7 @@ impl Readiness {
         }
     }
 
-    /// What the tool lacked a moment ago; for when many tools are looked at. A call looks again.
+    /// What the tool lacked at the last check; for checks of many tools. A call checks again.
     pub async fn lately(&self, tool: &Candidate) -> MissingRequirements {
         if tool.executor.required_secrets(&tool.definition).is_empty() {
             return MissingRequirements::of(tool, &[]);

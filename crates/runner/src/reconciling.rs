@@ -1,5 +1,5 @@
-//! Compares the tools that are known with the store's list: at the beginning, after a break in the events, and now and
-//! then, whatever the events said.
+//! Compares the known tools with the store's list: at the start, after a gap in the events, and
+//! periodically.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::backoff::with_retries;
 use crate::load_queue::{Depth, Urgency};
 use crate::tool_loader::ToolLoader;
 
-/// Rows of a look at what changed last.
+/// Rows of one read of the last changes.
 const GLANCE: u32 = 50;
 /// Every so many times the whole list is compared: only that shows what was deleted.
 const WHOLE_EVERY: u32 = 10;
@@ -20,7 +20,7 @@ const WHOLE_EVERY: u32 = 10;
 const SCHEMAS: [&str; 2] = [schema_names::TOOL_CODE, schema_names::TOOL_V1];
 
 impl ToolLoader {
-    /// Compares the whole list, and looks at whatever differs.
+    /// Compares the whole list, and reads what differs.
     pub async fn reconcile(&self) -> Result<(), StoreError> {
         let mut gone = self.registry.ids();
         for schema in SCHEMAS {
@@ -68,8 +68,8 @@ impl ToolLoader {
         }
     }
 
-    /// Looks at what changed last, as far back as something is news: a list of newest changes first has all of it on
-    /// top.
+    /// Reads the last changes, as far back as they are new: a list with the newest changes first
+    /// has them on top.
     async fn glance(&self) -> Result<(), StoreError> {
         for schema in SCHEMAS {
             let mut query =

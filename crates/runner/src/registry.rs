@@ -1,4 +1,5 @@
-//! The tools as this runner has them: for each name one working version of one record, offered or waiting.
+//! The tools as this runner has them: for each name one working version of one record, offered or
+//! waiting.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -71,7 +72,7 @@ impl Registry {
         changed
     }
 
-    /// `may_name`: which names the asker may be told of; the source is that of the tool, where it is known.
+    /// `may_name`: which names the caller can see; the source is that of the tool, if it is known.
     pub fn find(&self, name: &str, may_name: impl Fn(&str, Option<&ToolSource>) -> bool) -> Found {
         self.read(|records| {
             if let Some(tool) = records.offered.get(name) {
@@ -106,7 +107,7 @@ impl Registry {
         })
     }
 
-    /// The version that is offered under this name, be it validated yet or not.
+    /// The version that is offered under this name, validated or not.
     pub fn offered(&self, name: &str) -> Option<Arc<Candidate>> {
         self.read(|records| records.offered.get(name).cloned())
     }
@@ -271,7 +272,7 @@ impl Registry {
             let retired = match (&record.working, old) {
                 // Precedence follows the record's schema, which the author may have changed to gain it.
                 (None, Some((was_code, old))) if was_code != record.is_code => Some(old.candidate),
-                // What was taken on another's word before is validated now, and that came to nothing.
+                // A version that the catalog called valid was validated now, and failed.
                 (None, Some((_, old))) if old.tool.is_none() && record.is_validated => Some(old.candidate),
                 (None, old) => {
                     record.working = old.map(|(_, old)| old);
@@ -311,7 +312,7 @@ impl Registry {
         }
     }
 
-    /// Gives a name again: something was learned of who had it first.
+    /// Assigns a name again: something new is known about its first claimant.
     pub fn settle_name(&self, name: &str) -> Consequences {
         self.write(|records| Consequences { reports: records.settle_again(name), retired: None })
     }
@@ -326,7 +327,7 @@ fn working(records: &ToolRecords, id: Uuid) -> Option<Arc<Tool>> {
 }
 
 impl Report {
-    /// The context of the record that tells the author.
+    /// The context of the record that reports to the author.
     pub fn context(&self, tool_id: Uuid) -> Map<String, Value> {
         let context = json!({
             "tool": self.name,

@@ -1,5 +1,5 @@
-//! The event of a request itself, as RCRT gives it to the tool that is called: fields that a caller writes beside the
-//! input (`config_id`) reach the tool by it.
+//! The event of a request itself, in the form in which the original RCRT passes it to the tool:
+//! through it, fields that a caller writes beside the input (`config_id`) reach the tool.
 
 use breadcrumb::{Breadcrumb, EventKind};
 use serde_json::{Map, Value, json};

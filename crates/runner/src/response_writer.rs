@@ -1,4 +1,4 @@
-//! Writes the one answer of a call, or gives the call back.
+//! Writes the one response of a call, or releases the call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ use crate::voice::in_name_of;
 
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// How long the store is heard out about a response whose lease is lost by then.
+/// How long the store is retried about a response whose lease is lost by then.
 const LOST_LEASE_GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) struct ResponseWriter {
@@ -34,7 +34,7 @@ pub(crate) struct ResponseWriter {
     pub hints: Arc<QueueHints>,
 }
 
-/// One attempt at a call, as far as its answer tells of it.
+/// One attempt at a call, as far as its response needs it.
 pub(crate) struct Attempt<'c> {
     /// From 1.
     pub number: u32,
@@ -46,13 +46,14 @@ pub(crate) struct Attempt<'c> {
     pub invocation: Invocation,
 }
 
-/// What is answered.
+/// The content of the response.
 pub(crate) struct PendingResponse<'c> {
     pub attempt: Attempt<'c>,
     pub claim: &'c Claim,
     pub held: &'c LeaseGuard,
     pub deadline: Option<Deadline>,
-    /// The tool's attempts, where the store was not told of the start: then the answer is all that it hears of this one.
+    /// The number of attempts, if the store did not get the start: then it learns of this attempt
+    /// only from the response.
     pub unstarted: Option<u32>,
 }
 
@@ -63,7 +64,7 @@ impl ResponseWriter {
         self.write(answer, tool, Err(failure), Duration::ZERO, metadata).await;
     }
 
-    /// A call that ran: answered, or queued again where the failure may mend and attempts are left.
+    /// A call that ran: answered, or queued again if a retry can succeed and attempts are left.
     pub async fn finish(
         &self,
         answer: &PendingResponse<'_>,
@@ -100,7 +101,7 @@ impl ResponseWriter {
         Some(record(attempt, &response)).filter(|record| unstorable(record).is_none())
     }
 
-    /// Gives back a call that was not started.
+    /// Releases a call that was not started.
     pub async fn give_back(&self, held: &LeaseGuard) {
         let release = with_retries("give a call back", || self.store.release(held.lease, Release::Unstarted));
         tokio::select! {
@@ -141,7 +142,8 @@ impl ResponseWriter {
     ) -> Map<String, Value> {
         let mut metadata = from_executor;
         metadata.insert("attempt".into(), attempt.number.into());
-        // What the answer's readers know it by: the request's own id may be another request's too.
+        // The id by which readers of the response know it: the request's own id may also be another
+        // request's.
         metadata.insert("request".into(), attempt.request.id.to_string().into());
         metadata.insert("runner_id".into(), self.runner_id.to_string().into());
         if let Some(tool) = tool {
@@ -198,7 +200,8 @@ impl ResponseWriter {
         telemetry::answered(tool.map(Candidate::name), response.status, elapsed);
     }
 
-    /// The store answers the call when its lease ends. Where it knows of no attempt yet it would give it out again and again.
+    /// The store responds to the call when its lease ends. If it knows of no attempt yet, it would
+    /// hand the call out again and again.
     async fn response_not_written(&self, answer: &PendingResponse<'_>, error: &StoreError) {
         tracing::error!(%error, "a response cannot be written; the lease will end");
         if let Some(max_attempts) = answer.unstarted
@@ -211,13 +214,14 @@ impl ResponseWriter {
     /// Tries as long as the lease is kept.
     async fn complete(&self, answer: &PendingResponse<'_>, record: &NewBreadcrumb) -> Result<(), StoreError> {
         let lease = answer.held.lease;
-        // Of who asked, where it is for nobody else.
+        // A private response belongs to the agent that asked.
         let asker = answer.claim.request.created_by.filter(|_| record.visibility == Visibility::Private);
         let store = in_name_of(&self.store, asker)?;
         tokio::select! {
             biased;
             done = with_retries("write a response", || store.complete(lease, record.clone())) => done.map(|_| ()),
-            // The lease also ends with the response itself: the store's own answer is the better word.
+            // The lease also ends with the response itself: then the store's own response is the
+            // better one.
             () = async { answer.held.lost.cancelled().await; sleep(LOST_LEASE_GRACE).await } => {
                 Err(StoreError::LeaseLost { request: lease.request })
             }
@@ -225,7 +229,8 @@ impl ResponseWriter {
     }
 }
 
-/// `None` where the request's deadline passes first: then the failure is the answer, not that the time was over.
+/// `None` if the request's deadline passes first: then the failure is the response, not the
+/// timeout.
 fn pause_before_retry(answer: &PendingResponse<'_>) -> Option<Duration> {
     let pause = jittered(doubled(FIRST_RETRY, answer.attempt.number.saturating_sub(1), LONGEST_RETRY));
     answer.deadline.is_none_or(|deadline| deadline.outlasts(pause)).then_some(pause)
@@ -245,7 +250,7 @@ fn record(attempt: &Attempt<'_>, response: &ToolResponse) -> NewBreadcrumb {
     record
 }
 
-/// Who sees a request sees what comes of it, and nobody else.
+/// The response is visible to those who see the request.
 pub(crate) fn inherited(request: &Breadcrumb) -> Visibility {
     if request.visibility == Visibility::Private { Visibility::Private } else { Visibility::default() }
 }

@@ -38,13 +38,13 @@ use crate::tool_preparation::{SCHEMA_BYTES, ToolPreparer};
 
 /// Events that wait for the subscriptions to be matched; past that the stream waits.
 const MAX_TRIGGERS: usize = 256;
-/// Calls whose answers are being written, for each slot: that needs no worker, but its memory.
+/// Calls whose responses are being written, for each slot: that needs no worker, but memory.
 const RESPONSE_WRITES_PER_SLOT: usize = 4;
 
-/// Why a runner ended although nobody told it to.
+/// Why a runner ended although it was not told to.
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerError {
-    /// The agent may not do what a runner does, or the store is broken.
+    /// The agent lacks the runner's rights, or the store is broken.
     #[error("the runner cannot work with this store: {0}")]
     Store(#[from] StoreError),
     #[error("a part of the runner failed: {0}")]
@@ -66,14 +66,15 @@ impl Runner {
         Self { store, executors: executors.into(), options }
     }
 
-    /// Runs until told to stop, then lets calls end as the options say. Waits for a store that cannot be reached. Boxed, so that
-    /// all of it is compiled here and not once more, as the last of all, in the program.
+    /// Runs until stopped, then lets calls end as the options say. Waits for a store that cannot be
+    /// reached. Boxed, so that all of it is compiled here and not again in the binary, which is
+    /// compiled last.
     pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), RunnerError>> {
         Box::pin(self.until(shutdown))
     }
 
     async fn until(self, shutdown: CancellationToken) -> Result<(), RunnerError> {
-        // Ends what must outlive the calls: heartbeats, and the events that tell of cancellation.
+        // Ends what must outlive the calls: heartbeats, and the events that report cancellation.
         let end = CancellationToken::new();
         // Ends what makes new work; also when a part of the runner fails.
         let stop = shutdown.child_token();
@@ -153,7 +154,8 @@ impl Parts {
         end: &CancellationToken,
     ) -> Result<(), RunnerError> {
         tasks.spawn(self.loading.clone().run(end.clone()));
-        // First the number, then the lists: what is written between the two is heard of, not missed.
+        // First the number, then the lists: what is written between the two arrives as an event and
+        // is not missed.
         let latest = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             latest = with_retries("read the newest event's number", || self.store.latest_event()) => latest?,

@@ -1,4 +1,4 @@
-//! The run itself, until it ends or something ends it.
+//! The run itself, until it ends or is stopped.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -76,7 +76,7 @@ impl Run {
         self.ended.as_ref().and_then(|(output, _)| output.result.as_ref().err()).map(|failure| failure.code)
     }
 
-    /// Tells it to stop, and gives it this much time to do so.
+    /// Asks it to stop, and waits this long.
     async fn stop(&mut self, grace: Duration) {
         self.stop.cancel();
         let _ = timeout(grace, self.go_on()).await;
@@ -101,8 +101,8 @@ pub(crate) struct RunLimits<'c> {
     pub grace: Duration,
 }
 
-/// Goes on with the run, and stops it for whatever comes first. What it tells of its progress is written meanwhile, and
-/// nothing of that is under way any more when this returns.
+/// Continues the run, and stops it for whatever comes first. Its progress is written meanwhile, and
+/// no such write is in progress when this returns.
 pub(crate) async fn run(run: Run, limit: Duration, progress_writer: ProgressWriter, bounds: RunLimits<'_>) -> Ran {
     let over = CancellationToken::new();
     let told = progress_writer.run(&over);

@@ -1,4 +1,4 @@
-//! The secrets of a call: the values of those that its tool needs.
+//! The secrets of a call: decides which secrets its tool receives, and fetches their values.
 
 use std::sync::Arc;
 
@@ -12,9 +12,9 @@ use crate::backoff::with_retries;
 use crate::missing_requirements::MissingRequirements;
 use crate::tool::Tool;
 
-/// The tool's required secrets, as its grants give them, and those of its optional ones that it was given; each
-/// decryption is audited with the tool and the request. A tool that lacks a required one is refused before it runs, with
-/// the command that mends it.
+/// The tool's required secrets, by its grants, and those of its optional ones that are granted.
+/// Each decryption is audited with the tool and the request. A tool that lacks a required secret is
+/// refused before it runs, with the command that fixes it.
 pub(crate) async fn granted_secrets(
     store: &dyn Breadcrumbs,
     tool: &Tool,

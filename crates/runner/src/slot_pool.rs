@@ -1,8 +1,9 @@
-//! How many calls may be taken, in all and of each tool.
+//! How many calls can run, in total and for each tool.
 //!
-//! The last slots are a reserve that is given only to tools with no call running: however many calls a few tools
-//! have waiting, and however long those run, another tool gets its turn. It counts tools and does not measure them:
-//! whether a call computes or waits cannot be told by its time, and a burst takes its slots before there is a time.
+//! The last slots are a reserve for tools with no call running. However many calls a few tools have
+//! queued, and however long those run, another tool gets its turn. The reserve counts tools and not
+//! times: a call's time does not show whether it computes or waits, and a burst takes its slots
+//! before there is a time.
 
 use std::collections::HashMap;
 
@@ -27,12 +28,12 @@ impl SlotPool {
     pub fn new(max_calls: usize, max_per_tool: usize) -> Self {
         let max_calls = max_calls.max(1);
         let max_per_tool = max_per_tool.clamp(1, max_calls);
-        // Whoever lets one tool have more than the rest of the slots wants a smaller reserve.
+        // A tool that can have more than the rest of the slots makes the reserve smaller.
         let reserve = (max_calls / 4).max(2).min(max_calls / 2).min(max_calls - max_per_tool);
         Self { max_calls, max_per_tool, reserve, total: 0, by_tool: HashMap::new() }
     }
 
-    /// `None` when there is no room at all.
+    /// `None` when there is no free slot.
     pub fn next_claim(&self) -> Option<ClaimSpec> {
         let free = self.max_calls - self.total;
         if free == 0 {
@@ -43,7 +44,7 @@ impl SlotPool {
             // One at a time: the next of a batch could be of the same tool.
             return Some(ClaimSpec { limit: 1, except_tools: self.by_tool.keys().take(1000).cloned().collect() });
         }
-        // All calls of a batch may be of the one tool that has least room left.
+        // All calls of a batch may be of the one tool that has the fewest free slots.
         let least =
             self.by_tool.values().map(|running| self.max_per_tool.saturating_sub(*running)).filter(|left| *left > 0);
         let limit = least.min().unwrap_or(self.max_per_tool).min(shared).min(100);
@@ -55,7 +56,7 @@ impl SlotPool {
     pub fn take(&mut self, tool: &str) -> bool {
         let running = self.by_tool.get(tool).copied().unwrap_or_default();
         let free = self.max_calls - self.total;
-        // Whoever did not ask is held to the reserve, too.
+        // Calls that were not claimed keep to the reserve, too.
         if free == 0 || running >= self.max_per_tool || (running > 0 && free <= self.reserve) {
             return false;
         }
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// A queue that gives whatever it likes within what was asked never gets past a cap.
+        /// A queue that returns any calls within what was asked never exceeds a cap.
         #[test]
         fn no_cap_is_ever_passed(
             max in 1_usize..20,
@@ -133,7 +134,7 @@ mod tests {
             }
         }
 
-        /// Also for calls that nobody asked for, because they were taken as they were written.
+        /// Also for calls that were not claimed, but taken while they were written.
         #[test]
         fn the_reserve_is_kept_from_who_takes_without_asking(max in 4_usize..80, per_tool in 1_usize..80, order in any::<u128>()) {
             prop_assume!(per_tool + 2 <= max);
@@ -144,7 +145,7 @@ mod tests {
             prop_assert!(pool.take("third"));
         }
 
-        /// While any cap has room, something can be asked for.
+        /// While any cap has a free slot, something can be claimed.
         #[test]
         fn room_is_always_offered(max in 1_usize..20, per_tool in 1_usize..20, taken in 0_usize..20) {
             let mut pool = SlotPool::new(max, per_tool);

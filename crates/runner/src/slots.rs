@@ -1,9 +1,10 @@
-//! The slots that calls run in, by what they need: a call that computes has a worker process, one that only waits for
-//! others has none. Each kind has its own room, so that a thousand calls that wait keep no worker from its work.
+//! The slots in which calls run. A CPU-bound call has a worker process, an I/O-bound call only
+//! waits and has none. Each kind has its own pool, so that a thousand waiting calls keep no worker
+//! from its work.
 //!
-//! What kind a waiting call is of is not known before it is claimed. While one kind is full, the tools of that kind
-//! that are known to have calls waiting are left out of the claim; one that was not known is given back, and known from
-//! then on.
+//! The kind of a queued call is unknown before it is claimed. While one kind is full, the tools of
+//! that kind that are known to have queued calls are left out of the claim. A call of an unknown
+//! tool is released, and its kind is known from then on.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,12 +38,13 @@ pub(crate) struct Slots {
 struct Inner {
     cpu_bound: SlotPool,
     io_bound: SlotPool,
-    /// Tools whose kind was full when a call of theirs came, until a slot of that kind is free. A slot of the other
-    /// kind does not count: calls that end there every moment would have the same ones claimed and given back.
+    /// Tools whose kind was full when a call of theirs came, until a slot of that kind is free. A
+    /// slot of the other kind does not count: otherwise the same calls would be claimed and
+    /// released repeatedly.
     excluded: HashMap<String, Kind>,
     /// How many calls to ask for while one kind is full: more with each call that was of the other.
     claim_limit: u32,
-    /// How long the calls that compute have had their slots, of late; zero before the first.
+    /// The recent duration of CPU-bound calls in their slots; zero before the first.
     average_hold: Duration,
 }
 
@@ -68,13 +70,13 @@ impl Slots {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A tool that is not known here is answered at once; it is as if it computed.
+    /// An unknown tool is answered at once; it counts as CPU-bound.
     fn kind(&self, tool: &str) -> Kind {
         if self.registry.is_io_bound(tool) { Kind::IoBound } else { Kind::CpuBound }
     }
 
-    /// What to claim beside the calls of the tools that are left to others; `None` when there is no room for anything
-    /// that may come.
+    /// What to claim beside the calls of the tools that are left to others; `None` when no slot is
+    /// free for any call.
     pub fn next_claim(&self, left_to_others: Vec<String>) -> Option<ClaimSpec> {
         // Without such tools, a claim for their calls alone would find none.
         let some_wait = self.registry.has_io_bound();
@@ -97,8 +99,8 @@ impl Slots {
         is_taken.then(|| Slot { slots: self.clone(), kind, tool: tool.to_owned(), since: Instant::now() })
     }
 
-    /// How many calls find a slot within this time, beside those that have one, if it goes on as it did of late. `None` where
-    /// there is nothing to tell it by, as with calls that wait for others.
+    /// How many calls find a slot within this time, beside those that have one, at the recent rate.
+    /// `None` if there is no rate, as with I/O-bound calls.
     pub fn expected_free_within(&self, tool: &str, time: Duration) -> Option<usize> {
         if self.kind(tool) == Kind::IoBound {
             return None;
@@ -195,7 +197,8 @@ impl Inner {
 }
 
 impl Slot {
-    /// Now that the tool is known: whoever only waits gives a worker's slot back, where there is one of the other kind.
+    /// Now the tool is known: an I/O-bound call returns the worker's slot, if there is one of the
+    /// other kind.
     pub fn reclassify(&mut self) {
         if self.kind == Kind::IoBound || self.slots.kind(&self.tool) == Kind::CpuBound {
             return;

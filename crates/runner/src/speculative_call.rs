@@ -1,5 +1,5 @@
-//! A call from when its request is made until that is written: it gets its slot, computes where its tool lets it, and gives
-//! its answer where that is waited for.
+//! A speculative call: between the making and the commit of its request it gets its slot, computes
+//! if its tool supports that, and provides its response if the writer waits for it.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -31,15 +31,15 @@ pub(crate) struct SpeculativeCall {
     pub answer: Option<oneshot::Sender<NewBreadcrumb>>,
 }
 
-/// What a call hears of its request.
+/// The outcome of its request, as the call learns it.
 pub(crate) enum CommitNotice {
     Claimed(DateTime<Utc>, LeaseGuard),
-    /// With the answer that it gave.
+    /// With its response.
     Answered,
 }
 
 impl SpeculativeCall {
-    /// `None` where nothing is left to do: it was answered, or never was.
+    /// `None` if nothing is left to do: it was answered, or its request was not written.
     pub async fn until_committed(
         self,
         calls: &Calls,
@@ -115,7 +115,7 @@ fn is_computing(speculative: Option<&Result<Prepared, Refusal>>) -> bool {
     matches!(speculative, Some(Ok(prepared)) if prepared.is_computing())
 }
 
-/// What is still under way ends with it.
+/// What is still running ends with it.
 fn discard_uncommitted(speculative: Option<&Result<Prepared, Refusal>>) {
     if let Some(Ok(prepared)) = speculative
         && prepared.has_ended()
@@ -131,7 +131,7 @@ async fn until_given_up(stop: &CancellationToken, given_up: Pin<&mut Sleep>) {
     }
 }
 
-/// Whether it has ended; never returns where nothing computes.
+/// Whether it has ended; never returns if nothing computes.
 async fn compute(speculative: &mut Option<Result<Prepared, Refusal>>) -> bool {
     match speculative {
         Some(Ok(prepared)) if prepared.is_computing() => {

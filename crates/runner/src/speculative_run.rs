@@ -1,6 +1,7 @@
-//! A run that computes before the store knows of it: while its request is on the way to the disk, or before its start is
-//! written. It has no word to do anything yet. One that comes to where it would do something is dropped, and begins anew
-//! when it may: so no run ever waits for the store while its time is counted, and a slot is not kept for one that does.
+//! A run that computes before the store knows of it: while its request is being committed, or
+//! before its start is written. It cannot have side effects yet. A run that reaches its first side
+//! effect is dropped, and starts again once its request is committed. So a run never waits for the
+//! store while its time is counted, and holds no slot meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,9 +16,10 @@ use crate::progress_writer::ProgressWriter;
 use crate::running::Run;
 use crate::tool::Tool;
 
-/// Up to so many bytes of input are kept for a run that begins anew; calls with more wait for the store.
+/// The maximum input that is kept for a run that starts again; calls with more wait for the store.
 const MOST_INPUT: usize = 64 * 1024;
-/// Up to so many bytes a result is never too long for who asked, unless they or the operator said so.
+/// A result up to this size is never too long for the caller, unless the caller or the operator
+/// said so.
 pub(crate) const SMALL_RESULT: usize = 2048;
 
 /// A call that is ready to be run, or runs.
@@ -34,12 +36,12 @@ struct Begun {
 }
 
 impl Prepared {
-    /// `call` has no word to go ahead yet, whatever it says.
+    /// `call` has a closed effect gate, whatever it says.
     pub fn new(tool: Arc<Tool>, call: ToolCall, progress_writer: ProgressWriter) -> Self {
         Self { tool, progress_writer, call, begun: None }
     }
 
-    /// Begins it, where it may compute without the word to go ahead. `deadline`: the request's, or one a little before it.
+    /// Begins it, if it supports speculation. `deadline`: the request's, or a little earlier.
     pub fn begin_speculatively(&mut self, deadline: Option<&Deadline>) {
         if self.begun.is_none() && self.tool.may_speculate() && takes_at_most(MOST_INPUT, &self.call.input) {
             let mut call = self.call.clone();
@@ -67,7 +69,7 @@ impl Prepared {
         }
     }
 
-    /// Whether it is under way, and has not ended.
+    /// Whether it is running.
     pub fn is_computing(&self) -> bool {
         self.begun.as_ref().is_some_and(|begun| !begun.run.has_ended())
     }
@@ -76,8 +78,8 @@ impl Prepared {
         self.begun.as_ref().is_some_and(|begun| begun.run.has_ended())
     }
 
-    /// Whether it has ended well, with a result that is valid and goes into its response as it is: then nothing has
-    /// happened, and nothing will but the response.
+    /// Whether it has succeeded with a valid result that goes unchanged into its response: then
+    /// nothing has happened, and nothing is left but the response.
     pub fn has_small_result(&self) -> bool {
         let result = self.begun.as_ref().and_then(|begun| begun.run.result());
         let schema = &self.tool.output;
@@ -100,7 +102,7 @@ impl Prepared {
         self.begun.as_ref().and_then(|begun| begun.run.ended())
     }
 
-    /// It begins anew when it may; what it told of its progress is past.
+    /// It starts again when the gate opens; its earlier progress is discarded.
     pub fn forget_run(&mut self) {
         self.begun = None;
         self.progress_writer.forget();

@@ -1,5 +1,5 @@
-//! How long each stage of a call took, as the response's metadata tells it. A run that began before its request was written
-//! lies beside the stages before it.
+//! How long each stage of a call took, for the response's metadata. A run that began before its
+//! request was written overlaps the stages before it.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ impl Stages {
     pub fn claimed(ready_at: DateTime<Utc>, asked: Instant) -> Self {
         let claim = asked.elapsed();
         let since_queued = (Utc::now() - ready_at).to_std().unwrap_or_default();
-        // A call may have been written while the claim was under way already.
+        // A call may have been written while the claim was in progress.
         let claim = claim.min(since_queued);
         Self { queue: since_queued.saturating_sub(claim), claim, ..Self::uncommitted() }
     }

@@ -1,4 +1,4 @@
-//! Makes tools run when a record appears or changes that they subscribed to.
+//! Runs tools when a record is created or changes that matches their subscriptions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,8 @@ impl Subscriptions {
                 if !self.loading.is_settled() {
                     let _ = timeout(PATIENCE, self.loading.settle()).await;
                 }
-                // What was read and not validated yet: once it is, nobody tells it of this event again.
+                // Tools that were read and not validated yet: after validation they do not get this
+                // event again.
                 let event = Arc::new(event);
                 let unvalidated = self.registry.unvalidated_subscribers(|tool| may_want(tool, &event));
                 for tool in wanting(unvalidated, &event).await {
@@ -55,7 +56,7 @@ impl Subscriptions {
         }
     }
 
-    /// One request for each tool and event, however many runners hear of it.
+    /// One request for each tool and event, with any number of runners.
     async fn trigger(&self, tool: &Candidate, event: &Event) {
         let key = format!("trigger:{}:{}", tool.id, event.number);
         let request = request(tool, event);
@@ -66,7 +67,7 @@ impl Subscriptions {
                 return;
             }
         };
-        // A tool hears no more than who wrote it may.
+        // A tool receives only events that its author can see.
         if event.private && !sees_version(&store, event).await {
             return;
         }
@@ -83,7 +84,8 @@ impl Subscriptions {
     }
 }
 
-/// Whether the agent of this store sees the version that the event tells. Each old version has a visibility of its own.
+/// Whether the agent of this store sees the event's version. Each old version has its own
+/// visibility.
 async fn sees_version(store: &Arc<dyn Breadcrumbs>, event: &Event) -> bool {
     let id = event.breadcrumb_id;
     match with_retries("look who sees a record", || store.view(id)).await {
@@ -96,7 +98,8 @@ async fn sees_version(store: &Arc<dyn Breadcrumbs>, event: &Event) -> bool {
     }
 }
 
-/// Those of the tools whose subscriptions mean the event. What takes longer than a moment is matched beside the runtime.
+/// Those of the tools whose subscriptions match the event. Longer matches run outside of the async
+/// runtime.
 async fn wanting(mut tools: Vec<Arc<Candidate>>, event: &Arc<Event>) -> Vec<Arc<Candidate>> {
     let mut fuel = Fuel::for_async();
     let mut wanting = Vec::new();
@@ -139,8 +142,9 @@ fn wants(tool: &Candidate, event: &Event, fuel: &mut Fuel) -> Result<bool, OutOf
     Ok(false)
 }
 
-/// Whether the event may be for this tool, as far as that can be told at once. Never what the tool itself asked for, answered or wrote, alone or over others
-/// that it triggered: such a circle would not end.
+/// Whether the event can be for this tool, as far as that is known at once. Never what the tool
+/// itself asked for, answered or wrote, directly or through others that it triggered: such a cycle
+/// would not end.
 fn may_want(tool: &Candidate, event: &Event) -> bool {
     let schema = event.schema_name.as_deref();
     let about = event.context.get("tool").and_then(Value::as_str);
@@ -151,7 +155,8 @@ fn may_want(tool: &Candidate, event: &Event) -> bool {
     !is_own_call
         // What another tenant shares sets off nothing here.
         && event.owner_id == tool.owner_id
-        // It does not tell which call led to it, so whoever writes tools because of it would never end.
+        // It does not say which call led to it, so a tool that writes tools because of it would
+        // never end.
         && ![schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER].map(Some).contains(&schema)
         // The event may be older than the tool.
         && event.updated_at >= tool.created_at
@@ -167,18 +172,20 @@ fn request(tool: &Candidate, event: &Event) -> NewBreadcrumb {
         Ok(Value::Object(trigger)) => trigger,
         _ => Map::new(),
     };
-    // A request must fit into a record beside the record that it tells of; the tool can read that one itself.
+    // A request must fit into a record together with the record that triggered it; the tool can
+    // read that one itself.
     if serde_json::to_string(&event.context).map_or(0, |text| text.len()) > MAX_RECORD_BYTES / 2 {
         trigger.insert("context".into(), json!({}));
         trigger.insert("context_omitted".into(), true.into());
     }
     record.context.insert("trigger_event".into(), Value::Object(trigger));
-    // It tells of a record that not all of the tenant may see.
+    // Its record is not visible to the whole tenant.
     if event.private {
         record.visibility = Visibility::Private;
     }
     TriggerChain::of(&event.tags, event.version).with(tool.name()).mark(&mut record.tags, 1);
-    // What a call of a closed profile asked for, or was answered, opens nothing to whom it triggers.
+    // A request from a restricted profile, and its response, open nothing to the tools that they
+    // trigger.
     let mut profiles = tool.profiles.clone();
     profiles.add_tags(&event.tags);
     record.tags.extend(profiles.tags());

@@ -1,4 +1,5 @@
-//! What is told of invocations: a span for each attempt with its stages, and their number and time by tool and status.
+//! Telemetry of invocations: a span for each attempt with its stages, and their number and duration
+//! by tool and status.
 
 use std::collections::HashSet;
 use std::sync::{LazyLock, Mutex, Once, PoisonError};
@@ -17,10 +18,11 @@ use crate::tool::Tool;
 const INVOCATIONS: &str = "rcrt_tool_invocations_total";
 const DURATION: &str = "rcrt_tool_invoke_duration_seconds";
 
-/// Stands for every name that no tool has: callers must not be able to make new labels.
+/// Replaces every name that no tool has: callers must not be able to create labels.
 pub(crate) const UNKNOWN_TOOL: &str = "(unknown)";
 
-/// Stands for the tools beyond the first [`MOST_NAMES`]: whoever writes tools makes no series without end.
+/// Replaces the tools beyond the first [`MOST_NAMES`], so that tools cannot create series without
+/// end.
 const OTHER_TOOLS: &str = "(other)";
 /// So many tools are counted by their names in one process.
 const MOST_NAMES: usize = 200;
@@ -41,7 +43,7 @@ pub(crate) fn describe() {
     });
 }
 
-/// One attempt to run one call, as a span in its caller's trace. It ends with the last who has it.
+/// One attempt to run one call, as a span in its caller's trace. It ends with its last clone.
 pub(crate) struct Invocation {
     context: Context,
 }
@@ -101,13 +103,13 @@ impl Invocation {
         trace::failed(&self.context, code.to_string());
     }
 
-    /// Who looks for what became of the call finds it under this id, 32 hex digits.
+    /// The id that the caller can look up, 32 hex digits.
     pub fn trace_id(&self) -> Option<String> {
         trace::traceparent(&self.context).map(|place| format!("{:032x}", place.trace_id))
     }
 }
 
-/// The same numbers for whoever takes them by OTLP; nothing where nobody does.
+/// The same numbers for OTLP; none where it is off.
 struct Measures {
     invocations: Counter<u64>,
     duration: Histogram<f64>,
@@ -128,7 +130,7 @@ fn label<'t>(names: &Mutex<HashSet<String>>, tool: &'t str) -> &'t str {
     if names.contains(tool) || names.len() < MOST_NAMES && names.insert(tool.to_owned()) { tool } else { OTHER_TOOLS }
 }
 
-/// One answer. `tool` is a known tool's name, or `None`.
+/// One response. `tool` is a known tool's name, or `None`.
 pub(crate) fn answered(tool: Option<&str>, status: ResponseStatus, elapsed: Duration) {
     let tool = tool.map_or(UNKNOWN_TOOL, |tool| label(&NAMES, tool)).to_owned();
     let status = if status == ResponseStatus::Success { "success" } else { "error" };

@@ -1,4 +1,5 @@
-//! One version of a tool: as its record says it, checked so that it can be run, or what is wrong with it.
+//! One version of a tool: as its record describes it (`Candidate`), validated so that it can run
+//! (`Tool`), or what is wrong with it (`Problem`).
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -14,7 +15,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use validate::Schema;
 
-/// What can be told of a version without validating it.
+/// What is known of a version without validation.
 pub(crate) struct Candidate {
     pub id: Uuid,
     pub owner_id: Uuid,
@@ -24,13 +25,13 @@ pub(crate) struct Candidate {
     /// Since when the record has this name without a break; looked up only where two records want one name.
     pub named_since: OnceLock<DateTime<Utc>>,
     pub workspace: Option<String>,
-    /// Of whoever wrote the tool: where it runs by itself, it runs under them.
+    /// Of the tool's author: where it runs by itself, it runs under them.
     pub profiles: Profiles,
     pub definition: Arc<ToolDefinition>,
     /// The definition's, made ready.
     pub subscriptions: Vec<Matcher>,
     pub executor: Arc<dyn Executor>,
-    /// Who wrote this version: in whose name it acts where it runs by itself.
+    /// The author of this version: the tool acts on its behalf where it runs by itself.
     pub author: Option<Uuid>,
     /// Written by the installation itself.
     pub is_system: bool,
@@ -47,7 +48,7 @@ pub(crate) struct Tool {
     /// granted to it.
     pub gets_all_granted: bool,
     acts: AtomicBool,
-    /// How long its runs have taken of late, in microseconds; 0 before the first.
+    /// The recent duration of its runs, in microseconds; 0 before the first.
     took: AtomicU32,
 }
 
@@ -79,7 +80,7 @@ impl Tool {
             && !self.gets_all_granted
     }
 
-    /// Whether its calls have ended within this time of late; so will the first, as far as anybody knows.
+    /// Whether its recent calls have ended within this time; before the first, assumed.
     pub fn is_quicker_than(&self, time: Duration) -> bool {
         u128::from(self.took.load(Ordering::Relaxed)) < time.as_micros()
     }
@@ -95,7 +96,7 @@ impl Tool {
     pub fn ran(&self, took: Duration) {
         let newest = u32::try_from(took.as_micros()).unwrap_or(u32::MAX).max(1);
         let before = Some(self.took.load(Ordering::Relaxed)).filter(|before| *before > 0).unwrap_or(newest);
-        // Where two end at once, one of them may not count.
+        // If two end at once, one of them may not be counted.
         self.took.store(before - before / NEWEST + newest / NEWEST, Ordering::Relaxed);
     }
 
@@ -110,7 +111,7 @@ impl Candidate {
         &self.definition.name
     }
 
-    /// Whether it is code that may ask for secrets as it runs.
+    /// Whether it is code that can ask for secrets while it runs.
     pub fn asks_for_secrets(&self) -> bool {
         let Implementation::Code(code) = &self.definition.implementation else { return false };
         ["getSecret", "decryptSecret"].iter().any(|method| code.source.contains(method))
@@ -120,8 +121,8 @@ impl Candidate {
         if self.definition.is_code() { schema_names::TOOL_CODE } else { schema_names::TOOL_V1 }
     }
 
-    /// Whether this version may take the name of an older `tool.v1`, which this agent has made: callers trust whoever
-    /// had the name, so no other agent takes it but a curator.
+    /// Whether this version can take the name of an older `tool.v1` that this agent created:
+    /// callers trust the owner of the name, so only that agent or a curator can take it.
     pub fn may_replace_a_tool_of(&self, maker: Option<Uuid>) -> bool {
         self.is_curators || (self.author.is_some() && self.author == maker)
     }
@@ -130,7 +131,8 @@ impl Candidate {
         self.definition.implementation.source()
     }
 
-    /// Whose claim to the name is older: the moment, then the record's id, so that every runner decides the same.
+    /// Whose claim to the name is older: by time, then by the record's id, so that every runner
+    /// decides the same.
     pub fn claim_to_name(&self) -> (DateTime<Utc>, Uuid) {
         (self.named_since.get().copied().unwrap_or(self.created_at), self.id)
     }

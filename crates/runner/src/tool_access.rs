@@ -1,4 +1,5 @@
-//! The tool of a request, or why there is none for it.
+//! Finds the tool of a request and decides whether its caller's profiles allow the call, or says
+//! why not.
 
 use std::sync::Arc;
 
@@ -71,7 +72,7 @@ impl ToolAccess {
         self.find(tool.name(), profiles).await.ok().filter(|found| found.id != tool.id)
     }
 
-    /// The tool, where it is known and needs nothing that would have to be looked at.
+    /// The tool, if it is known and needs no further check.
     pub fn ready_now(&self, name: &str, profiles: &Profiles) -> Option<Arc<Tool>> {
         if !self.loading.is_listed() {
             return None;
@@ -90,8 +91,8 @@ impl ToolAccess {
             })
         };
         let mut found = find();
-        // Written a moment ago, perhaps: the request may have overtaken the tool's event. While the list of all tools is
-        // being read, somebody with an older claim to the name may not have been read yet.
+        // It may have just been written: the request can overtake the tool's event. While the list
+        // of all tools is being read, an older claimant of the name may not have been read yet.
         let may_change = match &found {
             Found::Unknown { .. } | Found::Broken(_) => true,
             _ => !self.loading.is_listed(),
@@ -138,7 +139,7 @@ fn closed(profile: Profile, name: &str) -> ToolFailure {
         .with_details(json!({"profile": profile, "tool": name}))
 }
 
-/// It changes while it is looked at.
+/// It changes during the check.
 fn undecided(name: &str) -> ToolFailure {
     let message = format!("the tool {name:?} is being changed; ask again");
     ToolFailure::new(ErrorCode::ExecutionFailed, message).retryable(true)

@@ -1,5 +1,6 @@
-//! Tells a tool's author what is wrong: one `tool.error.v1` for each tool record that has a problem, changed when the
-//! problem changes, deleted when it is mended. Several runners write the same; the store keeps one.
+//! Reports to a tool's author: one `tool.error.v1` for each tool record that has a problem, updated
+//! when the problem changes, deleted when it is fixed. Several runners write the same; the store
+//! keeps one.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -72,7 +73,7 @@ impl ToolErrors {
         Some(id)
     }
 
-    /// Writes until stopped. Starts with the reports that others left: what they tell may be mended.
+    /// Writes until stopped. Starts with the reports of others: their problems may be fixed.
     pub async fn run(&self, stop: CancellationToken) {
         let work = async {
             if let Err(error) = self.look_at_all_reports().await {
@@ -112,7 +113,7 @@ impl ToolErrors {
     }
 
     async fn write(&self, tool_id: Uuid) -> Result<(), StoreError> {
-        // Another runner may write at the same moment; then look again at what is there.
+        // Another runner may write at the same time; then read again what is there.
         for _ in 0..5 {
             let mut there = with_retries("find a tool's error", || self.list(tool_id)).await?;
             // The oldest stays; more than one came from runners that act as different agents.
@@ -143,8 +144,8 @@ impl ToolErrors {
         Ok(())
     }
 
-    /// Another runner may have reported on a version that this one has not read yet: what is not known here is not
-    /// mended. Waits until it is, or until the tool is gone.
+    /// Another runner may have reported on a version that this one has not read yet, so an unknown
+    /// problem is not a fixed one. Waits until the version is read, or the tool is deleted.
     async fn catch_up(&self, tool_id: Uuid, there: &BreadcrumbListItem) -> Result<(), StoreError> {
         let told = there.context.as_ref().and_then(|context| context.get("version")?.as_i64()).unwrap_or_default();
         let mut changes = self.registry.changes.subscribe();
@@ -197,7 +198,7 @@ impl ToolErrors {
         let key = format!("tool.error:{tool_id}:{}", &record.fingerprint()[..32]);
         let create = |key| with_retries("write a tool's error", move || self.store.create(record.clone(), key));
         let created = create.clone()(Some(&key)).await?;
-        // The answer is an old one if the same problem was there before, was mended, and is back: write it anew.
+        // The same problem was there before, was fixed, and is back: write it again.
         if created.replayed && matches!(self.store.get(created.id).await, Err(StoreError::NotFound { .. })) {
             create(None).await?;
         }

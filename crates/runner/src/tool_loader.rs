@@ -1,8 +1,10 @@
-//! Brings the registry up to what the store has: which records are to be read again, and the reading of them.
+//! Keeps the registry up to date with the store: decides which records to read again, and reads
+//! them.
 //!
-//! A record is read in two steps. What is *parsed* is what it says of itself; it costs little, and is made of every tool when
-//! the runner begins. A record is *validated* by the validators and by its executor, once for each version: when it was
-//! written, when a call asks for it, or, where nobody knows of it whether it is good, when there is time.
+//! A record is read in two steps. It is *parsed*: what it says of itself. That is cheap, and is
+//! done for every tool when the runner starts. It is *validated* by the validators and by its
+//! executor, once for each version: when it was written, when a call asks for it, or, if it is not
+//! known to be valid, when there is time.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,13 +32,13 @@ use crate::tool_records::{ToolRecord, Working};
 
 /// How far back a working version is looked for when the newest does not work.
 const MAX_HISTORY: usize = 20;
-/// How long the catalog waits for tools that nobody has validated before.
+/// How long the catalog waits for tools that were never validated.
 const MOSTLY: Duration = Duration::from_secs(10);
-/// From so many tools in the catalog on, those that are called first are looked up one by one before all are listed:
-/// whoever calls as the runner begins need not wait beside the reading of thousands.
+/// From this many tools in the catalog on, tools that are called first are read one by one before
+/// all are listed: a caller at startup need not wait until thousands are read.
 const MANY: usize = 1000;
 const HEAD_START: Duration = Duration::from_millis(300);
-/// The most records of one name that a call looks at.
+/// The maximum number of records of one name that a call reads.
 const MAX_RIVALS: u32 = 100;
 
 pub(crate) struct ToolLoader {
@@ -92,12 +94,13 @@ impl ToolLoader {
         self.enqueue(id, Urgency::Changed, Depth::Validate);
     }
 
-    /// Whether everything that was heard of is read. What waits to be validated when there is time does not count.
+    /// Whether everything that is known is read. Records to be validated when there is time do not
+    /// count.
     pub fn is_settled(&self) -> bool {
         self.queue().is_settled()
     }
 
-    /// Returns when everything that was heard of is read.
+    /// Returns when everything that is known is read.
     pub async fn settle(&self) {
         self.until(LoadQueue::is_settled).await;
     }
@@ -123,8 +126,8 @@ impl ToolLoader {
         self.listed.is_cancelled()
     }
 
-    /// Returns when what was there when the runner began is validated, as far as it had to be, or when that takes long:
-    /// who tells of all tools then tells of those that are known to be good.
+    /// Returns when what was there at the start is validated, as far as necessary, or when that
+    /// takes long: then only tools that are known to be valid are published.
     pub async fn mostly_validated(&self) {
         self.listed().await;
         if tokio::time::timeout(MOSTLY, self.until(LoadQueue::is_idle)).await.is_err() {
@@ -132,7 +135,8 @@ impl ToolLoader {
         }
     }
 
-    /// Reads all tools that are there; those that nobody knows to be good are validated afterwards, beside the calls.
+    /// Reads all existing tools; those that are not known to be valid are validated afterwards,
+    /// beside the calls.
     pub async fn begin(&self) -> Result<(), StoreError> {
         if self.previous().await?.names() >= MANY {
             tokio::time::sleep(HEAD_START).await;
@@ -188,11 +192,12 @@ impl ToolLoader {
         self.until(|queue| queue.is_done(id)).await;
     }
 
-    /// Asks the store for a tool that is not known here: its event may be under way still, or the list of all tools.
+    /// Queries the store for an unknown tool: its event, or the list of all tools, may still be in
+    /// progress.
     pub async fn look_for(&self, name: &str) -> Result<(), StoreError> {
         let mut ids = Vec::new();
         if !self.is_listed() {
-            // A record may serve an older version, whose name is another than the one that stands in it now.
+            // A record may serve an older version, whose name differs from its current one.
             ids.extend(self.previous().await?.owner_of(name).filter(|id| self.registry.known(*id).is_none()));
         }
         let Ok(path) = ContextPath::try_from("$.name".to_owned()) else { return Ok(()) };
@@ -298,7 +303,7 @@ impl ToolLoader {
         }
     }
 
-    /// A record that takes a name must not have it for a moment.
+    /// A record that takes a name must not have it too early.
     async fn date_before_it_is_seen(&self, candidate: &Candidate) {
         if self.registry.is_wanted_by_another(candidate.name(), candidate.id) {
             self.date(candidate).await;
@@ -358,7 +363,7 @@ impl ToolLoader {
     }
 }
 
-/// The name that stands in the record.
+/// The name in the record.
 fn said(record: &Breadcrumb) -> Option<&str> {
     record.context.get("name").and_then(Value::as_str)
 }

@@ -1,4 +1,4 @@
-//! From a tool's record to something that can be run, or to what is wrong with it.
+//! Turns a tool's record into something that can run, or into what is wrong with it.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};

@@ -1,5 +1,5 @@
-//! The records behind the registry, and whose each name is. A change looks at the names that it touches and at no
-//! others, however many tools there are.
+//! The records behind the registry, and which record owns each name. A change checks only the names
+//! that it touches, however many tools there are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use crate::tool::{Candidate, Problem, Tool};
 #[derive(Clone)]
 pub(crate) struct Working {
     pub candidate: Arc<Candidate>,
-    /// `None` until it is validated here: another runner, or this one before it was started anew, found it good.
+    /// `None` until it is validated here: another runner, or this one before its restart, found it
+    /// valid.
     pub tool: Option<Arc<Tool>>,
     pub missing: MissingRequirements,
 }
@@ -30,7 +31,7 @@ pub(crate) struct ToolRecord {
     pub created_by: Option<Uuid>,
     /// A `tool.code.v1`, not a `tool.v1`.
     pub is_code: bool,
-    /// The name as the record says it, be it a good one or not.
+    /// The name as the record says it, valid or not.
     pub name: Option<String>,
     pub workspace: Option<String>,
     /// Whether the newest version was validated here.
@@ -122,7 +123,7 @@ pub(crate) struct ToolRecords {
     records: HashMap<Uuid, ToolRecord>,
     /// Who claims a name.
     claims: HashMap<String, BTreeSet<Uuid>>,
-    /// Who says a name, be it able to claim it or not.
+    /// The records that say a name, whether they can claim it or not.
     said: HashMap<String, BTreeSet<Uuid>>,
     pub offered: BTreeMap<String, Arc<Candidate>>,
     pub waiting: BTreeMap<String, Working>,
@@ -154,7 +155,7 @@ impl ToolRecords {
         self.said.get(name).into_iter().flatten().filter_map(|id| self.records.get(id))
     }
 
-    /// Puts a record in place of the one of its id, or takes that away. Gives the records whose report is another now.
+    /// Replaces the record of the same id, or removes it. Returns the records whose report changed.
     pub fn replace(&mut self, id: Uuid, new: Option<ToolRecord>) -> Vec<Uuid> {
         let mut names: BTreeSet<String> = BTreeSet::new();
         for record in self.records.get(&id).into_iter().chain(&new) {
@@ -181,7 +182,7 @@ impl ToolRecords {
         })
     }
 
-    /// Gives a name again: something was learned of who had it first.
+    /// Assigns a name again: something new is known about its first claimant.
     pub fn settle_again(&mut self, name: &str) -> Vec<Uuid> {
         let names = BTreeSet::from([name.to_owned()]);
         self.comparing(&names, Uuid::nil(), |_| {})
@@ -225,9 +226,10 @@ impl ToolRecords {
         claimants
     }
 
-    /// Gives the name to the first in order, whether it waits or not: nobody gets a name by coming at a time when its
-    /// owner cannot run, or is not validated yet. Who comes later is told whose it is. A `tool.v1` that code replaces is
-    /// told nothing; it serves where the code cannot, because that was never good, is gone, or still waits.
+    /// Assigns the name to the first in order, even if it waits: a record gets no name because its
+    /// owner cannot run, or is not validated yet. Later records are told who owns it. A `tool.v1`
+    /// that code replaces is told nothing; it serves if the code cannot, because it was never
+    /// valid, is deleted, or still waits.
     fn settle(&mut self, name: &str) {
         let claimants = self.in_order(name);
         let serving = claimants.first().map(|owner| {

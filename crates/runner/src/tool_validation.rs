@@ -1,11 +1,12 @@
-//! What is wrong with a tool, where an operator has allowed some hosts of its own.
+//! Validates a tool, where an operator has allowed some private hosts.
 
 use breadcrumb::{HostEntry, NetPermission, ToolDefinition};
 use executors::egress::PrivateHost;
 use validate::{Author, Finding, Report};
 
-/// Validates a tool as a runner does that is given these `--allow-private-host`: a finding about a host that the operator
-/// allowed is none. The validator knows no operator; the gate asks again, host and port, whenever the tool fetches.
+/// Validates a tool as a runner with these `--allow-private-host` does: a finding about a host that
+/// the operator allowed is dropped. The validator knows no operator; the egress gate checks again,
+/// host and port, whenever the tool fetches.
 pub fn validate_tool(definition: &ToolDefinition, author: Author, allowed: &[PrivateHost]) -> Report {
     let mut report = validate::tool_as(definition, author);
     report.errors.retain(|finding| !is_allowed(finding, definition, allowed));

@@ -1,12 +1,12 @@
-//! In whose name something is done: a runner sees all of its tenant, and what it does for others must not see more than
-//! they may.
+//! On whose behalf something is done: a runner sees all of its tenant, and what it does for others
+//! must not see more than they can.
 
 use std::sync::Arc;
 
 use breadcrumb::{Breadcrumbs, StoreError};
 use uuid::Uuid;
 
-/// The store as this agent sees it. What is nobody's was asked for by the store or by a runner itself.
+/// The store as this agent sees it. Without an agent, the store or a runner itself asked.
 pub(crate) fn in_name_of(
     store: &Arc<dyn Breadcrumbs>,
     agent: Option<Uuid>,
