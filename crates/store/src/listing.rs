@@ -12,7 +12,8 @@ use crate::row::Context;
 use crate::selector_sql::Conditions;
 use crate::transaction::TenantTransaction;
 
-/// The contexts of one answer together, in bytes: more would fill the memory of who asks and who answers.
+/// The maximum total size of the contexts in one reply, in bytes, to bound the memory of client and
+/// server.
 const MAX_ANSWER_BYTES: i64 = 64 * 1024 * 1024;
 
 from_row! {

@@ -1,4 +1,4 @@
-//! From a URL to a store: migrations, the pool, the role, the background tasks.
+//! Opens a store from a URL: migrations, the pool, the role, the background tasks.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::webhooks::WebhookFollower;
 use crate::writing::WriteQueue;
 use crate::{StoreOptions, failure, purge};
 
-/// How long a caller waits for a free connection before it hears that the store is unavailable.
+/// How long a caller waits for a free connection before the store counts as unavailable.
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Why a store did not open. The texts are for the operator.
@@ -66,8 +66,8 @@ pub enum OpenError {
 }
 
 impl Store {
-    /// Applies the migrations, connects and starts the background tasks. `progress` hears a sentence before each step
-    /// that can take longer.
+    /// Applies the migrations, connects and starts the background tasks. `progress` gets a sentence
+    /// before each step that can take longer.
     pub async fn open(options: StoreOptions, progress: &(dyn Fn(&str) + Send + Sync)) -> Result<Arc<Self>, OpenError> {
         // Too much to be carried about on its caller's stack.
         Box::pin(Self::open_here(options, progress)).await

@@ -1,4 +1,4 @@
-//! What a store is opened with.
+//! The options of a store.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,9 +13,9 @@ pub struct StoreOptions {
     /// A Postgres URL of a user that may run migrations: it owns the database, or may create tables, the extension
     /// `vector` and the role `rcrt_app` in it.
     pub admin_url: String,
-    /// A Postgres URL of an unprivileged member of the role `rcrt_app`, or of that role itself, for all the work. Without
-    /// it the store connects by `admin_url` and takes the role on every connection, which holds as long as no statement
-    /// gives it back.
+    /// A Postgres URL of an unprivileged member of the role `rcrt_app`, or of that role itself, for
+    /// all work. Without it the store connects by `admin_url` and sets the role on every
+    /// connection, which holds as long as no statement resets it.
     pub app_url: Option<String>,
     /// How many connections are used at most (beside two for the event feeds of other processes). At least 2.
     pub max_connections: u32,
@@ -27,7 +27,7 @@ pub struct StoreOptions {
     pub sweeps: bool,
     /// How long entries of the egress log are kept. Default 30 days.
     pub egress_kept: Duration,
-    /// How much a tenant may keep that has no bounds of its own.
+    /// The default quotas of a tenant.
     pub quotas: TenantQuotas,
 }
 

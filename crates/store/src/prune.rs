@@ -1,4 +1,4 @@
-//! What is kept for a while only: events, and the answers to idempotent creates.
+//! Deletes what is kept for a limited time: events, and the results of idempotent creates.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
@@ -6,15 +6,15 @@ use uuid::Uuid;
 use crate::failure::Result;
 use crate::transaction::TenantTransaction;
 
-/// How long a subscriber may be away and still hear everything.
+/// How long a subscriber can be away and still receive everything.
 pub(crate) const EVENTS_KEPT: TimeDelta = TimeDelta::days(7);
-/// How long a repeated create gets the first answer.
+/// How long a repeated create returns the first result.
 pub(crate) const KEYS_KEPT: TimeDelta = TimeDelta::days(1);
 
 const BATCH: i64 = 500;
 
-/// Forgets events from before this moment, the oldest first; with the event of a deletion also the record's versions
-/// and its call. Gives how many; at most a batch.
+/// Deletes events from before this time, the oldest first; with the event of a deletion also the
+/// record's versions and its call. Returns how many; at most a batch.
 pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
     let forgotten: Vec<(Uuid, bool)> = sqlx::query_as(
         "WITH forgotten AS (

@@ -1,4 +1,4 @@
-//! Takes away what deleted tenants leave, a few rows at a time, beside the work of the others.
+//! Deletes the rows of deleted tenants, a few at a time, while other tenants work.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,8 @@ const BATCH: i32 = 500;
 const REST: Duration = Duration::from_millis(20);
 
 impl Store {
-    /// Takes away all rows of deleted tenants. Gives how many there were. The store does it by itself.
+    /// Deletes all rows of deleted tenants. Returns how many there were. The store does so by
+    /// itself.
     pub async fn purge(&self) -> Result<u64, StoreError> {
         Ok(purge(&self.inner).await?)
     }

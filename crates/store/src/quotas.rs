@@ -1,8 +1,9 @@
-//! How much each tenant keeps, against how much it may.
+//! Quotas: how much each tenant stores, and how much it can.
 //!
-//! No row counts it: writers would wait for each other there. What a tenant keeps is counted by a query now and then, and what
-//! this process writes meanwhile is added in memory. So a bound holds for one process at once; what other processes write
-//! is seen with the next count. A tenant without a bound is not counted.
+//! No row has the count: writers would wait for each other there. A query counts what a tenant
+//! stores from time to time, and the writes of this process are added in memory. So a quota is
+//! exact within one process; writes of other processes are included with the next count. A tenant
+//! without a quota is not counted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ use crate::transaction::TenantTransaction;
 const COUNTED_EVERY: Duration = Duration::from_mins(1);
 /// Counting takes this share of the time at most: after a count that took 3 s, the next one waits 5 minutes.
 const SHARE: u32 = 100;
-/// Tenants that nobody wrote to for this long are forgotten.
+/// Tenants without writes for this long are dropped from memory.
 const KEPT_FOR: Duration = Duration::from_mins(10);
 
 #[derive(Default)]
@@ -43,7 +44,7 @@ struct Tenant {
 #[derive(Default)]
 struct QuotaState {
     own: TenantQuotas,
-    /// `None` before the first count, and while the tenant has no bound.
+    /// `None` before the first count, and while the tenant has no quota.
     counted: Option<Counted>,
     /// When the bounds were read, and how long that and the counting took.
     read: Option<(Instant, Duration)>,
@@ -65,7 +66,7 @@ struct Usage {
     bytes: i64,
 }
 
-/// Room that was taken for a write. Given back when it is dropped without the write.
+/// Quota that is reserved for a write. It is returned when this is dropped without the write.
 pub(crate) struct QuotaReservation {
     tenant: Option<Arc<Tenant>>,
     amount: Usage,
@@ -125,7 +126,8 @@ impl Quotas {
         tenant.is_some_and(|tenant| locked(&tenant.known).counted.is_some())
     }
 
-    /// Room for so much, or the refusal. What is not known yet (see [`Inner::load_quotas`]) refuses nothing.
+    /// A reservation of this much, or the refusal. What is not known yet (see
+    /// [`Inner::load_quotas`]) refuses nothing.
     pub(crate) fn reserve(&self, owner_id: Uuid, records: i64, bytes: i64) -> Result<QuotaReservation, StoreError> {
         let tenant = self.tenant(owner_id);
         let mut known = locked(&tenant.known);
@@ -180,8 +182,8 @@ impl Quotas {
 }
 
 impl Tenant {
-    /// Whether the bounds must be read, and the tenant counted, before the next write; or beside it. Who hears `Soon` is the
-    /// one to do it.
+    /// Whether the quotas must be read, and the tenant counted, before the next write; or beside
+    /// it. The caller that gets `Soon` does it.
     fn need(&self) -> Need {
         let mut known = locked(&self.known);
         known.asked = Some(Instant::now());
@@ -204,8 +206,8 @@ enum Need {
 }
 
 impl Inner {
-    /// Knows the tenant's bounds, and what it keeps where it has one. To be asked before a write takes room; waits only
-    /// where nothing is known yet.
+    /// Loads the tenant's quotas, and its count if it has any. Call it before a write reserves
+    /// quota; it waits only if nothing is known yet.
     pub(crate) async fn load_quotas(self: &Arc<Self>, owner_id: Uuid) -> Result<()> {
         let tenant = self.quotas.tenant(owner_id);
         match tenant.need() {
@@ -228,7 +230,7 @@ impl Inner {
         }
     }
 
-    /// What the tenant keeps, counted now where it has no bound.
+    /// What the tenant stores, counted now if it has no quota.
     pub(crate) async fn usage(self: &Arc<Self>, owner_id: Uuid) -> Result<TenantUsage> {
         self.load_quotas(owner_id).await?;
         let tenant = self.quotas.tenant(owner_id);

@@ -1,5 +1,5 @@
-//! Writing records: each write is the row, its tags, its history and its event in one statement. New records go
-//! [together](crate::writing) where many are written.
+//! Writes records: each write is the row, its tags, its history and its event in one statement.
+//! Many new records are written [together](crate::writing).
 
 use std::sync::Arc;
 
@@ -64,7 +64,7 @@ pub(crate) async fn create(
     Ok(Created { id, version: 1, replayed: false, warnings: Vec::new() })
 }
 
-/// Room for a new record in its tenant. What the runtime writes about its own work has quota in any case.
+/// Reserves quota for a new record in its tenant. The runtime's own records always have quota.
 async fn reserve_quota_for(
     store: &Arc<Inner>,
     owner_id: Uuid,
@@ -210,7 +210,7 @@ fn refuse_to_guests(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreEr
     Ok(())
 }
 
-/// Who may change a record and not read it hears what it said itself.
+/// An agent that can change a record and not read it gets only what it wrote itself.
 fn cut_answer(written: &mut Breadcrumb, changes: &BreadcrumbChanges, is_read_in_short: bool) {
     (written.created_by, written.ttl, written.ttl_type, written.ttl_config) = (None, None, None, None);
     if !is_read_in_short {
@@ -221,7 +221,7 @@ fn cut_answer(written: &mut Breadcrumb, changes: &BreadcrumbChanges, is_read_in_
         written.semantic_version.clone_from(&changes.semantic_version);
         written.schema_name.clone_from(&changes.schema_name);
         written.llm_hints.clone_from(&changes.llm_hints);
-        // These tell of the context.
+        // These reveal the context.
         (written.checksum, written.size_bytes) = Breadcrumb::measure(&written.context);
     }
 }
@@ -325,8 +325,8 @@ pub(crate) async fn write_version(
     Ok(row.into())
 }
 
-/// Takes out a record that is locked. Its last version stays among the versions until its events are forgotten: the
-/// event of the deletion tells it. `agent`: who does it, `None` when its time ended.
+/// Deletes a record that is locked. Its last version stays among the versions until its events are
+/// deleted: the event of the deletion shows it. `agent`: who deletes it, `None` when it expired.
 pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: Uuid) -> Result<()> {
     remove_all(tx, agent, &[id]).await
 }
@@ -398,7 +398,7 @@ fn expect_version(record: &Breadcrumb, expected: Option<i64>) -> Result<()> {
     }
 }
 
-/// What a request asks stays as it was asked: a call may be waiting, running or answered already.
+/// The content of a request does not change: a call may be queued, running or answered already.
 fn keep_the_question(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<()> {
     if old.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
         return Ok(());

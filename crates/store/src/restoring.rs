@@ -1,4 +1,4 @@
-//! What the store adds to a restored database: its events' numbers go on where they were.
+//! What the store adds to a restored database: its event numbers continue where they were.
 
 use breadcrumb::StoreError;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -42,7 +42,8 @@ pub async fn backup_facts(admin_url: &str) -> Result<BackupFacts, StoreError> {
 /// The ordinary user that a restored database belongs to, where who restores is a superuser.
 pub const RESTORED_OWNER: &str = "rcrt_owner";
 
-/// Throws away everything in a database, and makes it ready for a backup. Gives the URL of the user who is to load it.
+/// Deletes everything in a database, and prepares it for a backup. Returns the URL of the user who
+/// loads it.
 ///
 /// A backup's archive says which functions and triggers there are, and so what runs when tables are written to. A
 /// superuser does not run that: then the URL is of an ordinary user ([`RESTORED_OWNER`]), who owns what is restored, then
@@ -115,9 +116,9 @@ fn random_password() -> String {
     format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
 }
 
-/// Makes the numbers of a restored database's events go on above all that were given out before, as far as `horizon`
-/// tells, also in a cluster that has counted fewer transactions. Between the two lies what a restore has undone; who
-/// names a number from there hears of it.
+/// Makes the numbers of a restored database's events continue above all that were given out before,
+/// as far as `horizon` says, also in a cluster that has counted fewer transactions. The numbers in
+/// between are what a restore has undone; a subscriber that names one of them is told so.
 pub async fn count_events_on(admin_url: &str, horizon: i64) -> Result<(), StoreError> {
     Ok(count_on(admin_url, horizon).await?)
 }

@@ -1,5 +1,5 @@
-//! The agents in whose names runners act: whether they see all of their tenant, remembered for a few seconds, so that a
-//! tool's reads ask for it no more than once.
+//! Whether the agents on whose behalf runners act see all of their tenant. Cached for a few
+//! seconds, so that a tool's reads query it at most once.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -85,7 +85,7 @@ pub(crate) fn visibility_text(visibility: Visibility) -> &'static str {
     }
 }
 
-// The CHECKs of the columns admit no other texts; what is more private stands for the rest.
+// The CHECKs of the columns allow no other texts; unknown texts map to the most private value.
 pub(crate) fn read_visibility(text: &str) -> Visibility {
     match text {
         "public" => Visibility::Public,

@@ -1,4 +1,5 @@
-//! For whom a transaction works, and with which permission: what the policies of row-level security go by.
+//! The principal of a transaction and the permission that it needs: the inputs of the row-level
+//! security policies.
 
 use uuid::Uuid;
 
@@ -47,8 +48,8 @@ impl RowAccess {
         Self { owner_id, principal: Principal::Unrestricted, permission: RequiredPermission::Read }
     }
 
-    /// The statements that give a transaction this access. All settings are named: there may be those of a transaction
-    /// whose begin was given up.
+    /// The statements that give a transaction this access. All settings are set: values of a
+    /// transaction whose begin was given up may be left.
     pub(crate) fn settings(&self) -> String {
         // Uuids are hexadecimal digits and hyphens, and the rest is ours: nothing can break out of the quotes.
         let (agent, guest) = match self.principal {

@@ -1,4 +1,5 @@
-//! Search: which words of a record are kept, how they are found, and how that is joined with what records mean.
+//! Full-text search: which words of a record are indexed, how they are found, and how the result is
+//! combined with semantic search.
 
 use std::collections::HashMap;
 
@@ -17,7 +18,7 @@ use crate::transaction::TenantTransaction;
 /// large output is not what people look for.
 const MAX_CONTEXT_WORDS: usize = 16 * 1024;
 
-/// How many candidates each ranking gives to a search that joins two.
+/// How many candidates each ranking provides to a search that combines two.
 const CANDIDATES: u32 = 100;
 
 pub(crate) async fn run(

@@ -34,7 +34,7 @@ pub(crate) async fn limit_time(tx: &mut TenantTransaction, selector: &Selector) 
     Ok(())
 }
 
-/// What who asked hears when that time was over.
+/// The failure that the caller gets when that time is over.
 pub(crate) fn timeout_error(selector: &Selector, failure: Failure) -> StoreError {
     if selector.context_match.is_empty() || !failure.ran_out_of_time() {
         return failure.into();

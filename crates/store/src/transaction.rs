@@ -48,8 +48,8 @@ impl TenantTransaction {
     }
 
     async fn begin_seeing(store: &Arc<Inner>, access: RowAccess, durability: Durability) -> Result<Self> {
-        // Said either way: the connection may be in a transaction whose begin was given up before it was answered. What
-        // was set there is set anew, and this transaction's end ends that one.
+        // Always set: the connection may be in a transaction whose begin was given up before the
+        // reply. This one sets everything again, and its end also ends that one.
         let commit = if durability == Durability::AsyncCommit { "off" } else { "DEFAULT" };
         let begin = format!("BEGIN; {}; SET LOCAL synchronous_commit = {commit}", access.settings());
         let transaction = store.begin(&begin).await?;

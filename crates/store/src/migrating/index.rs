@@ -1,4 +1,4 @@
-//! What is left of an index when its building was cut off.
+//! Removes what is left of an index when its build was interrupted.
 
 use sqlx::{AssertSqlSafe, PgConnection};
 

@@ -1,10 +1,11 @@
-//! Brings a database to the newest migration while others work in it.
+//! Migrates a database to the newest version while others work in it.
 //!
-//! A migration is a file of `migrations/`. An ordinary one runs in a transaction and waits for each lock only briefly:
-//! whoever comes after a statement that waits for a table waits too, so behind a long transaction a migration would
-//! stop everybody. It gives up instead, lets the others go on, and tries again. One whose first line is
-//! `-- no-transaction` is a single statement that must stand alone, such as `CREATE INDEX CONCURRENTLY`: it may take as
-//! long as it needs, since nobody waits for it.
+//! A migration is a file of `migrations/`. An ordinary one runs in a transaction and waits for each
+//! lock only briefly: a statement that waits for a table also blocks every later one, so behind a
+//! long transaction a migration would block all work. Instead it gives up, lets others continue,
+//! and tries again. A migration whose first line is `-- no-transaction` is a single statement that
+//! must be alone, such as `CREATE INDEX CONCURRENTLY`: it can take as long as it needs, since it
+//! blocks nothing.
 
 mod index;
 mod turn;
@@ -19,7 +20,7 @@ use sqlx::{ConnectOptions as _, Connection as _, PgConnection, SqlSafeStr as _};
 
 use crate::{OpenError, failure};
 
-/// The migrations, as they stand in the repository's `migrations/`.
+/// The migrations of the repository's `migrations/`.
 pub static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     let migrations = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
     let one = |(number, name, sql, alone): (i64, &'static str, &'static str, bool)| {
@@ -36,7 +37,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 /// How often a migration is tried: for about ten minutes.
 const TRIES: u32 = 60;
 
-/// Hears a sentence before each step that can take longer.
+/// Gets a sentence before each step that can take longer.
 pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
 /// Applies what is missing of these migrations, as the user that `admin` names. Of several that do so at once, one works
@@ -48,7 +49,8 @@ pub async fn migrate(admin: &PgConnectOptions, migrations: &Migrator, progress: 
     check_server(&mut connection).await?;
     turn::take(&mut connection, progress).await.map_err(database)?;
     let applied = apply_missing(&mut connection, migrations, progress).await;
-    // The end of the connection gives the turn on. Closing politely can only fail when the connection is gone already.
+    // The end of the connection releases the lock. A clean close can only fail when the connection
+    // is already gone.
     let _ = connection.close().await;
     applied
 }
@@ -72,7 +74,7 @@ async fn apply_missing(
     let table = &*migrations.table_name;
     connection.ensure_migrations_table(table).await.map_err(explain)?;
     let applied = connection.list_applied_migrations(table).await.map_err(explain)?;
-    // The newest, which tells the operator most.
+    // The newest, which says most to the operator.
     if let Some(unknown) = applied.iter().rev().find(|one| !migrations.version_exists(one.version)) {
         return Err(OpenError::Newer(unknown.version));
     }
@@ -89,14 +91,14 @@ async fn apply_missing(
     Ok(())
 }
 
-/// Applies one migration, again and again while others stand in its way.
+/// Applies one migration, repeatedly while locks of others block it.
 async fn apply(
     connection: &mut PgConnection,
     table: &str,
     migration: &Migration,
     progress: Progress<'_>,
 ) -> Result<(), OpenError> {
-    // Building an index waits for transactions, and nobody for it.
+    // An index build waits for transactions, and none waits for it.
     let wait = if migration.no_tx { Duration::ZERO } else { LOCK_WAIT };
     sqlx::query("SELECT set_config('lock_timeout', $1, false)")
         .bind(format!("{}ms", wait.as_millis()))

@@ -1,4 +1,4 @@
-//! One migrates at a time.
+//! A lock: one process migrates at a time.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use super::Progress;
 /// Between two looks whether another has done its work.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Waits until nobody else migrates this database, and keeps it so until the connection ends.
+/// Waits until no other process migrates this database, and holds the lock until the connection
+/// ends.
 ///
 /// The lock is asked for again and again: a statement that waits for it would hold a snapshot, and a
 /// `CREATE INDEX CONCURRENTLY` of the one that has it would wait for that. It is the lock that sqlx takes, so that

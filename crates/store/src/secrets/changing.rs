@@ -1,4 +1,4 @@
-//! Making, changing and deleting secrets. What was checked before is not checked again here.
+//! Creates, changes and deletes secrets. The input was checked before.
 
 use breadcrumb::{NewSecret, SecretChanges, SecretInfo, StoreError, Violations, check_opaque_length};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! One value, out of its envelope and on the record.
+//! Decrypts one secret and writes the audit entry.
 
 use breadcrumb::{StoreError, Violations};
 use uuid::Uuid;
@@ -24,13 +24,13 @@ from_row! {
         key_id: String,
         wrapped_key: Vec<u8>,
         sealed_value: Vec<u8>,
-        /// In the same statement as the value: a grant that ended before it gives nothing.
+        /// In the same statement as the value: a grant that ended before has no effect.
         is_granted: bool,
     }
 }
 
-/// The value, once the line in the audit log is on disk. For a tool it needs a grant; whether the agent may ask for no
-/// tool was judged before.
+/// Returns the value, once the audit entry is on disk. For a tool it needs a grant. Whether the
+/// agent can decrypt without a tool was decided before.
 pub(crate) async fn decrypt(
     mut tx: TenantTransaction,
     agent: Uuid,

@@ -68,7 +68,7 @@ impl EnvelopeCipher {
     }
 }
 
-/// Tells a key without telling what it is.
+/// Identifies a key without revealing it.
 pub(crate) fn key_id(key: &SecretsKey) -> String {
     let digest = Sha256::new().chain_update(b"rcrt key id\0").chain_update(key.0).finalize();
     breadcrumb::hex(&digest[..8])

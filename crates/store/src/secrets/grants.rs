@@ -1,4 +1,4 @@
-//! Which tools' records may use which secret.
+//! Which tools' records can use which secret.
 
 use std::collections::HashMap;
 
@@ -43,9 +43,9 @@ pub(super) async fn of(tx: &mut TenantTransaction, secret: Option<Uuid>) -> Resu
     Ok(grants)
 }
 
-/// A grant that is there already stays as it is, with its moment and its giver.
+/// An existing grant stays as it is, with its time and its author.
 pub(crate) async fn grant(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool: Uuid) -> Result<SecretInfo> {
-    // No change or end of the record comes between the look at it and the grant.
+    // No change or deletion of the record comes between its check and the grant.
     tx.lock(tool).await?;
     let name = name_of(&mut tx, id).await?;
     let record: Option<(Option<String>, i64)> = sqlx::query_as(
@@ -120,8 +120,9 @@ pub(crate) async fn end_with_records(tx: &mut TenantTransaction, agent: Option<U
     Ok(())
 }
 
-/// Who writes a tool's code says what becomes of the secrets that it was given: that is no longer for everybody, nor is
-/// it to take the tool away, and with it the grants. A record whose time ends goes all the same. The record must be locked, so that no grant comes in between.
+/// Whoever writes a tool's code decides what happens to the secrets that it was granted. So only
+/// curators change or delete a record with grants. An expired record is deleted nevertheless. The
+/// record must be locked, so that no grant comes in between.
 pub(crate) async fn refuse_change_by_others(tx: &mut TenantTransaction, record: Uuid) -> Result<()> {
     let names: Vec<String> = sqlx::query_scalar(
         "SELECT s.name FROM secret_grants g JOIN secrets s ON s.id = g.secret_id WHERE g.tool_id = $1

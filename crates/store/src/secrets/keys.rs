@@ -1,4 +1,4 @@
-//! The key-encryption keys: the newest seals, all of them open.
+//! The key-encryption keys: the newest encrypts, all of them decrypt.
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -6,7 +6,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::encryption;
 use crate::SecretsKey;
 
-/// Gives the keys, the newest first, when they are others than the last time; `None` otherwise.
+/// Returns the keys, the newest first, when they have changed since the last time; `None`
+/// otherwise.
 type Source = Box<dyn Fn() -> Option<Vec<SecretsKey>> + Send + Sync>;
 
 /// The keys of a store. They may be exchanged while it works: clones share them.
@@ -29,7 +30,8 @@ impl SecretsKeys {
         Self(Arc::new(Shared { ring: RwLock::new(Arc::new(KeyRing::new(newest, older))), source: None }))
     }
 
-    /// Those, until `source` gives others. It is asked before a value is sealed, and when a key is met that is not known.
+    /// These keys, until `source` returns others. It is queried before a value is encrypted, and
+    /// when an unknown key is met.
     pub fn renewed_by(
         newest: SecretsKey,
         older: Vec<SecretsKey>,
@@ -72,7 +74,7 @@ impl From<SecretsKey> for SecretsKeys {
 }
 
 impl SecretsKey {
-    /// What a sealed value says of its key. It tells nothing of the key itself.
+    /// The key's id in an encrypted value. It reveals nothing of the key itself.
     pub fn id(&self) -> String {
         encryption::key_id(self)
     }

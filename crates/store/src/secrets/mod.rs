@@ -1,4 +1,5 @@
-//! Secrets: kept sealed, granted to tools' records, opened one at a time and on the record.
+//! Secrets: stored encrypted, granted to tools' records, decrypted one at a time with an audit
+//! entry.
 
 mod changing;
 mod decrypt;
@@ -72,7 +73,7 @@ pub(crate) async fn list(tx: &mut TenantTransaction) -> Result<Vec<SecretInfo>> 
     Ok(rows.into_iter().map(with_tools).collect())
 }
 
-/// One secret, as it stands in this transaction.
+/// One secret, as this transaction sees it.
 async fn get(tx: &mut TenantTransaction, id: Uuid) -> Result<SecretInfo> {
     let row: Option<SecretRow> =
         sqlx::query_as("SELECT id, name, version, hosts, readable, scope_type, scope_id, created_at, updated_at FROM secrets WHERE id = $1")

@@ -1,4 +1,5 @@
-//! From an older key-encryption key to the newest: only the data keys are wrapped anew, the values stay as they are.
+//! Key rotation: wraps the data keys under the newest key-encryption key. The values stay as they
+//! are.
 
 use breadcrumb::StoreError;
 use sqlx::{Connection as _, PgConnection};
@@ -13,7 +14,7 @@ use crate::from_row::from_row;
 /// How many secrets are locked at once.
 const BATCH: i64 = 100;
 
-/// Where sealed values stand: the secrets, and what webhooks are signed with.
+/// The tables with encrypted values: the secrets, and the signing secrets of webhooks.
 const SEALED: [SealedTable; 2] = [
     SealedTable {
         next: "SELECT id, owner_id, name, version, key_id, wrapped_key FROM secrets
@@ -43,7 +44,7 @@ struct SealedTable {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rewrapped {
     pub done: usize,
-    /// Secrets whose key is not among those at hand, or whose row was tampered with.
+    /// Secrets whose key is not available, or whose row was tampered with.
     pub unreadable: Vec<Uuid>,
 }
 
@@ -58,8 +59,9 @@ from_row! {
     }
 }
 
-/// Wraps every secret of all tenants under the newest of the keys, in batches, while servers work. May be cut off and
-/// begun again at any moment. `admin_url`: of the tables' owner, who sees every tenant.
+/// Wraps every secret of all tenants under the newest of the keys, in batches, while servers work.
+/// It can be interrupted and started again at any time. `admin_url`: of the tables' owner, who sees
+/// every tenant.
 pub async fn rewrap_secrets(admin_url: &str, keys: &SecretsKeys) -> Result<Rewrapped, StoreError> {
     Ok(all(admin_url, keys).await?)
 }

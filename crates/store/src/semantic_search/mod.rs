@@ -1,9 +1,10 @@
 //! Semantic search: records become vectors after they were written, and a query is compared with
 //! them.
 //!
-//! [`follower`] hears of changes and queues them; [`worker`] embeds what is queued; [`search_plan`] is what a search asks of the
-//! embedder, [`nearest`] what it then asks of the database, and [`fusion`] joins it with the search by words. Writers wait for
-//! nothing of it, and searches only a moment: without a model that answers, words are what is searched.
+//! [`follower`] queues changed records. [`worker`] embeds what is queued. [`search_plan`] has what
+//! a search asks of the embedder, [`nearest`] what it then asks of the database, and [`fusion`]
+//! combines it with full-text search. Writers do not wait for any of it, and searches only briefly:
+//! without a model that responds, a search uses full text.
 
 mod backfill;
 mod batch;
