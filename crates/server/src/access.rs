@@ -1,5 +1,6 @@
-//! Who may call a route. The route table gives every route an [`Access`] and there is no other way to add one, so a
-//! handler without a check cannot exist; a handler learns who asks only through [`Caller`].
+//! Who can call a route. The route table gives every route an [`Access`] and there is no other way
+//! to add one, so a handler without a check cannot exist. A handler learns the caller only through
+//! [`Caller`].
 
 use std::sync::Arc;
 
@@ -30,15 +31,16 @@ const ACTING_FOR: &str = "x-acting-for";
 /// Who may call a route.
 #[derive(Debug, Clone, Copy)]
 pub enum Access {
-    /// Everybody, without a token, within an allowance of each address for such requests alone: whoever looks whether the
-    /// server is well must not be kept out by who tries tokens from the same address.
+    /// Every caller, without a token, within a rate limit per address for such requests alone:
+    /// health checks must not be blocked by callers that try tokens from the same address.
     Anyone,
     /// The same, within the rate limit of unauthenticated callers: what can be guessed at, or costs.
     Unauthenticated,
     /// Holders of a token with one of these roles. Curators may everything and are not named.
     Roles(&'static [Role]),
-    /// The same, and a ticket (`?ticket=`) may stand in the place of the token: browsers cannot give an event stream a
-    /// header. For RCRT's clients a server can be told to take the token itself (`?token=`, `?access_token=`).
+    /// The same, and a ticket (`?ticket=`) can replace the token: browsers cannot set a header for
+    /// an event stream. For clients of the original RCRT, an option accepts the token itself
+    /// (`?token=`, `?access_token=`).
     RolesOrTicket(&'static [Role]),
 }
 

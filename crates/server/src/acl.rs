@@ -1,4 +1,4 @@
-//! Grants: which record is open to whom beyond its tenant and its visibility.
+//! ACL grants: which agents and tenants a record is open to, beyond its tenant and its visibility.
 
 use axum::Json;
 use breadcrumb::{AclChange, AclEntry};

@@ -1,5 +1,5 @@
-//! Which agents exist and which of their tokens are revoked, remembered for a few seconds: a token ends with its agent, and
-//! asking the database on every request would double its work.
+//! Which agents exist and which of their tokens are revoked, cached for a few seconds: a token ends
+//! with its agent, and a query on every request would double the database's work.
 
 use std::{
     collections::HashMap,

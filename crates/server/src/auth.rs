@@ -1,4 +1,5 @@
-//! Tokens, given to who proves an agent's key. In open mode (a loopback listener only) to everybody who asks.
+//! Access tokens for callers that prove an agent's key. In open mode (a loopback listener only) for
+//! every caller.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! Calls: where a request stands, for everybody; and claim, start, heartbeat, complete, release, for runners.
+//! Calls: the state of a request, for every reader; and claim, start, heartbeat, complete, release,
+//! for runners.
 
 use axum::Json;
 use breadcrumb::{Call, Claim, ClaimRequest, HeldLease, Lease, NewBreadcrumb, Release, Violations};

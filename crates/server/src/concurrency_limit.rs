@@ -1,4 +1,4 @@
-//! How many requests of each tenant are under way, event streams among them: each holds a connection.
+//! Limits the concurrent requests of each tenant, including event streams: each holds a connection.
 
 use std::{
     collections::HashMap,

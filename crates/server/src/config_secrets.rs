@@ -1,6 +1,7 @@
-//! With `rcrt_compat`: a curator who writes a tool's configuration (`tool.config.v1`) and names secrets in it by their
-//! ids gives them to that tool, as RCRT's dashboard means it. A secret that is bound to no host yet is bound to those that
-//! the tool names: in `permissions.net`, or, where that opens every host, in the `https` addresses in its code.
+//! With `rcrt_compat`: a curator who writes a tool's configuration (`tool.config.v1`) and names
+//! secrets in it by their ids grants them to that tool, as the original RCRT's dashboard does. A
+//! secret that is bound to no host yet is bound to those that the tool names: in `permissions.net`,
+//! or, if that opens every host, in the `https` addresses in its code.
 
 use std::collections::BTreeSet;
 

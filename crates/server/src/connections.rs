@@ -1,8 +1,9 @@
-//! The open connections: how many there are in all and from each address, and which one is closed when room is needed.
+//! The open connections: limits in total and per address, and which one is evicted for a new one.
 //!
-//! A connection is at work from the moment a request's token is found valid to the end of the response. Any other
-//! connection is waiting, and may be closed: first those that never showed a valid token, then the rest; of each kind
-//! the oldest first. So without a token nobody keeps a permit, however slowly a body is sent.
+//! A connection is active from the moment a request's token is verified to the end of the response.
+//! Any other connection is idle and can be evicted: first those that never had a valid token, then
+//! the rest; of each kind the oldest first. So a caller without a token cannot keep a permit,
+//! however slowly it sends a body.
 
 use std::{
     collections::{BTreeMap, HashMap},

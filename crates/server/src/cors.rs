@@ -1,8 +1,8 @@
-//! Pages of other origins: what a browser lets them do here (CORS, as the Fetch standard has it).
+//! Requests from pages of other origins (CORS, as in the Fetch standard).
 //!
-//! A browser sends nothing of its own accord that proves who asks (no cookie is ever set), so a page can do no more
-//! than a program that holds the same token. In open mode a token is had for the asking: there, origins are named one
-//! by one, since any web site could take all the rights otherwise.
+//! A browser sends no credentials on its own (no cookie is ever set), so a page can do no more than
+//! a program that holds the same token. In open mode every caller gets a token: there, each origin
+//! must be listed, since any web site could otherwise get all rights.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! The event stream: server-sent events that a subscriber can take up again where it was cut off.
+//! The event stream: server-sent events that a subscriber can resume where it broke off.
 //!
-//! Nothing is buffered here: the next event is taken from the store only when the connection took the last one, so a
-//! slow subscriber waits and the server's memory does not grow.
+//! Nothing is buffered here: the next event is taken from the store only when the connection took
+//! the last one, so a slow subscriber waits and the server's memory does not grow.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 

@@ -1,4 +1,4 @@
-//! A response's body that keeps something until it was sent, or will not be.
+//! A response body that holds a guard until it was sent or dropped.
 
 use std::{
     pin::Pin,

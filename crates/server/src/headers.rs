@@ -1,4 +1,4 @@
-//! Headers that may be there once, read as text.
+//! Headers that can occur at most once, read as text.
 
 use axum::http::HeaderMap;
 

@@ -1,10 +1,11 @@
-//! Open mode trusts whoever reaches the server. A browser reaches it on behalf of any web site that points its own name
-//! there (DNS rebinding), but the `Host` header still has that name; so only loopback names and those that the operator
-//! allowed are answered.
+//! Open mode trusts every caller that reaches the server. A browser reaches it on behalf of any web
+//! site that points its own name there (DNS rebinding), but the `Host` header still has that name.
+//! So only loopback names and those that the operator allowed are accepted.
 //!
-//! A server that listens beyond loopback answers addresses of private networks alone. With `rcrt_compat` it also takes
-//! names without a dot, such as `rcrt`: containers address each other by them. No web site has such a name in the public
-//! DNS; who controls the DNS of the network itself could answer for one, so on loopback none is taken.
+//! A server that listens beyond loopback accepts only addresses of private networks. With
+//! `rcrt_compat` it also accepts names without a dot, such as `rcrt`: containers address each other
+//! by them. No web site has such a name in the public DNS. The owner of the network's own DNS could
+//! answer for one, so on loopback none is accepted.
 
 use std::{
     net::{IpAddr, SocketAddr},

@@ -1,4 +1,5 @@
-//! Taking out what has ended, of the caller's tenant. The answers have RCRT's fields first, then ours.
+//! Deletion of expired records, for the caller's tenant. The responses have the fields of the
+//! original RCRT first, then ours.
 
 use axum::{Json, extract::State};
 use breadcrumb::{HygieneRun, HygieneStats};

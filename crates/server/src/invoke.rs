@@ -1,4 +1,4 @@
-//! A call in one round trip: the request is written as everybody writes it, and its answer is waited for.
+//! A call in one round trip: writes an ordinary request and waits for its response.
 
 use std::sync::Arc;
 

@@ -1,4 +1,5 @@
-//! A request's JSON body: bounded in size and time, and refused with the place and the field that are wrong.
+//! A request's JSON body: limited in size and time, and refused with the position and the field
+//! that are invalid.
 
 use std::time::Duration;
 

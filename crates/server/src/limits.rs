@@ -1,4 +1,4 @@
-//! How much a server takes at once, and from whom.
+//! The limits of a server: how much it accepts at once, in total and per caller.
 
 use std::{fmt, str::FromStr, time::Duration};
 

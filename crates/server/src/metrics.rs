@@ -1,4 +1,5 @@
-//! Numbers for Prometheus. Every crate counts through the `metrics` facade; this is where they are collected.
+//! Metrics for Prometheus. Every crate counts through the `metrics` facade; this module collects
+//! them.
 
 use std::fmt::Write;
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! The OpenAPI 3.1 document, made from the route table: paths and schemas come from the handlers, who may call them
-//! from their [`Access`], and every operation gets the one shape that refusals have.
+//! The OpenAPI 3.1 document, made from the route table: paths and schemas come from the handlers,
+//! who can call them from their [`Access`], and every operation gets the one shape of errors.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! What operators and newcomers ask: health, metrics, the API's description and its page.
+//! For operators and newcomers: health, metrics, the API's description and its page.
 
 use axum::{
     Json,

@@ -1,7 +1,8 @@
 //! `If-Match` and `ETag`: a record's version as an entity tag.
 //!
-//! RFC 9110 compares strongly, so that `W/"3"` would never match. RCRT's clients send `"3"`, `3` and `W/"3"`; a version
-//! names a record's exact content, so all three mean the same here.
+//! RFC 9110 compares strongly, so `W/"3"` would never match. Clients of the original RCRT send
+//! `"3"`, `3` and `W/"3"`; a version names a record's exact content, so all three mean the same
+//! here.
 
 use axum::http::{HeaderMap, HeaderValue};
 

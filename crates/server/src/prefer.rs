@@ -1,4 +1,4 @@
-//! How long a caller wants to wait: the header `Prefer` (RFC 7240), as far as it means something here.
+//! How long a caller wants to wait: the supported parts of the header `Prefer` (RFC 7240).
 
 use std::time::Duration;
 

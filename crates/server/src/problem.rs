@@ -1,5 +1,5 @@
-//! Every refusal as an RFC 9457 problem document. The one place where an error becomes words for a caller: what the
-//! database or a panic says goes to the log and never further.
+//! Every error as an RFC 9457 problem document. The one place where an error becomes text for a
+//! caller. Messages of the database and of panics go only to the log.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The query of a request, read so that nothing in it is overlooked: a parameter that no handler takes is an error.
+//! The query of a request, read completely: a parameter that no handler reads is an error.
 
 use std::str::FromStr;
 

@@ -1,6 +1,6 @@
-//! Token buckets: what each caller may still ask for. All of it is in memory, of this process alone.
+//! Rate limits: token buckets per caller, in the memory of this process.
 //!
-//! A bucket is one moment: when it will be full again. So a full one need not be kept.
+//! A bucket is one time: when it will be full again. So a full bucket need not be stored.
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,6 @@
-//! What RCRT's clients send and this server otherwise refuses, read as RCRT reads it: only with
-//! [`ServerOptions::rcrt_compat`](crate::ServerOptions). docs/moving-from-rcrt.md describes each rule.
+//! Requests of the original RCRT's clients that this server otherwise refuses, read as that system
+//! reads them: only with [`ServerOptions::rcrt_compat`](crate::ServerOptions).
+//! docs/moving-from-rcrt.md describes each rule.
 
 use axum::{
     extract::{FromRequest, Request},

@@ -1,4 +1,5 @@
-//! Whether the store answers. However many ask, at most one question at a time goes to the store, and one in a second.
+//! Whether the store responds. With any number of callers, at most one query at a time goes to the
+//! store, and one per second.
 
 use std::{
     panic::AssertUnwindSafe,

@@ -1,4 +1,4 @@
-//! Small answers that several resources give.
+//! Small response types that several resources share.
 
 use axum::{
     Json,

@@ -1,5 +1,5 @@
-//! What the log and the metrics know about a request: method, the route's path, status, time. Never the query, which
-//! may hold a token.
+//! What the log and the metrics record of a request: method, the route's path, status, time. Never
+//! the query, which may contain a token.
 
 use std::{any::Any, time::Instant};
 

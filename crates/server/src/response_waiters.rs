@@ -1,9 +1,10 @@
-//! Hearing of answers while callers wait for them, without asking the store again and again: one event stream for each
-//! tenant that has waiting callers, however many they are.
+//! Wakes HTTP callers that wait for responses, without polling the store: one event stream for each
+//! tenant that has waiting callers, with any number of callers.
 //!
-//! A caller listens before it writes its request. What is answered from then on is heard, and the event is the answer:
-//! nobody asks the store for it. Only where something may have been missed (the request was written earlier, its answer
-//! came before its caller was registered, the stream broke) the caller looks.
+//! A caller registers before it writes its request. Every later response arrives as an event, which
+//! has the response itself, so no query is needed. The caller queries the store only if an event
+//! may have been missed: the request was written earlier, its response came before the
+//! registration, or the stream broke.
 
 use std::{
     collections::{HashMap, VecDeque},

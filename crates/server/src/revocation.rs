@@ -1,4 +1,5 @@
-//! Tokens that end before their time. This server knows at once, others within seconds; open streams end.
+//! Revoked tokens. This server applies a revocation at once, other servers within seconds. Open
+//! streams end.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
-//! The route table: every path of the server, and who may call it. A route enters the server and its OpenAPI document
-//! only by way of this table, and an entry without an [`Access`] does not compile.
+//! The route table: every path of the server, and who can call it. A route enters the server and
+//! its OpenAPI document only through this table, and an entry without an [`Access`] does not
+//! compile.
 
 use axum::{
     Router,

@@ -1,4 +1,4 @@
-//! Which tools may use which secret: grants, and their end.
+//! Secret grants: which tools can use which secret.
 
 use axum::{
     Json,

@@ -1,4 +1,4 @@
-//! Secrets: named here, shown only by an audited decryption.
+//! Secrets: listed by name; a value is shown only by an audited decryption.
 
 use axum::{Json, http::StatusCode};
 use breadcrumb::{NewSecret, SecretChanges, SecretInfo};

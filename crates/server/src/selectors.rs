@@ -1,4 +1,4 @@
-//! What the caller's own event streams carry.
+//! The selectors of the caller's own event streams.
 
 use axum::{Json, http::StatusCode};
 use breadcrumb::{Selector, SelectorSubscription};

@@ -1,5 +1,5 @@
-//! The listener's loop: one task per connection, bounds on connections, on the time that headers take and a write waits,
-//! and on how long a shutdown waits.
+//! The accept loop: one task per connection, with limits on connections, on the time for headers
+//! and for a blocked write, and on the duration of a shutdown.
 
 use std::{convert::Infallible, pin::pin, sync::Arc, time::Duration};
 

@@ -1,4 +1,5 @@
-//! How many event streams may be open: by tenant and by agent, so that neither takes all of the server's connections.
+//! Limits the open event streams by tenant and by agent, so that neither takes all of the server's
+//! connections.
 
 use std::{
     collections::HashMap,

@@ -1,5 +1,5 @@
-//! Tenants. The operator (a token made for one, or anybody in open mode) has all of them; a curator sees and renames
-//! its own.
+//! Tenants. The operator (a token with that right, or every caller in open mode) manages all of
+//! them; a curator sees and renames its own.
 
 use axum::{Json, extract::State};
 use breadcrumb::{NewAgent, NewAgentKey, Profile, Role, StoreError, TenantInfo, TenantQuotas, TenantUsage};

@@ -1,4 +1,5 @@
-//! Tokens: JWTs signed with HMAC-SHA-256 that say which agent of which tenant asks, with which roles, until when.
+//! Tokens: JWTs signed with HMAC-SHA-256 that have the agent, its tenant, its roles, and the
+//! expiry.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! The keys that tokens are signed with: the newest signs, the older ones still prove what they signed.
+//! The keys that sign tokens: the newest signs, the older ones still verify.
 
 use std::{
     fmt,

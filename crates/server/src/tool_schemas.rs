@@ -1,4 +1,5 @@
-//! How `/tools` describes its answers, which are of another shape in each format. (`breadcrumb::catalog` makes them.)
+//! The schemas of `/tools` responses, which differ by format. (`breadcrumb::catalog` makes the
+//! responses.)
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What is on offer: the catalog that runners keep, as the caller's profile sees it.
+//! The tools on offer: the catalog that runners keep, as the caller's profile sees it.
 
 use axum::Json;
 use breadcrumb::{Catalog, CatalogEntry, Profile, ToolFormat, nearest_names};

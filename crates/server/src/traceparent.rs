@@ -1,4 +1,4 @@
-//! The caller's place in a distributed trace, from the header into the request that it writes.
+//! Copies the caller's trace context from the header into the request that it writes.
 
 use axum::http::HeaderMap;
 use breadcrumb::{NewBreadcrumb, Traceparent, schema_names};

@@ -1,5 +1,5 @@
-//! Reads what a refused request still sends, within bounds. A server that closes the connection on unread data resets
-//! it, and the caller never sees why it was refused.
+//! Reads what a refused request still sends, within limits. A server that closes a connection with
+//! unread data resets it, and the caller never sees the reason.
 
 use std::{
     pin::Pin,
@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 const MOST_TIME: Duration = Duration::from_secs(10);
 
-/// The middleware: runs the request, then reads the part of the body that nobody read.
+/// The middleware: runs the request, then reads the part of the body that was not read.
 pub async fn discard_unread(request: Request, next: Next) -> Response {
     // Who asks with `Expect: 100-continue` sends nothing before it is asked to.
     if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {

@@ -1,5 +1,5 @@
-//! Webhooks of agents: where their events are posted, and what the posts are signed with. An agent's own, or a curator's to
-//! look after.
+//! Webhooks of agents: where their events are posted, and what signs the posts. An agent manages
+//! its own, a curator all.
 
 use axum::{
     Json,

@@ -1,4 +1,5 @@
-//! A connection whose other end stops reading breaks after a while. The time counts only while nothing can be written.
+//! Closes a connection whose other end stops reading. The time counts only while nothing can be
+//! written.
 
 use std::{
     io,
