@@ -1,5 +1,5 @@
-//! What one call may write into the store. What it tries counts, also where the store then refuses it: a refusal costs
-//! the store a transaction too.
+//! How much one call can write into the store. An attempt counts even if the store refuses it: a
+//! refusal costs the store a transaction too.
 
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};

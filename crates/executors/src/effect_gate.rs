@@ -1,6 +1,6 @@
-//! What parts computing from doing. A call may be run before its request is on the disk, so that neither waits for the
-//! other: until the word is given it computes, and whatever it would do to the world waits. So a crash, or a write that
-//! is refused, leaves nothing behind of a call that never was.
+//! Separates computing from side effects. A call can run before its request is committed, so that
+//! neither waits for the other: until the gate opens it only computes, and every side effect waits.
+//! So a crash, or a write that is refused, leaves no effect of a call that was never committed.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ struct Waits {
     wanted: Arc<Notify>,
 }
 
-/// Gives the word. Dropped without it, the call never does anything.
+/// Opens the gate. Dropped without it, the call never has a side effect.
 #[derive(Debug)]
 pub struct EffectGateOpener {
     given: watch::Sender<bool>,
     wanted: Arc<Notify>,
 }
 
-/// The word never came, and will not.
+/// The gate was not opened, and will not be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeverOpened;
 

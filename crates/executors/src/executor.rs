@@ -1,4 +1,4 @@
-//! The one shape in which a runner sees whatever runs tools.
+//! The trait by which a runner runs every kind of tool.
 
 use std::sync::Arc;
 
@@ -42,7 +42,8 @@ pub struct ToolOutput {
     pub result: Result<Value, ToolFailure>,
     /// Goes into the response's metadata (`console`, `http_status`, …).
     pub metadata: Map<String, Value>,
-    /// What the output takes up while it is in memory: whoever has the result keeps it until the result is written.
+    /// What the output uses while it is in memory: the holder of the result keeps it until the
+    /// result is written.
     pub hold: Option<Hold>,
 }
 
@@ -78,7 +79,8 @@ impl ToolOutput {
 /// Runs tools of one kind.
 #[async_trait]
 pub trait Executor: Send + Sync + 'static {
-    /// Prepares or checks a tool version of this tenant before it is offered; the error is told to its author.
+    /// Prepares or checks a tool version of this tenant before it is offered; the error is reported
+    /// to its author.
     async fn load(
         &self,
         definition: &ToolDefinition,

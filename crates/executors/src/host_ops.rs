@@ -1,4 +1,5 @@
-//! What the code of one call can do to the world: fetch through the gate, and `context.api` on the store.
+//! What the code of one call can ask for: fetch through the egress gate, and `context.api` on the
+//! store.
 
 use std::sync::Arc;
 
@@ -20,8 +21,9 @@ use crate::provenance::Provenance;
 use crate::vault::Redaction;
 use crate::{EffectGate, NeverOpened, ProgressSink, ToolCall, Vault, trace};
 
-/// The world of one call, under its tool's permissions; it is there from the call's go-ahead on. It reads what who asked for the call may read. What it writes is
-/// attributed to the runner's agent, but for requests and private records, which are of who asked.
+/// The host ops of one call, under its tool's permissions; they exist once the call's effect gate
+/// is open. They read what the agent that asked for the call can read. Writes are attributed to the
+/// runner's agent, except requests and private records, which belong to the agent that asked.
 pub struct CallHostOps {
     egress: Arc<Egress>,
     rules: NetRules,
@@ -134,7 +136,7 @@ impl CallHostOps {
         to_value(self.breadcrumbs.list(&query).await.map_err(|error| op_error(&error))?)
     }
 
-    /// By meaning and words, as the store does it where no mode is named.
+    /// Semantic and full-text, as the store does without a mode.
     async fn vector_search(&self, query: Value) -> Result<Value, OpError> {
         let query: VectorQuery = self.read("vectorSearch", query)?;
         let VectorQuery { q, qvec, mode, nn, tag, any_tags, all_tags, schema_name, context_match, include_context } =
@@ -179,8 +181,8 @@ impl CallHostOps {
         let request_id: String = self.request_id.chars().take(300).collect();
         let reason: String = reason.chars().take(400).collect();
         let reason: String = format!("tool {}, request {request_id}: {reason}", self.tool).chars().take(1000).collect();
-        // For the audit, and for the grant, which may have ended. The tool gets what it was given when the call began: a
-        // value that was changed since is known to nobody who clears answers of it.
+        // For the audit, and for the grant, which may have ended. The tool gets the value from the
+        // beginning of the call: a value that changed since is unknown to the redaction.
         let decrypted = self.breadcrumbs.decrypt_secret(secret.id, &reason, Some(self.tool_id)).await;
         decrypted.map_err(|error| op_error(&error))?;
         let shown = self.vault.shown_as(&secret.name);
@@ -283,7 +285,7 @@ fn with_tag(mut selector: Selector, tag: Option<String>) -> Selector {
     selector
 }
 
-/// The value may be large: it is read on a thread that nobody waits for.
+/// The value may be large: it is parsed on a separate thread.
 async fn cleared(redaction: &Arc<Redaction>, mut value: Value) -> Result<Value, OpError> {
     if redaction.is_idle() {
         return Ok(value);
@@ -297,7 +299,8 @@ async fn cleared(redaction: &Arc<Redaction>, mut value: Value) -> Result<Value, 
     tokio::task::spawn_blocking(clear).await.map_err(failed)
 }
 
-/// Records that the runner's agent answers for: what a tool wrote there would count as the runner's own word.
+/// Records that the runner's agent vouches for: what a tool wrote there would count as written by
+/// the runner.
 fn refuse_runner_owned(schema_name: Option<&str>) -> Result<(), OpError> {
     let message = match schema_name {
         Some(schema_names::TOOL_RESPONSE) => {
@@ -312,7 +315,7 @@ fn refuse_runner_owned(schema_name: Option<&str>) -> Result<(), OpError> {
         Some(schema_names::TOOL_RUNNER) => {
             "a tool cannot write, change or delete a tool.runner.v1; each runner tells by it what it is set up for"
         }
-        // It is fired under the profiles that stand in it.
+        // It fires under the profiles in it.
         Some(schema_names::SCHEDULE) => {
             "a tool cannot write, change or delete a schedule.v1; call schedule_task, or cancel_scheduled_task"
         }

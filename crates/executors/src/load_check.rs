@@ -1,4 +1,5 @@
-//! Whether a tool's code can be loaded: the types are gone, but only the engine knows what else may be wrong with it.
+//! Whether a tool's code can be loaded: the types are removed, but only the engine knows what else
+//! may be wrong with it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ const TIMEOUT_MS: u64 = 15_000;
 /// How long to wait for a worker. When all are busy, a version is offered without this check.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Evaluates the code once, away from the world, and does not call `execute`.
+/// Evaluates the code once, without host ops, and does not call `execute`.
 pub async fn check(
     sandbox: &Sandbox,
     owner_id: Uuid,

@@ -1,6 +1,7 @@
-//! How far a running call is.
+//! The progress of a running call.
 
-/// Where a call tells how far it is. Cheap to call often: who listens takes the newest word now and then.
+/// Where a call reports its progress. Cheap to call often: the reader takes the newest report from
+/// time to time.
 pub trait ProgressSink: Send + Sync + 'static {
     /// `fraction` is from 0 to 1, `None` where the tool cannot say; the message is one line for a person.
     fn report(&self, fraction: Option<f64>, message: &str);

@@ -1,5 +1,5 @@
-//! What the records carry on that a call writes: whatever holds for the call holds for what it asks for, and for what
-//! its records set off.
+//! What the records that a call writes inherit from it: what applies to the call applies to what it
+//! asks for, and to what its records trigger.
 
 use breadcrumb::{NewBreadcrumb, Profiles};
 use opentelemetry::Context;

@@ -1,4 +1,5 @@
-//! Runs `tool.code.v1`: compiles each version once, and hands the calls to the sandbox with their world.
+//! Runs `tool.code.v1`: compiles each version once, and passes the calls to the sandbox with their
+//! host ops.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,7 +1,9 @@
-//! A call's place in a distributed trace: the spans of what it does to the world, and the `traceparent` that leads from
-//! request to request. Where nothing is exported there are no spans, and the caller's place is passed on as it came.
+//! A call's trace context: the spans of its side effects, and the `traceparent` that connects one
+//! request to the next. Without an exporter there are no spans, and the caller's context is passed
+//! on unchanged.
 //!
-//! Spans hold no data of a call: no arguments, no results, no paths and queries of URLs, no messages of errors.
+//! Spans contain no data of a call: no arguments, no results, no paths and queries of URLs, no
+//! messages of errors.
 
 use std::borrow::Cow;
 
@@ -18,7 +20,7 @@ pub const SCOPE: &str = "rcrt";
 /// The class of a failure, as OpenTelemetry names the attribute.
 pub const ERROR_TYPE: &str = "error.type";
 
-/// The context of whoever wrote this `traceparent`; an empty one where it says nothing that can be read.
+/// The context of this `traceparent`; an empty one if it cannot be parsed.
 pub fn caller(traceparent: Option<&str>) -> Context {
     let Some(caller) = traceparent.and_then(|text| text.parse::<Traceparent>().ok()) else { return Context::new() };
     let flags = if caller.sampled { TraceFlags::SAMPLED } else { TraceFlags::default() };
@@ -27,7 +29,7 @@ pub fn caller(traceparent: Option<&str>) -> Context {
     Context::new().with_remote_span_context(context)
 }
 
-/// Where a context's span stands, for whom it leads to.
+/// The `traceparent` of a context's span.
 pub fn traceparent(context: &Context) -> Option<Traceparent> {
     let span = context.span();
     let span = span.span_context();
@@ -38,7 +40,7 @@ pub fn traceparent(context: &Context) -> Option<Traceparent> {
     })
 }
 
-/// Begins a span under the context's; it ends when nobody has the new context any more.
+/// Begins a span under the context's; it ends when the last clone of the new context is dropped.
 pub fn begin(parent: &Context, span: SpanBuilder) -> Context {
     parent.with_span(global::tracer(SCOPE).build_with_context(span, parent))
 }
@@ -50,7 +52,7 @@ pub fn failed(context: &Context, class: impl Into<Cow<'static, str>>) {
     span.set_status(Status::error(""));
 }
 
-/// Does something to the world for the call whose context is the present one, as a span of its own.
+/// Performs a side effect for the call with the current context, as a span of its own.
 pub async fn op<T>(
     name: impl Into<Cow<'static, str>>,
     kind: SpanKind,

@@ -1,17 +1,17 @@
-//! Who made whom run: a tool that was triggered by an event writes records, and those make events. Each record that
-//! such a call writes carries the names of the tools that led to it, so that no tool triggers itself, be it over
-//! others.
+//! The trigger chain: a tool that was triggered by an event writes records, and those make events.
+//! Each record that such a call writes carries the names of the tools that led to it, so that no
+//! tool triggers itself, directly or through others.
 //!
-//! The marks are tags, `triggered:<tool>:<version>`: every runner sees them, and they hold for the one version that the
-//! call wrote. Whoever changes the record later makes a version without them.
+//! The marks are tags, `triggered:<tool>:<version>`: every runner sees them, and they apply to the
+//! one version that the call wrote. A later change by another writer makes a version without them.
 //!
-//! A tool may ask for tools by writing requests, itself among them. Such a request carries `nested:<depth>`, so that a
-//! circle of requests ends.
+//! A tool can call tools by writing requests, itself among them. Such a request carries
+//! `nested:<depth>`, so that a cycle of requests ends.
 
 const PREFIX: &str = "triggered:";
 const NESTED: &str = "nested:";
 
-/// How many requests may stand in a row of which each was written by the call before it.
+/// The maximum length of a sequence of requests in which each was written by the call before it.
 const MAX_DEPTH: u32 = 16;
 
 /// What led to a call: the tools that were triggered, oldest first, and how many calls wrote requests one after the

@@ -1,5 +1,6 @@
-//! Runs `tool.v1` whose implementation is a part of this program: `{"type": "builtin", "tool": "read_file"}`. Each tool
-//! is a [`NativeTool`] in the module of its family; time, cancelling and secrets are kept here, once for all.
+//! Runs native tools: `tool.v1` whose implementation is in this program, `{"type": "builtin",
+//! "tool": "read_file"}`. Each tool is a [`NativeTool`] in the crate of its family. Time limits,
+//! cancellation and secrets are handled here for all of them.
 
 mod refusal;
 

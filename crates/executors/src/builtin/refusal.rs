@@ -1,4 +1,4 @@
-//! How a tool of the program itself tells that its arguments are wrong.
+//! How a native tool reports invalid arguments.
 
 use breadcrumb::{ErrorCode, ToolFailure, Violations};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Which addresses may be dialled.
+//! Which addresses a request can connect to.
 
 use std::io;
 use std::net::IpAddr;
@@ -36,7 +36,7 @@ pub(super) enum DialError {
 }
 
 impl DialError {
-    /// The tool may not go there; else something failed on the way.
+    /// The tool is not allowed to go there; otherwise a step failed.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Denied { .. } | Self::NonPublic { .. } | Self::Own { .. })
     }

@@ -135,7 +135,7 @@ pub(super) async fn incoming(
     Ok(counted(timed(decoded?, idle, ends), limit, "response body"))
 }
 
-/// The same body; the tally is told how many bytes went by.
+/// The same body; the tally counts its bytes.
 fn tallied(body: BodyStream, tally: Arc<AtomicU64>) -> BodyStream {
     body.inspect_ok(move |piece| {
         tally.fetch_add(piece.len() as u64, Ordering::Relaxed);
@@ -147,8 +147,8 @@ fn silent(idle: Duration) -> OpError {
     type_error(format!("nothing of the response body came for {} s", idle.as_secs()))
 }
 
-/// Ends the body when a piece takes too long or the whole fetch does. The time in which nobody asks for a piece counts
-/// for the whole alone.
+/// Ends the body when a chunk takes too long or the whole fetch does. Time in which no chunk is
+/// requested counts only for the whole.
 fn timed(body: BodyStream, idle: Duration, ends: Instant) -> BodyStream {
     stream::try_unfold(body, move |mut body| async move {
         match tokio::time::timeout_at(ends.min(Instant::now() + idle), body.try_next()).await {

@@ -1,6 +1,6 @@
-//! The HTTP clients of one call. Each call has its own, with a pool of its own: a connection is never found by another
-//! call, so that nothing that one tool does to it (a login that holds for the connection, bytes that a later answer
-//! would be read from) reaches another, and no right that one tool has is used by another.
+//! The HTTP clients of one call. Each call has its own connection pool, so calls never share a
+//! connection: what one tool does to it (a login for the connection, bytes that a later response
+//! would be read from) cannot reach another tool, and neither can one tool's rights.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};

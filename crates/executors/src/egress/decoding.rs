@@ -1,5 +1,5 @@
-//! An answer's body out of its content encoding, counted on both sides: what a small body grows to, and what comes in
-//! without ever growing.
+//! Decodes a response body's content encoding, with limits on both sides: on what a small body
+//! expands to, and on input that never expands.
 
 use std::io;
 

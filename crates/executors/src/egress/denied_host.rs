@@ -1,4 +1,4 @@
-//! What an operator denies to every tool, whatever tools list and whatever else is allowed.
+//! Hosts that an operator denies to every tool, whatever else allows them.
 
 use std::fmt;
 use std::net::IpAddr;

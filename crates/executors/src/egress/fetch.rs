@@ -1,4 +1,5 @@
-//! One fetch: the first request and every redirect, each through the same checks.
+//! One fetch: the first request and every redirect, each through the same checks. The connection is
+//! made from here.
 
 use std::error::Error;
 use std::pin::pin;
@@ -53,9 +54,9 @@ impl PermittedTarget {
 }
 
 impl Egress {
-    /// Performs one fetch under its tool's rules. The refusals are `PermissionDenied`; what the fetch standard calls a
-    /// network error is a `TypeError`, and so is a time that ran out; what is larger than its limit is
-    /// `ResourceExhausted`. There is no fetch that a refusal or a failure lets through.
+    /// Performs one fetch under its tool's rules. Refusals are `PermissionDenied`. What the fetch
+    /// standard calls a network error is a `TypeError`, and so is a timeout. What exceeds a limit
+    /// is `ResourceExhausted`. No refusal or failure lets a fetch through.
     pub async fn fetch(
         &self,
         context: EgressContext<'_>,
@@ -74,7 +75,7 @@ impl Egress {
         most_redirects: usize,
     ) -> Result<FetchResponse, OpError> {
         let (attributes, method) = (span::attributes(&request), span::method(&request));
-        // On the heap: whoever fetches holds this future in its own.
+        // On the heap: the caller's future contains this one.
         let exchange = Box::pin(self.within_time(context, request, body, most_redirects));
         span::within(attributes, method, exchange).await
     }
@@ -344,7 +345,8 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
     std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source())
 }
 
-/// A client error in words: the innermost cause says most, and the URL (its query may hold a key) is left out.
+/// The text of a client error: the innermost cause says most, and the URL (its query may contain a
+/// key) is left out.
 pub(super) fn sentence(error: &reqwest::Error) -> String {
     let what = if error.is_connect() {
         "cannot connect"

@@ -1,4 +1,4 @@
-//! Header fields as tools write and read them, and those that only the gate may set.
+//! Header fields as tools write and read them, and those that only the egress gate can set.
 
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use sandbox::OpError;
@@ -69,8 +69,8 @@ pub(super) fn write(headers: &HeaderMap) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Takes away what must not follow a redirect to another origin: everything but the fields that say what is wanted and
-/// what is sent. A key may stand in a field of any name.
+/// Removes what must not follow a redirect to another origin: everything except the fields about
+/// what is accepted and what is sent. A key can be in a field of any name.
 pub(super) fn keep_what_names_nobody(headers: &mut HeaderMap) {
     const KEPT: &[HeaderName] = &[
         header::ACCEPT,

@@ -1,10 +1,11 @@
-//! The runner's own addresses. A public one of them leads inside as well: to what listens on this machine.
+//! The addresses of the runner's own machine. Even a public one leads inside: to what listens on
+//! this machine.
 
 use std::collections::HashSet;
 use std::io;
 use std::net::IpAddr;
 
-/// Tells this machine's addresses; asked anew for every dial, since interfaces come and go.
+/// Lists this machine's addresses; read again for every connection, since interfaces change.
 pub trait Interfaces: std::fmt::Debug + Send + Sync + 'static {
     /// Of every interface, up or down.
     fn addresses(&self) -> io::Result<HashSet<IpAddr>>;

@@ -1,4 +1,5 @@
-//! What is told of each request through the gate: to the log target `egress`, and to whoever keeps the egress log.
+//! The log of each request through the egress gate: the log target `egress`, and the tenant's
+//! egress log.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +22,8 @@ use crate::vault::Redaction;
 /// How many records may wait to be written.
 const MOST_WAITING: usize = 10_000;
 
-/// Characters of a host in a record: a name has fewer, and what stands in the place of a secret in it may be longer.
+/// Characters of a host in an entry: a name has fewer, but the replacement of a secret in it can be
+/// longer.
 const MAX_HOST: usize = 260;
 
 /// For whom a request goes out.
@@ -49,7 +51,8 @@ impl From<&ToolCall> for Origin {
 /// A record, and in whose log it belongs.
 pub type Logged = (Uuid, EgressRecord);
 
-/// Where the gate's records go. Never waited for: what finds no room is counted, and lost.
+/// Where the entries go. The gate never waits for it: entries that do not fit are counted and
+/// dropped.
 #[derive(Debug, Clone)]
 pub struct EgressLog {
     records: mpsc::Sender<Logged>,
@@ -63,7 +66,7 @@ impl EgressLog {
         (Self { records, lost: Arc::default() }, taken)
     }
 
-    /// How many records found no room since this was last asked.
+    /// How many entries were dropped since the last call.
     pub fn take_lost(&self) -> u64 {
         self.lost.swap(0, Ordering::Relaxed)
     }
@@ -75,7 +78,8 @@ impl EgressLog {
     }
 }
 
-/// One request on its way. It is told when this is dropped: then the answer was read, or nobody reads it any more.
+/// One request in progress. It is logged when this is dropped: then the response was read, or is no
+/// longer read.
 pub(super) struct EgressLogEntry {
     log: Option<(EgressLog, Uuid)>,
     record: EgressRecord,
@@ -117,7 +121,8 @@ impl EgressLogEntry {
         Some(Self { log, record, begun: Instant::now(), bytes_out, bytes_in, redaction: vault.outward().clone() })
     }
 
-    /// A refusal of the gate is told with its reason. Other errors may quote the path, and are told as failures.
+    /// A refusal of the egress gate is logged with its reason. Other errors may quote the path, and
+    /// are logged as failures.
     pub fn note<T>(&mut self, result: Result<T, OpError>) -> Result<T, OpError> {
         if let Err(error) = &result
             && error.name == "PermissionDenied"

@@ -1,5 +1,6 @@
-//! The one gate through which tools reach the network. It reads the tool's permission before it asks for a name,
-//! checks every address before it is dialled, and follows redirects itself, so that each goes through the same gate.
+//! The egress gate: the only way from a tool to the network. It checks the tool's permission before
+//! it resolves a name, checks every address before it connects, and follows redirects itself, so
+//! that each passes the same checks.
 
 mod address_check;
 mod body;
@@ -40,7 +41,7 @@ pub struct EgressOptions {
     pub allowed_private: Vec<PrivateHost>,
     /// Hosts that no tool reaches, whatever it lists and whatever else is allowed. Default: none.
     pub denied: Arc<[DeniedHost]>,
-    /// Where each request is told. Default: nowhere but in the program's log.
+    /// Where each request is logged. Default: only in the program's log.
     pub log: Option<EgressLog>,
     /// Bytes of a request's body. Default 10 MiB.
     pub max_request_bytes: u64,
@@ -107,7 +108,7 @@ pub struct EgressContext<'a> {
     pub vault: &'a Vault,
     /// Of this call alone.
     pub connections: &'a Connections,
-    /// `None`: the request stands in no tenant's egress log.
+    /// `None`: the request is in no tenant's egress log.
     pub origin: Option<Origin>,
 }
 

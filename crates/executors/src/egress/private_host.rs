@@ -1,4 +1,4 @@
-//! What an operator allows inside its own network.
+//! Private hosts that an operator allows.
 
 use std::fmt;
 use std::str::FromStr;

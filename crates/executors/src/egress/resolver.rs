@@ -1,4 +1,4 @@
-//! Names to addresses, and the check that stands between a name and a dial.
+//! Resolves names to addresses, and checks them before a connection is made.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;

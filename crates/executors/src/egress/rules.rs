@@ -1,4 +1,4 @@
-//! Where one tool may go: its `permissions.net`, read once.
+//! Which hosts one tool can reach: its `permissions.net`, parsed once.
 
 use breadcrumb::{Host, HostEntry, HostError, NetPermission, is_web_port};
 

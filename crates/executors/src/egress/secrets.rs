@@ -1,5 +1,5 @@
-//! A call's secrets on their way through the gate: values into the request, where its handles stand, and out of the
-//! answer.
+//! A call's secrets in the egress gate: replaces handles by values in the request, and redacts
+//! values in the response.
 
 use std::borrow::Cow;
 
@@ -28,7 +28,7 @@ pub(super) fn ask_for_the_whole(vault: &Vault, headers: &mut HeaderMap) {
     }
 }
 
-/// Puts values where handles stand, as far as each secret may go there.
+/// Replaces handles by values, for the hosts that each secret is bound to.
 pub(super) fn fill(
     vault: &Vault,
     destination: &Destination<'_>,
@@ -88,7 +88,7 @@ pub(super) fn refuse_unreadable(vault: &Vault, headers: &HeaderMap, is_encoded: 
     Ok(())
 }
 
-/// Fields that tell of a body as it was before the values were taken out of it.
+/// Fields that describe the body as it was before the redaction.
 const OF_THE_BODY: [&str; 6] =
     ["content-length", "content-range", "content-md5", "content-digest", "repr-digest", "digest"];
 

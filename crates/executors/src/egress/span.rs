@@ -1,4 +1,4 @@
-//! What a fetch's span says: where it went, and never what for.
+//! What a fetch's span contains: where it went, and never its content.
 
 use opentelemetry::trace::{SpanKind, TraceContextExt};
 use opentelemetry::{Context, KeyValue};
@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::trace;
 
-/// Methods beside these are not told: a tool makes up what it likes.
+/// Other methods are not recorded: a tool can invent any.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
 pub fn attributes(request: &FetchRequest) -> Vec<KeyValue> {

@@ -1,4 +1,4 @@
-//! Where a request goes: the URL in its one spelling, and the URL that a redirect names.
+//! The target of a request: the URL in its canonical form, and the URL of a redirect.
 
 use breadcrumb::Host;
 use reqwest::header::{self, HeaderMap};

@@ -74,7 +74,7 @@ fn authorization(settings: &Settings, call: &ToolCall) -> Result<Option<(String,
     }))
 }
 
-/// Lists repeat their name, null is left out, an object stands as its JSON text.
+/// Lists repeat their name, null is left out, an object is its JSON text.
 fn append_query(url: &mut Url, arguments: &Map<String, Value>) {
     let pairs: Vec<(&str, String)> = arguments
         .iter()
@@ -144,7 +144,8 @@ async fn refused(mut response: FetchResponse) -> ToolFailure {
         .retryable(matches!(status, 408 | 429 | 500..))
 }
 
-/// The gate's refusals are the tool's fault or nobody's; a network error may mend itself.
+/// The egress gate's refusals are caused by the tool and not retryable; a network error may be
+/// temporary.
 fn failure(error: OpError) -> ToolFailure {
     match error.name.as_str() {
         "PermissionDenied" => ToolFailure::new(ErrorCode::PermissionDenied, error.message),

@@ -1,4 +1,5 @@
-//! Turns for large answers: many exchanges may wait at once, but few have more than a little of an answer in memory.
+//! Permits for large responses: many exchanges can wait at once, but only a few hold more than the
+//! beginning of a response in memory.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};

@@ -1,4 +1,4 @@
-//! What a tool's author writes into `implementation`.
+//! The fields of `implementation` that a tool's author writes.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ impl Auth {
     }
 }
 
-/// The fields as they stand in the record.
+/// The fields as they are in the record.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawSettings {

@@ -1,5 +1,5 @@
-//! A URL with `{param}` in its path and query. Whatever the arguments are, the host, the port and the number of path
-//! segments stay those of the template.
+//! A URL with `{param}` in its path and query. With any arguments, the host, the port and the
+//! number of path segments stay those of the template.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
@@ -27,7 +27,7 @@ pub(super) struct Template {
 impl Template {
     pub fn parse(text: &str) -> Result<Self, String> {
         let pieces = pieces(text)?;
-        // A stand-in for each parameter shows where they stand.
+        // A placeholder for each parameter shows their positions.
         let stand_in = filled(&pieces, |_| Ok::<_, String>("0".to_owned()))?;
         let url = Url::parse(&stand_in).map_err(|error| format!("{text:?} is no absolute URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {

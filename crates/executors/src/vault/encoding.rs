@@ -1,4 +1,4 @@
-//! How the gate writes a value where a handle stands.
+//! How the egress gate encodes a value where it replaces a handle.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ pub(super) fn in_form(value: &str) -> String {
     url::form_urlencoded::byte_serialize(value.as_bytes()).collect()
 }
 
-/// As it stands between the quotes of a JSON string.
+/// As it is between the quotes of a JSON string.
 pub(super) fn in_json(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
     quoted[1..quoted.len() - 1].to_owned()

@@ -1,4 +1,4 @@
-//! The shapes in which a value turns up: as it is, and encoded in the ways that services encode.
+//! The encodings in which a value can occur: as it is, and in the usual encodings of services.
 
 use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
@@ -6,7 +6,8 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 
 use super::encoding;
 
-/// A shorter piece of an encoded value stands in too much by chance. Values of 8 bytes have no shorter ones.
+/// A shorter piece of an encoded value occurs too often by chance. Values of 8 bytes have no
+/// shorter ones.
 const MIN_ENCODED: usize = 8;
 
 /// Every fixed text that gives the value away, the value itself first. What depends on each writer's taste
@@ -81,8 +82,8 @@ fn hexadecimal(text: &[u8]) -> [Vec<u8>; 2] {
     })
 }
 
-/// The value in base64 when `offset` other bytes (modulo 3) stand before it: the digits that are the value's alone, and
-/// with those that end the text, where the value ends it.
+/// The value in base64 after `offset` other bytes (modulo 3): the digits that depend on the value
+/// alone, and with those that end the text, if the value ends it.
 fn base64_at(engine: &GeneralPurpose, value: &[u8], offset: usize) -> Vec<Vec<u8>> {
     let mut padded = vec![0; offset];
     padded.extend_from_slice(value);

@@ -1,11 +1,12 @@
-//! The text that stands for a secret in a tool's hands.
+//! Handles: the texts that tools see instead of secret values.
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use uuid::Uuid;
 
 const PREFIX: &str = "rcrt_secret_";
 
-/// Letters, digits and `_` alone, so that it stands unchanged wherever a tool writes it: in a header, a query, JSON.
+/// Letters, digits and `_` alone, so that it is unchanged wherever a tool writes it: in a header, a
+/// query, JSON.
 pub(super) fn new(name: &str) -> String {
     let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     format!("{PREFIX}{name}_{}", Uuid::new_v4().simple())

@@ -1,7 +1,8 @@
-//! One call's secrets. A tool gets a handle in a value's place; the gate puts the value where the handle stands, in
-//! requests to the hosts that the secret is bound to, and whatever comes back or goes out is cleared of the value.
+//! The vault: one call's secrets. A tool gets a handle instead of a value. The egress gate replaces
+//! the handle by the value in requests to the hosts that the secret is bound to. The value is
+//! redacted from everything that comes back or is published.
 //!
-//! It knows no network: the gate asks it what a request becomes, and shows it what came back.
+//! The vault knows no network: the egress gate passes it each request and each response.
 
 mod encoding;
 mod forms;
@@ -24,7 +25,7 @@ pub(crate) use substitution::Destination;
 
 use handle::Handles;
 
-/// A shorter value that tools may read stands in too much by chance to be taken out of what they give.
+/// A shorter value that tools can read occurs too often by chance to be redacted from their output.
 const MIN_READABLE_BYTES: usize = 8;
 
 /// A secret that a call was given.
@@ -62,8 +63,9 @@ struct VaultEntry {
 }
 
 impl Vault {
-    /// Makes a new handle for each secret. Of two with one name the last counts. Without the search for the values there
-    /// is no vault: a call that nobody could clear of them does not run.
+    /// Makes a new handle for each secret. Of two with one name the last counts. If the search for
+    /// the values cannot be built there is no vault: a call whose output cannot be redacted does
+    /// not run.
     pub fn new(secrets: Vec<HeldSecret>) -> Result<Self, Unsearchable> {
         let by_name: BTreeMap<String, HeldSecret> =
             secrets.into_iter().map(|secret| (secret.name.clone(), secret)).collect();
@@ -110,7 +112,7 @@ impl Vault {
         self.kept.iter().any(|kept| !kept.secret.readable)
     }
 
-    /// For what the tool gets to see: takes out the values that it may not read.
+    /// For what the tool sees: redacts the values that it cannot read.
     pub(crate) fn inward(&self) -> &Arc<Redaction> {
         &self.inward
     }

@@ -1,4 +1,4 @@
-//! Puts `[secret NAME]` where a value stands: in bytes, text, JSON, and bodies that stream through.
+//! Replaces values by `[secret NAME]`: in bytes, text, JSON, and streamed bodies.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ struct Known {
     /// By text: whose it is.
     owners: Vec<usize>,
     names: Vec<String>,
-    /// The texts as they stand where case is lost.
+    /// The texts in lower case, for places where case is lost.
     lowered: Vec<Vec<u8>>,
 }
 
@@ -140,7 +140,7 @@ impl Redaction {
         .boxed()
     }
 
-    /// The secrets whose values stand in the bytes.
+    /// The secrets whose values occur in the bytes.
     pub fn names_in(&self, bytes: &[u8]) -> BTreeSet<&str> {
         let mut names = BTreeSet::new();
         let Some(known) = &self.known else { return names };
@@ -157,7 +157,7 @@ impl Redaction {
         names
     }
 
-    /// Whether a value stands in the bytes when upper and lower case are one, as in header names and hosts.
+    /// Whether a value occurs in the bytes without regard to case, as in header names and hosts.
     pub fn stands_in_name(&self, bytes: &[u8]) -> bool {
         let lower = bytes.to_ascii_lowercase();
         self.known

@@ -1,8 +1,9 @@
-//! Finds known texts in bytes that come in pieces: of those that overlap the first, of those that begin together the
-//! longest. What is found does not depend on how the bytes were cut.
+//! Finds known texts in a stream of bytes: of overlapping matches the first, of matches with the
+//! same start the longest. The result does not depend on how the bytes were split.
 //!
-//! How much is kept back depends on the texts' lengths and on line ends alone, never on what was read: whoever can have
-//! guesses sent through the search would else see by the delay how many of their first letters are right.
+//! How much is held back depends only on the texts' lengths and on line ends, never on the input:
+//! otherwise an attacker that can send guesses through the search would learn from the delay how
+//! many of their first letters are right.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -31,7 +32,7 @@ pub(super) struct Texts {
     are_lines: bool,
 }
 
-/// Texts that cannot be searched for: nothing may pass where they could stand.
+/// Texts that cannot be searched for: nothing must pass where they could occur.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsearchable(String);
 
@@ -115,7 +116,7 @@ pub(super) struct Search {
     opened: Vec<u8>,
     /// The bytes that are kept back.
     held: VecDeque<u8>,
-    /// The same as they are read: each byte with how many of `held` stand for it.
+    /// The same while reading: each byte with how many of `held` it represents.
     read: VecDeque<(u8, u8)>,
     /// How many of `read` the machine has seen.
     seen: usize,
@@ -298,7 +299,7 @@ impl Search {
         }
     }
 
-    /// Gives what stands before the text, and the text; what follows is read anew.
+    /// Returns what is before the text, and the text; the rest is read again.
     fn settle(&mut self, texts: &Texts, best: &Candidate, out: &mut impl FnMut(Found<'_>)) {
         self.release(best.start, out);
         let bytes = self.forget(best.end - best.start);

@@ -1,4 +1,4 @@
-//! Values where handles stand, in a request to a host that each secret is bound to.
+//! Replaces handles by values, in a request to a host that each secret is bound to.
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
@@ -34,7 +34,7 @@ impl Vault {
         basic(value).is_some_and(|inner| self.first_in(&inner).is_some()) || self.first_in(value.as_bytes()).is_some()
     }
 
-    /// The secret whose handle stands first in the text.
+    /// The secret whose handle is first in the text.
     pub(crate) fn first_in(&self, text: &[u8]) -> Option<&str> {
         let (index, _) = self.handles.as_ref()?.find(text).next()?;
         self.kept.get(index).map(|kept| kept.secret.name.as_str())
@@ -163,7 +163,7 @@ impl VaultEntry {
     }
 }
 
-/// What stands in `Basic <base64>`.
+/// The content of `Basic <base64>`.
 fn basic(value: &HeaderValue) -> Option<Vec<u8>> {
     let (scheme, encoded) = value.to_str().ok()?.trim().split_once(' ')?;
     if !scheme.eq_ignore_ascii_case("basic") {

@@ -1,4 +1,5 @@
-//! Texts read through an encoding that has many spellings for one character, so that a value is found in each of them.
+//! Decodes texts in encodings with several spellings for one character, so that a value is found in
+//! each of them.
 
 /// How bytes are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +18,7 @@ pub(super) enum Decoded {
     More,
     /// The first byte of the text is only itself.
     Itself,
-    /// The whole text stands for this byte or character.
+    /// The whole text encodes this byte or character.
     Means(char),
     Byte(u8),
 }
