@@ -1,4 +1,5 @@
-//! Who may do what with one record beyond what its tenant and its visibility say: grants.
+//! ACL grants: what agents and tenants can do with one record, beyond its tenant and its
+//! visibility.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

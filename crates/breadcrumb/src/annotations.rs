@@ -1,4 +1,4 @@
-//! What a tool does to the world, in a few words for whoever decides whether to call it.
+//! Hints about a tool's effects, for callers that decide whether to use it.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

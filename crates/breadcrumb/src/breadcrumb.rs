@@ -1,4 +1,4 @@
-//! The record itself, and the shapes in which it is written, read and listed.
+//! The record (breadcrumb), and the types in which it is written, read and listed.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

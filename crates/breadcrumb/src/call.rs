@@ -1,9 +1,10 @@
-//! A request's way through the queue: call, claim, lease.
+//! Calls in the queue: states, claims and leases.
 //!
-//! States: `queued` → `claimed` → `running` → `finished`; what only computes is finished without having been `running`, or as
-//! its request is written. A claim is a lease with a fencing number, judged by the database's clock. A lease that ends while
-//! `claimed` goes back to `queued`; one that ends while `running` is queued again only while attempts are left, else the
-//! store itself answers the request.
+//! States: `queued` → `claimed` → `running` → `finished`. A call that only computes finishes
+//! without `running`, or while its request is written. A claim is a lease with a fencing token, by
+//! the database's clock. A lease that ends while `claimed` puts the call back to `queued`. One that
+//! ends while `running` is queued again only if attempts are left; otherwise the store responds to
+//! the request.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The egress log: what left through the gate, for whom, and what was refused. No paths, headers or bodies.
+//! The egress log: requests that left through the egress gate, on whose behalf, and what was
+//! refused. No paths, headers or bodies.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

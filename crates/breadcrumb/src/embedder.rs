@@ -1,4 +1,4 @@
-//! What turns texts into vectors, so that records are found by what they mean.
+//! The trait of embedders, which turn texts into vectors for semantic search.
 
 use async_trait::async_trait;
 

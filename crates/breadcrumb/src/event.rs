@@ -1,4 +1,4 @@
-//! What subscribers hear: one event for each change of a record.
+//! Events: one for each change of a record; and subscriptions to them.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! A bound on work that is counted instead of timed.
+//! Fuel: counted steps that bound a computation, independent of time.
 
 use serde_json::Value;
 

@@ -1,4 +1,5 @@
-//! Host names in one spelling, and the `host` or `host:port` entries that permissions, secrets and operators write.
+//! Host names in canonical form, and the `host` or `host:port` entries of permissions, secrets and
+//! operators' settings.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};

@@ -1,4 +1,4 @@
-//! Taking out what has ended: what was done, and what it came to.
+//! Statistics of the deletion of expired records.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! Who is asking: tenants, agents, roles; and [`Tenancy`], the door through which a server comes to a tenant's records.
+//! Identities: tenants, agents, roles; and [`Tenancy`], the trait through which a server reaches a
+//! tenant's records.
 
 use std::{collections::HashSet, sync::Arc};
 

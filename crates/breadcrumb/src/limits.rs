@@ -1,4 +1,4 @@
-//! What one call of a tool may use.
+//! The limits of one call of a tool.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

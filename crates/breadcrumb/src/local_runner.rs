@@ -1,4 +1,5 @@
-//! A runner that stands by in the process that writes requests takes calls as they are written, past the queue.
+//! Local dispatch: a runner in the process that writes requests takes calls while they are written,
+//! without the queue.
 
 use std::fmt;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! A selector made ready for many records: paths read, values to be looked up by hash.
+//! A selector compiled for many records: parsed paths, and values in hash sets.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;

@@ -1,4 +1,4 @@
-//! Which names somebody may have meant.
+//! Suggests names that are similar to an unknown one.
 
 /// At most three known names within three edits (one for each three letters), nearest first.
 pub fn nearest_names<'n>(wanted: &str, known: impl Iterator<Item = &'n str>) -> Vec<String> {

@@ -1,5 +1,5 @@
-//! Structs that are read of objects alone: what is derived takes an array of the fields' values as well, which no description
-//! of the API says.
+//! Structs that are read from objects alone: the derived code also accepts an array of the fields'
+//! values, which no description of the API mentions.
 
 /// Needs `#[serde(remote = "Self")]` on the type.
 macro_rules! only_object {

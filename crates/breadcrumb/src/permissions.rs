@@ -1,4 +1,4 @@
-//! What a tool asks to be allowed.
+//! The permissions that a tool asks for in its definition.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use utoipa::ToSchema;

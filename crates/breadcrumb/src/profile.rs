@@ -1,5 +1,5 @@
-//! What kind of agent asks, and which tools it may call. The rules are in code: no configuration opens what a profile
-//! closes.
+//! Profiles: the kind of agent that calls, and which tools it can call. The rules are in code: no
+//! configuration opens what a profile denies.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

@@ -1,5 +1,6 @@
-//! Which addresses belong to the public internet: IANA's special-purpose registries for IPv4 and IPv6, multicast, and
-//! the addresses at which clouds serve their machines. One table, for whoever judges an address.
+//! Which addresses belong to the public internet: IANA's special-purpose registries for IPv4 and
+//! IPv6, multicast, and the metadata addresses of clouds. The one table for every check of an
+//! address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

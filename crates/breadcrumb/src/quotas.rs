@@ -1,4 +1,4 @@
-//! How much a tenant may keep.
+//! Quotas: how much a tenant can store.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What can be asked of a search, and what it gives.
+//! The parameters and the results of a search.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,5 +1,5 @@
-//! Secrets, as they are named, bound to hosts and granted to tools; values leave the store only through an audited
-//! decryption.
+//! Secrets, as they are named, bound to hosts and granted to tools. Values leave the store only
+//! through an audited decryption.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};

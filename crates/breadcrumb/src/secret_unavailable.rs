@@ -1,4 +1,5 @@
-//! Why a tool cannot have a secret that it needs, and what mends it: said in the same words wherever it is said.
+//! Why a tool cannot have a secret that it needs, and the command that fixes it: the same text
+//! everywhere.
 
 use uuid::Uuid;
 

@@ -1,5 +1,5 @@
-//! Which records somebody means: by tags, by schema, by what stands in the context. Every part must hold; a selector
-//! without parts matches every record.
+//! Selectors: conditions on a record's tags, schema name and context. All conditions must match; a
+//! selector without conditions matches every record.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Deserializer, Serialize};

@@ -1,4 +1,4 @@
-//! The store as everybody sees it.
+//! The trait [`Breadcrumbs`]: one tenant's store as one agent sees it.
 
 use std::sync::Arc;
 

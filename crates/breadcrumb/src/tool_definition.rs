@@ -1,5 +1,5 @@
-//! A tool, as its breadcrumb defines it: `tool.code.v1` (the code stands in the record) or the legacy `tool.v1` (a
-//! native executor runs it).
+//! A tool, as its record defines it: `tool.code.v1` (the code is in the record) or the legacy
+//! `tool.v1` (a native executor runs it).
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

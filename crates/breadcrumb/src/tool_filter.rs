@@ -1,4 +1,4 @@
-//! A choice among tools, by where they come from and by name.
+//! A filter of tools, by source and by name.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! `tool.request.v1`: a call that an agent asks for.
+//! `tool.request.v1`: a request to call a tool.
 
 use serde_json::{Map, Value};
 use uuid::Uuid;

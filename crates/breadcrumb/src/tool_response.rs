@@ -1,4 +1,4 @@
-//! `tool.response.v1`: the one terminal answer to a request.
+//! `tool.response.v1`: the one terminal response to a request.
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use serde::{Deserialize, Serialize};

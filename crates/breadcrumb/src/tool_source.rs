@@ -1,4 +1,4 @@
-//! Where a tool comes from.
+//! The source of a tool: what provides it.
 
 use serde::{Deserialize, Serialize};
 use utoipa::openapi::RefOr;

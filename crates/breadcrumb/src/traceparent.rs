@@ -1,5 +1,5 @@
-//! A caller's place in a distributed trace, as the W3C's `traceparent` header has it. Whoever asks may write any: it
-//! decides where spans are hung, and nothing else.
+//! A caller's trace context, in the format of the W3C's `traceparent` header. A caller can send
+//! any: it decides where spans are attached, and nothing else.
 
 use std::fmt;
 use std::num::{NonZeroU64, NonZeroU128};

@@ -1,4 +1,4 @@
-//! How long a record stays: what its fields `ttl`, `ttl_type` and `ttl_config` say together.
+//! Times to live: the combined meaning of a record's fields `ttl`, `ttl_type` and `ttl_config`.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::{Deserialize, Serialize};

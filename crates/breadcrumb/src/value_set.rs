@@ -1,5 +1,5 @@
-//! Equality of JSON values as Postgres' jsonb has it (1 equals 1.0, objects have no order), and sets of values that are
-//! looked up by hash.
+//! Equality of JSON values as in Postgres' jsonb (1 equals 1.0, objects have no order), and hash
+//! sets of values.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;

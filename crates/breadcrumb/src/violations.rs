@@ -1,5 +1,5 @@
-//! Field checks that every door shares, so that the HTTP server, the CLI and the store refuse the same input with
-//! the same words.
+//! Shared field checks, so that the HTTP server, the CLI and the store refuse the same input with
+//! the same text.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -1,4 +1,5 @@
-//! Webhooks: where an agent wants its events posted, what became of the deliveries, and the two doors to them.
+//! Webhooks: where an agent's events are posted, the outcome of deliveries, and the traits for
+//! both.
 
 use std::fmt;
 use std::time::Duration;

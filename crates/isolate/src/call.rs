@@ -1,4 +1,4 @@
-//! One call: evaluate the tool's module unless it was kept, call `execute`, bring home its result.
+//! One call: evaluate the tool's module unless it was kept, call `execute`, return its result.
 
 use std::task::Poll;
 

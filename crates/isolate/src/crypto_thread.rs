@@ -1,4 +1,4 @@
-//! The thread beside the isolate's, for what Deno's crypto does aside.
+//! The thread for the background work of Deno's crypto.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! An isolate: made from the snapshot where there is one, ready for one tool.
+//! An isolate: made from the snapshot if there is one, ready for one tool.
 
 use std::cell::Cell;
 use std::rc::Rc;

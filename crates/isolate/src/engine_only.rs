@@ -1,5 +1,5 @@
-//! What stands beneath a worker's isolates: the engine's extensions and their snapshot, without jail, protocol or limits.
-//! For who measures what the engine alone costs; nothing that runs strangers' tools uses it.
+//! The layer below a worker's isolates: the engine's extensions and their snapshot, without jail,
+//! protocol or limits. For measuring the engine alone; nothing that runs untrusted tools uses it.
 
 use deno_core::Extension;
 

@@ -1,5 +1,6 @@
-//! What the engine is made of: Deno's web platform without its doors to the machine, and our own ops. The order is
-//! part of the snapshot: a snapshot works only with the very list that it was made with.
+//! The parts of the engine: Deno's web platform without access to the machine, and our own ops. The
+//! order is part of the snapshot: a snapshot works only with exactly the list that it was made
+//! with.
 
 use std::borrow::Cow;
 

@@ -1,6 +1,7 @@
-//! A process for each fresh isolate. The worker has the zygote's isolate, runs nothing in it, and forks: a child has the
-//! isolate as it was made, for the price of the pages that it writes to. The worker itself waits for the child's end, and
-//! then forks the next. It reads nothing from the socket and never meets a tool's code.
+//! A process for each fresh isolate. The worker has the zygote's isolate, runs nothing in it, and
+//! forks: a child gets the new isolate for the cost of the pages that it writes to. The worker
+//! waits for the child's end, and then forks the next. It reads nothing from the socket and never
+//! runs a tool's code.
 
 use std::os::unix::net::UnixStream;
 

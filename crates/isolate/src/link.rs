@@ -1,5 +1,6 @@
-//! The socket as the running call sees it: ops go out as frames, answers find the op that waits for them. A thread of
-//! its own reads the socket, so that the parent's word arrives while tool code loops.
+//! The socket as the running call sees it: ops are sent as frames, replies reach the op that waits
+//! for them. A separate thread reads the socket, so that messages of the parent arrive while tool
+//! code loops.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,5 +1,5 @@
-//! A process that runs calls: its first thread owns the isolate and runs them, another reads the socket and can end what
-//! runs. Beside them are the meter's and the one for what is done aside.
+//! A process that runs calls: its first thread owns the isolate and runs them; a second thread
+//! reads the socket and can end what runs. Two more threads meter it and do background work.
 
 use std::io::BufReader;
 use std::os::unix::net::UnixStream;

@@ -1,6 +1,6 @@
-//! The zygote: it starts the engine, makes one isolate, and is copied for each worker, which goes behind its walls as a
-//! process that was started by exec does. It stands outside of every jail, hears from the runner alone, and never meets a
-//! tool's code or anything that a tenant wrote.
+//! The zygote: it starts the engine, makes one isolate, and is forked for each worker, which enters
+//! its jail like a process that was started by exec. The zygote is outside of every jail, reads
+//! only from the runner, and never sees a tool's code or other data of a tenant.
 //!
 //! A worker's memory is the zygote's as it stood, so that the order of things in it, and the seed of the engine's hash
 //! tables, are alike in all workers of one zygote. What must not be alike is made in the child that runs a call: random

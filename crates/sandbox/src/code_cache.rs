@@ -1,7 +1,8 @@
-//! What an engine made of a script's text, so that the next isolate need not read it again.
+//! The engine's compiled form of a script, so that the next isolate need not compile it again.
 //!
-//! An engine believes such bytes, so they are taken only from a process that has run no tool code yet, before it runs
-//! any, and they stay with the one script that they were made of: a version of a tool of one tenant.
+//! An engine trusts such bytes. So they are taken only from a process that has run no tool code
+//! yet, before it runs any, and they are used only for the script that they were made from: one
+//! version of a tool of one tenant.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

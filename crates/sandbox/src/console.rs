@@ -1,4 +1,4 @@
-//! The console lines of one call, whose bound holds on this side as well.
+//! The console lines of one call, limited on this side as well.
 
 use crate::protocol::{MAX_CONSOLE_BYTES, MAX_CONSOLE_LINES};
 use crate::{ConsoleLine, Script, stack};

@@ -1,4 +1,4 @@
-//! How a call ended, as one reason, and what its caller is told.
+//! How a call ended: one reason, and the failure that its caller gets.
 
 use breadcrumb::{ErrorCode, LimitName, LimitReached, Limits, ToolFailure};
 use serde_json::{Map, Value, json};

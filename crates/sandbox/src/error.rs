@@ -1,4 +1,4 @@
-//! Why a sandbox cannot be had. What goes wrong within a call is its outcome, never one of these.
+//! Why a sandbox is unavailable. A failure within a call is its outcome, and never one of these.
 
 use std::path::PathBuf;
 

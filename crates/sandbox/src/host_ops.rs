@@ -1,4 +1,5 @@
-//! What a tool can do to the world, as ops that the runner performs after checking the tool's permissions.
+//! Host ops: what tool code can ask for. The runner performs them after it has checked the tool's
+//! permissions.
 
 use async_trait::async_trait;
 use breadcrumb::LimitReached;

@@ -1,4 +1,4 @@
-//! One call of a tool's code: what goes in and what comes out.
+//! One call of a tool's code: its input and its outcome.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! How much protection a sandbox insists on, and which protections those are. Their names are stable: operators read
-//! them in `rcrt doctor`, and [`Unprotected`](crate::SandboxError::Unprotected) speaks of them.
+//! The protection levels of a sandbox, and the protections that each requires. Their names are
+//! stable: operators read them in `rcrt doctor`, and
+//! [`Unprotected`](crate::SandboxError::Unprotected) names them.
 
 use std::fmt;
 use std::str::FromStr;

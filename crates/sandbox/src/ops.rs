@@ -1,4 +1,5 @@
-//! The ops of one call on the parent's side: each is a future that asks the [`HostOps`] and answers with frames.
+//! The ops of one call on the parent's side: each is a future that calls the [`HostOps`] and
+//! replies with frames.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

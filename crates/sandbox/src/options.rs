@@ -1,4 +1,4 @@
-//! How a sandbox is set up.
+//! The options of a sandbox.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! The worker processes: some stand ready for anybody, the others belong to one tenant each until they end.
+//! The pool of worker processes: some are ready for any tenant, each of the others belongs to one
+//! tenant until it ends.
 
 use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 use std::time::{Duration, Instant};

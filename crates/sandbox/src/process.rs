@@ -1,4 +1,4 @@
-//! A worker's process: killed when nobody holds it any more, and waited for even then.
+//! A worker's process: killed when its last handle is dropped, and reaped even then.
 
 use std::process::ExitStatus;
 

@@ -1,4 +1,4 @@
-//! What a call tells of how far it is, whose bounds hold on this side as well.
+//! The progress that a call reports, limited on this side as well.
 
 use std::time::Instant;
 

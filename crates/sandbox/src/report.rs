@@ -1,4 +1,4 @@
-//! What stands between tool code and this machine, for `rcrt doctor`.
+//! The protections between tool code and this machine, for `rcrt doctor`.
 
 use serde::Serialize;
 

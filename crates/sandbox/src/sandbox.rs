@@ -1,4 +1,4 @@
-//! The sandbox as its users see it.
+//! The sandbox's public interface.
 
 use std::sync::Arc;
 

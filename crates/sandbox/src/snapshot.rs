@@ -1,4 +1,5 @@
-//! The start-up snapshot: made once by a worker of its own, kept where nobody can change it, handed to every worker.
+//! The start-up snapshot: made once by a separate worker, kept where no process can change it,
+//! passed to every worker.
 
 #[cfg_attr(not(target_os = "linux"), path = "snapshot/file.rs")]
 #[cfg_attr(target_os = "linux", path = "snapshot/memory.rs")]

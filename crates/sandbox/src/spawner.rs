@@ -1,6 +1,6 @@
-//! Makes worker processes, as copies of the zygote where it can and by exec else, all from one thread that lives as long as
-//! the sandbox: the kernel kills a worker when the thread that started it (or that started its zygote) ends, and an
-//! asynchronous runtime's threads come and go.
+//! Starts worker processes, by forking the zygote where possible and otherwise by exec. All from
+//! one thread that lives as long as the sandbox: the kernel kills a worker when the thread that
+//! started it (or its zygote) ends, and an async runtime's threads come and go.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;

@@ -1,4 +1,4 @@
-//! Positions in stacks, from the JavaScript that ran back to the author's source.
+//! Maps positions in stack traces from the JavaScript that ran to the author's source.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;

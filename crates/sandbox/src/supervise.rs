@@ -1,4 +1,4 @@
-//! One call on one worker, from its first frame to its one ending.
+//! One call on one worker, from its first frame to its end.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! A request's body on its way from the worker to the world. Pieces are put together as they come, so that a body takes as
-//! much memory as it has bytes, however small its pieces are.
+//! A request's body on its way from the worker to the network. Chunks are joined as they arrive, so
+//! a body takes as much memory as it has bytes, however small its chunks are.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,4 @@
-//! One worker process: started, greeted, told what to do, killed.
+//! One worker process: start, handshake, calls, kill.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;

@@ -1,6 +1,6 @@
-//! The zygote: a process of the worker's program that has started the engine and made one isolate, and never meets a tool's
-//! code. Workers are its copies, so that they share with it, and with each other, whatever none of them has changed: the
-//! program as it was loaded and the isolate as it was made, which would otherwise be there once for each worker.
+//! The zygote: a process of the worker's program that has started the engine and made one isolate,
+//! and never runs a tool's code. Workers are forked from it, so they share with it, and with each
+//! other, all memory that none of them has changed: the loaded program and the new isolate.
 
 #[cfg(target_os = "linux")]
 mod copied;

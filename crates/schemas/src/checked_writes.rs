@@ -1,4 +1,4 @@
-//! Writes as the definitions want them.
+//! Writes that are checked against the definitions.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,4 +1,5 @@
-//! A tenant's definitions as this process knows them: read once when they are first needed, then kept by the tenant's events.
+//! A cache of each tenant's definitions: read once when first needed, then updated by the tenant's
+//! events.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,5 @@
-//! The layer as one agent's store. Whatever is new in the trait is handed on here, also where it has a body of its own there.
+//! The layer as one agent's store. Every method of the trait must be forwarded here, also those
+//! with a default body.
 
 use std::sync::Arc;
 

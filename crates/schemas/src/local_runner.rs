@@ -1,4 +1,4 @@
-//! The answers of a runner that takes calls as they are written, as their definition says.
+//! Applies definitions to the responses of a runner that takes calls while they are written.
 
 use std::sync::Arc;
 

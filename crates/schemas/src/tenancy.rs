@@ -1,4 +1,4 @@
-//! The layer as a [`Tenancy`]. Whatever is new there is handed on here.
+//! The layer as a [`Tenancy`]. Every method of the trait must be forwarded here.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The catalog in the forms that models' interfaces take.
+//! The catalog in the formats of model APIs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};

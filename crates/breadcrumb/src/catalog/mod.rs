@@ -1,4 +1,5 @@
-//! The tools that are offered, and those that wait for something, as runners keep them in `tool.catalog.v1` records.
+//! The catalog: the tools that are offered, and those that wait for something, as runners keep them
+//! in `tool.catalog.v1` records.
 
 mod format;
 mod parts;

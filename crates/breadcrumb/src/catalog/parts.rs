@@ -1,4 +1,4 @@
-//! The catalog's way into records and back.
+//! Splits the catalog into records, and reads it from them.
 
 use std::collections::BTreeMap;
 

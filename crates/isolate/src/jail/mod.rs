@@ -1,6 +1,6 @@
-//! The walls around the worker, one file each. They go up at the start of the process, before the engine and before
-//! any thread. A wall that this kernel does not offer is reported, not hidden: the parent decides whether what stands
-//! is enough, and `rcrt doctor` shows the list.
+//! The jail of the worker, one file for each restriction. They are applied at the start of the
+//! process, before the engine and before any thread. A restriction that this kernel does not offer
+//! is reported: the parent decides whether the rest is enough, and `rcrt doctor` shows the list.
 
 #[cfg(target_os = "linux")]
 mod linux;

@@ -1,5 +1,5 @@
-//! The processor time of one call: counted on the process's own clock, held to a share, ended past a budget. With it,
-//! where no group counts memory, a look at how much there is.
+//! Measures the processor time of one call on the process's own clock, holds it to a share, and
+//! ends it past a budget. Where no control group counts memory, it also checks the memory.
 
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};

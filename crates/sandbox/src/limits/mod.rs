@@ -1,5 +1,5 @@
-//! What holds a worker process to its call's limits from outside, whatever runs in it: a ceiling on its memory, a
-//! control group where there is one, and its own processor clock.
+//! Enforces a call's limits on a worker process from outside, whatever runs in it: a memory
+//! ceiling, a control group where there is one, and its processor clock.
 
 mod meter;
 #[cfg_attr(not(target_os = "linux"), path = "process_unsupported.rs")]

@@ -1,5 +1,5 @@
-//! The process that runs tool code, seen from outside: its clock, its ceiling, stopped and continued. Held by a
-//! descriptor, so that a process that takes its number later is never meant.
+//! The process that runs tool code, from outside: read its clock, set its ceiling, stop and
+//! continue it. Held by a descriptor, so a later process with the same id is never affected.
 
 use std::fs::{self, File};
 use std::io;

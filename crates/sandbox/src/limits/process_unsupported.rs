@@ -1,5 +1,5 @@
-//! The process that runs tool code, where the kernel is not Linux: it can be killed, stopped and continued, and is
-//! neither bounded nor measured.
+//! The process that runs tool code, on kernels other than Linux: it can be killed, stopped and
+//! continued, and is neither limited nor measured.
 
 use std::io;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A share of one processor, kept by stopping a process that used more and continuing it when its share has come up
-//! with it. The arithmetic alone: time goes in, what to do comes out.
+//! A share of one processor, kept by stopping a process that used more and continuing it when its
+//! share has caught up. Only the arithmetic: time goes in, the next action comes out.
 
 use std::time::Duration;
 

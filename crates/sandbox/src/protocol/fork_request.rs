@@ -1,4 +1,5 @@
-//! The order for a worker, from the runner to the zygote: one byte, with which the worker's descriptors come.
+//! The request for a worker, from the runner to the zygote: one byte, sent with the worker's
+//! descriptors.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;

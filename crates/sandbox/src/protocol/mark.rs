@@ -1,4 +1,5 @@
-//! The mark behind which a process begins to read, where its worker's socket was another process's before.
+//! The mark after which a process begins to read, if its worker's socket was used by another
+//! process before.
 
 use std::io::{self, BufRead};
 

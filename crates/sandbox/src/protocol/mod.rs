@@ -1,5 +1,6 @@
-//! What parent and worker say to each other over the one socket: length-prefixed frames, each with the call and the
-//! op it belongs to. The `isolate` crate speaks the other side; nobody else needs this module.
+//! The protocol of parent and worker over the one socket: length-prefixed frames, each with the
+//! call and the op that it belongs to. The crate `isolate` has the other side; other crates do not
+//! need this module.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The snapshot in a file of its own, where there is no memory to seal: read-only, and gone with the sandbox.
+//! The snapshot in a file, for kernels without sealed memory: read-only, and deleted with the
+//! sandbox.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! The snapshot in memory that is sealed: nobody can change it, also not who reads it.
+//! The snapshot in sealed memory, which no process can change, not even its readers.
 
 use std::fs::File;
 use std::io::{self, Seek, Write};

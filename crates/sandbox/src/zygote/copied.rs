@@ -1,4 +1,4 @@
-//! A child of this program that the zygote made for it.
+//! A child process of this program that the zygote forked for it.
 
 use std::os::fd::OwnedFd;
 use std::os::unix::process::ExitStatusExt;

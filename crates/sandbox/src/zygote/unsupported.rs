@@ -1,4 +1,4 @@
-//! No other kernel than Linux has workers made as copies: none of these is ever there.
+//! On kernels other than Linux workers are not forked from a zygote, so none of these ever exists.
 
 use std::convert::Infallible;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,5 @@
-//! Fields kept, left out and named anew, by their paths: `links`, `user.ssn`, `$.items[*].price`, `context.links`.
+//! Keeps, excludes and renames fields by their paths: `links`, `user.ssn`, `$.items[*].price`,
+//! `context.links`.
 
 use serde_json::{Map, Value};
 

@@ -1,4 +1,4 @@
-//! Texts with `{field}` in them.
+//! Texts with `{field}` placeholders.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What hints may cost: steps, and bytes of what they make.
+//! The cost limits of hints: steps, and bytes of their output.
 
 use serde_json::Value;
 

@@ -1,5 +1,6 @@
-//! `llm_hints`: how a record's short view is made for a model. Fields are kept, left out, named anew; then rules make new
-//! ones of what is left. A hint can show only what the record has, and costs no more than its bounds.
+//! `llm_hints`: how a record's short view is made for a model. Fields are kept, excluded and
+//! renamed; then rules make new fields from the rest. A hint shows only what the record has, within
+//! its cost limits.
 
 mod filter;
 mod format;

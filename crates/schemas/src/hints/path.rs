@@ -1,7 +1,7 @@
-//! Places in a value, as hints name them: `$.tools[*].name`, `context.items.[0]`, `a.b.length`.
+//! Paths in a value, as hints write them: `$.tools[*].name`, `context.items.[0]`, `a.b.length`.
 //!
-//! A small part of JSONPath: names, indices and wildcards; no filters and no descent into everything, so that a path costs no
-//! more than the values it leads through.
+//! A small part of JSONPath: names, indices and wildcards, without filters and recursive descent,
+//! so that a path costs no more than the values it visits.
 
 use serde_json::Value;
 

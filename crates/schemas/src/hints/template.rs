@@ -1,4 +1,4 @@
-//! Templates, as RCRT's hints are written: a part of Handlebars that computes nothing but what is shown.
+//! Templates in the syntax of the original RCRT's hints: a part of Handlebars without computation.
 //!
 //! `{{context.title}}`, `{{items.length}}`, `{{items.[0].name}}`, `{{#each items}}{{name}}{{#unless @last}}, {{/unless}}{{/each}}`,
 //! `{{#if (eq status "ok")}}…{{else}}…{{/if}}`, `{{context.tools | keys | length}}`. Nothing is escaped: what reads it is no
