@@ -1,4 +1,5 @@
-//! What every subcommand shares: where the data folder is, which server is asked and as whom, and how to print.
+//! The options that every subcommand shares: the data folder, the server and the identity, and the
+//! output format.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};

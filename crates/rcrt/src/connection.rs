@@ -1,4 +1,4 @@
-//! The way to a running server, as the agent that the configuration names.
+//! Connects to a running server, as the agent of the configuration.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the exit status means, and how an error finds its own.
+//! The exit statuses, and which error has which.
 
 use std::process::ExitCode;
 

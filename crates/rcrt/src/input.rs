@@ -1,4 +1,5 @@
-//! Arguments that are JSON text, `-` for stdin or `@file`; and secret values, which never stand on a command line.
+//! Arguments that are JSON text, `-` for stdin or `@file`; and secret values, which are never on a
+//! command line.
 
 use std::io::{IsTerminal, Read};
 

@@ -1,4 +1,4 @@
-//! Log lines go to stderr, so that stdout stays for answers.
+//! Log lines go to stderr, so that stdout has only results.
 
 use std::io::IsTerminal;
 

@@ -1,4 +1,5 @@
-//! One call from the caller's side: ask, then wait for the one answer, whatever happens to the connection in between.
+//! One call from the caller's side: write the request, then wait for its one response, across lost
+//! connections.
 
 use std::time::Duration;
 

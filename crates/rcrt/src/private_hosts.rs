@@ -1,4 +1,5 @@
-//! `--allow-private-host`, the same for the runner, for what judges tools before one sees them, and for webhooks.
+//! `--allow-private-host`, the same for the runner, for the validation of tools before they run,
+//! and for webhooks.
 
 use clap::Args;
 use executors::egress::PrivateHost;

@@ -1,4 +1,4 @@
-//! What a person sees while something takes long: a line on stderr for each step, with the time it took.
+//! Progress of long steps for people: a line on stderr for each step, with the time it took.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! How far a call is, as a bar on a terminal. Where stderr goes to a file nothing is shown.
+//! The progress of a call, as a bar on a terminal. Nothing is shown if stderr is a file.
 
 use std::io::IsTerminal;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks for an orderly end, the second for a quick one.
+//! Ctrl-C and SIGTERM: the first requests an orderly shutdown, the second a fast one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

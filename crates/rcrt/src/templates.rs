@@ -1,4 +1,4 @@
-//! Tools to begin with: the templates among the embedded seeds, filled in.
+//! The embedded templates for new tools, with their placeholders filled in.
 
 use std::collections::BTreeMap;
 

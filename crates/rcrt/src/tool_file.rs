@@ -1,4 +1,5 @@
-//! A record in a JSON file, a tool's source beside it perhaps; and everything that is wrong with it.
+//! A record in a JSON file, with a tool's source beside it if there is one; and everything that is
+//! wrong with it.
 
 use std::collections::BTreeMap;
 use std::fmt;

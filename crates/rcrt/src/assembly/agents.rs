@@ -1,4 +1,4 @@
-//! The tenant, and the agents that the program itself acts as.
+//! Creates the tenant and the agents that the program itself acts as.
 
 use breadcrumb::{AgentInfo, Identity, NewAgent, Role, StoreError, Tenancy};
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! The data folder of this process: taken before anything is started, with the keys in it.
+//! The data folder of this process: locked before anything is started, with its keys.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The database and the store on it: the private Postgres of the data folder, or one that somebody else runs.
+//! The database and its store: the private Postgres of the data folder, or an external one.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,5 @@
-//! Which Postgres the store stands on, told to other processes by a file in the data folder. No password is in it.
+//! Which Postgres the store uses, for other processes, in a file of the data folder. It has no
+//! password.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The database itself, for a command that works on it beside a server, or without one.
+//! A direct connection to the database, for a command that works beside a server or without one.
 
 use std::path::PathBuf;
 

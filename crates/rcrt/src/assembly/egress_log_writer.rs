@@ -1,4 +1,4 @@
-//! Writes what a gate tells into the tenants' egress logs: in batches, and in nobody's way.
+//! Writes outgoing requests into the tenants' egress logs, in batches and without blocking them.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Search by meaning: which embedder the store gets.
+//! Chooses the embedder of the store, for semantic search.
 
 use std::fmt;
 use std::str::FromStr;

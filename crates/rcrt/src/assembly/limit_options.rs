@@ -1,4 +1,4 @@
-//! The bounds of the HTTP server, as options.
+//! The limits of the HTTP server, as options.
 
 use std::str::FromStr;
 use std::time::Duration;

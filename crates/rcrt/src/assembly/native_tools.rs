@@ -1,4 +1,5 @@
-//! The tools of the program itself, as the operator wants them: which are on, where they work, and whom they ask.
+//! The native tools as the operator configured them: which are enabled, where they work, and which
+//! services they use.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

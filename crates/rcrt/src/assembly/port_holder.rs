@@ -1,4 +1,5 @@
-//! Who listens on a port of this machine, as far as the system tells (Linux, and our own processes or root).
+//! Which process listens on a port of this machine, as far as the system shows it (Linux, and our
+//! own processes or root).
 
 use std::collections::HashSet;
 use std::fs;

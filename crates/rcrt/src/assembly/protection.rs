@@ -1,4 +1,4 @@
-//! What the start-up log says of the walls around tools.
+//! The lines of the start-up log about the protections around tools.
 
 use sandbox::{Level, ProtectionState, Report};
 

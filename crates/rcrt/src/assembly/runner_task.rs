@@ -1,4 +1,4 @@
-//! The runner with everything it runs tools with, as a task of this process.
+//! The runner and its executors, as a task of this process.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What `server` and `up` begin with: the data folder, the port, the store and the HTTP server.
+//! The common start of `server` and `up`: the data folder, the port, the store and the HTTP server.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,5 +1,5 @@
-//! The token in the data folder: written at the start, renewed long before it ends, and when the key that signs becomes
-//! another.
+//! The token in the data folder: written at the start, renewed long before it expires, and when the
+//! signing key changes.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

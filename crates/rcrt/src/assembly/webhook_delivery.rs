@@ -1,4 +1,4 @@
-//! Deliveries to webhooks, as a task of this process.
+//! Webhook delivery, as a task of this process.
 
 use std::sync::Arc;
 use std::time::Duration;

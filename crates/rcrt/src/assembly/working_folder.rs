@@ -1,5 +1,5 @@
-//! Where the program's own tools read, write and run. What the installation itself keeps must not lie there: its keys
-//! and tokens would be a tool's to read.
+//! The folder in which native tools read, write and run programs. It must not contain the
+//! installation's own files: tools could read its keys and tokens.
 
 use std::path::{Component, Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `rcrt audit`: what tools and webhooks asked of other servers.
+//! `rcrt audit`: the requests of tools and webhooks to other servers.
 
 use breadcrumb::{Breadcrumbs, EgressOutcome, EgressQuery, ttl_seconds};
 use chrono::{DateTime, Utc};

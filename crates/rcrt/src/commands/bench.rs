@@ -1,4 +1,4 @@
-//! `rcrt bench`: how much an installed system carries, and how long its callers wait.
+//! `rcrt bench`: the throughput and the latency of an installed system.
 
 use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};

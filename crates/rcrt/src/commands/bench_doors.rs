@@ -1,4 +1,4 @@
-//! The two ways in which a call under load is made. Both are those of an agent: the public door, and nothing else.
+//! The two ways to make a call under load. Both use only the public API, as an agent does.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

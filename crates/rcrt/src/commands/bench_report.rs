@@ -1,4 +1,4 @@
-//! What a run of `rcrt bench` found, for people and for programs.
+//! The result of `rcrt bench`, for people and for programs.
 
 use load::plot::{PlotError, percentiles};
 use load::{Measured, Report, Row, Table};

@@ -1,4 +1,4 @@
-//! On a new installation: `up` is not up before its tools stand in the catalog, where everybody looks for them.
+//! On a new installation `up` waits until its tools are in the catalog.
 
 use std::time::Duration;
 

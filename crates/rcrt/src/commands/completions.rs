@@ -1,4 +1,4 @@
-//! `rcrt completions`: the script that lets a shell complete this program's words.
+//! `rcrt completions`: the script for a shell's completion of this program's commands.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;

@@ -1,4 +1,5 @@
-//! `rcrt doctor`: what this installation is made of, and whether it is well. Works with and without a running server.
+//! `rcrt doctor`: the parts of this installation and their health. Works with and without a running
+//! server.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

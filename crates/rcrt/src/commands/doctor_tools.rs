@@ -1,4 +1,5 @@
-//! Which tools wait for something, and for what: as the runners found it, else as a runner would find it here.
+//! Which tools wait for something, and for what: as the runners report it, otherwise as a runner
+//! here would find it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! `rcrt keys`: from one key to the next, while servers work.
+//! `rcrt keys`: key rotation, while servers work.
 
 use clap::{Args, Subcommand};
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! Which secrets a tool asks for, and how it stands with each.
+//! Which secrets a tool needs, and the state of each.
 
 use breadcrumb::{Breadcrumbs, SecretInfo, SecretUnavailable, StoreError};
 use uuid::Uuid;

@@ -1,5 +1,5 @@
-//! `rcrt secret`: values that tools may use, where they may go, and which tools may use them. Values come from stdin,
-//! never from the command line.
+//! `rcrt secret`: secrets, their hosts, and which tools can use them. Values come from stdin, never
+//! from the command line.
 
 use anyhow::Context;
 use breadcrumb::{Breadcrumbs, MIN_OPAQUE_BYTES, NewSecret, SecretChanges, SecretInfo, schema_names};

@@ -1,4 +1,5 @@
-//! `rcrt token`: the token at hand, a token for an agent's key or for a profile, or a new agent with a key.
+//! `rcrt token`: the current token, a token for an agent's key or for a profile, or a new agent
+//! with a key.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! `rcrt tool`: the tools that there are, and files that are to become tools.
+//! `rcrt tool`: the existing tools, and files that become tools.
 
 use breadcrumb::{
     Breadcrumb, Breadcrumbs, Catalog, Profile, StoreError, ToolDefinition, ToolFormat, ToolSource, schema_names,

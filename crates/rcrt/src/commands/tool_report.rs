@@ -1,4 +1,5 @@
-//! What runners say of tools whose newest version they do not run: the open `tool.error.v1` records.
+//! Reports of runners about tools whose newest version they do not run: the open `tool.error.v1`
+//! records.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Records that have the same tool name: which one runs, and how the others stand to it.
+//! Records with the same tool name: which one runs, and why the others do not.
 
 use breadcrumb::{Breadcrumb, Catalog, schema_names};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! `rcrt up`: everything in one process, and one call through its own front door to show that it works.
+//! `rcrt up`: everything in one process, and one call through the public API to show that it works.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

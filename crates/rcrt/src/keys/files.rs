@@ -1,4 +1,4 @@
-//! Files that their owner alone can read, written whole or not at all.
+//! Files that only their owner can read, written completely or not at all.
 
 use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};

@@ -1,4 +1,4 @@
-//! The keys of a data folder's secrets in one file, for the day on which the folder is lost.
+//! The keys of a data folder's secrets in one file, as a backup of the keys.
 
 use std::path::Path;
 

@@ -1,8 +1,9 @@
-//! The keys of a data folder, readable by their owner alone and never shown: what its server signs tokens with, and what
-//! its secrets are sealed under.
+//! The keys of a data folder, readable by their owner alone and never shown: the keys that sign
+//! tokens, and the key-encryption keys of secrets.
 //!
-//! `<kind>.key` is the one in use. `<kind>-<id>.key` are older ones, which still prove and open; `<kind>-next.key` is one
-//! that is about to be used, and proves and opens already. A server looks at the folder itself: nobody tells it.
+//! `<kind>.key` is the current key. `<kind>-<id>.key` are older keys, which still verify and
+//! decrypt. `<kind>-next.key` is the next one; it verifies and decrypts already. A server polls the
+//! folder.
 
 mod files;
 mod key_file;

@@ -1,4 +1,4 @@
-//! Whether the keys of a folder are others than the last time.
+//! Whether the keys of a folder have changed since the last check.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};

@@ -1,4 +1,4 @@
-//! Brings a set into a store, file by file, and tells what became of each.
+//! Writes a set into a store, file by file, and reports the outcome of each.
 
 use std::collections::HashSet;
 

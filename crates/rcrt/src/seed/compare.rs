@@ -1,4 +1,4 @@
-//! Whether a record already says what its file says.
+//! Whether a record already matches its file.
 
 use breadcrumb::{Breadcrumb, BreadcrumbChanges, CURATORS_TOOL_TAG, NewBreadcrumb};
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! Which record of the store a seed file means.
+//! Finds the store's record for a seed file.
 
 use breadcrumb::{
     Breadcrumb, BreadcrumbListItem, BreadcrumbQuery, Breadcrumbs, ContextMatch, ContextPath, MAX_PAGE, MatchOp,

@@ -1,6 +1,6 @@
-//! Seeding: brings a set of files into a store. It creates what is new, updates what changed, leaves the rest alone,
-//! and can remove what an earlier seeding brought and the set no longer has. It sees the store through the trait, so
-//! `up` uses it in process and `bootstrap` over HTTP.
+//! Seeding: writes a set of files into a store. It creates what is new, updates what changed,
+//! leaves the rest alone, and can remove records of an earlier seeding that the set no longer has.
+//! It uses the store through the trait, so `up` uses it in process and `bootstrap` over HTTP.
 
 mod apply;
 mod compare;

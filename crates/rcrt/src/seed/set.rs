@@ -1,4 +1,4 @@
-//! A set of seed files, read and judged before the store sees any of them.
+//! A set of seed files, parsed and validated before any of them is written.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What an operator may set for the program's own tools: by a flag, the environment, or the configuration file. One
-//! table says what there is; flags, file and `rcrt doctor` are made of it.
+//! The operator's settings of native tools: by a flag, the environment, or the configuration file.
+//! One table lists them; flags, file and `rcrt doctor` are made from it.
 
 mod file;
 mod options;

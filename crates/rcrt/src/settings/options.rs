@@ -1,4 +1,4 @@
-//! Settings as flags and the environment give them, each with where it came from.
+//! Settings from flags and the environment, each with its source.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The settings that are in force, each with where its value comes from.
+//! The effective settings, each with the source of its value.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;

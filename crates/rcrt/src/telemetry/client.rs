@@ -1,5 +1,5 @@
-//! How exports reach the collector. The exporters have threads of their own and no runtime, so the requests are made on
-//! the program's.
+//! The HTTP client of the exporters. They have their own threads and no runtime, so requests run on
+//! the program's runtime.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Spans and measures on their way to a collector: OTLP over HTTP, by OpenTelemetry's own environment variables. Without
-//! an endpoint there is nothing of it; what cannot be exported is told in the log and stops nobody.
+//! Export of spans and metrics to a collector: OTLP over HTTP, by OpenTelemetry's environment
+//! variables. Without an endpoint there is no export. A failed export is logged and blocks nothing.
 
 mod client;
 mod settings;

@@ -1,5 +1,5 @@
-//! What of OpenTelemetry's environment variables is read here; endpoints, headers, samplers and batches are read by its
-//! own library.
+//! The OpenTelemetry environment variables that are read here. Its own library reads endpoints,
+//! headers, samplers and batches.
 
 use std::time::Duration;
 
