@@ -1,4 +1,5 @@
-//! How the client proves who it is: a token as it was given, or an agent's key with which tokens are fetched and renewed.
+//! The client's credentials: a token as it was given, or an agent's key with which tokens are
+//! fetched and renewed.
 
 use std::{
     sync::{Mutex, PoisonError},

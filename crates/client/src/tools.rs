@@ -1,4 +1,4 @@
-//! The server's own doors for tools: the catalog, and calls in one round trip.
+//! The server's operations on tools: the catalog, and calls in one round trip.
 
 use std::time::Duration;
 

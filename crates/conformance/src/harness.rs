@@ -1,4 +1,4 @@
-//! What a test needs of the implementation under test, and small words that tests are written in.
+//! What a test needs of the implementation under test, and helpers for tests.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! A request id belongs to the agent that wrote the request: another agent's request may have the same id, and its response
-//! is not taken for the answer.
+//! A request id belongs to the agent that wrote the request: another agent's request may have the
+//! same id, and its response must not be accepted.
 
 use breadcrumb::{
     AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, ContextMatch, ContextPath, EventNumber, Identity, MatchOp,

@@ -1,4 +1,4 @@
-//! Who may see and change which record.
+//! Who can see and change which record.
 
 use breadcrumb::{
     AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, CURATORS_TOOL_TAG, Event, EventNumber, EventStream,

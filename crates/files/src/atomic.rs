@@ -1,5 +1,5 @@
-//! Puts a whole file in the place of another at once: who reads meanwhile sees the old text or the new one, and a call
-//! that is ended in the middle leaves the old one.
+//! Replaces a file atomically: a reader sees the old text or the new one, and a call that is ended
+//! midway leaves the old one.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is no text, and how a caller that would write text there is told so.
+//! Detects binary files, and the failure for a caller that would write text into one.
 
 use std::io::{self, Read};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What an agent is told when a file cannot be had.
+//! The failure that an agent gets when a file is unavailable.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! The validator's errors in plain words, with bounded size.
+//! The validator's errors as plain text of limited size.
 
 use breadcrumb::{Violation, Violations};
 use jsonschema::ValidationError;

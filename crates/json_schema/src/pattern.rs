@@ -1,4 +1,5 @@
-//! What a pattern costs, told from its syntax tree before it is compiled: memory, and time for each byte of a text.
+//! The cost of a pattern, from its syntax tree before it is compiled: memory, and time for each
+//! byte of a text.
 
 use breadcrumb::Violations;
 use regex_syntax::hir::{Class, Hir, HirKind};

@@ -1,5 +1,5 @@
-//! Sleeps that end within some tens of microseconds. The runtime's own end at the next whole millisecond, which would
-//! stand in every latency of an open loop.
+//! Sleeps with a precision of some tens of microseconds. The runtime's own sleeps end at the next
+//! whole millisecond, which would add to every latency of an open loop.
 
 use std::sync::{Arc, mpsc};
 use std::thread;

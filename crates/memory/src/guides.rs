@@ -1,5 +1,5 @@
-//! Guides: how a family of tools is used, for agents. They are `tool.guide.v1` breadcrumbs, and whoever may write records
-//! may write more of them.
+//! Guides for agents: how a family of tools is used. They are `tool.guide.v1` breadcrumbs, and
+//! every agent that can write records can add more.
 
 use std::collections::BTreeMap;
 

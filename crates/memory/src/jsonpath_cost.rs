@@ -1,5 +1,5 @@
-//! What a JSONPath may cost, judged before it is asked: the library that asks cannot be stopped midway, and a short path
-//! can ask for more than there is time or memory for.
+//! Estimates the cost of a JSONPath before it runs: the library cannot be stopped midway, and a
+//! short path can need more time or memory than there is.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Where an entry stands: a namespace, which is a path, and a key in it.
+//! The address of an entry: a namespace, which is a path, and a key in it.
 
 use breadcrumb::ToolRequest;
 use sha2::{Digest, Sha256};

@@ -1,4 +1,4 @@
-//! Finds words in texts, and shows the places.
+//! Finds words in texts, and shows their context.
 
 use std::collections::HashSet;
 

@@ -1,5 +1,5 @@
-//! Entries by namespace and key. Whoever saves under a key that is there replaces what was there; of saves that race,
-//! one is the last, and what it saved stays.
+//! Entries by namespace and key. Saving under an existing key replaces its value. Of concurrent
+//! saves the last one stays.
 
 use std::sync::Arc;
 

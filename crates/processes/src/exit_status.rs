@@ -1,4 +1,4 @@
-//! How a program's end is told to who asked for it.
+//! The report of a program's end to its caller.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What the syntax tree of a tool's code tells against it.
+//! Findings about a tool's code from its syntax tree.
 
 use oxc::span::Span;
 

@@ -1,4 +1,4 @@
-//! The words of the language, as far as the scan must know them.
+//! The keywords of the language, as far as the scan needs them.
 
 use crate::scan::{Before, TokenKind};
 

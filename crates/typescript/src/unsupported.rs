@@ -1,4 +1,4 @@
-//! Syntax that parses but that no engine here runs as it stands.
+//! Syntax that parses but that the engine does not run.
 
 use oxc::ast::ast::{AccessorProperty, Decorator, TSExportAssignment, TSExternalModuleReference};
 use oxc::ast_visit::{Visit, walk};

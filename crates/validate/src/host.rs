@@ -1,5 +1,6 @@
-//! Whether a host that a tool asks for is public, as far as its spelling tells. What a name resolves to is judged when
-//! it is dialled, not here; the parser and the table of addresses are those of the gate that dials.
+//! Whether a host that a tool asks for is public, by its spelling alone. What a name resolves to is
+//! checked when it is connected to. The parser and the table of addresses are those of the egress
+//! gate.
 
 use breadcrumb::{Host, HostEntry, special_purpose};
 

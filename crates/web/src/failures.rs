@@ -1,4 +1,4 @@
-//! What went wrong, as the caller is told.
+//! Failures, as the caller sees them.
 
 use breadcrumb::{ErrorCode, ToolFailure};
 use sandbox::OpError;

@@ -1,4 +1,4 @@
-//! One GET through the gate, as far as its bounds go.
+//! One GET through the egress gate, within limits.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Where pages are read: on threads of their own, few at a time, each with an end to its time. Reading hostile markup
-//! is work that can be made long; nobody but its own call waits for it.
+//! Threads that parse pages: a few at a time, each with a deadline. Hostile markup can make parsing
+//! slow; only its own call waits for it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

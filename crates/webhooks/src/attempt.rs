@@ -1,4 +1,5 @@
-//! One attempt: signed, through the gate, and the answer read no further than it has to be.
+//! One attempt: signed and sent through the egress gate. The response is read only as far as
+//! needed.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Folders whose content is run, or taken for true: nobody but this user and the superuser may be able to change it.
+//! Folders whose content is executed or trusted: only this user and the superuser can change them.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;

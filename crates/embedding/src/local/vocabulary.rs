@@ -1,4 +1,4 @@
-//! The pieces of words that the model knows, and a text in their numbers (WordPiece).
+//! The model's vocabulary of word pieces, and the ids of a text's pieces (WordPiece).
 
 use std::collections::HashMap;
 

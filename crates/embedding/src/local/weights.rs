@@ -1,4 +1,4 @@
-//! A file of weights (safetensors): a header that tells where each tensor stands, then their numbers.
+//! A file of weights (safetensors): a header with the position of each tensor, then their numbers.
 
 use std::collections::HashMap;
 use std::fs::File;

@@ -1,4 +1,5 @@
-//! A text as the model's words see it: without accents and case, one space between words, marks of their own.
+//! Normalises a text for the model: without accents and case, one space between words, punctuation
+//! separated.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};

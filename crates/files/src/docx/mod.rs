@@ -1,7 +1,7 @@
 //! Word documents (ECMA-376, WordprocessingML) as markdown: headings, lists, tables, links, notes.
 //!
-//! A document is a stranger's file: how much is unpacked, how deep elements stand in each other and how long the text
-//! becomes are bounded, and a document type definition, by which XML grows, is refused.
+//! A document is untrusted: the unpacked size, the depth of elements and the length of the text are
+//! limited. A document type definition, by which XML expands, is refused.
 
 mod body;
 mod limits;

@@ -1,5 +1,5 @@
-//! Which styles make a paragraph a heading or a part of a list. Word names them in the language of its user, so that
-//! only the part with the styles tells.
+//! Which styles make a paragraph a heading or a part of a list. Word names styles in its user's
+//! language, so only the styles part has the answer.
 
 use std::collections::HashMap;
 use std::io::{Read, Seek};

@@ -1,4 +1,4 @@
-//! What kind of file this is, judged by its first bytes: names lie.
+//! The type of a file, by its first bytes: names can be wrong.
 
 use std::path::Path;
 

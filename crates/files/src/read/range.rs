@@ -1,4 +1,5 @@
-//! A part of a text: from a line (and a character in it), so many lines and characters at most; and where it goes on.
+//! A part of a text: from a line (and a character in it), with a maximum of lines and characters;
+//! and where it continues.
 
 use std::io::{self, BufRead};
 

@@ -1,4 +1,4 @@
-//! Where the groups of this process are, from what the kernel tells of them.
+//! Finds the control groups of this process, from what the kernel reports.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

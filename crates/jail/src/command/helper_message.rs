@@ -1,4 +1,4 @@
-//! What the helper tells, a line of JSON each, and how a program can end.
+//! The messages of the helper, one line of JSON each, and how a program can end.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,5 @@
-//! The caller's side: whether this machine gives the walls, and programs behind them.
+//! The caller's side: whether this machine supports the restrictions, and programs that run under
+//! them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! No capability is left, and none can come back.
+//! Drops every capability, and prevents that one returns.
 
 use nix::libc;
 use rustix::thread::{

@@ -1,4 +1,4 @@
-//! Nothing stays open that somebody else left open: a build tool or a shell may have handed down what it should not.
+//! Closes inherited descriptors: a build tool or a shell may have passed on what it should not.
 
 use std::io;
 

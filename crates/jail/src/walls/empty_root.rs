@@ -1,5 +1,5 @@
-//! Nothing is left of the machine's files: the root becomes an empty file system that cannot be written to, and what
-//! was there before is unmounted from this namespace.
+//! Removes the machine's files from view: the root becomes an empty read-only file system, and the
+//! old root is unmounted from this namespace.
 
 use std::fs;
 use std::path::Path;

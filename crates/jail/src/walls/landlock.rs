@@ -1,5 +1,5 @@
-//! No file can be opened and no TCP port reached, whatever the process's user may do: a Landlock ruleset that handles
-//! every right this kernel knows and grants none.
+//! Prevents opening files and TCP ports, whatever the process's user can do: a Landlock ruleset
+//! that handles every right that this kernel knows and grants none.
 
 use landlock::{ABI, Access, AccessFs, AccessNet, CompatLevel, Compatible, Ruleset, RulesetAttr, RulesetStatus, Scope};
 

@@ -1,5 +1,6 @@
-//! The walls as Linux has them. Each reports why it does not stand where a kernel refuses it. Most of them hold for the
-//! process or the thread that puts them up and for what it starts later, so they go up while there is one thread.
+//! The restrictions on Linux. Each reports why it is not in force if a kernel refuses it. Most of
+//! them apply to the process or the thread that sets them and to what it starts later, so they are
+//! set while there is one thread.
 
 pub mod capabilities;
 pub mod core_dumps;

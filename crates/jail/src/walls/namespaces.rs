@@ -1,5 +1,6 @@
-//! Namespaces of the process's own: a network without interfaces, process ids, mounts, IPC, a host name and a view of
-//! the cgroups that nobody else is in, under a user without any mapped id. Works only while the process has one thread.
+//! Private namespaces: a network without interfaces, process ids, mounts, IPC, a host name and a
+//! view of the cgroups, under a user without any mapped id. Works only while the process has one
+//! thread.
 
 use std::io;
 

@@ -1,5 +1,5 @@
-//! The superuser's worker becomes nobody: without capabilities the superuser still owns the machine's files, and is
-//! not held by the limit on processes.
+//! The superuser's worker becomes the user nobody: without capabilities the superuser would still
+//! own the machine's files, and the limit on processes does not apply to it.
 
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::thread::CapabilitySet;

@@ -1,5 +1,5 @@
-//! The kernel kills the process when the thread that started it ends. For the moment before this is set, the process
-//! must look at something else of its parent's.
+//! The kernel kills the process when the thread that started it ends. Before this is set, the
+//! process must detect its parent's end in another way.
 
 use nix::sys::signal::Signal;
 

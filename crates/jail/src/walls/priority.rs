@@ -1,5 +1,5 @@
-//! What burns the processor yields to the runner and the database, and where the machine has no memory left, they
-//! go first.
+//! Workers yield the processor to the runner and the database, and are killed first when memory
+//! runs out.
 
 use nix::libc;
 

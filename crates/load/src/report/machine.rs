@@ -1,4 +1,4 @@
-//! What the numbers were taken on.
+//! The machine on which the numbers were measured.
 
 use std::fmt;
 use std::fs;

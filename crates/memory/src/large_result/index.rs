@@ -1,4 +1,4 @@
-//! What is told of a result in parts: the index that is kept beside them, and the table that the caller gets.
+//! The index of a result in chunks, stored beside them, and the table that the caller gets.
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -1,6 +1,7 @@
-//! Splits a JSON document along its structure. Each piece is a document of its own that has a stretch of the whole one,
-//! with all that stands around it: objects go on with their further members, arrays with their further elements, long
-//! texts with their further characters. A member or element stays whole where it fits into a piece.
+//! Splits a JSON document along its structure. Each chunk is a document with a part of the whole
+//! one and everything that encloses it: objects continue with their next members, arrays with their
+//! next elements, long texts with their next characters. A member or element stays whole if it fits
+//! into a chunk.
 
 use std::collections::HashSet;
 

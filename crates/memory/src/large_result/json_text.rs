@@ -1,4 +1,5 @@
-//! JSON that a tool gives as text: what a program printed, or what stands below the header of a fetched page.
+//! JSON that a tool returns as text: what a program printed, or what is below the header of a
+//! fetched page.
 
 use std::fmt;
 

@@ -1,5 +1,6 @@
-//! Splits text: at headings, then between blocks (blank lines), then between lines, sentences and words, then anywhere.
-//! Tables and fences stay whole where they fit. The pieces in a row are the text again.
+//! Splits text: at headings, then between blocks (blank lines), then between lines, sentences and
+//! words, then anywhere. Tables and fences stay whole if they fit. The chunks in order are the text
+//! again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -1,4 +1,4 @@
-//! What a call asks, and how it is told that it cannot have it.
+//! The input of a call, and its failures.
 
 use breadcrumb::{ErrorCode, StoreError, ToolFailure, Violations};
 use executors::ToolCall;

@@ -1,5 +1,5 @@
-//! `get_from_working_memory`. It gives the value alone, so that a part of a large result that fits a caller's threshold
-//! also fits when it is read; the rest stands in the metadata.
+//! `get_from_working_memory`. It returns the value alone, so that a chunk of a large result that
+//! fits a caller's limit also fits when it is read. The rest is in the metadata.
 
 use async_trait::async_trait;
 use breadcrumb::ToolFailure;

@@ -1,4 +1,4 @@
-//! `result_search`: where words stand in a stored result.
+//! `result_search`: finds words in a stored result.
 
 use async_trait::async_trait;
 use breadcrumb::ToolFailure;

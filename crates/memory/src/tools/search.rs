@@ -1,5 +1,5 @@
-//! `search_working_memory`: exact words wherever they stand, and other forms of them (plural, past) where the store's
-//! index has them.
+//! `search_working_memory`: exact words anywhere, and other forms of them (plural, past) where the
+//! store's index has them.
 
 use std::collections::{HashMap, HashSet};
 

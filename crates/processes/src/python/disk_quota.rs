@@ -1,5 +1,6 @@
-//! The disk space of environments. It is bounded for each set and for all together, while they are installed and not only
-//! afterwards: sets that nobody uses go first, and an installation that finds no room is ended.
+//! The disk space of environments. It is limited for each set and in total, while they are
+//! installed and not only afterwards. Unused sets are deleted first, and an installation without
+//! enough space is ended.
 
 use std::fs::{self, FileTimes};
 use std::io::{self, ErrorKind};

@@ -1,5 +1,5 @@
-//! Which packages a script asks for. Only names with versions: a URL, a path or an option of pip would have the installer
-//! do what it is told by a stranger, in the one step that has the network.
+//! The packages that a script asks for. Only names with versions: with a URL, a path or an option
+//! of pip, untrusted input would control the installer, in the one step that has the network.
 
 use std::collections::BTreeSet;
 

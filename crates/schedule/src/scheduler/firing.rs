@@ -5,7 +5,8 @@
 //! 2. The fire's record is written under an idempotency key that is made of the schedule and the time.
 //! 3. The schedule's record says that the fire is done.
 //!
-//! Whoever finds a fire begun and not done, after a while, does 2 and 3. The key makes it the same record.
+//! A scheduler that finds a fire begun and not done, after a while, does 2 and 3. The key makes it
+//! the same record.
 
 use breadcrumb::{BreadcrumbQuery, StoreError};
 use chrono::{DateTime, TimeDelta, Utc};

@@ -1,4 +1,4 @@
-//! A thread as an agent reads it: who said what, in the order in which it was said.
+//! A GitHub thread as markdown: the messages and their authors in order.
 
 use super::records::{File, ReviewComment, User};
 use super::{PullRead, Read, Thread};

@@ -1,4 +1,4 @@
-//! What stands within a line: words, links, emphasis, code, pictures.
+//! Inline content: words, links, emphasis, code, pictures.
 
 use dom_query::{NodeData, NodeRef};
 

@@ -1,4 +1,4 @@
-//! What stands on a page and is not what the page is about.
+//! Detects the parts of a page that are not its content.
 
 use dom_query::NodeRef;
 

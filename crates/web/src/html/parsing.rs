@@ -1,6 +1,7 @@
-//! Markup to a tree, by the HTML standard, with bounds that the standard does not have: on depth, on the number of
-//! nodes, on time. Without them a page of two megabytes can ask for minutes of work or gigabytes of memory: tags nested
-//! a million deep, formatting that every paragraph opens again, one tag with half a million attributes.
+//! Parses HTML to a tree, by the HTML standard, with limits that the standard does not have: on
+//! depth, on the number of nodes, on time. Without them a page of two megabytes can need minutes of
+//! work or gigabytes of memory: tags nested a million deep, formatting that every paragraph opens
+//! again, one tag with half a million attributes.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! How much text stands below each element, and how much of it in links.
+//! Measures how much text is below each element, and how much of it in links.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! A network with nobody else in it still has an address by which programs in the jail reach each other.
+//! Brings up loopback: in an isolated network, programs in the jail still reach each other by it.
 
 use std::net::UdpSocket;
 use std::os::fd::AsRawFd;

@@ -1,5 +1,5 @@
-//! The helper: what it does between its start by exec and the start of the program. The walls go up in an order in which
-//! none stands in the way of the next, and each of them must stand.
+//! The helper: what runs between its start by exec and the start of the program. The restrictions
+//! are applied in an order in which none blocks the next, and each of them is required.
 
 mod identity;
 mod init;

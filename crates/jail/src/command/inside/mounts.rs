@@ -1,5 +1,5 @@
-//! Mounts by the kernel's newer calls: what is to be seen in the jail is taken in hand first, made harmless, and put in
-//! its place when that is there.
+//! Mounts by the kernel's newer calls: each mount of the jail is opened first, restricted, and
+//! attached when its target exists.
 
 use std::ffi::CString;
 use std::fs;

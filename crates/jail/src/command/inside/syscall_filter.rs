@@ -1,5 +1,5 @@
-//! System calls that no ordinary program needs, and by which kernels were broken into, or walls got around. Everything
-//! else is let through: what a program is, nobody knows beforehand.
+//! Denies system calls that no ordinary program needs and that were used to break into kernels or
+//! out of jails. Everything else is allowed, since any program can run.
 
 use nix::libc;
 

@@ -1,5 +1,5 @@
-//! What all processes of the jail use together, as `/proc` tells it: processor time, and memory where no control group
-//! counts it.
+//! The combined use of all processes of the jail, from `/proc`: processor time, and memory where no
+//! control group counts it.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Filters for system calls. Which calls they name is for those who install them.
+//! Filters for system calls. The callers decide which calls they name.
 
 pub mod rules;
 
