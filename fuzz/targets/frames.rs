@@ -1,7 +1,7 @@
-//! The worker's side of the socket is a stranger's once the engine has fallen: whatever bytes come, both readers of
-//! frames say the same of them, and what they take for frames is written back as it came.
+//! The worker's side of the socket is untrusted once an attacker controls the engine. With any
+//! bytes, both readers of frames agree, and accepted frames are written back unchanged.
 //!
-//! Input: one byte that says how the rest is cut into pieces, then the stream.
+//! Input: one byte that says how the rest is split, then the stream.
 #![no_main]
 
 use bytes::BytesMut;

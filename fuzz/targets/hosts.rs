@@ -1,7 +1,7 @@
-//! Hosts and addresses: an entry has one spelling, means to the gate what it means to a URL, and what the validator
-//! calls public is public to the gate.
+//! Hosts and addresses: an entry has one spelling, the egress gate and a URL parser agree about it,
+//! and what the validator calls public is public to the egress gate.
 //!
-//! Input: the text of an entry; its first bytes serve as an address too.
+//! Input: the text of an entry; its first bytes are also used as an address.
 #![no_main]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

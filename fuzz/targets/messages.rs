@@ -1,5 +1,6 @@
-//! Every JSON payload of the worker's protocol, both ways: what is accepted has one canonical form, which reads back as
-//! itself. A message that meant one thing to its reader and another to the next would be a way around a check.
+//! Every JSON payload of the worker's protocol, in both directions: what is accepted has one
+//! canonical form, which parses back to itself. A message with different meanings for two readers
+//! could bypass a check.
 //!
 //! Input: the message's name, a line end, the JSON.
 #![no_main]

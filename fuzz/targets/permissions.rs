@@ -1,5 +1,5 @@
-//! `permissions` as a stranger writes it, and what it opens: the rules admit what an entry says in so many words, in
-//! whatever order, and nothing more.
+//! Untrusted `permissions`, and what they open: the rules allow exactly what an entry names, in any
+//! order, and nothing more.
 //!
 //! Input: a host or host:port to go to, a line end, the JSON of `permissions`.
 #![no_main]

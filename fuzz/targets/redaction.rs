@@ -1,7 +1,9 @@
-//! What a bound host answers is a stranger's text with a secret in it, perhaps: whatever it wraps around the value, and
-//! however it cuts the pieces, the value does not get through in any of the encodings that are promised to be seen.
+//! The untrusted response of a bound host, possibly with a secret in it: whatever surrounds the
+//! value, and however the body is split, the value does not pass in any of the encodings that are
+//! documented as detected.
 //!
-//! Input: the value, a line end, one byte that says how the body is cut and one that says what is echoed in it, the body.
+//! Input: the value, a line end, one byte that says how the body is split and one that says what is
+//! echoed in it, the body.
 #![no_main]
 
 // By their files: the crate around them brings an HTTP stack that nothing here needs.

@@ -1,5 +1,5 @@
-//! A selector decides which records wake a tool: it reads back as itself, its operators are what they say beside each
-//! other, and a path means one place.
+//! A selector decides which records trigger a tool: it parses back to itself, its operators are
+//! consistent with each other, and a path means one position.
 //!
 //! Input: the selector as JSON, then the context of a record as JSON.
 #![no_main]

@@ -1,5 +1,5 @@
-//! A tool made of a template: what the caller puts into a placeholder stays the text that it is. It is filled once, and
-//! leaves neither the string nor the comment that it stands in.
+//! A tool made from a template: the value of a placeholder stays the same text. It is filled in
+//! once, and leaves neither the string nor the comment that it is in.
 //!
 //! Input: three texts on a line each: a value, another, and a piece of the template's source.
 #![no_main]

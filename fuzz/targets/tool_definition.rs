@@ -1,8 +1,9 @@
-//! A tool's definition as a stranger's record has it: what is read keeps the bounds that everybody behind it relies on,
-//! and what the validators let pass can be offered: its hosts are ones the gate reads, its schemas compile, its source
-//! becomes JavaScript.
+//! A tool's definition from an untrusted record: what is accepted keeps the limits that later code
+//! relies on. If the validators accept it, it can be offered: its hosts parse, its schemas compile,
+//! its source becomes JavaScript.
 //!
-//! Input: the record's context as JSON. A second document after it is judged as an input of the tool.
+//! Input: the record's context as JSON. A second document after it is checked as an input of the
+//! tool.
 #![no_main]
 
 // By its file: the crate around it brings an HTTP stack that nothing here needs.

@@ -352,7 +352,8 @@ impl BreadcrumbChanges {
             llm_hints: self.llm_hints.clone().or_else(|| record.llm_hints.clone()),
             visibility: self.visibility.unwrap_or(record.visibility),
             sensitivity: self.sensitivity.unwrap_or(record.sensitivity),
-            // A new kind of TTL, or a new duration, sets the clock anew; otherwise the old end stands.
+            // A new kind of TTL, or a new duration, restarts the clock; otherwise the old expiry
+            // stays.
             ttl: if self.names_ttl() { self.ttl } else { record.ttl },
             ttl_type: self.ttl_type.or(record.ttl_type),
             ttl_config: match &self.ttl_config {

@@ -57,7 +57,7 @@ pub async fn the_newest_word_on_a_tool_counts(harness: &impl Harness) {
     let agent = alone(harness).await;
     let before = Catalog::new(vec![tool("a", "old"), tool("b", "old")], vec![]);
     write(&agent, &before).await;
-    // As when the catalog is divided anew, and the old part is not gone yet.
+    // As when the catalog is divided again, and the old part is not deleted yet.
     let after = Catalog::new(vec![tool("a", "new")], vec![waiting("b")]);
     write(&agent, &after).await;
     assert_eq!(Catalog::read(&*agent.store).await.unwrap(), Some(after));

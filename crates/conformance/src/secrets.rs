@@ -192,7 +192,7 @@ pub async fn a_grant_ends_with_the_tools_record(harness: &impl Harness) {
     agent.delete(record, None).await.unwrap();
     assert!(agent.secrets().await.unwrap()[0].tools.is_empty());
     assert_forbidden(agent.decrypt_secret(id, "a call", Some(record)).await);
-    // Written anew, it has the name and nothing else.
+    // Created again, it has the name and nothing else.
     let anew = new_tool(&agent, "weather").await;
     assert!(agent.secrets().await.unwrap()[0].tools.is_empty());
     assert_forbidden(agent.decrypt_secret(id, "a call", Some(anew)).await);

@@ -12,7 +12,8 @@ const REST: Duration = Duration::from_millis(50);
 /// It is not started again: the jail is sealed.
 const FOR_EVER: Duration = Duration::from_hours(24 * 365 * 100);
 
-/// A runtime for the isolate's thread, without the other as yet. The meter hears when the thread waits.
+/// A runtime for the isolate's thread, without the other thread so far. The meter is notified when
+/// the thread waits.
 pub fn runtime(meter: &Meter) -> std::io::Result<Runtime> {
     let (waiting, going_on) = (meter.clone(), meter.clone());
     Builder::new_current_thread()

@@ -42,7 +42,7 @@ pub fn fork_for_each_isolate(socket: &UnixStream, protections: &mut [Protection]
             ForkResult::Parent { child } => match end_of(child)? {
                 SPENT => turn = IsolateTurn::Later,
                 PARENT_IS_GONE => leave(0),
-                // As the keeper does: whoever waits for this process learns how the child ended.
+                // Like the keeper: the exit status shows how the child ended.
                 code => leave(code),
             },
         }

@@ -37,7 +37,7 @@ use std::process::ExitCode;
 
 use sandbox::protocol::{Begin, FrameError, Kind, Mode, PROTOCOL_VERSION, Protection, SNAPSHOT_FD, decode, read_frame};
 
-/// Why a worker process ends with a failure. Told to the parent on standard error.
+/// Why a worker process ends with a failure. Reported to the parent on standard error.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
     #[error("socket: {0}")]
@@ -95,7 +95,8 @@ struct InJail {
     memory: jail::OwnProcFolder,
 }
 
-/// Hears from the parent what this process is for and locks it up. As [`worker_main`], but for the work.
+/// Reads from the parent what this process is for and enters the jail. As [`worker_main`], but
+/// without the work.
 pub fn enter(fd: i32) -> Result<Jailed, WorkerError> {
     let (socket, begin) = hear(fd)?;
     let InJail { mut jailed, memory, .. } = enter_jail(socket, begin)?;

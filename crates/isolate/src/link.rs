@@ -92,7 +92,7 @@ impl Link {
         self.0.call.store(call, Ordering::Release);
     }
 
-    /// Everything that still waits is dropped; answers that come late find nobody.
+    /// Everything that still waits is dropped; late replies are ignored.
     pub fn end(&self) {
         self.begin(0);
     }

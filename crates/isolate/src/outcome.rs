@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-/// What a tool hears whose promise nothing can settle any more.
+/// The error for a tool whose promise can no longer settle.
 const NEVER_SETTLES: &str =
     "the promise that execute returned can never settle: no timer, request or other operation is pending";
 

@@ -109,8 +109,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// When the socket closes, the process ends, with the status `closed`: whatever runs is for nobody then. No waiting, no
-    /// unwinding of the engine.
+    /// When the socket closes, the process ends at once with the status `closed`: the result has no
+    /// receiver. No waiting, no unwinding of the engine.
     fn start(self, socket: UnixStream, closed: i32) -> Result<(), WorkerError> {
         let read = move || exit(&self.read(socket), closed);
         thread::Builder::new().name("reader".into()).spawn(read).map_err(WorkerError::Threads)?;
@@ -234,7 +234,7 @@ impl Host {
             next = if ready.is_none() {
                 let waits = timeout(AFTER_ANSWER, waiting.recv()).await;
                 drop(spent);
-                // While nobody waits for it; if it cannot be made, the next call says so.
+                // In idle time; if it cannot be made, the next call reports it.
                 ready = self.isolate().ok();
                 self.link.send_frame(&Frame::new(Kind::Ready, 0, 0, Vec::new()))?;
                 match waits {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use deno_core::v8;
 use tokio::sync::Notify;
 
-/// Why the running call is to end, set by whoever knows first.
+/// Why the running call is to end, set by the first to detect it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
     Cancelled,
@@ -27,7 +27,7 @@ struct Running {
     call: u32,
     engine: Option<v8::IsolateHandle>,
     reason: Option<Reason>,
-    /// The word came for this call before it began: the isolate was still being made.
+    /// The request came for this call before it began: the isolate was still being made.
     early: u32,
 }
 

@@ -18,7 +18,7 @@ enum State {
     #[default]
     Unknown,
     Made(Bytes),
-    /// There is none, or the engine did not want it: nobody tries again.
+    /// There is none, or the engine rejected it: do not try again.
     Without,
 }
 

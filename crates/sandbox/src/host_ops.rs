@@ -21,8 +21,8 @@ pub trait HostOps: Send + Sync + 'static {
     /// Performs one method of `context.api`.
     async fn api(&self, call: ApiCall) -> Result<Value, OpError>;
 
-    /// Hears how far the call is: a fraction from 0 to 1, where the tool can say, and a message, perhaps empty. Must not
-    /// wait. By default nobody listens.
+    /// Receives the call's progress: a fraction from 0 to 1, if the tool can say, and a message,
+    /// perhaps empty. Must not wait. By default it is discarded.
     fn progress(&self, _fraction: Option<f64>, _message: &str) {}
 }
 

@@ -99,7 +99,8 @@ pub const REQUIRED: [(&str, &[&str]); 10] = [
     ("a memory bound", &[names::MEMORY_CEILING, names::MEMORY_CGROUP]),
 ];
 
-/// What is required and does not stand: its name, and why. A protection that nobody reported does not stand.
+/// Required protections that are not in force: the name, and why. A protection that was not
+/// reported is not in force.
 pub fn missing(protections: &[Protection]) -> Vec<(String, String)> {
     REQUIRED
         .into_iter()

@@ -251,7 +251,7 @@ async fn send<T: serde::Serialize>(out: &mpsc::Sender<Frame>, kind: Kind, call: 
             return;
         }
     };
-    // When nobody takes frames any more, the call is over.
+    // When frames are no longer received, the call is over.
     let _ = out.send(Frame::new(kind, call, op, payload)).await;
 }
 

@@ -37,7 +37,7 @@ pub struct SandboxOptions {
     pub spares: usize,
     /// A worker that had nothing to do for this long is ended.
     pub idle: Duration,
-    /// From the word to end a call to the kill of its process.
+    /// From the request to end a call to the kill of its process.
     pub grace: Duration,
     /// Bytes of request bodies that wait here to be sent, of all calls together. Each call may have one body under way
     /// beside them.

@@ -135,8 +135,9 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts a worker and waits until it is ready, and behind the walls that the level requires: a kernel may refuse
-    /// to one process what it gave to another. Its greeting is told with all protections, the parent's too.
+    /// Starts a worker and waits until it is ready and has the protections that the level requires:
+    /// a kernel may refuse to one process what it gave to another. Returns its handshake with all
+    /// protections, including the parent's.
     pub async fn start_worker(&self) -> Result<(Worker, Hello), SandboxError> {
         let snapshot = self.snapshot.as_ref().map(Snapshot::share).transpose()?;
         let memory_mb = Limits::default().memory_mb;

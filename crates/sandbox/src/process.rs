@@ -97,7 +97,7 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let Some(mut started) = self.started.take().filter(|started| started.id().is_some()) else { return };
-        // Without a runtime the child is killed all the same, and nobody is left to wait.
+        // Without a runtime the child is still killed, but not waited for.
         let Ok(runtime) = Handle::try_current() else { return };
         started.start_kill();
         self.ends.spawn_on(

@@ -16,7 +16,7 @@ pub struct ProgressReceiver {
 }
 
 impl ProgressReceiver {
-    /// Before the worker hears of the call, so that its own clock starts later.
+    /// Before the worker gets the call, so that its own clock starts later.
     pub fn begin() -> Self {
         Self { begun: Instant::now(), words: 0 }
     }

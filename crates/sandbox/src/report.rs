@@ -17,7 +17,8 @@ pub struct Report {
     pub level: Level,
     /// Limits that the engine does not keep by itself: the process keeps them.
     pub left_to_process: Vec<String>,
-    /// As the first worker told them. Each later one is judged by its own, and one that lacks some of these is logged.
+    /// As the first worker reported them. Each later one is checked by its own report, and one that
+    /// lacks some of these is logged.
     pub protections: Vec<Protection>,
     /// The control groups in which the workers' own are made; none where there are none to be had.
     pub cgroups: Vec<CgroupLocation>,

@@ -29,13 +29,14 @@ pub struct Sandbox {
     pool: Arc<Pool>,
     report: Report,
     options: SandboxOptions,
-    /// Room for request bodies that all calls share.
+    /// Memory for request bodies that all calls share.
     uploads: Arc<Semaphore>,
     tending: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Sandbox {
-    /// Makes the start-up snapshot, starts the first worker and hears from it what protects this machine.
+    /// Makes the start-up snapshot, starts the first worker and reads from it which protections
+    /// this machine supports.
     pub async fn start(options: SandboxOptions) -> Result<Self, SandboxError> {
         let (cgroups, findings) = match options.cgroups {
             CgroupUse::WhereTheyAre => {

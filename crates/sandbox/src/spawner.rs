@@ -29,7 +29,7 @@ const MAX_ZYGOTES: u32 = 2;
 
 enum SpawnerCommand {
     Worker(SpawnRequest),
-    /// No worker is wanted any more, and those that are left may end as they are told.
+    /// No more workers are needed, and those that are left can end.
     Close,
 }
 
@@ -37,7 +37,7 @@ struct SpawnRequest {
     socket: OwnedFd,
     snapshot: Option<OwnedFd>,
     started: oneshot::Sender<Result<(Process, Group), SandboxError>>,
-    /// Whoever waits for all processes waits for those that are still to be started.
+    /// A wait for all processes includes those that are still to be started.
     _counted: TaskTrackerToken,
 }
 
@@ -120,7 +120,7 @@ impl SpawnerThread {
             match order {
                 SpawnerCommand::Worker(wanted) => {
                     let started = self.make(wanted.socket, wanted.snapshot);
-                    // Where nobody waits any more, the process is dropped, and so killed.
+                    // If the caller no longer waits, the process is dropped, and so killed.
                     let _ = wanted.started.send(started);
                 }
                 SpawnerCommand::Close => self.zygote = None,

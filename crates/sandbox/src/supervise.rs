@@ -43,7 +43,7 @@ pub struct Watch<'a> {
     pub closed: &'a CancellationToken,
     pub limits: &'a Limits,
     pub grace: Duration,
-    /// Room for request bodies that all calls share.
+    /// Memory for request bodies that all calls share.
     pub uploads: &'a Arc<Semaphore>,
 }
 
@@ -58,7 +58,7 @@ pub enum WorkerFate {
     Unusable,
 }
 
-/// Why the worker was told to end the call.
+/// Why the worker was asked to end the call.
 #[derive(Clone, Copy)]
 enum StopReason {
     Deadline,
@@ -169,7 +169,7 @@ pub async fn supervise(
             why = reason, if stop_reason.is_none() => {
                 stop_reason = Some(why);
                 if matches!(why, StopReason::Memory) {
-                    // Whoever gets there is past the engine's own limits, and would go on.
+                    // A process that gets here is past the engine's own limits, and would continue.
                     worker.bounds.kill();
                     break Err(None);
                 }
@@ -184,7 +184,7 @@ pub async fn supervise(
     };
 
     drop(meter);
-    // Without ops nobody writes any more; what is half written must be finished before the next call.
+    // Without ops there are no more writes; a partial write must be finished before the next call.
     drop(ops);
     if let Ok(CallDone { is_cache_refused: true, .. }) = &done {
         tracing::debug!(file = watch.script.file_name, "the engine refuses a script's code cache");
@@ -232,7 +232,7 @@ async fn either(one: &CancellationToken, other: &CancellationToken) {
     }
 }
 
-/// Writes the call, then what its ops answer, and in between the word to end it.
+/// Writes the call, then the replies of its ops, and in between the request to end it.
 async fn write(
     sink: &mut FramedWrite<OwnedWriteHalf, FrameCodec>,
     call: u32,

@@ -10,18 +10,18 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc};
 use crate::protocol::{Frame, MAX_CHUNK_BYTES, UPLOAD_WINDOW_BYTES};
 use crate::{BodyStream, OpError};
 
-/// Room for the request bodies of one call. Calls share it, but for the room that each has for one body, so that no call
-/// keeps the others from sending.
+/// Memory for the request bodies of one call. Calls share it, except that each has its own for one
+/// body, so that no call keeps the others from sending.
 pub struct UploadCapacity {
     own: Arc<Semaphore>,
     shared: Arc<Semaphore>,
 }
 
-/// Room for one body, until it is dropped.
+/// The memory of one body, until it is dropped.
 pub type UploadPermit = OwnedSemaphorePermit;
 
 impl UploadCapacity {
-    /// What calls share, with room for so many bytes.
+    /// What calls share: this many bytes.
     pub fn shared(bytes: usize) -> Arc<Semaphore> {
         Arc::new(Semaphore::new(bytes / UPLOAD_WINDOW_BYTES))
     }
@@ -30,7 +30,7 @@ impl UploadCapacity {
         Self { own: Arc::new(Semaphore::new(1)), shared: shared.clone() }
     }
 
-    /// Room for a further body; `None` when there is none left.
+    /// Memory for another body; `None` when there is none left.
     pub fn take(&self) -> Option<UploadPermit> {
         let take = |room: &Arc<Semaphore>| room.clone().try_acquire_owned().ok();
         take(&self.own).or_else(|| take(&self.shared))
@@ -61,13 +61,13 @@ impl Shared {
 }
 
 impl Upload {
-    /// The two ends. As many bytes as the world takes are granted to the worker again.
+    /// The two ends. The worker gets credit for as many bytes as were sent on.
     pub fn open(out: mpsc::Sender<Frame>, call: u32, op: u32, permit: UploadPermit) -> (Self, BodyStream) {
         let shared = Arc::new(Shared { state: Mutex::default(), more: Notify::new(), _permit: permit });
         let body = futures::stream::unfold((shared.clone(), out), move |(shared, out)| async move {
             let piece = next(&shared).await?;
             if let Ok(bytes) = &piece {
-                // When nobody takes frames any more, the call is over.
+                // When frames are no longer received, the call is over.
                 let _ = out.send(Frame::credit(call, op, bytes.len())).await;
             }
             Some((piece, (shared, out)))

@@ -53,7 +53,8 @@ pub struct Worker {
     pub has_child: bool,
     /// What its first process reported.
     walls: Vec<Protection>,
-    /// The process of the last isolate was told to end; until the next one says that it is there, none is bounded.
+    /// The process of the last isolate was asked to end; until the next one reports, none is
+    /// limited.
     is_between_children: bool,
     /// It broke the protocol between calls, or hung up: no call may meet it.
     is_broken: bool,
@@ -148,19 +149,20 @@ impl Worker {
         since.elapsed() > NEXT_CHILD && self.is_between_children()
     }
 
-    /// Whether the process of the last isolate is to end and the next one is not there, as far as the worker has told.
+    /// Whether the process of the last isolate is to end and the next one is not there, as far as
+    /// the worker has reported.
     fn is_between_children(&mut self) -> bool {
         self.listen();
         self.is_between_children
     }
 
-    /// Whether a fresh isolate waits here, as far as the worker has told by now.
+    /// Whether a fresh isolate is ready here, as far as the worker has reported.
     pub fn is_ready(&mut self) -> bool {
         self.listen();
         self.is_ready
     }
 
-    /// Reads what the worker has told since its last call.
+    /// Reads what the worker has reported since its last call.
     fn listen(&mut self) {
         if self.is_broken {
             return;
@@ -272,7 +274,8 @@ impl Worker {
 
     /// Whether a call may have it, as far as can be seen without waiting.
     pub fn is_alive(&mut self) -> bool {
-        // The stream tells a breach once and reads on: who only looked at the process would never hear of it.
+        // The stream reports a breach once and continues: a caller that checks only the process
+        // would never see it.
         self.listen();
         !self.is_broken && self.process.is_alive()
     }

@@ -29,7 +29,7 @@ impl Layer {
         };
         let known = self.definitions.of(self.identity.owner_id).await?;
         if name == schema_names::SCHEMA_DEFINITION {
-            // What no store would take is told first, and by the same words.
+            // What every store refuses is reported first, with the same text.
             record.check()?;
             if known.count() >= MAX_DEFINITIONS {
                 let message = format!("cannot be {name} again: a tenant has at most {MAX_DEFINITIONS} definitions");
@@ -112,7 +112,7 @@ impl Layer {
         Err(StoreError::Unavailable("the record changed again and again while it was checked; try again".into()))
     }
 
-    /// The check that has no transaction open. What is refused for good is told here.
+    /// The check without an open transaction. Final refusals are reported here.
     async fn judge(&self, known: &DefinitionSet, mut next: NewBreadcrumb) -> Result<CheckedChange, StoreError> {
         let tenant = self.identity.owner_id;
         if next.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION) {
@@ -206,7 +206,7 @@ impl Layer {
         response
     }
 
-    /// Nobody is curator as another tenant's guest.
+    /// A guest from another tenant is never a curator.
     fn refuse_the_runtimes(&self, name: &str, is_guest: bool) -> Result<(), StoreError> {
         if is_the_runtimes(name) && (is_guest || !self.identity.has(Role::Curator)) {
             let why = format!("only a curator may say what {name} is: the runtime itself reads or writes it");
@@ -243,7 +243,7 @@ impl CheckedChange {
     }
 }
 
-/// Undoes the transaction; nobody hears of it.
+/// Rolls the transaction back; the error is not reported.
 fn begins_again() -> StoreError {
     StoreError::Internal("a change begins again".into())
 }

@@ -21,7 +21,8 @@ use crate::definition::{CHECK_TIMEOUT, Definition, busy};
 
 /// Definitions of one tenant, at most.
 pub(crate) const MAX_DEFINITIONS: usize = MAX_PAGE as usize;
-/// A tenant that nobody writes or reads in for so long is followed no more, and read anew when it is needed again.
+/// A tenant without reads and writes for this long is no longer followed, and read again when it is
+/// needed.
 const KEPT_FOR: Duration = Duration::from_mins(10);
 /// Bytes that the compiled schemas of one tenant's definitions take, about.
 const BUDGET: u64 = 64 * 1024 * 1024;
@@ -84,8 +85,8 @@ impl DefinitionCache {
         Ok(tenant.known())
     }
 
-    /// Reads them anew, after a definition was written here: who wrote it is to see it at once. Another server's write is
-    /// heard of by its event.
+    /// Reads them again, after a definition was written here: its writer must see it at once.
+    /// Writes of other servers arrive as events.
     pub(crate) async fn refresh(&self, owner_id: Uuid) {
         let tenant = self.tenant(owner_id);
         if tenant.begun.initialized()
@@ -121,7 +122,7 @@ impl DefinitionCache {
 
     async fn begin(self: &Arc<Self>, owner_id: Uuid, tenant: &Arc<Tenant>) -> Result<(), StoreError> {
         let reader = self.reader(owner_id);
-        // What is written from here on is told by an event.
+        // What is written from here on arrives as an event.
         let after = reader.latest_event().await?;
         tenant.read(&*reader).await?;
         let (definitions, tenant) = (self.clone(), tenant.clone());
@@ -222,7 +223,7 @@ impl Tenant {
         let mut known = DefinitionSet::default();
         let mut oldest: HashMap<String, Uuid> = HashMap::new();
         let mut items = reader.list(&query).await?;
-        // Where there is not room for all, the oldest serve: on every server the same.
+        // If there are too many, the oldest apply: on every server the same.
         items.sort_unstable_by_key(|item| item.id);
         for item in items {
             let (version, definition) = match before.by_record.get(&item.id) {
@@ -252,7 +253,8 @@ impl Tenant {
         Ok(())
     }
 
-    /// `None` for a record that is no good definition: it was written before they were checked, or there is no room.
+    /// `None` for a record that is not a valid definition: it was written before they were checked,
+    /// or there are too many.
     async fn judge(&self, record: Breadcrumb) -> Option<Arc<Definition>> {
         let (id, budget) = (record.id, self.budget.clone());
         let reading = move || Definition::read(&record.context, &record.tags, record.llm_hints.as_ref(), &budget);

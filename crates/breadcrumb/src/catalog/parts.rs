@@ -151,7 +151,8 @@ pub(super) async fn read(store: &dyn Breadcrumbs) -> Result<Option<Catalog>, Sto
     loop {
         let page = store.list(&query).await?;
         let more = page.len() as u64 == u64::from(PAGE);
-        // Newest first: where two parts have a name, because a runner divides the catalog anew, the newer is right.
+        // Newest first: where two parts have a name, because a runner divides the catalog again,
+        // the newer is right.
         for item in page.into_iter().filter(|item| Catalog::part_tag(&item.tags).is_some()) {
             is_there = true;
             let Some(mut context) = item.context else { continue };

@@ -1,4 +1,4 @@
-//! What may lie in a working folder where programs of strangers run.
+//! Hostile content of a working folder where untrusted programs run.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};

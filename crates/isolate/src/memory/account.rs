@@ -22,14 +22,14 @@ pub struct Account {
     heap: AtomicUsize,
     /// Bytes of the array buffers that the allocator gave out.
     buffers: AtomicUsize,
-    /// Bytes of the process when it was last looked at; 0 when nobody can tell.
+    /// Bytes of the process at the last check; 0 if unknown.
     process: AtomicUsize,
     /// Bytes of the process of which the engine did not tell when the isolate's first call began. What a kept isolate
     /// holds on to counts in its next call.
     untold: OnceLock<usize>,
     /// The isolate was asked to look and has not come to it yet.
     is_asked: AtomicBool,
-    /// The last look found too much only where nobody tells of it.
+    /// The last check found too much, but only in memory that the engine does not report.
     is_suspect: AtomicBool,
     stop: Stop,
 }
@@ -106,7 +106,7 @@ impl Account {
             self.is_suspect.store(false, Ordering::Relaxed);
             return;
         }
-        // Part of it may be garbage that nobody has swept up yet.
+        // Part of it may be garbage that was not collected yet.
         isolate.low_memory_notification();
         // What the process holds was seen before that: it takes a second look to be sure of it.
         if self.told(isolate).sum() > limit || self.is_suspect.swap(true, Ordering::Relaxed) {

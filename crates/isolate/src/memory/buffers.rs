@@ -19,7 +19,7 @@ pub fn allocator(account: Arc<Account>) -> v8::UniqueRef<v8::Allocator> {
     }
 }
 
-/// Zeroed also where nobody asked for it: what another call left in this memory stays unseen.
+/// Always zeroed: what another call left in this memory stays hidden.
 #[allow(unsafe_code)]
 unsafe extern "C" fn allocate(account: &Account, bytes: usize) -> *mut c_void {
     if !account.take(bytes) {

@@ -10,11 +10,11 @@ use sandbox::protocol::{Kind, MAX_PROGRESS_BYTES, PROGRESS_INTERVAL, ProgressUpd
 
 use crate::link::Link;
 
-/// What the running call has told and has still to tell.
+/// The progress that the running call has reported and has still to send.
 #[derive(Default)]
 pub struct Progress {
     told: Rc<SendState>,
-    /// Sends the word that waits, when its time has come.
+    /// Sends the waiting report when it is due.
     later: RefCell<Option<JoinHandle<()>>>,
 }
 
@@ -22,7 +22,7 @@ pub struct Progress {
 struct SendState {
     last: Cell<Option<Instant>>,
     waiting: RefCell<Option<ProgressUpdate>>,
-    /// Somebody will send the word that waits.
+    /// A task will send the waiting report.
     is_taken_care_of: Cell<bool>,
 }
 

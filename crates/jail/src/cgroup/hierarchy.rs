@@ -14,7 +14,8 @@ use super::owner::OwnerProcess;
 const WEIGHT: f64 = 0.5;
 /// What a worker may be given at most, in bytes, until its first call says how much it is.
 pub(super) const MEMORY_AT_FIRST: u64 = 2 * 1024 * 1024 * 1024;
-/// Threads and processes of one worker: the engine's own, and room for a machine with many processors.
+/// Threads and processes of one worker: the engine's own, and enough for a machine with many
+/// processors.
 const PROCESSES: u32 = 64;
 
 pub struct Hierarchy {
@@ -113,8 +114,8 @@ impl Hierarchy {
     }
 }
 
-/// In version 2 a group has either processes or groups with controllers. So this process moves into a group of its own
-/// below, if nobody else is in the one where it stands.
+/// In version 2 a group has either processes or groups with controllers. So this process moves into
+/// a child group of its own, if its group has no other processes.
 fn delegated(here: &Path, wanted: &[Controller], me: OwnerProcess) -> Result<(PathBuf, Vec<Controller>), String> {
     let home = me.home_name();
     // An earlier sandbox of this process moved already.

@@ -13,8 +13,9 @@ pub struct Bind {
     pub inside: PathBuf,
 }
 
-/// The files of a jail. Beside them it has `/proc` of its own processes, a small `/dev`, and an empty `/tmp` and
-/// `/dev/shm` that nobody else sees and that are gone at the end. What lies deeper comes later in each list.
+/// The files of a jail. Beside them it has `/proc` of its own processes, a small `/dev`, and a
+/// private, empty `/tmp` and `/dev/shm` that are deleted at the end. Deeper paths come later in
+/// each list.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilesystemView {
     pub read_only: Vec<Bind>,

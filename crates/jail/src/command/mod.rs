@@ -28,7 +28,7 @@ pub use running::Finished;
 /// Where programs are looked for in a jail.
 pub const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The socket by which the helper is told what to run and tells what came of it.
+/// The socket by which the helper gets its command and reports the outcome.
 const SOCKET_FD: i32 = 3;
 
 /// The whole life of a helper. Call it first of all in `main`, while there is one thread, in a process that a [`Jail`]

@@ -21,8 +21,8 @@ use super::jail::Counted;
 use super::{Captured, CommandLimits, CommandSpec, ExitReason, Helper, JailError, SOCKET_FD};
 use crate::cgroup::{Cgroups, Group};
 
-/// How long a helper that was told to end may take before it is killed itself: long, for what it must wait for is the
-/// end of every process of the jail.
+/// How long a helper that was asked to end can take before it is killed itself: long, since it
+/// waits for the end of every process of the jail.
 const LEAVING: Duration = Duration::from_secs(20);
 /// Bytes that are read at once.
 const PIECE: usize = 64 * 1024;
@@ -175,7 +175,7 @@ struct End {
 }
 
 impl Hold {
-    /// Puts the helper, and so whatever it starts, under its bounds before it is told what to start.
+    /// Puts the helper, and so whatever it starts, under its limits before it gets the command.
     async fn admit(&mut self, cgroups: &Arc<Cgroups>, bounds: CommandLimits) -> io::Result<()> {
         let Some((child, group)) = &mut self.parts else { return Ok(()) };
         let id = child.id().ok_or_else(|| io::Error::other("it ended at once"))?;

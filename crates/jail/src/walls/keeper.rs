@@ -56,7 +56,7 @@ extern "C" fn die(signal: libc::c_int) {
     leave(SIGNALLED + signal)
 }
 
-/// Waits for the child and ends as it ended, so that whoever waits for the keeper learns it.
+/// Waits for the child and ends as it ended, so that the keeper's exit status is the child's.
 pub fn mirror(child: Pid) -> ! {
     loop {
         match waitpid(child, None) {

@@ -232,7 +232,7 @@ fn joined<'t>(
         if sizer.size(&text[bounds[index]..bounds[index + 1]]) >= most / LEAST_PART {
             continue;
         }
-        // The small one and its neighbour are cut anew, so that both get enough.
+        // The small one and its neighbour are split again, so that both get enough.
         let (start, middle, end) = match index {
             0 => (0, 1, 2),
             _ => (index - 1, index, index + 1),

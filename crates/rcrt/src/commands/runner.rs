@@ -64,7 +64,8 @@ impl Runner {
             (None, Some(url)) => {
                 let progress = ConsoleProgress::new();
                 let keys = Keys::load(&config.data)?;
-                // The servers embed. A runner that chose another model than they did would have everything embedded anew.
+                // The servers embed. A runner with another model than theirs would cause everything
+                // to be embedded again.
                 let mut database = self.database.clone();
                 database.embedding.or(Embeddings::Off);
                 let store = assembly::open_store(url.clone(), keys.secrets_keys()?, &database, &progress).await?;

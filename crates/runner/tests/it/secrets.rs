@@ -123,7 +123,7 @@ async fn a_grant_is_of_the_record_and_not_of_the_name() {
     let runner = fixture.start(&fake);
     fixture.call("secretive", json!({})).await.output.unwrap();
 
-    // Deleted and written anew: another record.
+    // Deleted and created again: another record.
     fixture.person.delete(tool, None).await.unwrap();
     let anew = fixture.create(code("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
     let response = loop {
@@ -150,7 +150,7 @@ async fn a_tools_grant_is_not_its_successors() {
     fixture.person.grant_secret(secret, first).await.unwrap();
     let runner = fixture.start(&fake);
     assert_eq!(fixture.call("secretive", json!({})).await.output, Some(json!(first)));
-    // A stranger's tool of the same name gets no call, and when its turn comes, no secret.
+    // An untrusted tool of the same name gets no call, and when its turn comes, no secret.
     let (_, agent) = crate::rights::emitter(&fixture).await;
     let stranger = agent.create(code("secretive", needs), None).await.unwrap().id;
     fixture.tool_error(stranger, |_| true).await;

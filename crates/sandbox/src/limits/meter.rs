@@ -11,7 +11,7 @@ use super::share::{Share, Turn};
 const SHORTEST: Duration = Duration::from_millis(5);
 /// When to look again at a process whose clock cannot be read: it ended, and its socket says so.
 const LATER: Duration = Duration::from_mins(1);
-/// The longest time between two looks at a process whose memory nobody else counts.
+/// The longest time between two checks of a process whose memory no control group counts.
 const MEMORY: Duration = Duration::from_millis(10);
 
 pub struct Meter<'a> {

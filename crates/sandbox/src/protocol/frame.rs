@@ -61,8 +61,8 @@ pub enum Kind {
     /// What the engine made of a script's text (bytes of its own). Parent: before the call; worker: before any of the
     /// script's code runs, empty where there is none.
     CodeCache = 22,
-    /// Parent: the isolate of the last call is not wanted again, and nothing more comes for it. Its process ends a moment
-    /// later, or at once when it is said again, and the next one is born.
+    /// Parent: the isolate of the last call is no longer needed, and nothing more comes for it. Its
+    /// process ends a moment later, or at once if this is sent again, and the next one is forked.
     Spent = 23,
 }
 

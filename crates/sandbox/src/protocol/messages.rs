@@ -34,7 +34,7 @@ pub struct Begin {
 }
 
 impl Begin {
-    /// The first frame of whoever starts the process.
+    /// The first frame to a process, from its starter.
     pub fn frame(mode: Mode, has_snapshot: bool, memory_mb: u64) -> serde_json::Result<Frame> {
         let begin = Self { protocol: PROTOCOL_VERSION, mode, has_snapshot, memory_mb };
         Ok(Frame::new(Kind::Begin, 0, 0, encode(&begin)?))

@@ -8,7 +8,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, pidfd_open, pidfd_se
 use tokio::io;
 use tokio::io::unix::AsyncFd;
 
-/// Killed when it is dropped. Until its end was seen its number is nobody else's.
+/// Killed when it is dropped. Until its end was seen its id belongs to no other process.
 pub struct CopiedProcess {
     pid: Pid,
     /// Readable when it has ended.
@@ -21,7 +21,7 @@ impl CopiedProcess {
     /// error, and left alone.
     pub fn take(pid: u32) -> io::Result<Self> {
         let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::InvalidInput)?;
-        // Before its end can be seen: afterwards the number is nobody's.
+        // Before its end can be seen: afterwards the id is free.
         let descriptor = pidfd_open(pid, PidfdFlags::empty())?;
         let status = ended(pid)?;
         // SAFETY: the descriptor is owned by what it is handed to, and stays open as long as that.

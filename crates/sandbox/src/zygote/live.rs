@@ -21,7 +21,7 @@ pub struct Zygote {
     child: Child,
     socket: UnixStream,
     since: Instant,
-    /// Whoever waits for all processes waits for this one.
+    /// A wait for all processes includes this one.
     _counted: TaskTrackerToken,
 }
 

@@ -15,7 +15,7 @@ use self::format::Format;
 use self::fuel::HintBudget;
 use self::template::Template;
 
-/// The keys that mean something. Others are notes for whoever reads the record.
+/// The keys with a meaning. Others are notes for readers of the record.
 const KEYS: [&str; 6] = ["include", "exclude", "rename", "template", "transform", "mode"];
 /// What the rules of one view make is no longer, in bytes of its JSON text.
 pub const MAX_VIEW_BYTES: usize = fuel::BYTES;

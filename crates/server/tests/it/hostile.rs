@@ -1,4 +1,4 @@
-//! What strangers tried, and what did not work.
+//! Attacks on the server that must not work.
 
 use breadcrumb::{Identity, NewBreadcrumb, Profile, Role, Tenancy};
 use futures::{StreamExt, TryStreamExt, stream};

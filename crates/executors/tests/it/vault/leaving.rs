@@ -112,7 +112,7 @@ async fn a_call_writes_so_many_records_and_tries_count() {
     for call in [record(), update(2), ApiCall::DeleteBreadcrumb { id: id.clone() }, record()] {
         exhausted(&world.api(call).await.unwrap_err(), LimitName::BreadcrumbsWritten, MAX_BREADCRUMBS_WRITTEN);
     }
-    // Reading goes on, and another call begins anew.
+    // Reading continues, and another call begins.
     assert_eq!(world.api(ApiCall::GetBreadcrumb { id }).await.unwrap_err().name, "NotFound");
     let another = CallHostOps::new(Arc::new(Network::new().egress()), &tenant.call(code(json!({}), &[]), json!({})));
     another.unwrap().api(record()).await.unwrap();

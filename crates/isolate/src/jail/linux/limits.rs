@@ -3,11 +3,11 @@
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 
-/// Files, sockets and event queues that the worker itself needs, with a little room.
+/// Files, sockets and event queues that the worker itself needs, and a few more.
 const OPEN_FILES: u64 = 32;
 /// Signals to itself that wait; the kernel keeps a record of each.
 const SIGNALS: u64 = 64;
-/// Threads of the engine and of the worker, with a little room, and the keeper.
+/// Threads of the engine and of the worker, a few more, and the keeper.
 const THREADS: u64 = 64;
 
 /// The first thread's stack, in bytes, which the ceiling on memory does not count.

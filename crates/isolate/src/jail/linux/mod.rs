@@ -60,7 +60,8 @@ pub fn enter(socket: &mut UnixStream, first_foreign: i32) -> Result<(Vec<Protect
     } else {
         write_frame(socket, &Frame::process(std::process::id()))?;
     }
-    // Signals to a group of processes reach nobody else. It fails where the process leads a session already.
+    // Signals to the process group reach only this process. It fails if the process leads a session
+    // already.
     let _ = nix::unistd::setsid();
     let seccomp = seccomp::apply();
     let mut protections = vec![

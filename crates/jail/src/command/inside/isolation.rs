@@ -64,7 +64,7 @@ pub fn limit(bounds: &CommandLimits) -> Result<(), String> {
     set(Resource::RLIMIT_MEMLOCK, LOCKED)?;
     set(Resource::RLIMIT_MSGQUEUE, 0)?;
     set(Resource::RLIMIT_SIGPENDING, SIGNALS)?;
-    // One process alone may not have more than all together, whoever counts those.
+    // One process alone must not have more than all together, whatever counts those.
     set(Resource::RLIMIT_DATA, bounds.memory)?;
     set(Resource::RLIMIT_NPROC, u64::from(bounds.processes) + AROUND)
 }

@@ -36,7 +36,7 @@ const REFUSED: &[i64] = &[
     libc::SYS_add_key,
     libc::SYS_request_key,
     libc::SYS_keyctl,
-    // Memory that nobody counts.
+    // Memory that is not accounted.
     libc::SYS_shmget,
     libc::SYS_shmat,
     libc::SYS_msgget,

@@ -38,7 +38,7 @@ impl Usage {
         Duration::from_millis(self.ticks.values().sum::<u64>() * 1000 / per_second)
     }
 
-    /// Bytes in memory that are nobody else's: pages that several processes share count for each of them.
+    /// Private bytes in memory: pages that several processes share count for each of them.
     pub fn memory(&self) -> u64 {
         self.memory
     }

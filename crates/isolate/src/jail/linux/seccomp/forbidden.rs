@@ -57,7 +57,7 @@ const ALWAYS: &[i64] = &[
     libc::SYS_mknodat,
     libc::SYS_name_to_handle_at,
     libc::SYS_open_by_handle_at,
-    // Parts of the kernel that were broken into before, and that nobody here needs.
+    // Parts of the kernel that were exploited before, and that the worker does not need.
     libc::SYS_io_uring_setup,
     libc::SYS_io_uring_enter,
     libc::SYS_io_uring_register,
