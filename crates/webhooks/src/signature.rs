@@ -1,7 +1,8 @@
-//! How a receiver knows that a delivery is the store's, whole, and new.
+//! Signatures, by which a receiver verifies that a delivery is authentic, complete and new.
 //!
-//! `webhook-signature` is of Standard Webhooks (<https://www.standardwebhooks.com>): it covers id and time, so a receiver
-//! that refuses old times and known ids cannot be sent the same again. `X-RCRT-Signature` is RCRT's: it covers the body alone.
+//! `webhook-signature` is that of Standard Webhooks (<https://www.standardwebhooks.com>). It covers
+//! id and time, so a receiver that refuses old times and known ids is safe from replays.
+//! `X-RCRT-Signature` is that of the original RCRT. It covers the body alone.
 
 use aws_lc_rs::hmac;
 use base64::Engine;

@@ -1,8 +1,8 @@
-//! The way of one fire, in three writes, each of which may be the last thing that a scheduler does:
+//! One fire of a schedule, in three writes. A scheduler can crash after each of them:
 //!
-//! 1. The schedule's record goes on to its next time and says that a fire was begun (`state.firing`), changed from the
-//!    version that was looked at: of all schedulers one gets through. From here on the fire will be.
-//! 2. The fire's record is written under an idempotency key that is made of the schedule and the time.
+//! 1. The schedule's record advances to its next time and says that a fire has begun
+//!    (`state.firing`). The update names the version that was read, so one scheduler succeeds.
+//! 2. The fire's record is written under an idempotency key made of the schedule and the time.
 //! 3. The schedule's record says that the fire is done.
 //!
 //! A scheduler that finds a fire begun and not done, after a while, does 2 and 3. The key makes it

@@ -1,8 +1,8 @@
 //! Templates in the syntax of the original RCRT's hints: a part of Handlebars without computation.
 //!
 //! `{{context.title}}`, `{{items.length}}`, `{{items.[0].name}}`, `{{#each items}}{{name}}{{#unless @last}}, {{/unless}}{{/each}}`,
-//! `{{#if (eq status "ok")}}…{{else}}…{{/if}}`, `{{context.tools | keys | length}}`. Nothing is escaped: what reads it is no
-//! browser. Every step burns fuel, so a template ends however its blocks are nested.
+//! `{{#if (eq status "ok")}}…{{else}}…{{/if}}`, `{{context.tools | keys | length}}`. Nothing is escaped, since
+//! the output is not HTML. Every step burns fuel, so a template ends however its blocks are nested.
 
 use serde_json::{Map, Value, json};
 
