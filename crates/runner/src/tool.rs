@@ -15,6 +15,21 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 use validate::Schema;
 
+/// Since when a record has its name without a break.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NamedSince {
+    /// As a tool, of either schema.
+    pub any_schema: DateTime<Utc>,
+    /// As a tool of the schema that the version has.
+    pub own_schema: DateTime<Utc>,
+}
+
+impl NamedSince {
+    pub fn both(moment: DateTime<Utc>) -> Self {
+        Self { any_schema: moment, own_schema: moment }
+    }
+}
+
 /// What is known of a version without validation.
 pub(crate) struct Candidate {
     pub id: Uuid,
@@ -22,8 +37,8 @@ pub(crate) struct Candidate {
     pub version: i64,
     /// The record's, not the version's.
     pub created_at: DateTime<Utc>,
-    /// Since when the record has this name without a break; looked up only where two records want one name.
-    pub named_since: OnceLock<DateTime<Utc>>,
+    /// Looked up only where two records want one name.
+    pub named_since: OnceLock<NamedSince>,
     pub workspace: Option<String>,
     /// Of the tool's author: where it runs by itself, it runs under them.
     pub profiles: Profiles,
@@ -131,16 +146,16 @@ impl Candidate {
         self.definition.implementation.source()
     }
 
-    /// Whose claim to the name is older: by time, then by the record's id, so that every runner
-    /// decides the same.
-    pub fn claim_to_name(&self) -> (DateTime<Utc>, Uuid) {
-        (self.named_since.get().copied().unwrap_or(self.created_at), self.id)
+    /// Until it is looked up, the date when the record was created.
+    pub fn named_since(&self) -> NamedSince {
+        self.named_since.get().copied().unwrap_or(NamedSince::both(self.created_at))
     }
 
-    /// The same version, and the next one under the same name, has had it for as long as the one before.
+    /// The same version, and the next one of the same name and schema, has had it for as long as the one before.
     pub fn inherit_name(&self, older: &Self) {
         if let Some(since) = older.named_since.get()
             && older.name() == self.name()
+            && older.schema_name() == self.schema_name()
             && (older.version + 1 == self.version || older.version == self.version)
         {
             let _ = self.named_since.set(*since);

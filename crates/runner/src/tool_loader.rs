@@ -25,7 +25,7 @@ use crate::load_queue::{Depth, LoadQueue, Urgency};
 use crate::previous_catalog::PreviousCatalog;
 use crate::readiness::Readiness;
 use crate::registry::{Consequences, Known, Registry};
-use crate::tool::{Candidate, Problem, Tool};
+use crate::tool::{Candidate, NamedSince, Problem, Tool};
 use crate::tool_errors::ToolErrors;
 use crate::tool_preparation::{ToolPreparer, Version, is_tool};
 use crate::tool_records::{ToolRecord, Working};
@@ -358,8 +358,15 @@ impl ToolLoader {
         let is_named = |one: &&BreadcrumbVersion| {
             is_tool(one.schema_name.as_deref()) && one.context.get("name").and_then(Value::as_str) == Some(tool.name())
         };
-        let since = history.iter().skip_while(|one| one.version > tool.version).take_while(is_named).last();
-        since.is_some_and(|one| tool.named_since.set(one.updated_at).is_ok())
+        let is_of_own_schema = |one: &&BreadcrumbVersion| one.schema_name.as_deref() == Some(tool.schema_name());
+        let named = || history.iter().skip_while(|one| one.version > tool.version).take_while(is_named);
+        match (named().last(), named().take_while(is_of_own_schema).last()) {
+            (Some(any), Some(own)) => {
+                let since = NamedSince { any_schema: any.updated_at, own_schema: own.updated_at };
+                tool.named_since.set(since).is_ok()
+            }
+            _ => false,
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 use validate::{Author, Budget, Schema};
 
-use crate::tool::{Candidate, Problem, Tool};
+use crate::tool::{Candidate, NamedSince, Problem, Tool};
 use crate::tool_validation::validate_tool;
 
 /// How long an executor may take to prepare one version.
@@ -72,7 +72,7 @@ impl ToolPreparer {
             version: version.number,
             created_at: record.created_at,
             named_since: match version.number {
-                1 => OnceLock::from(record.created_at),
+                1 => OnceLock::from(NamedSince::both(record.created_at)),
                 _ => OnceLock::new(),
             },
             workspace: version.tags.iter().find(|tag| tag.starts_with("workspace:")).cloned(),

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::missing_requirements::MissingRequirements;
 use crate::registry::Report;
-use crate::tool::{Candidate, Problem, Tool};
+use crate::tool::{Candidate, NamedSince, Problem, Tool};
 
 /// The version of a record that is offered, or waits.
 #[derive(Clone)]
@@ -65,23 +65,42 @@ impl ToolRecord {
         candidate.filter(|candidate| candidate.name() == name)
     }
 
-    fn claim_to(&self, name: &str) -> (DateTime<Utc>, Uuid) {
-        self.candidate_as(name).map_or((self.created_at, self.id), |candidate| candidate.claim_to_name())
+    fn named_since(&self, name: &str) -> NamedSince {
+        self.candidate_as(name).map_or(NamedSince::both(self.created_at), |candidate| candidate.named_since())
+    }
+
+    /// Whether this record was the first of the two to have the name, whatever its schema was then. The id decides
+    /// between equal dates, so that every runner decides the same.
+    fn is_older_than(&self, other: &ToolRecord, name: &str) -> bool {
+        (self.named_since(name).any_schema, self.id) < (other.named_since(name).any_schema, other.id)
+    }
+
+    /// Whether this is code that may take the name from an older `tool.v1` of who made the other record.
+    fn may_replace(&self, other: &ToolRecord, name: &str) -> bool {
+        let candidate = self.candidate_as(name).filter(|_| self.is_code);
+        candidate.is_some_and(|candidate| candidate.may_replace_a_tool_of(other.created_by))
     }
 
     /// Whether this code takes the name although these `tool.v1` records have it too: those that are older let it.
     fn goes_before(&self, native: &[&ToolRecord], name: &str) -> bool {
-        let candidate = self.candidate_as(name);
-        self.is_code
-            && native.iter().all(|other| {
-                other.claim_to(name) > self.claim_to(name)
-                    || candidate.is_some_and(|candidate| candidate.may_replace_a_tool_of(other.created_by))
-            })
+        self.is_code && native.iter().all(|other| self.is_older_than(other, name) || self.may_replace(other, name))
+    }
+
+    /// The order among records of one schema: since when each has the name with this schema. An owner that changes its
+    /// schema would lose its name to a record that had no right to it until then, so that record counts from the change.
+    /// `changed`: the records that already had the name under their previous schema.
+    fn claim_among(&self, changed: &[&ToolRecord], name: &str) -> (DateTime<Utc>, DateTime<Utc>, Uuid) {
+        let own = self.named_since(name);
+        let had_it_before = |other: &&&ToolRecord| {
+            other.is_code == self.is_code && other.is_older_than(self, name) && !self.may_replace(other, name)
+        };
+        let changes = changed.iter().filter(had_it_before).map(|other| other.named_since(name).own_schema);
+        (changes.fold(own.own_schema, Ord::max), own.any_schema, self.id)
     }
 
     /// Whether this is a `tool.v1` that had the name before the code which has it now.
     fn is_replaced_by(&self, owner: &ToolRecord, name: &str) -> bool {
-        !self.is_code && owner.is_code && self.claim_to(name) < owner.claim_to(name)
+        !self.is_code && owner.is_code && self.is_older_than(owner, name)
     }
 
     /// What its author is told where another record has the name.
@@ -217,12 +236,20 @@ impl ToolRecords {
         pairs.filter(|(_, (before, after))| before != after).map(|(id, _)| *id).collect()
     }
 
-    /// Whose the name is, in their order: code that goes before the `tool.v1` records, then all others; of each kind the
-    /// oldest claim first.
+    /// Whose the name is, in their order: code that goes before the `tool.v1` records, those, then other code; of each
+    /// kind the oldest claim first.
     fn in_order(&self, name: &str) -> Vec<&ToolRecord> {
         let mut claimants: Vec<&ToolRecord> = self.claiming(name).collect();
         let native: Vec<&ToolRecord> = claimants.iter().copied().filter(|record| !record.is_code).collect();
-        claimants.sort_by_cached_key(|record| (!record.goes_before(&native, name), record.claim_to(name)));
+        let is_changed = |record: &&ToolRecord| {
+            let since = record.named_since(name);
+            since.own_schema != since.any_schema
+        };
+        let changed: Vec<&ToolRecord> = claimants.iter().copied().filter(is_changed).collect();
+        claimants.sort_by_cached_key(|record| {
+            let goes_before = record.goes_before(&native, name);
+            (!goes_before, record.is_code, record.claim_among(&changed, name))
+        });
         claimants
     }
 

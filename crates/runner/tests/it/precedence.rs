@@ -321,3 +321,55 @@ async fn broken_code_falls_back_to_code_and_not_to_a_tool_v1_between() {
     assert_eq!(ran(&fixture.call("echo", json!({})).await), (id, schema_names::TOOL_CODE, 1));
     runner.stop().await;
 }
+
+/// Among records of one schema the oldest keeps the name. The time as a `tool.v1` does not count among code.
+#[tokio::test]
+async fn a_replaced_tool_does_not_win_its_name_back_by_becoming_code() {
+    let (fixture, fake) = (Fixture::new().await, Fake::new());
+    let (_, author) = emitter(&fixture).await;
+    let theirs = author.create(native("echo", json!({})), None).await.unwrap().id;
+    let runner = fixture.start(&fake);
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), (theirs, schema_names::TOOL_V1, 1));
+    let curators = fixture.create(code("echo", json!({}))).await;
+    let by_curators = (curators, schema_names::TOOL_CODE, 1);
+    while ran(&fixture.call("echo", json!({})).await) != by_curators {}
+    let good = code_context("echo", json!({}));
+    author.update(theirs, 1, becomes(schema_names::TOOL_CODE, Some(good))).await.unwrap();
+    let error = fixture.tool_error(theirs, |_| true).await;
+    assert!(error["errors"][0]["message"].as_str().unwrap().contains(&curators.to_string()), "{error}");
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), by_curators);
+    runner.stop().await;
+    let runner = fixture.start(&fake);
+    assert_eq!(ran(&fixture.call("echo", json!({})).await), by_curators);
+    runner.stop().await;
+}
+
+/// Who could not take a name from its owner does not get it when the owner changes its schema.
+#[tokio::test]
+async fn an_owner_that_changes_its_schema_keeps_its_name_from_who_had_no_right_to_it() {
+    for (first, second) in
+        [(native("echo", json!({})), code("echo", json!({}))), (code("echo", json!({})), native("echo", json!({})))]
+    {
+        let (fixture, fake) = (Fixture::new().await, Fake::new());
+        let (_, author) = emitter(&fixture).await;
+        let (_, stranger) = emitter(&fixture).await;
+        let schema = second.schema_name.clone().unwrap();
+        let theirs = author.create(first, None).await.unwrap().id;
+        let runner = fixture.start(&fake);
+        assert_eq!(ran(&fixture.call("echo", json!({})).await).0, theirs);
+        let squatting = stranger.create(second.clone(), None).await.unwrap().id;
+        fixture.tool_error(squatting, |_| true).await;
+        author.update(theirs, 1, becomes(&schema, Some(Value::Object(second.context)))).await.unwrap();
+        loop {
+            let (id, _, version) = ran(&fixture.call("echo", json!({})).await);
+            assert_eq!(id, theirs, "{schema}");
+            if version == 2 {
+                break;
+            }
+        }
+        runner.stop().await;
+        let runner = fixture.start(&fake);
+        assert_eq!(ran(&fixture.call("echo", json!({})).await).0, theirs, "{schema}");
+        runner.stop().await;
+    }
+}
