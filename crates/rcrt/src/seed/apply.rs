@@ -110,7 +110,7 @@ async fn bring(
             };
         };
         let at = Some((record.id, record.version));
-        let lacks_mark = options.as_curator && lacks_curators_tag(store, seed, &record).await?;
+        let lacks_mark = options.as_curator && lacks_curators_tag(store, set, seed, &record).await?;
         if !lacks_mark && says_the_same(&seed.record, &record) {
             return Ok(row(SeedOutcome::Unchanged, at));
         }
@@ -136,13 +136,22 @@ async fn bring(
 }
 
 /// Whether a curator's version would differ from this one of another author: the store tags it, which matters where a
-/// `tool.v1` has the name. Elsewhere a new version would only take the record from its author.
-async fn lacks_curators_tag(store: &dyn Breadcrumbs, seed: &Seed, record: &Breadcrumb) -> Result<bool, StoreError> {
+/// `tool.v1` has the name, or gets it from a later file of the set. Elsewhere a new version would only take the record
+/// from its author.
+async fn lacks_curators_tag(
+    store: &dyn Breadcrumbs,
+    set: &SeedSet,
+    seed: &Seed,
+    record: &Breadcrumb,
+) -> Result<bool, StoreError> {
     let is_code = seed.record.schema_name.as_deref() == Some(schema_names::TOOL_CODE);
     if !is_code || record.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG) {
         return Ok(false);
     }
-    Ok(!tools_named(store, schema_names::TOOL_V1, seed.name()).await?.is_empty())
+    let is_rival = |other: &Seed| {
+        other.record.schema_name.as_deref() == Some(schema_names::TOOL_V1) && other.name() == seed.name()
+    };
+    Ok(set.seeds.iter().any(is_rival) || !tools_named(store, schema_names::TOOL_V1, seed.name()).await?.is_empty())
 }
 
 fn is_last_changed_by(record: &Breadcrumb, agent: Uuid) -> bool {

@@ -23,7 +23,8 @@ fn a_curator_replaces_a_shipped_tool_and_takes_it_back() {
     let shipped = ran(&up, NATIVE);
     assert_eq!(shipped.1, "tool.v1");
 
-    let code = a_record_of_an_emitter_becomes_a_curators(&up, folder.path(), &shipped.0);
+    let writer = up.json(&["token", "--agent", "writer", "--role", "emitter,subscriber"]);
+    let code = a_record_of_an_emitter_becomes_a_curators(&up, folder.path(), &writer, &shipped.0);
     until(|| (ran(&up, NATIVE) == (code.clone(), "tool.code.v1".into())).then_some(()));
     assert_eq!(up.json(&["call", NATIVE, "{}"])["output"], json!({"from": "the replacement"}));
     commands_tell_which_record_runs(&up, &shipped.0, &code);
@@ -33,6 +34,7 @@ fn a_curator_replaces_a_shipped_tool_and_takes_it_back() {
     assert!(up.json(&["call", NATIVE, "{}"])["output"].get("tasks").is_some());
 
     shipped_code_keeps_its_name(&up);
+    one_bootstrap_is_enough_where_the_set_has_both_kinds(&up, folder.path(), &writer);
     let (status, stderr) = up.stop();
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
@@ -82,24 +84,16 @@ fn definition(name: &str) -> Value {
 }
 
 /// Follows the advice of the report: a curator bootstraps the file that an emitter has written before. Gives its record.
-fn a_record_of_an_emitter_becomes_a_curators(up: &Running, folder: &Path, shipped: &str) -> String {
+fn a_record_of_an_emitter_becomes_a_curators(up: &Running, folder: &Path, writer: &Value, shipped: &str) -> String {
     let tools = folder.join("replacements");
     std::fs::create_dir(&tools).unwrap();
     std::fs::write(tools.join("replacement.json"), definition(NATIVE).to_string()).unwrap();
     std::fs::write(tools.join("replacement.ts"), SOURCE).unwrap();
-    let made = up.json(&["token", "--agent", "writer", "--role", "emitter,subscriber"]);
-    let as_emitter = |arguments: &[&str]| {
-        let mut command = up.command(arguments);
-        command.env("RCRT_OWNER_ID", made["owner_id"].as_str().unwrap());
-        command.env("RCRT_AGENT_ID", made["id"].as_str().unwrap());
-        command.env("RCRT_AGENT_KEY", made["agent_key"].as_str().unwrap());
-        Ran::of(command.output().unwrap())
-    };
     let bootstrap = ["bootstrap", tools.to_str().unwrap(), "--output", "json"];
     let dry_run = ["bootstrap", tools.to_str().unwrap(), "--output", "json", "--dry-run"];
     let done = |ran: Ran| -> Value { ran.ends_with(0).json()["files"][0].clone() };
 
-    let created = done(as_emitter(&bootstrap));
+    let created = done(run_as(up, writer, &bootstrap));
     assert_eq!(created["what"], "created");
     let id = created["id"].as_str().unwrap().to_owned();
     let problem = problem(up, &id);
@@ -108,12 +102,48 @@ fn a_record_of_an_emitter_becomes_a_curators(up: &Running, folder: &Path, shippe
     let tags = || up.json(&["crumb", "get", &id])["tags"].to_string();
     assert!(!tags().contains("author:curator"));
 
-    assert_eq!(done(as_emitter(&bootstrap))["what"], "unchanged", "an emitter has nothing to add");
+    assert_eq!(done(run_as(up, writer, &bootstrap))["what"], "unchanged", "an emitter has nothing to add");
     assert_eq!(done(up.run(&dry_run))["what"], "updated");
     assert_eq!(done(up.run(&bootstrap))["what"], "updated");
     assert!(tags().contains("author:curator"));
     assert_eq!(done(up.run(&bootstrap))["what"], "unchanged");
     id
+}
+
+fn run_as(up: &Running, agent: &Value, arguments: &[&str]) -> Ran {
+    let mut command = up.command(arguments);
+    command.env("RCRT_OWNER_ID", agent["owner_id"].as_str().unwrap());
+    command.env("RCRT_AGENT_ID", agent["id"].as_str().unwrap());
+    command.env("RCRT_AGENT_KEY", agent["agent_key"].as_str().unwrap());
+    Ran::of(command.output().unwrap())
+}
+
+/// The code comes first in the set, so the store has no `tool.v1` of its name yet when it is compared.
+fn one_bootstrap_is_enough_where_the_set_has_both_kinds(up: &Running, folder: &Path, writer: &Value) {
+    let tools = folder.join("both");
+    std::fs::create_dir(&tools).unwrap();
+    std::fs::write(tools.join("a.json"), definition("greet").to_string()).unwrap();
+    std::fs::write(tools.join("a.ts"), SOURCE).unwrap();
+    let bootstrap = ["bootstrap", tools.to_str().unwrap(), "--output", "json"];
+    assert_eq!(run_as(up, writer, &bootstrap).ends_with(0).json()["files"][0]["what"], "created");
+    let legacy = json!({
+        "schema_name": "tool.v1",
+        "title": "The same by HTTP",
+        "tags": ["tool", "tool:greet"],
+        "context": {
+            "name": "greet",
+            "description": "Asks a server",
+            "definition": {"examples": [{"description": "Nothing in", "input": {}}]},
+            "implementation": {"type": "http", "url": "https://api.example.com/"}
+        }
+    });
+    std::fs::write(tools.join("b.json"), legacy.to_string()).unwrap();
+    let outcomes = || -> Vec<Value> {
+        let done = up.run(&bootstrap).ends_with(0).json();
+        done["files"].as_array().unwrap().iter().map(|file| file["what"].clone()).collect()
+    };
+    assert_eq!(outcomes(), ["updated", "created"]);
+    assert_eq!(outcomes(), ["unchanged", "unchanged"]);
 }
 
 fn commands_tell_which_record_runs(up: &Running, shipped: &str, code: &str) {
