@@ -169,7 +169,7 @@ impl Up {
                     tracing::info!(file = row.path, "kept as it was changed here; `rcrt bootstrap` resets it");
                 }
                 SeedOutcome::Created | SeedOutcome::Updated => {
-                    tracing::debug!(file = row.path, what = ?row.what, "seeded")
+                    tracing::debug!(file = row.path, what = ?row.what, "seeded");
                 }
                 SeedOutcome::Unchanged | SeedOutcome::Removed => {}
             }
