@@ -1,7 +1,8 @@
 //! Fires tasks when their times come. Any number of schedulers may work on the same tenant: each fire happens once.
 //!
 //! A scheduler follows the store's events, so that it knows of a schedule as soon as anybody writes or changes one, and
-//! sleeps until the next time. All schedules are read when it begins, when the events broke, and every few minutes.
+//! sleeps until the next time. All schedules are read when it begins, when the events broke, and every few minutes. When
+//! they cannot be read, those that are known go on, and reading is tried again after a pause.
 
 mod cache;
 mod firing;
@@ -69,14 +70,12 @@ impl Scheduler {
         let begin = async {
             let latest = self.store.latest_event().await?;
             let events = self.store.events(Some(latest)).await?;
-            self.read_all(cache).await?;
-            Ok::<_, StoreError>(events)
+            Ok::<_, StoreError>((events, self.refresh(cache).await))
         };
-        let mut events = tokio::select! {
+        let (mut events, mut look_again) = tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            events = begin => events?,
+            begun = begin => begun?,
         };
-        let mut look_again = self.clock.now() + self.settings.look_every;
         loop {
             let wake = cache.wake().map_or(look_again, |wake| wake.min(look_again));
             tokio::select! {
@@ -86,14 +85,26 @@ impl Scheduler {
                     None => return Err(StoreError::Unavailable("the events ended".into())),
                 },
                 () = self.clock.sleep_until(wake) => {
-                    if self.clock.now() >= look_again {
-                        self.read_all(cache).await?;
-                        look_again = self.clock.now() + self.settings.look_every;
-                    }
+                    // Before the list, which may wait for its turn in the store.
                     self.look_at_due(cache).await;
+                    if self.clock.now() >= look_again {
+                        look_again = self.refresh(cache).await;
+                    }
                 }
             }
         }
+    }
+
+    /// Reads all schedules and returns when to do it again. A store that fails to list them leaves the cache as it is.
+    async fn refresh(&self, cache: &mut ScheduleCache) -> DateTime<Utc> {
+        let pause = match self.read_all(cache).await {
+            Ok(()) => self.settings.look_every,
+            Err(error) => {
+                tracing::warn!(%error, "the schedules cannot be listed now; trying again");
+                self.settings.retry_after
+            }
+        };
+        self.clock.now() + pause
     }
 
     async fn read_all(&self, cache: &mut ScheduleCache) -> Result<(), StoreError> {

@@ -156,3 +156,29 @@ async fn a_store_that_is_away_is_waited_for() {
     assert!(!store.is_away());
     assert_eq!(book.fired().await.len(), 1);
 }
+
+/// Schedules were not followed until a list of all of them succeeded.
+#[tokio::test(flavor = "multi_thread")]
+async fn schedules_that_are_known_fire_while_lists_fail() {
+    let book = Book::at("2026-03-01T00:00:00Z").await;
+    book.schedule("listed", "0 12 * * *", json!({})).await;
+    let store = Mortal::immortal(book.store());
+    store.refuse_lists(true);
+    let (mut watch, running) = (book.watch().await, book.scheduler_on(store.clone()));
+    store.list_refused().await;
+    // The events tell of this one.
+    book.schedule("heard", "0 6 * * *", json!({})).await;
+    book.clock.set("2026-03-01T06:00:00Z");
+    watch.fired("2026-03-01T06:00:00Z").await;
+    store.refuse_lists(false);
+    book.clock.set(NOON);
+    watch.fired(NOON).await;
+    // A list that fails later takes nothing from what is known.
+    store.refuse_lists(true);
+    book.clock.set("2026-03-02T06:00:00Z");
+    watch.fired("2026-03-02T06:00:00Z").await;
+    book.clock.set("2026-03-02T12:00:00Z");
+    watch.fired("2026-03-02T12:00:00Z").await;
+    running.stop().await;
+    assert_eq!(book.fired().await.len(), 4);
+}

@@ -2,7 +2,7 @@
 //! else is the real store.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use breadcrumb::{
@@ -28,11 +28,23 @@ pub struct Mortal {
     reached: Notify,
     /// So many of the next writes fail: the store is away, or is said to be after it wrote.
     away: AtomicUsize,
+    /// Lists with conditions on the context fail.
+    refuses_lists: AtomicBool,
+    /// Says that such a list failed.
+    list_refused: Notify,
 }
 
 impl Mortal {
     pub fn new(store: Arc<dyn Breadcrumbs>, end: End) -> Arc<Self> {
-        Arc::new(Self { store, end, writes: AtomicUsize::new(0), reached: Notify::new(), away: AtomicUsize::new(0) })
+        Arc::new(Self {
+            store,
+            end,
+            writes: AtomicUsize::new(0),
+            reached: Notify::new(),
+            away: AtomicUsize::new(0),
+            refuses_lists: AtomicBool::new(false),
+            list_refused: Notify::new(),
+        })
     }
 
     /// One whose user lives.
@@ -42,6 +54,14 @@ impl Mortal {
 
     pub fn away_for(&self, writes: usize) {
         self.away.store(writes, Ordering::SeqCst);
+    }
+
+    pub fn refuse_lists(&self, refuse: bool) {
+        self.refuses_lists.store(refuse, Ordering::SeqCst);
+    }
+
+    pub async fn list_refused(&self) {
+        self.list_refused.notified().await;
     }
 
     pub fn is_away(&self) -> bool {
@@ -95,6 +115,10 @@ impl Breadcrumbs for Mortal {
         self.store.delete(id, version).await
     }
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
+        if !query.selector.context_match.is_empty() && self.refuses_lists.load(Ordering::SeqCst) {
+            self.list_refused.notify_one();
+            return Err(StoreError::Unavailable("on purpose".into()));
+        }
         self.store.list(query).await
     }
     async fn search(&self, search: &Search) -> Result<Found, StoreError> {
