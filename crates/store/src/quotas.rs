@@ -333,7 +333,13 @@ pub(crate) async fn set(store: &Arc<Inner>, owner_id: Uuid, quotas: TenantQuotas
         return Err(StoreError::NotFound { what: "tenant", id: owner_id }.into());
     }
     tx.commit().await?;
+    let tenant = store.quotas.tenant(owner_id);
     store.quotas.forget(owner_id);
+    if quotas.or(store.quotas.defaults) == TenantQuotas::default() {
+        // A count that began before the commit would be noted after this.
+        let _turn = tenant.counting.lock().await;
+        store.quotas.note_count(owner_id, None);
+    }
     Ok(())
 }
 

@@ -63,6 +63,22 @@ async fn a_tenant_keeps_no_more_records_than_it_may() {
     harness.close().await;
 }
 
+/// The counts are what /metrics shows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tenant_whose_quota_is_removed_has_no_count() {
+    let harness = StoreHarness::start().await;
+    let agent = bounded(&harness, records(3)).await;
+    let tenant = agent.identity.owner_id;
+    let is_counted = || harness.store.counted_tenants().iter().any(|count| count.id == tenant);
+    agent.create(note("Kept"), None).await.unwrap();
+    assert!(is_counted());
+    harness.store.set_quotas(tenant, records(4)).await.unwrap();
+    assert!(is_counted(), "it still has a quota");
+    harness.store.set_quotas(tenant, TenantQuotas::default()).await.unwrap();
+    assert!(!is_counted());
+    harness.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tenant_keeps_no_more_bytes_than_it_may() {
     let harness = StoreHarness::start().await;
