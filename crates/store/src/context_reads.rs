@@ -4,9 +4,10 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use breadcrumb::{Selector, StoreError};
-use tokio::sync::{AcquireError, Semaphore};
+use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 use uuid::Uuid;
 
@@ -14,12 +15,36 @@ use crate::open::ACQUIRE_TIMEOUT;
 use crate::selector_sql;
 use crate::store::Inner;
 
+/// Longer than a statement with conditions on the context may run, so that the reads of other tenants end meanwhile.
+const COMMON_TIMEOUT: Duration = Duration::from_secs(12);
+
+/// Who reads. A tenant's runners have one place beside the share of its agents: schedules and calls depend on their reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Reader {
+    pub(crate) tenant: Uuid,
+    pub(crate) is_runner: bool,
+}
+
 pub(crate) struct ContextReads {
-    /// Of all tenants together. Fair, so that a tenant waits behind at most a share of each other one.
+    /// Of all readers together, first come, first served.
     all: Arc<Semaphore>,
+    /// The places of `all` that readers who have one already can take. The others are for readers who have none.
+    further: Arc<Semaphore>,
     share: usize,
-    /// Of tenants that have such reads now.
-    tenants: Mutex<HashMap<Uuid, Weak<Semaphore>>>,
+    /// Of readers that have such reads now.
+    readers: Mutex<HashMap<Reader, Weak<Share>>>,
+}
+
+struct Share {
+    all: Arc<Semaphore>,
+    first: Arc<Semaphore>,
+}
+
+/// Kept while a read runs.
+struct Place {
+    /// Its share stays known, and counted, for as long.
+    _share: Arc<Share>,
+    _permits: [OwnedSemaphorePermit; 3],
 }
 
 impl ContextReads {
@@ -27,44 +52,66 @@ impl ContextReads {
     /// is for writes, calls, claims and `/health`.
     pub(crate) fn new(max_connections: u32) -> Self {
         let of = |part: usize| (max_connections as usize / part).max(1);
-        Self { all: Arc::new(Semaphore::new(of(2))), share: of(4), tenants: Mutex::default() }
+        let share = of(4);
+        Self {
+            all: Arc::new(Semaphore::new(of(2))),
+            further: Arc::new(Semaphore::new(share - 1)),
+            share,
+            readers: Mutex::default(),
+        }
     }
 
-    fn of(&self, tenant: Uuid) -> Arc<Semaphore> {
-        let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = tenants.get(&tenant).and_then(Weak::upgrade) {
+    fn share(&self, reader: Reader) -> Arc<Share> {
+        let mut readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(share) = readers.get(&reader).and_then(Weak::upgrade) {
             return share;
         }
-        tenants.retain(|_, share| share.strong_count() > 0);
-        let share = Arc::new(Semaphore::new(self.share));
-        tenants.insert(tenant, Arc::downgrade(&share));
+        readers.retain(|_, share| share.strong_count() > 0);
+        let places = if reader.is_runner { 1 } else { self.share };
+        let share = Arc::new(Share { all: Arc::new(Semaphore::new(places)), first: Arc::new(Semaphore::new(1)) });
+        readers.insert(reader, Arc::downgrade(&share));
         share
+    }
+
+    /// `None` when there was no place in time.
+    async fn place(&self, reader: Reader) -> Option<Place> {
+        let share = self.share(reader);
+        // Its own share first: a read that waits for it must not keep a place that others could use.
+        let patience = if reader.is_runner { COMMON_TIMEOUT } else { ACQUIRE_TIMEOUT };
+        let own = timeout(patience, share.all.clone().acquire_owned()).await.ok()?.ok()?;
+        let common = async {
+            let which = tokio::select! {
+                biased;
+                first = share.first.clone().acquire_owned() => first?,
+                further = self.further.clone().acquire_owned() => further?,
+            };
+            Ok::<_, AcquireError>((which, self.all.clone().acquire_owned().await?))
+        };
+        let (which, all) = timeout(COMMON_TIMEOUT, common).await.ok()?.ok()?;
+        Some(Place { _share: share, _permits: [own, which, all] })
     }
 }
 
 impl Inner {
-    /// Does the work, which reads what the selector admits, on the tenant's share of the connections where it may read many
-    /// contexts. Waits for its turn as long as for any connection. Work that has begun goes on to its end when its caller is
-    /// gone: the database would go on with its statement too, and the connection would be busy outside of the share.
+    /// Does the work, which reads what the selector admits, on the reader's share of the connections where it may read many
+    /// contexts. Work that has begun goes on to its end when its caller is gone: the database would go on with its
+    /// statement too, and the connection would be busy outside of the share.
     pub(crate) async fn reading<T: Send + 'static>(
         &self,
-        tenant: Uuid,
+        reader: Reader,
         selector: &Selector,
         work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
     ) -> Result<T, StoreError> {
         if !selector_sql::reads_contexts(selector) {
             return work.await;
         }
-        let (share, all) = (self.context_reads.of(tenant), self.context_reads.all.clone());
-        // The tenant's own turn first: what waits for it must not keep a place that others could use.
-        let turns = async { Ok::<_, AcquireError>((share.acquire_owned().await?, all.acquire_owned().await?)) };
-        let Ok(Ok(turns)) = timeout(ACQUIRE_TIMEOUT, turns).await else {
+        let Some(place) = self.context_reads.place(reader).await else {
             let message = "too many lists and searches with context_match are running; try again later";
             return Err(StoreError::Unavailable(message.into()));
         };
         let working = self.tasks.spawn(async move {
             let done = work.await;
-            drop(turns);
+            drop(place);
             done
         });
         working.await.unwrap_or_else(|error| Err(StoreError::Internal(format!("reading by context: {error}"))))

@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use crate::actor::Actor;
 use crate::calls::QueueWaiter;
+use crate::context_reads::Reader;
 use crate::events::SubscriberRights;
 use crate::failure::{Result, retrying};
 use crate::row_access::{Principal, RequiredPermission, RowAccess};
@@ -93,6 +94,10 @@ impl TenantStore {
     /// its own tenant.
     fn shared_with(&self) -> Option<Uuid> {
         (!self.actor.is_mere_runner() && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of)
+    }
+
+    fn context_reader(&self) -> Reader {
+        Reader { tenant: self.owner_id, is_runner: self.actor.is_mere_runner() }
     }
 
     /// A request that the agent cannot see does not exist for it, whatever the queue has.
@@ -211,7 +216,7 @@ impl Breadcrumbs for TenantStore {
             let listed = listing::list(&mut tx, &asked, shared_with).await;
             listed.map_err(|failure| selector_sql::timeout_error(&asked.selector, failure))
         });
-        self.store.reading(self.owner_id, &query.selector, listing).await
+        self.store.reading(self.context_reader(), &query.selector, listing).await
     }
 
     async fn search(&self, search: &Search) -> Result<Found, StoreError> {
@@ -228,7 +233,7 @@ impl Breadcrumbs for TenantStore {
             let items = items.map_err(|failure| selector_sql::timeout_error(&wanted.selector, failure))?;
             Ok(Found { items, mode: asked.mode, fallback: asked.fallback })
         });
-        self.store.reading(self.owner_id, &search.selector, searching).await
+        self.store.reading(self.context_reader(), &search.selector, searching).await
     }
 
     async fn grants(&self, record: Option<Uuid>) -> Result<Vec<AclEntry>, StoreError> {

@@ -119,6 +119,52 @@ async fn a_tenants_lists_by_context_leave_connections_to_the_others() {
     harness.close().await;
 }
 
+/// Two tenants with their whole shares took every place that lists by context have.
+#[tokio::test]
+async fn two_tenants_leave_a_place_for_the_lists_by_context_of_a_third() {
+    let harness = StoreHarness::with_connections(CONNECTIONS).await;
+    let (first, second, third) = (harness.alone().await, harness.alone().await, harness.alone().await);
+    for agent in [&first, &second, &third] {
+        agent.create(note("Note"), None).await.unwrap();
+    }
+    let mut held = Held::tenants(&harness.database, &[first.identity.owner_id, second.identity.owner_id]).await;
+    let asked: Vec<Asked> = [&first, &second].into_iter().flat_map(|agent| ask_for_many(&agent.store)).collect();
+    // One place of each tenant, and one that only further lists of a tenant take.
+    held.until_so_many_wait(ALL - 1).await;
+    assert_is_served(&harness, &third).await;
+    assert_eq!(held.waiting().await, ALL - 1);
+    held.ends().await;
+    for one in asked {
+        match one.await.unwrap() {
+            Ok(items) => assert_eq!(items.len(), 1),
+            Err(StoreError::Unavailable(refused)) => assert!(refused.contains("context_match"), "{refused}"),
+            Err(other) => panic!("{other}"),
+        }
+    }
+    harness.close().await;
+}
+
+/// The schedules of a tenant stopped while its agents' lists held its share.
+#[tokio::test]
+async fn a_runner_reads_beside_the_share_of_its_tenant() {
+    let (harness, greedy, _other, mut held) = start().await;
+    let runner = harness.agent_with(greedy.identity.owner_id, &[Role::Runner]).await;
+    let asked = ask_for_many(&greedy.store);
+    held.until_so_many_wait(SHARE).await;
+    let reading = query();
+    let mut read = runner.list(&reading);
+    tokio::select! {
+        answer = &mut read => panic!("it did not reach the database: {answer:?}"),
+        () = held.until_so_many_wait(SHARE + 1) => {}
+    }
+    held.ends().await;
+    assert_eq!(read.await.unwrap().len(), 1);
+    for one in asked {
+        assert!(matches!(one.await.unwrap(), Ok(_) | Err(StoreError::Unavailable(_))));
+    }
+    harness.close().await;
+}
+
 /// The database goes on with what nobody waits for any more.
 #[tokio::test]
 async fn lists_that_are_given_up_keep_their_tenants_share_to_their_end() {
