@@ -300,3 +300,61 @@ fn by_length<'t>(mut text: &'t str, most: usize, sizer: &impl ChunkSizer) -> Vec
     }
     pieces
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+    use text_splitter::Characters;
+
+    use super::*;
+
+    /// Counts the bytes that it is asked about.
+    #[derive(Default)]
+    struct Counting(Cell<usize>);
+
+    impl ChunkSizer for Counting {
+        fn size(&self, chunk: &str) -> usize {
+            self.0.set(self.0.get() + chunk.len());
+            chunk.chars().count()
+        }
+    }
+
+    fn work(text: &str, most: usize) -> usize {
+        let sizer = Counting::default();
+        assert_eq!(inside(text, most, &sizer).concat(), text);
+        sizer.0.get()
+    }
+
+    #[test]
+    fn the_work_for_a_text_without_blanks_grows_with_its_length() {
+        for character in ["x", "ä", "日"] {
+            let (short, long) = (work(&character.repeat(20_000), 100), work(&character.repeat(80_000), 100));
+            // Sixteen times as much where each piece costs a look at all that is left.
+            assert!(long < short * 5, "{character}: {short} bytes sized for 20,000 characters, {long} for 80,000");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
+
+        #[test]
+        fn the_pieces_of_many_windows_are_the_text(
+            parts in vec(
+                prop_oneof!["[a-z]{1,80}", "[äß日本👨]{1,80}", "e\u{301}{1,20}", "[ \n]", any::<String>()],
+                1..60,
+            ),
+            most in 1_usize..40,
+        ) {
+            let text = parts.concat();
+            let pieces = inside(&text, most, &Characters);
+            prop_assert_eq!(pieces.concat(), text.as_str());
+            for piece in &pieces {
+                prop_assert!(piece.chars().count() <= most, "{} of {most}", piece.chars().count());
+                prop_assert!(!piece.is_empty() || text.is_empty());
+            }
+        }
+    }
+}
