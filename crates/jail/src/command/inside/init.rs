@@ -75,7 +75,7 @@ fn collect(program: Pid) -> Option<ExitReason> {
         match waitpid(None, Some(WaitPidFlag::WNOHANG)) {
             Ok(WaitStatus::Exited(pid, code)) if pid == program => how = Some(ExitReason::Exited(code)),
             Ok(WaitStatus::Signaled(pid, signal, _)) if pid == program => {
-                how = Some(ExitReason::Signalled(signal as i32))
+                how = Some(ExitReason::Signalled(signal as i32));
             }
             Ok(WaitStatus::StillAlive) | Err(_) => return how,
             Ok(_) => {}
