@@ -3,6 +3,7 @@
 mod crates;
 mod operations;
 mod paths;
+mod width;
 mod words;
 
 use std::path::{Path, PathBuf};
