@@ -223,8 +223,9 @@ impl Receiver {
     }
 }
 
+/// With a body, which is to appear nowhere.
 pub fn status(status: u16) -> Response {
-    StatusCode::from_u16(status).unwrap().into_response()
+    (StatusCode::from_u16(status).unwrap(), "the receiver's own words").into_response()
 }
 
 /// A receiver that takes a request and says nothing.
