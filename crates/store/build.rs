@@ -1,5 +1,5 @@
-//! Puts the migrations into the program: a list of number, name, text, and whether it runs outside
-//! of a transaction, for each file of `migrations/`.
+//! Embeds the migrations into the program: a list of number, name, text, and whether it runs
+//! outside of a transaction, for each file of `migrations/`.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -19,10 +19,12 @@ fn main() -> Result<(), Box<dyn Error>> {
         let named = stem.split_once('_').and_then(|(number, name)| Some((number.parse::<i64>().ok()?, name)));
         let Some((number, name)) = named.filter(|_| path.extension().is_some_and(|extension| extension == "sql"))
         else {
-            return Err(format!("{} is not called <number>_<name>.sql", path.display()).into());
+            return Err(
+                format!("{} is not a valid migration name; expected <number>_<name>.sql", path.display()).into()
+            );
         };
         let alone = fs::read_to_string(&path)?.starts_with("-- no-transaction");
-        let (name, path) = (name.replace('_', " "), path.to_str().ok_or("the folder's path is no UTF-8")?.to_owned());
+        let (name, path) = (name.replace('_', " "), path.to_str().ok_or("the folder's path is not UTF-8")?.to_owned());
         writeln!(list, "    ({number}, {name:?}, include_str!({path:?}), {alone}),")?;
     }
     list.push_str("]\n");

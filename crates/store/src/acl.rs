@@ -30,14 +30,14 @@ impl From<EntryRow> for AclEntry {
             breadcrumb_id: row.breadcrumb_id,
             grantee_owner_id: row.grantee_agent_id.is_none().then_some(row.grantee_owner_id),
             grantee_agent_id: row.grantee_agent_id,
-            // One that a newer version wrote opens nothing here.
+            // An action that a newer version wrote grants nothing here.
             actions: row.actions.iter().filter_map(|action| action.parse().ok()).collect(),
             created_at: row.created_at,
         }
     }
 }
 
-/// Newest first; of records that are there.
+/// Newest first. Grants of deleted records are left out.
 pub(crate) async fn list(tx: &mut TenantTransaction, actor: Actor, record: Option<Uuid>) -> Result<Vec<AclEntry>> {
     let rows: Vec<EntryRow> = sqlx::query_as(
         "SELECT g.id, g.breadcrumb_id, g.grantee_agent_id, g.grantee_owner_id, g.actions, g.created_at
@@ -54,7 +54,7 @@ pub(crate) async fn list(tx: &mut TenantTransaction, actor: Actor, record: Optio
     Ok(rows.into_iter().map(AclEntry::from).collect())
 }
 
-/// The change was checked before.
+/// The caller has validated the change.
 pub(crate) async fn grant(mut tx: TenantTransaction, actor: Actor, change: &AclChange) -> Result<Uuid> {
     let record = open_to_change(&mut tx, actor, change.breadcrumb_id).await?;
     refuse_response(actor, &record)?;
@@ -83,10 +83,10 @@ pub(crate) async fn grant(mut tx: TenantTransaction, actor: Actor, change: &AclC
     Ok(id)
 }
 
-/// The change was checked before.
+/// The caller has validated the change.
 pub(crate) async fn revoke(mut tx: TenantTransaction, actor: Actor, change: &AclChange) -> Result<u64> {
     let record = open_to_change(&mut tx, actor, change.breadcrumb_id).await?;
-    // Whose agent it is does not matter here: one that is deleted loses its grants like any other.
+    // Grants to a deleted agent can be revoked too.
     let changed = sqlx::query(
         "WITH named AS (
             SELECT id, ARRAY(SELECT one FROM unnest(actions) one WHERE one <> ALL ($4)) AS rest FROM acl_grants
@@ -113,20 +113,21 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, actor: Actor, change: &Acl
     Ok(changed)
 }
 
-/// The record, when the actor may say who else sees it.
+/// Returns the record if the actor can change access to it.
 async fn open_to_change(tx: &mut TenantTransaction, actor: Actor, id: Uuid) -> Result<Breadcrumb> {
-    // Held, so that no end of the record comes between.
+    // Locked, so that the record cannot be deleted before the grant is written.
     tx.lock(id).await?;
     let record = records::find(tx, id).await?.ok_or(StoreError::NotFound { what: "breadcrumb", id })?;
     if actor.is_curator || record.created_by == Some(actor.on_behalf_of) {
         return Ok(record);
     }
-    let why = "only a curator, or who created the record, says who else may see or change it";
+    let why = "only a curator or the record's creator can change access to it";
     Err(StoreError::Forbidden(why.into()).into())
 }
 
-/// A grantee takes a response for the answer to any request id that it names. The creator must not say so: the response to
-/// a private request is of who asked, under a request id that may be another agent's.
+/// A grantee accepts a response as the response to any request id that it names. So the creator
+/// must not be able to share one: the response to a private request belongs to its requester, and
+/// may carry another agent's request id.
 fn refuse_response(actor: Actor, record: &Breadcrumb) -> Result<(), StoreError> {
     if actor.is_curator || records::refuse_response(record.schema_name.as_deref()).is_ok() {
         return Ok(());
@@ -135,13 +136,16 @@ fn refuse_response(actor: Actor, record: &Breadcrumb) -> Result<(), StoreError> 
     Err(StoreError::Forbidden(why))
 }
 
-/// The tenant that is let in, and the agent where it is only one.
+/// The tenant that gets the grant, and the agent if the grant is for one agent only.
 async fn grantee(tx: &mut TenantTransaction, change: &AclChange) -> Result<(Uuid, Option<Uuid>)> {
     if let Some(agent) = change.grantee_agent_id {
         let tenant: Option<Uuid> =
             sqlx::query_scalar("SELECT tenant_of_agent($1)").bind(agent).fetch_one(tx.connection()).await?;
         let tenant = tenant.ok_or_else(|| {
-            Violations::one("grantee_agent_id", format!("{agent} is no agent; make it first, or name another"))
+            Violations::one(
+                "grantee_agent_id",
+                format!("{agent} does not exist; create this agent first, or name another"),
+            )
         })?;
         return Ok((tenant, Some(agent)));
     }
@@ -151,7 +155,7 @@ async fn grantee(tx: &mut TenantTransaction, change: &AclChange) -> Result<(Uuid
     if is_there {
         return Ok((tenant, None));
     }
-    Err(Violations::one("grantee_owner_id", format!("{tenant} is no tenant")).into())
+    Err(Violations::one("grantee_owner_id", format!("{tenant} does not exist; name an existing tenant")).into())
 }
 
 fn names(change: &AclChange) -> Vec<&'static str> {

@@ -1,4 +1,4 @@
-//! The agent that acts, the agent on whose behalf it acts, and what it can do beyond every writer.
+//! The agent that acts, the agent on whose behalf it acts, and what it can do beyond any writer.
 
 use breadcrumb::{
     Breadcrumb, CURATORS_TOOL_TAG, Identity, MAX_TAGS, NewBreadcrumb, Profile, Profiles, Role, StoreError, Violations,
@@ -30,13 +30,13 @@ impl Actor {
         }
     }
 
-    /// Whether a read of this agent's is one that a record's reads are counted by: not the runtime's own, which has the
-    /// role runner and no more.
+    /// Whether this actor's reads count toward a record's read limit. Reads by the runtime itself,
+    /// which has only the role `runner`, do not count.
     pub(crate) fn reads_count(&self) -> bool {
         self.is_curator || !self.is_runner
     }
 
-    /// A runner that acts in another agent's name, and is a curator no more.
+    /// Acts on behalf of another agent. A curator loses that role while doing so.
     pub(crate) fn acting_for(self, on_behalf_of: Uuid) -> Self {
         Self { on_behalf_of, is_curator: self.is_curator && on_behalf_of == self.agent, ..self }
     }
@@ -46,7 +46,7 @@ impl Actor {
         Self { is_curator: false, is_runner: false, ..self }
     }
 
-    /// A runner at its own work, and nothing beside it.
+    /// A runner on its own behalf, with no other role.
     pub(crate) fn is_mere_runner(self) -> bool {
         self.is_runner && !self.is_curator && self.on_behalf_of == self.agent
     }
@@ -55,13 +55,14 @@ impl Actor {
         self.is_runner
     }
 
-    /// Whether its own roles let it see all of its tenant.
+    /// Whether its own roles let it see all records of its tenant.
     pub(crate) fn sees_all(self) -> bool {
         (self.is_curator || self.is_runner) && self.on_behalf_of == self.agent
     }
 
-    /// Who a new record is of. What a runner does in another's name is its own, but for what only the other may see, and
-    /// for requests and tools, which must not be taken for the runner's.
+    /// The creator of a new record. A runner that acts for another agent is the creator, except of
+    /// private records, which only the other agent can see, and of requests and tools, which must
+    /// not count as the runner's.
     pub(crate) fn creator_of(self, record: &NewBreadcrumb) -> Uuid {
         let is_request = record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST);
         if is_request || is_tool(record) || record.visibility == Visibility::Private {
@@ -71,24 +72,26 @@ impl Actor {
         }
     }
 
-    /// Who has written a version of a record. A tool is set off in the name of who wrote it: that is never the runner
-    /// that only did it for another: a runner sees all.
+    /// The author of a version of a record. A triggered tool runs on behalf of its author. For a
+    /// tool this is never the runner that wrote it for another agent, because a runner sees all
+    /// records.
     pub(crate) fn changer_of(self, record: &NewBreadcrumb) -> Uuid {
         if is_tool(record) { self.on_behalf_of } else { self.agent }
     }
 
-    /// Only the creator of a record and curators decide who sees it and how much of it.
+    /// Only the creator of a record and curators can change its visibility and sensitivity.
     pub(crate) fn refuse_to_open(self, old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreError> {
         let is_same = old.visibility == new.visibility && old.sensitivity == new.sensitivity;
         if is_same || self.is_curator || old.created_by == Some(self.on_behalf_of) {
             return Ok(());
         }
-        let why = "only a curator, or who created the record, changes its visibility or sensitivity";
+        let why = "only a curator or the record's creator can change its visibility or sensitivity";
         Err(StoreError::Forbidden(why.into()))
     }
 
-    /// Marks what an agent writes whose profile closes tools: the tags `profile:<name>` of the author, and those that
-    /// stood there before. So a tool that the record triggers, or a tool that the record is, opens nothing to its author.
+    /// Tags what an agent with a restricted profile writes: `profile:<name>` of the author, plus
+    /// the profile tags that the record already has. So a tool that the record triggers, or a tool
+    /// that the record defines, does not give its author more tools.
     pub(crate) fn mark(&self, tags: &mut Vec<String>, before: &[String]) -> Result<(), Violations> {
         if self.profile == Profile::Main {
             return Ok(());
@@ -103,13 +106,14 @@ impl Actor {
         if tags.len() > MAX_TAGS {
             let own = self.profile;
             let message =
-                format!("has no room for the mark of the profile {own}; at most {MAX_TAGS} are allowed with it");
+                format!("has no room for the tag of the profile {own}; at most {MAX_TAGS} are allowed including it");
             return Err(Violations::one("tags", message));
         }
         Ok(())
     }
 
-    /// Sets [`CURATORS_TOOL_TAG`] on a `tool.code.v1` that a curator writes, and takes it from one that anybody else does.
+    /// Sets [`CURATORS_TOOL_TAG`] on a `tool.code.v1` that a curator writes, and removes it from
+    /// one that any other agent writes.
     pub(crate) fn mark_tool(&self, record: &mut NewBreadcrumb) -> Result<(), Violations> {
         if record.schema_name.as_deref() != Some(schema_names::TOOL_CODE) {
             return Ok(());
@@ -120,23 +124,24 @@ impl Actor {
         }
         if record.tags.len() > MAX_TAGS {
             let message =
-                format!("has no room for the tag {CURATORS_TOOL_TAG}; at most {MAX_TAGS} are allowed with it");
+                format!("has no room for the tag {CURATORS_TOOL_TAG}; at most {MAX_TAGS} are allowed including it");
             return Err(Violations::one("tags", message));
         }
         Ok(())
     }
 
-    /// What is on offer and what will be fired is said by who runs it: readers take it at its word, and runners act on
-    /// it under the profiles that stand in it. Deleting a schedule is cancelling it, whatever the way.
+    /// Only runners and curators write the records that runners maintain: readers trust the
+    /// catalog, and runners act on schedules under the profiles that these name. Deleting a
+    /// schedule is a cancellation, so the profile must allow it.
     pub(crate) fn refuse_what_runners_keep(&self, schema_name: Option<&str>) -> Result<(), StoreError> {
         let Some(kept) = KEPT_BY_RUNNERS.into_iter().find(|kept| schema_name == Some(*kept)) else { return Ok(()) };
         if !self.is_runner && !self.is_curator {
             return Err(StoreError::Forbidden(format!(
-                "only a runner or a curator writes, changes or deletes a {kept}"
+                "only a runner or a curator can create, change or delete a {kept}"
             )));
         }
         if kept == schema_names::SCHEDULE && self.profile.closes_name(CANCEL) {
-            return Err(StoreError::Forbidden(format!("the profile {} has no {CANCEL}", self.profile)));
+            return Err(StoreError::Forbidden(format!("the profile {} does not allow {CANCEL}", self.profile)));
         }
         Ok(())
     }

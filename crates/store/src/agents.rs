@@ -32,9 +32,9 @@ impl From<AgentRow> for AgentInfo {
             id: row.id,
             owner_id: row.owner_id,
             name: row.name,
-            // A role that a newer version wrote has no effect here.
+            // A role that a newer version wrote is ignored here.
             roles: row.roles.iter().filter_map(|role| role.parse().ok()).collect(),
-            // One that a newer version wrote must not open anything here.
+            // A profile that a newer version wrote must not allow more here.
             profile: row.profile.parse().unwrap_or(Profile::Subagent),
             created_at: row.created_at,
         }
@@ -52,13 +52,13 @@ pub(crate) fn check(agent: &NewAgent) -> Result<(), Violations> {
     found.into_result()
 }
 
-/// The same for an agent of a chosen id.
+/// [`check`] for an agent whose id the caller chose.
 pub(crate) fn check_registration(agent: &AgentRegistration) -> Result<(), Violations> {
     let name = agent.name.clone().unwrap_or_else(|| "its id".into());
     check(&NewAgent { name, roles: agent.roles.clone(), profile: Profile::Main })
 }
 
-/// Makes the agent of this id, with its key, or changes it.
+/// Creates the agent with this id and returns its key, or changes the existing agent.
 pub(crate) async fn put(
     mut tx: TenantTransaction,
     id: Uuid,
@@ -77,11 +77,11 @@ pub(crate) async fn put(
         return Ok((made.agent, Some(made.agent_key)));
     };
     if deleted_at.is_some() {
-        // Else its old tokens would be good again.
+        // Otherwise the deleted agent's tokens would be valid again.
         return Err(Violations::one("id", "is the id of an agent that was deleted; choose another").into());
     }
     if profile.is_some_and(|profile| profile.as_str() != own_profile) {
-        let message = format!("is {own_profile} for good; leave it out, or make another agent");
+        let message = format!("is {own_profile} and cannot be changed; leave it out, or create another agent");
         return Err(Violations::one("profile", message).into());
     }
     let row: AgentRow = sqlx::query_as(
@@ -99,7 +99,7 @@ pub(crate) async fn put(
     Ok((row.into(), None))
 }
 
-/// Each once, in their order.
+/// Sorted, without duplicates.
 fn texts(mut roles: Vec<Role>) -> Vec<&'static str> {
     roles.sort_unstable();
     roles.dedup();
@@ -111,7 +111,7 @@ fn refused(error: sqlx::Error, owner_id: Uuid) -> Failure {
     if failure.violates("agents_name") {
         Violations::one("name", "is the name of another agent of this tenant").into()
     } else if failure.violates("agents_pkey") {
-        Violations::one("id", "is the id of an agent that is not of this tenant; choose another").into()
+        Violations::one("id", "is the id of another tenant's agent; choose another").into()
     } else if failure.violates("agents_owner_id_fkey") {
         StoreError::NotFound { what: "tenant", id: owner_id }.into()
     } else {
@@ -125,7 +125,7 @@ pub(crate) async fn create(tx: TenantTransaction, agent: NewAgent) -> Result<New
 
 async fn create_as(mut tx: TenantTransaction, id: Uuid, agent: NewAgent) -> Result<NewAgentKey> {
     let mut secret = [0; 32];
-    rand::fill(&mut secret).map_err(|_| StoreError::Internal("no random bytes".into()))?;
+    rand::fill(&mut secret).map_err(|_| StoreError::Internal("the system returned no random bytes".into()))?;
     let agent_key = format!("rcrt_{}", URL_SAFE_NO_PAD.encode(secret));
     let owner_id = tx.owner_id;
     let row: AgentRow = sqlx::query_as(
@@ -182,9 +182,9 @@ pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Result<Option<
 pub(crate) async fn find_by_key(tx: &mut TenantTransaction, id: Uuid, key: &str) -> Result<Option<AgentInfo>> {
     let given = hash(key);
     let row = row(tx, id).await?;
-    // Compared also when there is no such agent, so that the time reveals nothing.
-    let kept = row.as_ref().map_or_else(|| vec![0; given.len()], |row| row.key_hash.clone());
-    let is_right = verify_slices_are_equal(&given, &kept).is_ok();
+    // Compared even if the agent does not exist, so that the response time reveals nothing.
+    let stored = row.as_ref().map_or_else(|| vec![0; given.len()], |row| row.key_hash.clone());
+    let is_right = verify_slices_are_equal(&given, &stored).is_ok();
     Ok(row.filter(|_| is_right).map(AgentInfo::from))
 }
 

@@ -18,17 +18,18 @@ from_row! {
         pub agent_id: Option<Uuid>,
         /// `secret.decrypted`, `secret.created`, `agent.deleted`, …
         pub action: String,
-        /// The id of what it was done to.
+        /// The id of what the action changed or used.
         pub subject: Uuid,
         pub subject_name: String,
         /// The reason that the caller gave; for `secret.bound`, the hosts.
         pub reason: Option<String>,
-        /// The tool's record that it was done for, or that was given or lost what `subject` is.
+        /// The tool's record for which it was done, or whose use of `subject` was granted or
+        /// revoked.
         pub tool_id: Option<Uuid>,
     }
 }
 
-/// What is to be written.
+/// The entry to write.
 #[derive(Clone, Copy)]
 pub(crate) struct AuditLine<'l> {
     agent: Option<Uuid>,

@@ -10,7 +10,7 @@ use sqlx::{PgConnection, Postgres};
 use crate::failure::{Result, is_unreachable};
 use crate::store::Inner;
 
-/// Unused for this long, a connection goes back to the pool.
+/// A connection that was unused for this long goes back to the pool.
 const KEPT_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Default)]
@@ -40,7 +40,8 @@ impl IdleConnections {
     }
 }
 
-/// A connection outside of a transaction. Dropped midway, it goes back to the pool, which tests it.
+/// A connection outside of a transaction. If it is dropped early, it goes back to the pool, which
+/// tests it.
 pub(crate) struct Connection {
     connection: PoolConnection<Postgres>,
     store: Arc<Inner>,
@@ -57,7 +58,7 @@ impl Connection {
         }
     }
 
-    /// After a statement that may have lost the connection.
+    /// Call this after a statement that may have lost the connection.
     pub(crate) fn give_back_after<T>(mut self, result: &Result<T, sqlx::Error>) {
         if result.as_ref().is_err_and(is_unreachable) {
             self.connection.close_on_drop();
@@ -68,12 +69,12 @@ impl Connection {
 }
 
 impl Inner {
-    /// At most half of the connections are kept, so that the rest of the work has the others.
+    /// At most half of the connections, so that other work has the rest.
     fn max_idle_connections(&self) -> usize {
         (self.pool.options().get_max_connections() as usize / 2).max(1)
     }
 
-    /// A connection that may be dead.
+    /// Returns a connection that may be dead.
     pub(crate) async fn acquire(self: &Arc<Self>) -> Result<Connection> {
         match self.idle_connections.take() {
             Some(connection) => Ok(Connection { connection, store: self.clone() }),
@@ -81,13 +82,14 @@ impl Inner {
         }
     }
 
-    /// A connection that has just replied and is in no transaction.
+    /// Returns a connection that has just responded and is in no transaction.
     pub(crate) async fn acquire_tested(self: &Arc<Self>) -> Result<Connection> {
         let mut dead = 0;
         loop {
             let mut connection = Box::pin(self.pool.acquire()).await?;
-            // Not merely a ping: when the future that sends a BEGIN is dropped before the answer, sqlx does not know of the
-            // transaction and the pool keeps it open. What is acquired here commits by itself, and would not commit in there.
+            // A ping is not enough. If a future that sends a BEGIN is dropped before the reply,
+            // sqlx does not record the transaction and the pool keeps it open. Statements on this
+            // connection rely on autocommit, which has no effect in an open transaction.
             let ended = async { sqlx::Connection::begin(&mut *connection).await?.rollback().await }.await;
             match ended {
                 Ok(()) => return Ok(Connection { connection, store: self.clone() }),

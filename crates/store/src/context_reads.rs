@@ -15,10 +15,12 @@ use crate::open::ACQUIRE_TIMEOUT;
 use crate::selector_sql;
 use crate::store::Inner;
 
-/// Longer than a statement with conditions on the context may run, so that the reads of other tenants end meanwhile.
+/// Longer than the timeout of a statement with conditions on the context, so that reads of other
+/// tenants finish within it.
 const COMMON_TIMEOUT: Duration = Duration::from_secs(12);
 
-/// Who reads. A tenant's runners have one place beside the share of its agents: schedules and calls depend on their reads.
+/// The reader. A tenant's runners have one slot in addition to the share of its agents, because
+/// schedules and calls depend on their reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Reader {
     pub(crate) tenant: Uuid,
@@ -26,12 +28,13 @@ pub(crate) struct Reader {
 }
 
 pub(crate) struct ContextReads {
-    /// Of all readers together, first come, first served.
+    /// Slots for all readers together, first come, first served.
     all: Arc<Semaphore>,
-    /// The places of `all` that readers who have one already can take. The others are for readers who have none.
+    /// The slots of `all` that are open to readers that already have one. The others are for
+    /// readers without a slot.
     further: Arc<Semaphore>,
     share: usize,
-    /// Of readers that have such reads now.
+    /// Readers that have such reads now.
     readers: Mutex<HashMap<Reader, Weak<Share>>>,
 }
 
@@ -40,16 +43,16 @@ struct Share {
     first: Arc<Semaphore>,
 }
 
-/// Kept while a read runs.
+/// Held while a read runs.
 struct Place {
-    /// Its share stays known, and counted, for as long.
+    /// Keeps the share in the map, so that it stays counted.
     _share: Arc<Share>,
     _permits: [OwnedSemaphorePermit; 3],
 }
 
 impl ContextReads {
-    /// One tenant gets a quarter of the connections, and all tenants together half of them, at least one. The other half
-    /// is for writes, calls, claims and `/health`.
+    /// One tenant gets a quarter of the connections, and all tenants together half of them, at
+    /// least one. The other half is for writes, calls, claims and `/health`.
     pub(crate) fn new(max_connections: u32) -> Self {
         let of = |part: usize| (max_connections as usize / part).max(1);
         let share = of(4);
@@ -73,10 +76,10 @@ impl ContextReads {
         share
     }
 
-    /// `None` when there was no place in time.
+    /// `None` if no slot became free in time.
     async fn place(&self, reader: Reader) -> Option<Place> {
         let share = self.share(reader);
-        // Its own share first: a read that waits for it must not keep a place that others could use.
+        // Its own share first: a read that waits for it must not hold a slot that others could use.
         let patience = if reader.is_runner { COMMON_TIMEOUT } else { ACQUIRE_TIMEOUT };
         let own = timeout(patience, share.all.clone().acquire_owned()).await.ok()?.ok()?;
         let common = async {
@@ -93,9 +96,10 @@ impl ContextReads {
 }
 
 impl Inner {
-    /// Does the work, which reads what the selector admits, on the reader's share of the connections where it may read many
-    /// contexts. Work that has begun goes on to its end when its caller is gone: the database would go on with its
-    /// statement too, and the connection would be busy outside of the share.
+    /// Runs a read with this selector. If it can read many contexts, it runs within the reader's
+    /// share of the connections. Work that has begun continues when its caller is gone, because the
+    /// database would continue its statement too, and that connection would be busy outside of the
+    /// share.
     pub(crate) async fn reading<T: Send + 'static>(
         &self,
         reader: Reader,
@@ -114,6 +118,6 @@ impl Inner {
             drop(place);
             done
         });
-        working.await.unwrap_or_else(|error| Err(StoreError::Internal(format!("reading by context: {error}"))))
+        working.await.unwrap_or_else(|error| Err(StoreError::Internal(format!("a read by context failed: {error}"))))
     }
 }

@@ -9,9 +9,9 @@ use crate::failure::Result;
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
-/// The most entries of one tenant; older ones go first.
+/// The most entries of one tenant. The oldest are deleted first.
 pub(crate) const MOST_ENTRIES: i64 = 1_000_000;
-/// Of one transaction that forgets.
+/// Entries that one transaction deletes.
 const BATCH: i64 = 5000;
 
 from_row! {
@@ -59,7 +59,7 @@ impl From<EgressRow> for EgressEntry {
 
 pub(crate) fn check(records: &[EgressRecord]) -> Result<(), StoreError> {
     if records.len() > MAX_EGRESS_ENTRIES {
-        let why = format!("must be at most {MAX_EGRESS_ENTRIES}, are {}", records.len());
+        let why = format!("must have at most {MAX_EGRESS_ENTRIES} entries, has {}", records.len());
         return Err(Violations::one("entries", why).into());
     }
     for (index, record) in records.iter().enumerate() {
@@ -163,7 +163,7 @@ mod tests {
     use crate::{SecretsKey, Store, StoreOptions, housekeeping};
 
     #[tokio::test]
-    async fn a_tenant_keeps_so_many_and_the_oldest_go_first() {
+    async fn oldest_entries_beyond_the_limit_are_deleted() {
         let database = TestDatabase::new().await;
         let options = StoreOptions {
             app_url: Some(database.app_url.clone()),

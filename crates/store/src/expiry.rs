@@ -1,6 +1,6 @@
 //! Expired records. Readers stop seeing them at once; this module deletes them.
 //!
-//! A batch waits for no lock: a record that is being changed, read for the last time or deleted is
+//! A batch waits for no lock. A record that is being changed, read for the last time or deleted is
 //! skipped, and checked again in the next batch.
 
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use crate::records;
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 
-/// How many records one transaction takes out. Each writes up to two events.
+/// Records that one transaction deletes. Each writes up to two events.
 const BATCH: i64 = 100;
-/// How long a run that somebody asked for may take.
+/// The longest duration of a run that a caller requested.
 pub(crate) const BY_HAND: Duration = Duration::from_secs(20);
 
 from_row! {
@@ -30,7 +30,7 @@ from_row! {
     }
 }
 
-/// What one batch took out.
+/// What one batch deleted.
 #[derive(Debug, Clone, Copy, Default)]
 struct Batch {
     health_checks: u64,
@@ -43,8 +43,8 @@ impl Batch {
     }
 }
 
-/// Takes out a tenant's ended records, batch by batch, until none is left or the time is up, and keeps count of it.
-/// `is_asked_for`: counts as a run also when there was nothing to do.
+/// Deletes a tenant's expired records, batch by batch, until none is left or the time is up, and
+/// records the run. `is_asked_for`: recorded even if there was nothing to delete.
 pub(crate) async fn run(store: &Arc<Inner>, owner_id: Uuid, most: Duration, is_asked_for: bool) -> Result<HygieneRun> {
     let (at, begun) = (Utc::now(), Instant::now());
     let mut run = HygieneRun::default();
@@ -66,14 +66,20 @@ pub(crate) async fn run(store: &Arc<Inner>, owner_id: Uuid, most: Duration, is_a
     };
     run.duration_ms = begun.elapsed().as_millis() as u64;
     if is_asked_for || run.total() > 0 || ended.is_err() {
-        let noted = note(store, owner_id, at, &run, ended.is_err()).await;
-        // The first error is reported.
-        ended.and(noted)?;
+        let recorded = record_run(store, owner_id, at, &run, ended.is_err()).await;
+        // The first of the two errors is returned.
+        ended.and(recorded)?;
     }
     Ok(run)
 }
 
-async fn note(store: &Arc<Inner>, owner_id: Uuid, at: DateTime<Utc>, run: &HygieneRun, has_failed: bool) -> Result<()> {
+async fn record_run(
+    store: &Arc<Inner>,
+    owner_id: Uuid,
+    at: DateTime<Utc>,
+    run: &HygieneRun,
+    has_failed: bool,
+) -> Result<()> {
     let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
     sqlx::query(
         "INSERT INTO hygiene AS h (owner_id, runs, purged, last_run_at, last_run_ms, last_run_purged, last_run_errors)
@@ -92,7 +98,7 @@ async fn note(store: &Arc<Inner>, owner_id: Uuid, at: DateTime<Utc>, run: &Hygie
     tx.commit().await
 }
 
-/// Deletes expired records, each with its event. A request that is still queued is answered
+/// Deletes expired records, each with its event. A request that is still queued gets the response
 /// `Timeout`.
 async fn batch(mut tx: TenantTransaction) -> Result<Batch> {
     let candidates: Vec<Uuid> =
@@ -115,7 +121,7 @@ async fn batch(mut tx: TenantTransaction) -> Result<Batch> {
     .fetch_all(tx.connection())
     .await?;
     for request in ended.iter().filter(|record| record.is_request) {
-        let reason = ToolFailure::new(ErrorCode::Timeout, "the request's time to live ended before it ran");
+        let reason = ToolFailure::new(ErrorCode::Timeout, "the request's time to live expired before it ran");
         calls::abandon(&mut tx, request.id, reason).await?;
     }
     let ids: Vec<Uuid> = ended.iter().map(|record| record.id).collect();

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use breadcrumb::{StoreError, Violations};
 
-/// Why a piece of work in the store failed: our own refusal, or the database's.
+/// Why work in the store failed: an error of the store, or of the database.
 #[derive(Debug)]
 pub(crate) enum Failure {
     Store(StoreError),
@@ -32,27 +32,28 @@ impl From<Violations> for Failure {
 }
 
 impl Failure {
-    /// Two transactions were in each other's way and the database undid this one: the same again can succeed.
+    /// The database rolled this transaction back because of a conflict with another. A repetition
+    /// can succeed.
     pub(crate) fn is_collision(&self) -> bool {
         matches!(self, Self::Database(error) if matches!(code(error).as_deref(), Some("40001" | "40P01")))
     }
 
-    /// The caller cannot see the record.
+    /// Whether it says that this record was not found.
     pub(crate) fn misses_record(&self, record: uuid::Uuid) -> bool {
         matches!(self, Self::Store(StoreError::NotFound { what: "breadcrumb", id }) if *id == record)
     }
 
-    /// The database cannot be reached: what else is asked of it now will not fare better.
+    /// The database cannot be reached, so other statements would fail too.
     pub(crate) fn is_unreachable(&self) -> bool {
         matches!(self, Self::Database(error) if is_unreachable(error))
     }
 
-    /// The statement waited too long, for a lock or for itself.
+    /// The statement ran into a lock timeout or a statement timeout.
     pub(crate) fn ran_out_of_time(&self) -> bool {
         matches!(self, Self::Database(error) if matches!(code(error).as_deref(), Some("57014" | "55P03")))
     }
 
-    /// The database refused a second row of the same key, under this constraint.
+    /// The row violates this unique or foreign key constraint.
     pub(crate) fn violates(&self, constraint: &str) -> bool {
         matches!(self, Self::Database(sqlx::Error::Database(error)) if error.constraint() == Some(constraint))
     }
@@ -67,7 +68,8 @@ impl From<Failure> for StoreError {
     }
 }
 
-/// Whether the connection is gone, or none can be had, so that nothing is known about the statement.
+/// Whether the connection is lost or none is available, so that the outcome of the statement is
+/// unknown.
 pub(crate) fn is_unreachable(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_)
@@ -75,8 +77,8 @@ pub(crate) fn is_unreachable(error: &sqlx::Error) -> bool {
         | sqlx::Error::PoolTimedOut
         | sqlx::Error::PoolClosed
         | sqlx::Error::WorkerCrashed => true,
-        // Connection failures, shutdowns and start-ups, and too many connections; and a connection that cannot be used
-        // because of the transaction that it is, or was for too long, in.
+        // Connection failures, shutdowns, startups, and too many connections; also a connection
+        // that cannot be used because of the transaction it is in, or was in for too long.
         sqlx::Error::Database(error) => error.code().is_some_and(|code| {
             code.starts_with("08") || code.starts_with("57P") || code.starts_with("25") || code == "53300"
         }),
@@ -90,28 +92,28 @@ pub(crate) fn code(error: &sqlx::Error) -> Option<String> {
 
 fn from_database(error: &sqlx::Error) -> StoreError {
     if matches!(error, sqlx::Error::PoolTimedOut) {
-        return StoreError::Unavailable("no database connection came free in time".into());
+        return StoreError::Unavailable("no database connection became free in time".into());
     }
     if is_unreachable(error) {
         tracing::warn!(%error, "the database cannot be reached");
-        return StoreError::Unavailable("the database does not answer".into());
+        return StoreError::Unavailable("the database does not respond".into());
     }
     match code(error).as_deref() {
         Some("53100") => StoreError::Full,
-        // A text that Postgres cannot keep; a JSON that it cannot convert.
+        // Text that Postgres cannot store, or JSON that it cannot convert.
         Some("22021" | "22P05") => {
             StoreError::Invalid(Violations::one("", "contains a character that cannot be stored, such as NUL (U+0000)"))
         }
-        // Out of memory, statement timeout, lock timeout: worth another try.
+        // Out of memory, statement timeout, lock timeout: worth a retry.
         Some("53200" | "57014" | "55P03" | "40001" | "40P01") => {
-            tracing::warn!(%error, "the database gave up on a statement");
-            StoreError::Unavailable("the database was too busy".into())
+            tracing::warn!(%error, "the database cancelled a statement");
+            StoreError::Unavailable("the database is too busy; try again later".into())
         }
         _ => StoreError::Internal(error.to_string()),
     }
 }
 
-/// Runs a piece of work again while it collides with others, a few times.
+/// Repeats the work a few times if it conflicts with other transactions.
 macro_rules! retrying {
     ($work:expr) => {{
         let mut attempts = 0;

@@ -1,8 +1,8 @@
-//! Rows to structs. sqlx's derive does the same, but building it builds sqlx, its runtime and its TLS a second time, for the
-//! compiler's own use.
+//! Converts rows to structs. sqlx's derive does the same, but it builds sqlx, its runtime and its
+//! TLS a second time for the compiler.
 
-/// Defines a struct whose fields are the columns of the same names. A last `..name: Type` is made of the same row by that
-/// type's own reading.
+/// Defines a struct whose fields are the columns of the same names. A last `..name: Type` is read
+/// from the same row by that type.
 macro_rules! from_row {
     (
         $(#[$attribute:meta])*

@@ -22,7 +22,7 @@ from_row! {
     }
 }
 
-/// Newest first, the present one included.
+/// Newest first, including the current version.
 pub(crate) async fn read(tx: &mut TenantTransaction, id: Uuid) -> Result<Vec<BreadcrumbVersion>> {
     let rows: Vec<VersionRow> = sqlx::query_as(
         "WITH record AS (

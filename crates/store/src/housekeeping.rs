@@ -15,21 +15,21 @@ use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 use crate::{Store, calls, egress_log, expiry, prune, quotas, shares, tokens};
 
-/// How long a lost runner or an ended record can go unnoticed.
+/// The longest time until a lost runner or an expired record is noticed.
 const SWEEP: Duration = Duration::from_secs(1);
-/// How much of a sweep may go to ended records.
+/// The most time of a sweep that is spent on expired records.
 const EXPIRING: Duration = Duration::from_millis(500);
 const PRUNE: Duration = Duration::from_mins(1);
 
 impl Store {
-    /// Requeues or answers every call whose lease has ended, in all tenants. Returns how many. The
-    /// store does so every second.
+    /// Requeues or finishes every call whose lease has expired, in all tenants. Returns how many.
+    /// The store does so every second.
     pub async fn rescue(&self) -> Result<usize, StoreError> {
         Ok(rescue(&self.inner).await?)
     }
 
-    /// Answers every queued request that is past its deadline, in all tenants. Returns how many.
-    /// The store does so every second.
+    /// Writes the response to every queued request that is past its deadline, in all tenants.
+    /// Returns how many. The store does so every second.
     pub async fn answer_overdue(&self) -> Result<usize, StoreError> {
         Ok(answer_overdue(&self.inner).await?)
     }
@@ -48,10 +48,10 @@ impl Store {
     }
 }
 
-/// Until the store is closed.
+/// Runs until the store is closed.
 pub(crate) async fn run(store: Arc<Inner>, sweeps: bool) {
     tend(&store, sweeps).await;
-    // Here and not with the last of the store's owners, who may be gone after the runtime is.
+    // Released here and not when the store is dropped, which may happen after the runtime is gone.
     store.idle_connections.release_all();
 }
 
@@ -87,9 +87,9 @@ async fn tend(store: &Arc<Inner>, sweeps: bool) {
         };
         match result {
             Ok(()) => is_failing = false,
-            // A database that is away for a while is one line in the log.
+            // A database that is unreachable for a while causes one log line.
             Err(failure) if !is_failing => {
-                tracing::warn!(error = %StoreError::from(failure), "housekeeping failed; it goes on trying");
+                tracing::warn!(error = %StoreError::from(failure), "housekeeping failed; it retries");
                 is_failing = true;
             }
             Err(_) => {}
@@ -123,17 +123,17 @@ async fn answer_overdue(store: &Arc<Inner>) -> Result<usize> {
     Ok(count)
 }
 
-/// For so long at most, so that many ended records do not hold up what else waits here.
+/// Takes at most this long, so that many expired records do not delay other housekeeping.
 async fn expire(store: &Arc<Inner>, most: Duration) -> Result<usize> {
     let begun = Instant::now();
     let (mut count, mut failed) = (0, None);
     for tenant in tenants(store, "SELECT tenants_with_ended_records()").await? {
-        // Each tenant has a batch at least, however many another has.
+        // Each tenant gets at least one batch, however many records another has.
         let left = most.saturating_sub(begun.elapsed());
         match expiry::run(store, tenant, left, false).await {
             Ok(run) => count += run.total(),
             Err(failure) if failure.is_unreachable() => return Err(failure),
-            // What is wrong with one tenant's records keeps no other from its sweep.
+            // A failure in one tenant must not stop the others.
             Err(failure) => failed = Some(failure),
         }
     }

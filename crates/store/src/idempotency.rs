@@ -1,4 +1,4 @@
-//! Repeated creates: the first result of each idempotency key, kept for a day.
+//! Repeated creates: the first result of each idempotency key, stored for a day.
 
 use breadcrumb::{StoreError, Violations};
 use uuid::Uuid;
@@ -14,7 +14,7 @@ pub(crate) fn check(key: &str) -> Result<(), Violations> {
     }
 }
 
-/// The record that the first create with this key made, when it was the same create.
+/// The record that the first create with this key wrote, if it had the same content.
 pub(crate) async fn first_answer(
     tx: &mut TenantTransaction,
     agent: Uuid,
@@ -32,6 +32,8 @@ pub(crate) async fn first_answer(
     match first {
         Some((first, id)) if first == fingerprint => Ok(id),
         Some(_) => Err(StoreError::IdempotencyMismatch.into()),
-        None => Err(StoreError::Unavailable("the key's day has just ended; send the request again".into()).into()),
+        None => {
+            Err(StoreError::Unavailable("the idempotency key has just expired; send the request again".into()).into())
+        }
     }
 }

@@ -1,12 +1,12 @@
 //! The store on Postgres: records and their history, the queue of calls, numbered events, tenants,
 //! secrets, search and the queue of webhook deliveries.
 //!
-//! [`Store`] opens the database and implements [`breadcrumb::Tenancy`]. For one agent it gives a
+//! [`Store`] opens the database and implements [`breadcrumb::Tenancy`]. For one agent it returns a
 //! [`breadcrumb::Breadcrumbs`]. Every transaction runs as the role `rcrt_app` under row-level
 //! security, in the one tenant that it names when it begins.
 //!
-//! This crate deliberately does not know HTTP, tools' definitions, or what runs tools, and it does
-//! not check roles: the server decides who can call what. The caller provides the Postgres.
+//! This crate deliberately does not know HTTP, tools' definitions, or what runs tools. It does not
+//! check roles: the server decides who can call what. The caller provides the Postgres.
 //!
 //! Begin with `tenant_store.rs` (each operation of an agent), `transaction.rs`, `records.rs`, and
 //! `calls/mod.rs` (the queue).

@@ -12,8 +12,7 @@ use crate::row::Context;
 use crate::selector_sql::Conditions;
 use crate::transaction::TenantTransaction;
 
-/// The maximum total size of the contexts in one reply, in bytes, to bound the memory of client and
-/// server.
+/// The most bytes of contexts in one response, to bound the memory of client and server.
 const MAX_ANSWER_BYTES: i64 = 64 * 1024 * 1024;
 
 from_row! {
@@ -61,7 +60,7 @@ impl From<ItemRow> for BreadcrumbListItem {
     }
 }
 
-/// With what other tenants have opened to this agent, where one is given.
+/// Lists records. `shared_with`: also includes what other tenants have shared with this agent.
 pub(crate) async fn list(
     tx: &mut TenantTransaction,
     query: &BreadcrumbQuery,
@@ -100,7 +99,7 @@ pub(crate) async fn fetch(
         bytes += row.size_bytes;
         if bytes > MAX_ANSWER_BYTES {
             let message = format!(
-                "asks for more than {MAX_ANSWER_BYTES} bytes of contexts at once; ask for fewer records, or without \
+                "would return more than {MAX_ANSWER_BYTES} bytes of contexts; ask for fewer records, or without \
                  include_context"
             );
             return Err(StoreError::Invalid(Violations::one("limit", message)).into());

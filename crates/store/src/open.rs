@@ -29,13 +29,13 @@ use crate::webhooks::WebhookFollower;
 use crate::writing::WriteQueue;
 use crate::{StoreOptions, failure, purge};
 
-/// How long a caller waits for a free connection before the store counts as unavailable.
+/// How long a caller waits for a free connection until it gets `Unavailable`.
 pub(crate) const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Why a store did not open. The texts are for the operator.
+/// Why a store did not open. The messages are for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    #[error("the database URL cannot be read: {0}")]
+    #[error("the database URL is invalid: {0}")]
     Url(#[source] sqlx::Error),
     #[error("the database cannot be reached: {0}")]
     Unreachable(#[source] sqlx::Error),
@@ -46,19 +46,19 @@ pub enum OpenError {
          postgresql-<version>-pgvector)"
     )]
     NoPgvector,
-    #[error("the database user may not {what}: {source}")]
+    #[error("the database user cannot {what}: {source}")]
     NoRight { what: &'static str, source: sqlx::Error },
     #[error("the database was migrated by a newer version of this program (it has migration {0})")]
     Newer(i64),
     #[error("migration {version} failed: {source}")]
     Migration { version: i64, source: sqlx::Error },
-    #[error("migration {version} did not get the locks it needs; a long transaction holds them: {source}")]
+    #[error("migration {version} did not get the locks it needs, because a long transaction holds them: {source}")]
     HeldUp { version: i64, source: sqlx::Error },
     #[error("the migrations cannot be applied: {0}")]
     Migrations(#[source] MigrateError),
     #[error(
-        "the role rcrt_app, and the user of the app URL, must be ordinary ones: no superuser, without BYPASSRLS, owning no table; row-level security \
-         would not hold"
+        "the role rcrt_app and the user of the app URL must not be superusers, have BYPASSRLS or own tables: row-level \
+         security would have no effect"
     )]
     RoleTooStrong,
     #[error("the database refused a statement while opening: {0}")]
@@ -66,10 +66,10 @@ pub enum OpenError {
 }
 
 impl Store {
-    /// Applies the migrations, connects and starts the background tasks. `progress` gets a sentence
-    /// before each step that can take longer.
+    /// Applies the migrations, connects and starts the background tasks. `progress` receives a
+    /// sentence before each step that can take longer.
     pub async fn open(options: StoreOptions, progress: &(dyn Fn(&str) + Send + Sync)) -> Result<Arc<Self>, OpenError> {
-        // Too much to be carried about on its caller's stack.
+        // Boxed, because the future is too large for the caller's stack.
         Box::pin(Self::open_here(options, progress)).await
     }
 
@@ -123,7 +123,7 @@ fn connect_options(url: &str) -> Result<PgConnectOptions, OpenError> {
     let options = PgConnectOptions::from_str(url).map_err(OpenError::Url)?.application_name("rcrt").options([
         // Compiling short statements costs more than it saves.
         ("jit", "off"),
-        // A hung transaction would hold back every subscriber's horizon.
+        // A hung transaction would hold back new events from every subscriber.
         ("idle_in_transaction_session_timeout", "30s"),
         ("statement_timeout", "60s"),
     ]);
@@ -150,7 +150,8 @@ async fn pool(app: PgConnectOptions, max_connections: u32) -> Result<PgPool, Ope
         })
 }
 
-/// A connection can go back to the role that it logged in as: where the operator named that one, it must be ordinary too.
+/// A connection can return to the role that it logged in as. If the operator named that role, it
+/// must be unprivileged too.
 async fn check_role(pool: &PgPool, also_the_login: bool) -> Result<(), OpenError> {
     let is_ordinary: bool = sqlx::query_scalar(
         "SELECT bool_and(NOT (r.rolsuper OR r.rolbypassrls)

@@ -7,25 +7,26 @@ use breadcrumb::TenantQuotas;
 
 use crate::{EmbeddingOptions, SecretsKeys};
 
-/// How to reach the database, and with which keys secrets are kept.
+/// How to reach the database, and which keys encrypt secrets.
 #[derive(Debug, Clone)]
 pub struct StoreOptions {
-    /// A Postgres URL of a user that may run migrations: it owns the database, or may create tables, the extension
-    /// `vector` and the role `rcrt_app` in it.
+    /// A Postgres URL of a user that can run migrations: it owns the database, or can create
+    /// tables, the extension `vector` and the role `rcrt_app` in it.
     pub admin_url: String,
     /// A Postgres URL of an unprivileged member of the role `rcrt_app`, or of that role itself, for
     /// all work. Without it the store connects by `admin_url` and sets the role on every
     /// connection, which holds as long as no statement resets it.
     pub app_url: Option<String>,
-    /// How many connections are used at most (beside two for the event feeds of other processes). At least 2.
+    /// The most connections, at least 2. Two more serve the event feeds of other processes.
     pub max_connections: u32,
     pub secrets_keys: SecretsKeys,
-    /// Search by meaning; `None` switches it off.
+    /// Semantic search. `None` switches it off.
     pub embedding: Option<EmbeddingOptions>,
-    /// Lost runners, late requests, ended records and old events are looked for every second. Without it that happens only
-    /// when a method asks for it, or another store on the same database does it.
+    /// Whether the store looks every second for lost runners, overdue requests, expired records and
+    /// old events. Without it, this happens only if a method is called for it, or another store on
+    /// the same database does it.
     pub sweeps: bool,
-    /// How long entries of the egress log are kept. Default 30 days.
+    /// How long entries of the egress log are stored. Default: 30 days.
     pub egress_kept: Duration,
     /// The default quotas of a tenant.
     pub quotas: TenantQuotas,
@@ -49,7 +50,7 @@ impl StoreOptions {
     }
 }
 
-/// A key-encryption key: 32 bytes, kept outside the database.
+/// A key-encryption key: 32 bytes, stored outside the database.
 #[derive(Clone)]
 pub struct SecretsKey(pub(crate) [u8; 32]);
 

@@ -1,4 +1,4 @@
-//! Deletes what is kept for a limited time: events, and the results of idempotent creates.
+//! Deletes what is stored for a limited time: events, and the results of idempotent creates.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
@@ -13,8 +13,8 @@ pub(crate) const KEYS_KEPT: TimeDelta = TimeDelta::days(1);
 
 const BATCH: i64 = 500;
 
-/// Deletes events from before this time, the oldest first; with the event of a deletion also the
-/// record's versions and its call. Returns how many; at most a batch.
+/// Deletes events from before this time, the oldest first. With the event of a deletion, it also
+/// deletes the record's versions and its call. Returns how many: at most a batch.
 pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> Result<usize> {
     let forgotten: Vec<(Uuid, bool)> = sqlx::query_as(
         "WITH forgotten AS (
@@ -36,7 +36,7 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
         .execute(tx.connection())
         .await?;
     let deleted: Vec<Uuid> = forgotten.iter().filter(|(_, is_last)| *is_last).map(|(id, _)| *id).collect();
-    // One that was imported again lives, with its versions and grants.
+    // A record that was imported again keeps its versions and grants.
     let deleted: Vec<Uuid> = sqlx::query_scalar(
         "SELECT d.id FROM unnest($1::uuid[]) AS d (id) WHERE NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.id)",
     )
@@ -52,7 +52,7 @@ pub(crate) async fn events(mut tx: TenantTransaction, before: DateTime<Utc>) -> 
             .bind(&deleted)
             .execute(tx.connection())
             .await?;
-        // A call stays as long as its request or its response does: it says whose response that is.
+        // A call exists as long as its request or its response: it says whose response that is.
         sqlx::query(
             "DELETE FROM calls c WHERE (c.request = ANY($1) OR c.response = ANY($1)) AND c.state = 'finished'
                 AND NOT EXISTS (SELECT FROM breadcrumbs b WHERE b.id IN (c.request, c.response))",

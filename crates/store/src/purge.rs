@@ -11,21 +11,22 @@ use crate::Store;
 use crate::failure::Result;
 use crate::store::Inner;
 
-/// How long after a deletion it begins, at the latest.
+/// The longest time from a tenant's deletion to the start of its purge.
 const LOOK: Duration = Duration::from_secs(5);
-/// Rows of one transaction, and the rest between two: at most a third of one connection's time goes into it.
+/// Rows per transaction, and the pause between two: a purge uses at most a third of one
+/// connection's time.
 const BATCH: i32 = 500;
 const REST: Duration = Duration::from_millis(20);
 
 impl Store {
-    /// Deletes all rows of deleted tenants. Returns how many there were. The store does so by
-    /// itself.
+    /// Deletes all rows of deleted tenants. Returns how many there were. The store also does this
+    /// by itself.
     pub async fn purge(&self) -> Result<u64, StoreError> {
         Ok(purge(&self.inner).await?)
     }
 }
 
-/// Until the store is closed.
+/// Runs until the store is closed.
 pub(crate) async fn run(store: Arc<Inner>) {
     let mut ticks = interval(LOOK);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -40,9 +41,9 @@ pub(crate) async fn run(store: Arc<Inner>) {
         };
         match purged {
             Ok(0) => {}
-            Ok(rows) => tracing::info!(rows, "took away what deleted tenants left"),
+            Ok(rows) => tracing::info!(rows, "deleted rows of deleted tenants"),
             Err(failure) => {
-                tracing::warn!(error = %StoreError::from(failure), "a deleted tenant's rows are still there; trying again");
+                tracing::warn!(error = %StoreError::from(failure), "deleting the rows of a deleted tenant failed; it retries");
             }
         }
     }
@@ -56,7 +57,7 @@ async fn purge(store: &Arc<Inner>) -> Result<u64> {
     let mut rows = 0;
     for tenant in deleted {
         loop {
-            // A crash undoes at most what is done again then.
+            // After a crash the lost part is deleted again.
             let mut tx = store.begin("BEGIN; SET LOCAL synchronous_commit = off").await?;
             let gone: i64 =
                 sqlx::query_scalar("SELECT purge_tenant($1, $2)").bind(tenant).bind(BATCH).fetch_one(&mut *tx).await?;

@@ -1,9 +1,9 @@
 //! Quotas: how much each tenant stores, and how much it can.
 //!
-//! No row has the count: writers would wait for each other there. A query counts what a tenant
-//! stores from time to time, and the writes of this process are added in memory. So a quota is
-//! exact within one process; writes of other processes are included with the next count. A tenant
-//! without a quota is not counted.
+//! No row holds the count, because writers would wait for each other on it. A query counts what a
+//! tenant stores from time to time, and the writes of this process are added in memory. So a quota
+//! is exact within one process. Writes of other processes are included with the next count. A
+//! tenant without a quota is not counted.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,9 +19,10 @@ use crate::failure::Result;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
-/// How old a count may be before the next one begins.
+/// The age at which a count is renewed.
 const COUNTED_EVERY: Duration = Duration::from_mins(1);
-/// Counting takes this share of the time at most: after a count that took 3 s, the next one waits 5 minutes.
+/// Counting takes at most 1/`SHARE` of the time: after a count that took 3 s, the next one starts 5
+/// minutes later.
 const SHARE: u32 = 100;
 /// Tenants without writes for this long are dropped from memory.
 const KEPT_FOR: Duration = Duration::from_mins(10);
@@ -30,14 +31,15 @@ const KEPT_FOR: Duration = Duration::from_mins(10);
 pub(crate) struct Quotas {
     defaults: TenantQuotas,
     tenants: Mutex<HashMap<Uuid, Arc<Tenant>>>,
-    /// What was counted last of each tenant with a bound, also of those that are forgotten above.
+    /// The last count of each tenant with a quota, including tenants that were dropped from
+    /// `tenants`.
     counts: Mutex<BTreeMap<Uuid, Usage>>,
 }
 
 #[derive(Default)]
 struct Tenant {
     known: Mutex<QuotaState>,
-    /// One count at a time.
+    /// Held during a count: one at a time.
     counting: tokio::sync::Mutex<()>,
 }
 
@@ -46,16 +48,16 @@ struct QuotaState {
     own: TenantQuotas,
     /// `None` before the first count, and while the tenant has no quota.
     counted: Option<Counted>,
-    /// When the bounds were read, and how long that and the counting took.
+    /// When the quotas were read, and how long that and the count took.
     read: Option<(Instant, Duration)>,
     asked: Option<Instant>,
-    /// Written by this process, from its first write on; [`Counted::records`] and `bytes` are those without them.
+    /// Written by this process since its first write. [`Counted::without`] excludes it.
     written: Usage,
 }
 
 #[derive(Clone, Copy)]
 struct Counted {
-    /// What was counted, without what this process had written by then.
+    /// The count, without what this process had written by then.
     without: Usage,
     at: DateTime<Utc>,
 }
@@ -66,14 +68,14 @@ struct Usage {
     bytes: i64,
 }
 
-/// Quota that is reserved for a write. It is returned when this is dropped without the write.
+/// Quota that is reserved for a write. Dropping it without the write returns the quota.
 pub(crate) struct QuotaReservation {
     tenant: Option<Arc<Tenant>>,
     amount: Usage,
 }
 
 impl QuotaReservation {
-    /// The write has happened.
+    /// Call this when the write has happened.
     pub(crate) fn keep(mut self) {
         self.tenant = None;
     }
@@ -103,7 +105,7 @@ impl Quotas {
         locked(&self.tenants).entry(owner_id).or_default().clone()
     }
 
-    /// What the runtime itself wrote or took out: it is counted, and never refused.
+    /// Counts what the runtime itself wrote or deleted. It is never refused.
     pub(crate) fn add_usage(&self, owner_id: Uuid, records: i64, bytes: i64) {
         let tenant = locked(&self.tenants).get(&owner_id).cloned();
         if let Some(tenant) = tenant {
@@ -111,7 +113,7 @@ impl Quotas {
         }
     }
 
-    /// The same, for a write that may still fail.
+    /// [`Self::add_usage`] for a write that may still fail.
     pub(crate) fn reserve_unchecked(&self, owner_id: Uuid, records: i64, bytes: i64) -> QuotaReservation {
         let tenant = locked(&self.tenants).get(&owner_id).cloned();
         if let Some(tenant) = &tenant {
@@ -120,14 +122,14 @@ impl Quotas {
         QuotaReservation { tenant, amount: Usage { records, bytes } }
     }
 
-    /// Whether the tenant is known to have a bound.
+    /// Whether the tenant is known to have a quota.
     pub(crate) fn has_bound(&self, owner_id: Uuid) -> bool {
         let tenant = locked(&self.tenants).get(&owner_id).cloned();
         tenant.is_some_and(|tenant| locked(&tenant.known).counted.is_some())
     }
 
-    /// A reservation of this much, or the refusal. What is not known yet (see
-    /// [`Inner::load_quotas`]) refuses nothing.
+    /// Reserves this much, or returns the error. If the tenant's count is not known yet (see
+    /// [`Inner::load_quotas`]), the reservation succeeds.
     pub(crate) fn reserve(&self, owner_id: Uuid, records: i64, bytes: i64) -> Result<QuotaReservation, StoreError> {
         let tenant = self.tenant(owner_id);
         let mut known = locked(&tenant.known);
@@ -153,7 +155,7 @@ impl Quotas {
         Ok(QuotaReservation { tenant: Some(tenant), amount: Usage { records, bytes } })
     }
 
-    /// The tenant's own bounds are others now.
+    /// Call this when the tenant's own quotas have changed.
     pub(crate) fn forget(&self, owner_id: Uuid) {
         locked(&self.tenants).remove(&owner_id);
     }
@@ -175,15 +177,15 @@ impl Quotas {
         };
     }
 
-    /// Keeps the counts of tenants that are still there.
+    /// Drops the counts of tenants that no longer exist.
     pub(crate) fn forget_deleted(&self, is_there: impl Fn(Uuid) -> bool) {
         locked(&self.counts).retain(|tenant, _| is_there(*tenant));
     }
 }
 
 impl Tenant {
-    /// Whether the quotas must be read, and the tenant counted, before the next write; or beside
-    /// it. The caller that gets `Soon` does it.
+    /// Whether the quotas must be read and the tenant counted before the next write (`Now`) or
+    /// beside it (`Soon`). The caller that gets `Soon` does it.
     fn need(&self) -> Need {
         let mut known = locked(&self.known);
         known.asked = Some(Instant::now());
@@ -207,14 +209,14 @@ enum Need {
 
 impl Inner {
     /// Loads the tenant's quotas, and its count if it has any. Call it before a write reserves
-    /// quota; it waits only if nothing is known yet.
+    /// quota. It waits only if nothing is known yet.
     pub(crate) async fn load_quotas(self: &Arc<Self>, owner_id: Uuid) -> Result<()> {
         let tenant = self.quotas.tenant(owner_id);
         match tenant.need() {
             Need::Nothing => Ok(()),
             Need::Now => {
                 let _turn = tenant.counting.lock().await;
-                // Another write may have waited for the same.
+                // Another write may have loaded them meanwhile.
                 if locked(&tenant.known).read.is_some() { Ok(()) } else { renew(self, owner_id, &tenant).await }
             }
             Need::Soon => {
@@ -222,7 +224,7 @@ impl Inner {
                 self.tasks.spawn(async move {
                     let _turn = tenant.counting.lock().await;
                     if let Err(failure) = renew(&store, owner_id, &tenant).await {
-                        tracing::warn!(tenant = %owner_id, error = %StoreError::from(failure), "a tenant cannot be counted");
+                        tracing::warn!(tenant = %owner_id, error = %StoreError::from(failure), "counting a tenant's records failed");
                     }
                 });
                 Ok(())
@@ -230,7 +232,7 @@ impl Inner {
         }
     }
 
-    /// What the tenant stores, counted now if it has no quota.
+    /// What the tenant stores. It is counted now if it has no quota.
     pub(crate) async fn usage(self: &Arc<Self>, owner_id: Uuid) -> Result<TenantUsage> {
         self.load_quotas(owner_id).await?;
         let tenant = self.quotas.tenant(owner_id);
@@ -245,7 +247,7 @@ impl Inner {
                 (Usage { records: records + written.records, bytes: bytes + written.bytes }, counted.at)
             }
             None => {
-                // One count of a tenant at a time, however many ask.
+                // One count of a tenant at a time, however many callers ask.
                 let _turn = tenant.counting.lock().await;
                 (count(self, owner_id).await?, Utc::now())
             }
@@ -255,7 +257,7 @@ impl Inner {
     }
 }
 
-/// To be called in turn.
+/// The caller holds `tenant.counting`.
 async fn renew(store: &Arc<Inner>, owner_id: Uuid, tenant: &Tenant) -> Result<()> {
     let began = Instant::now();
     let own = read(store, owner_id).await?;
@@ -275,14 +277,14 @@ async fn renew(store: &Arc<Inner>, owner_id: Uuid, tenant: &Tenant) -> Result<()
     Ok(())
 }
 
-/// Those without a write for a while; not the one that is being asked for now.
+/// Drops tenants without a write for a while, except those in use now.
 fn evict_idle(quotas: &Quotas) {
     locked(&quotas.tenants).retain(|_, tenant| {
         Arc::strong_count(tenant) > 1 || locked(&tenant.known).asked.is_some_and(|asked| asked.elapsed() < KEPT_FOR)
     });
 }
 
-/// Forgets the counts of tenants that another process deleted, or that were deleted while they were being counted.
+/// Drops the counts of tenants that another process deleted, or that were deleted during the count.
 pub(crate) async fn forget_deleted(store: &Arc<Inner>) -> Result<()> {
     if locked(&store.quotas.counts).is_empty() {
         return Ok(());
@@ -319,7 +321,7 @@ async fn count(store: &Arc<Inner>, owner_id: Uuid) -> Result<Usage> {
     Ok(Usage { records, bytes })
 }
 
-/// Sets a tenant's own bounds.
+/// Sets a tenant's own quotas.
 pub(crate) async fn set(store: &Arc<Inner>, owner_id: Uuid, quotas: TenantQuotas) -> Result<()> {
     let number = |most: Option<u64>| most.map(u64::cast_signed);
     let mut tx = store.begin("BEGIN").await?;
@@ -336,7 +338,7 @@ pub(crate) async fn set(store: &Arc<Inner>, owner_id: Uuid, quotas: TenantQuotas
     let tenant = store.quotas.tenant(owner_id);
     store.quotas.forget(owner_id);
     if quotas.or(store.quotas.defaults) == TenantQuotas::default() {
-        // A count that began before the commit would be noted after this.
+        // Waits for a count that began before the commit and would be stored after this.
         let _turn = tenant.counting.lock().await;
         store.quotas.note_count(owner_id, None);
     }
@@ -344,6 +346,6 @@ pub(crate) async fn set(store: &Arc<Inner>, owner_id: Uuid, quotas: TenantQuotas
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds a lock here, and every state in between is a good one.
+    // Nothing panics while it holds a lock here, and every intermediate state is valid.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

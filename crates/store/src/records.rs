@@ -25,7 +25,7 @@ use crate::writing::{self, IdempotencyKey, PreparedRecord, WriteOp, WriteOutcome
 
 const RESPONSE_TAG: &str = "tool:response";
 
-/// The record was checked before.
+/// The caller has validated the record.
 pub(crate) async fn create(
     store: &Arc<Inner>,
     owner_id: Uuid,
@@ -43,7 +43,7 @@ pub(crate) async fn create(
     prepared.key = key;
     let quota = match Box::pin(reserve_quota_for(store, owner_id, actor, &prepared)).await {
         Err(refused @ StoreError::QuotaExceeded { .. }) => {
-            // What was written before needs no quota.
+            // A repeated create needs no quota: its record already exists.
             let Some((key, fingerprint)) = &again else { return Err(refused.into()) };
             let mut tx = Box::pin(TenantTransaction::begin(store, owner_id)).await?;
             let first = idempotency::first_answer(&mut tx, creator, key, fingerprint).await;
@@ -83,7 +83,7 @@ fn is_about_tools(schema_name: Option<&str>) -> bool {
     schema_name.is_some_and(|name| name.starts_with("tool.") || name.starts_with("schedule."))
 }
 
-/// Writes a record that was checked before. It asks for no call.
+/// Writes a record that the caller has validated and that is not a request.
 pub(crate) async fn insert(
     tx: &mut TenantTransaction,
     id: Uuid,
@@ -96,7 +96,7 @@ pub(crate) async fn insert(
     Ok(())
 }
 
-/// The record, unless it is deleted, expired or another tenant's.
+/// The record, unless it is deleted, expired or belongs to another tenant.
 pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Result<Option<Breadcrumb>> {
     let row: Option<RecordRow> = sqlx::query_as(concat!(
         "SELECT ",
@@ -109,8 +109,8 @@ pub(crate) async fn find(tx: &mut TenantTransaction, id: Uuid) -> Result<Option<
     Ok(row.map(Breadcrumb::from))
 }
 
-/// [`find`], as a reader for whom it may be the last time: what counts reads counts this one, in the same statement. The
-/// transaction is to be committed when it did.
+/// Like [`find`], and counts the read in the same statement if the record's reads are limited. The
+/// caller must commit the transaction if the read was counted.
 pub(crate) async fn read(mut tx: TenantTransaction, actor: Actor, id: Uuid) -> Result<Breadcrumb> {
     let row: Option<CountedRow> = sqlx::query_as(concat!(
         "SELECT ",
@@ -127,7 +127,7 @@ pub(crate) async fn read(mut tx: TenantTransaction, actor: Actor, id: Uuid) -> R
     .await?;
     let record = row.map(Breadcrumb::from).ok_or(StoreError::NotFound { what: "breadcrumb", id })?;
     if actor.reads_count() && record.ttl_type.is_some_and(TtlType::counts_reads) {
-        // Another reader had the last one while this one waited.
+        // Another reader used the last read while this one waited.
         if record.read_count.is_none() {
             return Err(StoreError::NotFound { what: "breadcrumb", id }.into());
         }
@@ -136,7 +136,7 @@ pub(crate) async fn read(mut tx: TenantTransaction, actor: Actor, id: Uuid) -> R
     Ok(record)
 }
 
-/// The record, for a change in this transaction. Waits for a reader who may be the record's last.
+/// Reads the record for a change in this transaction. Waits for a reader that may be its last.
 async fn get_to_change(tx: &mut TenantTransaction, id: Uuid) -> Result<Breadcrumb> {
     tx.lock(id).await?;
     let row: Option<RecordRow> = sqlx::query_as(concat!(
@@ -174,46 +174,46 @@ pub(crate) async fn update(
     refuse_response(next.schema_name.as_deref())?;
     refuse_response_tag(&next.tags, &record.tags)?;
     actor.refuse_what_runners_keep(next.schema_name.as_deref())?;
-    keep_the_question(&record, &next)?;
+    refuse_request_changes(&record, &next)?;
     actor.refuse_to_open(&record, &next)?;
     if tx.is_guest() {
         refuse_to_guests(&record, &next)?;
     }
     if changes.names_ttl() && !tx.shows(&record, RequiredPermission::Delete).await? {
-        let why = "who may not delete the record does not say when it ends: the grant is for update alone";
+        let why = "only an agent that can delete the record can change its ttl; this grant allows only updates";
         return Err(StoreError::Forbidden(why.into()).into());
     }
     let is_free = actor.is_mere_runner() && is_about_tools(record.schema_name.as_deref());
     let quota = tx.reserve_quota(if is_free { None } else { Some(&next) })?;
     let mut written = write_version(&mut tx, &record, &next, actor.changer_of(&next), changes.names_ttl()).await?;
     if !tx.shows(&written, RequiredPermission::Read).await? {
-        let is_read_in_short = tx.shows(&written, RequiredPermission::View).await?;
-        cut_answer(&mut written, changes, is_read_in_short);
+        let can_view = tx.shows(&written, RequiredPermission::View).await?;
+        hide_unreadable(&mut written, changes, can_view);
     }
     tx.commit().await?;
     quota.keep();
     Ok(written)
 }
 
-/// What the runtime acts upon (a tool's code among it) runs with the tenant's rights: another tenant does not write it, and
-/// makes nothing into it.
+/// Records that the runtime acts on, such as a tool's code, run with the tenant's rights. So
+/// another tenant's agent cannot change them, or turn a record into one.
 fn refuse_to_guests(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<(), StoreError> {
-    let is_acted_upon = |name: &Option<String>| {
+    let is_acted_on = |name: &Option<String>| {
         name.as_deref()
             .is_some_and(|name| ["tool.", "memory.", "schedule.", "schema."].iter().any(|kind| name.starts_with(kind)))
     };
-    if old.schema_name != new.schema_name || is_acted_upon(&old.schema_name) {
-        let why = "an agent of another tenant changes no schema_name, and nothing that this tenant's runtime acts upon \
+    if old.schema_name != new.schema_name || is_acted_on(&old.schema_name) {
+        let why = "an agent of another tenant cannot change a schema_name, or records that this tenant's runtime acts on \
                    (tools, requests, memory, schedules, schemas)";
         return Err(StoreError::Forbidden(why.into()));
     }
     Ok(())
 }
 
-/// An agent that can change a record and not read it gets only what it wrote itself.
-fn cut_answer(written: &mut Breadcrumb, changes: &BreadcrumbChanges, is_read_in_short: bool) {
+/// An agent that can change a record but not read it gets only what it wrote itself.
+fn hide_unreadable(written: &mut Breadcrumb, changes: &BreadcrumbChanges, can_view: bool) {
     (written.created_by, written.ttl, written.ttl_type, written.ttl_config) = (None, None, None, None);
-    if !is_read_in_short {
+    if !can_view {
         written.title = changes.title.clone().unwrap_or_default();
         written.context = changes.context.clone().unwrap_or_default();
         written.tags = changes.tags.clone().unwrap_or_default();
@@ -235,7 +235,7 @@ pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, ve
     }
     expect_version(&record, version)?;
     if !actor.is_curator {
-        // The name would be free for a tool of the deleter's own, in the place of one that a curator trusts.
+        // A tool of the deleter could then take the name of one that a curator trusts.
         secrets::refuse_change_by_others(&mut tx, id).await?;
     }
     if record.schema_name.as_deref() == Some(schema_names::TOOL_REQUEST) {
@@ -248,8 +248,8 @@ pub(crate) async fn delete(mut tx: TenantTransaction, actor: Actor, id: Uuid, ve
     Ok(())
 }
 
-/// The next version of a record that is locked and was read in this transaction. `counts_anew`: its reads so far are
-/// forgotten.
+/// Writes the next version of a record that is locked and was read in this transaction.
+/// `counts_anew`: its read count restarts at 0.
 pub(crate) async fn write_version(
     tx: &mut TenantTransaction,
     old: &Breadcrumb,
@@ -281,7 +281,7 @@ pub(crate) async fn write_version(
             INSERT INTO shared_events (grantee_owner_id, number, owner_id, kind, breadcrumb_id, version, at, size_bytes)
             SELECT DISTINCT g.grantee_owner_id, event_number($5), $2, 'breadcrumb.updated', $1, $6, at, $7
             FROM moment, acl_grants g WHERE g.breadcrumb_id = $1 AND g.grantee_owner_id <> g.owner_id
-                AND 'subscribe' = ANY (g.actions) AND NOT is_acted_upon($13))
+                AND 'subscribe' = ANY (g.actions) AND NOT is_acted_on($13))
         UPDATE breadcrumbs b SET title = $8, description = $9, semantic_version = $10, context = $11::json, tags = $12,
             schema_name = $13, llm_hints = $14::json, visibility = $15, sensitivity = $16, version = $6,
             checksum = $17, size_bytes = $7, ttl = $18, ttl_type = $19, ttl_config = $20::json, updated_by = $21,
@@ -325,8 +325,8 @@ pub(crate) async fn write_version(
     Ok(row.into())
 }
 
-/// Deletes a record that is locked. Its last version stays among the versions until its events are
-/// deleted: the event of the deletion shows it. `agent`: who deletes it, `None` when it expired.
+/// Deletes a locked record. Its last version stays in the history until its events are deleted,
+/// because the event of the deletion shows it. `agent`: who deletes it, `None` if it expired.
 pub(crate) async fn remove(tx: &mut TenantTransaction, agent: Option<Uuid>, id: Uuid) -> Result<()> {
     remove_all(tx, agent, &[id]).await
 }
@@ -359,7 +359,7 @@ pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, 
             FROM (
                 SELECT DISTINCT g.grantee_owner_id, gone.owner_id, gone.id, gone.version, gone.size_bytes, gone.place
                 FROM gone JOIN acl_grants g ON g.breadcrumb_id = gone.id AND g.grantee_owner_id <> g.owner_id
-                WHERE 'subscribe' = ANY (g.actions) AND NOT is_acted_upon(gone.schema_name)) heard)
+                WHERE 'subscribe' = ANY (g.actions) AND NOT is_acted_on(gone.schema_name)) heard)
         INSERT INTO events (owner_id, number, kind, breadcrumb_id, version, at, size_bytes)
         SELECT owner_id, event_number(place), 'breadcrumb.deleted', id, version, clock_timestamp(), size_bytes FROM gone",
     )
@@ -370,20 +370,20 @@ pub(crate) async fn remove_all(tx: &mut TenantTransaction, agent: Option<Uuid>, 
     Ok(())
 }
 
-/// A request has exactly one response: the one that is written with the end of its call, and stays as it is.
+/// A request has exactly one response. It is written when the call finishes, and never changes.
 pub(crate) fn refuse_response(schema_name: Option<&str>) -> Result<(), Violations> {
     if schema_name == Some(schema_names::TOOL_RESPONSE) {
-        let message = "is written by the runtime alone: a runner answers a call through its lease";
+        let message = "can be written only by the runtime; a runner completes a call with its lease";
         return Err(Violations::one("schema_name", message));
     }
     Ok(())
 }
 
-/// No other record looks like a response. `before`: the tags that the record has already.
+/// Only responses can have the response tag. `before`: the tags that the record already has.
 pub(crate) fn refuse_response_tag(tags: &[String], before: &[String]) -> Result<(), Violations> {
     let is_new = |tag: &&String| *tag == RESPONSE_TAG && !before.contains(*tag);
     if tags.iter().any(|tag| is_new(&tag)) {
-        let message = format!("has {RESPONSE_TAG}, which only a {} has", schema_names::TOOL_RESPONSE);
+        let message = format!("has {RESPONSE_TAG}, which only a {} can have", schema_names::TOOL_RESPONSE);
         return Err(Violations::one("tags", message));
     }
     Ok(())
@@ -398,8 +398,8 @@ fn expect_version(record: &Breadcrumb, expected: Option<i64>) -> Result<()> {
     }
 }
 
-/// The content of a request does not change: a call may be queued, running or answered already.
-fn keep_the_question(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<()> {
+/// The content of a request cannot change: its call may already be queued, running or finished.
+fn refuse_request_changes(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<()> {
     if old.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
         return Ok(());
     }
@@ -423,6 +423,6 @@ fn keep_the_question(old: &Breadcrumb, new: &NewBreadcrumb) -> Result<()> {
 }
 
 fn json_text(value: &impl serde::Serialize) -> String {
-    // Maps with string keys and JSON values always serialise.
+    // Maps with string keys and JSON values always serialize.
     serde_json::to_string(value).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What the store adds to a restored database: its event numbers continue where they were.
+//! Restores: the event numbers of a restored database continue where they were.
 
 use breadcrumb::StoreError;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
@@ -7,10 +7,10 @@ use uuid::Uuid;
 
 use crate::failure::Result;
 
-/// A number's transaction; see `migrations/0003_events.sql`.
+/// The low bits of an event number that follow its transaction; see `migrations/0003_events.sql`.
 const ORDINAL_BITS: u32 = 12;
 
-/// What a backup of this database must say of it.
+/// Facts about this database that its backup must include.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupFacts {
     /// The newest migration.
@@ -19,11 +19,12 @@ pub struct BackupFacts {
     pub postgres: String,
     /// Every event below this number is committed.
     pub event_horizon: i64,
-    /// The ids of the keys that its secrets are sealed under.
+    /// The ids of the keys that encrypt its secrets.
     pub secrets_keys: Vec<String>,
 }
 
-/// Asked before the backup begins: what was below the horizon then is in it. `admin_url`: of the tables' owner.
+/// Call this before the backup begins: the backup then has every event below the horizon.
+/// `admin_url`: of the tables' owner.
 pub async fn backup_facts(admin_url: &str) -> Result<BackupFacts, StoreError> {
     let asked = async {
         let mut connection = PgConnection::connect(admin_url).await?;
@@ -39,15 +40,16 @@ pub async fn backup_facts(admin_url: &str) -> Result<BackupFacts, StoreError> {
     Ok(asked.await?)
 }
 
-/// The ordinary user that a restored database belongs to, where who restores is a superuser.
+/// The unprivileged user that owns a restored database if a superuser restores it.
 pub const RESTORED_OWNER: &str = "rcrt_owner";
 
-/// Deletes everything in a database, and prepares it for a backup. Returns the URL of the user who
-/// loads it.
+/// Deletes everything in a database, and prepares it for a restore. Returns the URL of the user
+/// that loads the backup.
 ///
-/// A backup's archive says which functions and triggers there are, and so what runs when tables are written to. A
-/// superuser does not run that: then the URL is of an ordinary user ([`RESTORED_OWNER`]), who owns what is restored, then
-/// and later. On a server of ours, who reaches its socket needs no password.
+/// A backup's archive defines functions and triggers, and so code that runs when tables are written
+/// to. A superuser must not run it. If `admin_url` names one, the returned URL is of an
+/// unprivileged user ([`RESTORED_OWNER`]), who owns what is restored from then on. On our own
+/// server (`is_ours`) the socket needs no password.
 pub async fn empty_for_restore(admin_url: &str, is_ours: bool) -> Result<String, StoreError> {
     Ok(empty(admin_url, is_ours).await?)
 }
@@ -91,14 +93,16 @@ async fn empty(admin_url: &str, is_ours: bool) -> Result<String> {
             .await?;
     }
     let _ = connection.close().await;
-    let mut url = Url::parse(admin_url).map_err(|_| StoreError::Internal("the database's address is no URL".into()))?;
-    let no_user = |()| StoreError::Internal("the database's address takes no user".into());
+    let mut url =
+        Url::parse(admin_url).map_err(|_| StoreError::Internal("the database's address is not a valid URL".into()))?;
+    let no_user = |()| StoreError::Internal("the database's address cannot have a user".into());
     url.set_username(RESTORED_OWNER).map_err(no_user)?;
     url.set_password((!is_ours).then_some(password.as_str())).map_err(no_user)?;
     Ok(url.into())
 }
 
-/// Nobody logs in as the owner of what was restored any more. For a server of somebody else's, when it is done.
+/// Disables the login of the restored database's owner. Call it after a restore on a server that is
+/// not ours.
 pub async fn close_restored_owner(admin_url: &str) -> Result<(), StoreError> {
     let asked = async {
         let mut connection = PgConnection::connect(admin_url).await?;
@@ -111,14 +115,14 @@ pub async fn close_restored_owner(admin_url: &str) -> Result<(), StoreError> {
     Ok(asked.await?)
 }
 
-/// Letters and digits alone, so that it needs no quoting anywhere.
+/// Only letters and digits, so that it needs no quoting.
 fn random_password() -> String {
     format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
 }
 
-/// Makes the numbers of a restored database's events continue above all that were given out before,
-/// as far as `horizon` says, also in a cluster that has counted fewer transactions. The numbers in
-/// between are what a restore has undone; a subscriber that names one of them is told so.
+/// Makes the event numbers of a restored database continue above all that were handed out before,
+/// up to `horizon`, even in a cluster that has counted fewer transactions. The numbers in between
+/// belong to events that the restore undid. A subscriber that names one of them gets an error.
 pub async fn count_events_on(admin_url: &str, horizon: i64) -> Result<(), StoreError> {
     Ok(count_on(admin_url, horizon).await?)
 }
@@ -126,7 +130,7 @@ pub async fn count_events_on(admin_url: &str, horizon: i64) -> Result<(), StoreE
 async fn count_on(admin_url: &str, horizon: i64) -> Result<()> {
     let mut connection = PgConnection::connect(admin_url).await?;
     let mut tx = connection.begin().await?;
-    // Events at and above the horizon may be in the backup too: it is of a moment after the one in which that was asked.
+    // The backup may also have events at and above the horizon, which was read before it.
     let (newest, given, present): (i64, i64, i64) = sqlx::query_as(
         "SELECT GREATEST((SELECT max(number) FROM events), (SELECT max(number) FROM shared_events), 0),
             (SELECT coalesce(max(next_number), 0) FROM restores), pg_current_xact_id()::text::bigint",
@@ -134,7 +138,8 @@ async fn count_on(admin_url: &str, horizon: i64) -> Result<()> {
     .fetch_one(&mut *tx)
     .await?;
     let used = (newest.max(given).max(horizon) >> ORDINAL_BITS) + 1;
-    // The next round of 32 bits: what was counted after the backup, and was lost, lies before it.
+    // The next multiple of 2^32: numbers that were handed out after the backup and lost are below
+    // it.
     let first = ((used >> 32) + 1) << 32;
     let base = (first - present).max(0);
     let function = format!(

@@ -1,4 +1,4 @@
-//! Whether the agents on whose behalf runners act see all of their tenant. Cached for a few
+//! Whether the agents on whose behalf runners act see all records of their tenant. Cached for a few
 //! seconds, so that a tool's reads query it at most once.
 
 use std::collections::HashMap;

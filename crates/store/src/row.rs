@@ -85,7 +85,7 @@ pub(crate) fn visibility_text(visibility: Visibility) -> &'static str {
     }
 }
 
-// The CHECKs of the columns allow no other texts; unknown texts map to the most private value.
+// The columns' CHECKs allow no other values. Unknown values map to the most private one.
 pub(crate) fn read_visibility(text: &str) -> Visibility {
     match text {
         "public" => Visibility::Public,
@@ -115,7 +115,7 @@ fn read_ttl_type(text: &str) -> Option<TtlType> {
 }
 
 from_row! {
-    /// A record with how often it was read, where its reads count.
+    /// A record with its read count, if its reads are counted.
     pub(crate) struct CountedRow {
         read_count: Option<i64>,
         ..record: RecordRow,

@@ -13,7 +13,7 @@ pub(crate) struct RowAccess {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Principal {
-    /// Sees all of the tenant: curators, runners, the store's own work.
+    /// Sees all records of the tenant: curators, runners, the store's own work.
     Unrestricted,
     /// An agent of the tenant.
     Agent(Uuid),
@@ -21,7 +21,7 @@ pub(crate) enum Principal {
     Guest { agent: Uuid, tenant: Uuid },
 }
 
-/// What the transaction is for, where it takes a grant.
+/// What the transaction does with a record. It decides which grants apply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RequiredPermission {
     View,
@@ -31,7 +31,7 @@ pub(crate) enum RequiredPermission {
 }
 
 impl RequiredPermission {
-    /// The granted actions that open a record for it.
+    /// The granted actions that permit it.
     pub(crate) fn actions(self) -> &'static [&'static str] {
         match self {
             Self::View => &["read_context", "read_full"],
@@ -43,15 +43,16 @@ impl RequiredPermission {
 }
 
 impl RowAccess {
-    /// Of the store's own work.
+    /// For the store's own work.
     pub(crate) fn unrestricted(owner_id: Uuid) -> Self {
         Self { owner_id, principal: Principal::Unrestricted, permission: RequiredPermission::Read }
     }
 
-    /// The statements that give a transaction this access. All settings are set: values of a
-    /// transaction whose begin was given up may be left.
+    /// The statements that give a transaction this access. They set every setting, because an
+    /// interrupted transaction may have left values.
     pub(crate) fn settings(&self) -> String {
-        // Uuids are hexadecimal digits and hyphens, and the rest is ours: nothing can break out of the quotes.
+        // UUIDs have only hexadecimal digits and hyphens, and the rest is constant, so the quoting
+        // is safe.
         let (agent, guest) = match self.principal {
             Principal::Unrestricted => ("*".to_owned(), String::new()),
             Principal::Agent(agent) => (agent.to_string(), String::new()),

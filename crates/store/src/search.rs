@@ -14,11 +14,11 @@ use crate::selector_sql::Conditions;
 use crate::semantic_search::{self, SearchPlan};
 use crate::transaction::TenantTransaction;
 
-/// How many bytes of a context's strings can be searched. Postgres refuses to index texts without end, and a tool's
-/// large output is not what people look for.
+/// How many bytes of a context's strings can be searched. Postgres limits the size of an indexed
+/// text, and users do not search for a tool's large output.
 const MAX_CONTEXT_WORDS: usize = 16 * 1024;
 
-/// How many candidates each ranking provides to a search that combines two.
+/// Candidates of each ranking in a hybrid search.
 const CANDIDATES: u32 = 100;
 
 pub(crate) async fn run(
@@ -62,7 +62,8 @@ async fn by_words(tx: &mut TenantTransaction, words: &str, selector: &Selector, 
     Ok(query.fetch_all(tx.connection()).await?)
 }
 
-/// The records in the order given, each with its score. One that was just deleted is left out.
+/// The records in the given order, each with its score. Records that were just deleted are left
+/// out.
 async fn items(
     tx: &mut TenantTransaction,
     ranked: &[(Uuid, f64)],
@@ -100,7 +101,8 @@ pub(crate) fn label_words(record: &NewBreadcrumb) -> String {
     words
 }
 
-/// The string values of a record's context in their order, up to [`MAX_CONTEXT_WORDS`]; none of a secret one.
+/// The string values of a record's context in their order, up to [`MAX_CONTEXT_WORDS`]. Empty for a
+/// secret record.
 pub(crate) fn context_words(record: &NewBreadcrumb) -> String {
     if record.sensitivity == Sensitivity::Secret { String::new() } else { strings(&record.context) }
 }

@@ -14,19 +14,21 @@ use sqlx::{FromRow, Postgres};
 use crate::failure::{Failure, Result};
 use crate::transaction::TenantTransaction;
 
-/// Longer names are in no column (see the migration that made it), and no valid tool has one.
+/// Longer names are not in the column (see its migration), and no valid tool has one.
 const MAX_TOOL_NAME: usize = 100;
 
-/// Shorter than for other statements: conditions on the context read every record that the other parts leave.
+/// Shorter than for other statements: conditions on the context read every record that the other
+/// conditions leave.
 const LONGEST: &str = "SET LOCAL statement_timeout = '10s'";
 
-/// Whether every record that the selector's other parts leave is read for its context. A tool's name alone is looked up.
+/// Whether the contexts of all records that match the other conditions are read. A tool's name
+/// alone is an index lookup.
 pub(crate) fn reads_contexts(selector: &Selector) -> bool {
     let looked_up = usize::from(tool_name(selector).is_some());
     selector.context_match.len() > looked_up
 }
 
-/// Bounds the transaction's statements where the selector has conditions on the context.
+/// Sets a statement timeout if the selector has conditions on the context.
 pub(crate) async fn limit_time(tx: &mut TenantTransaction, selector: &Selector) -> Result<()> {
     if !selector.context_match.is_empty() {
         sqlx::query(LONGEST).execute(tx.connection()).await?;
@@ -34,12 +36,12 @@ pub(crate) async fn limit_time(tx: &mut TenantTransaction, selector: &Selector) 
     Ok(())
 }
 
-/// The failure that the caller gets when that time is over.
+/// The error that the caller gets after that timeout.
 pub(crate) fn timeout_error(selector: &Selector, failure: Failure) -> StoreError {
     if selector.context_match.is_empty() || !failure.ran_out_of_time() {
         return failure.into();
     }
-    let message = "takes longer than 10 s to look for; name a tag or a schema_name beside it that leaves fewer records";
+    let message = "takes longer than 10 s to match; add a tag or a schema_name to the selector, so that fewer records are compared";
     Violations::one("context_match", message).into()
 }
 
@@ -47,7 +49,7 @@ pub(crate) fn timeout_error(selector: &Selector, failure: Failure) -> StoreError
 pub(crate) struct Conditions {
     sql: String,
     values: Vec<BindValue>,
-    /// On records of other tenants, whose rows of tags are not seen.
+    /// For records of other tenants, whose tag rows are not visible.
     is_shared: bool,
 }
 
@@ -59,7 +61,7 @@ enum BindValue {
 }
 
 impl Conditions {
-    /// Every record that has not ended.
+    /// Matches every record that has not expired.
     pub(crate) fn new() -> Self {
         Self { sql: NOT_ENDED.into(), values: Vec::new(), is_shared: false }
     }
@@ -167,22 +169,22 @@ impl Conditions {
             MatchOp::ContainsAny => contains_any(&format!("{wanted}::jsonb")),
             MatchOp::Exists => "true".into(),
         };
-        // No row when it is not there. OFFSET 0 keeps Postgres from replacing `v` by its
-        // expression: the context would be parsed at each use of `v`, in `contains_any` for each
-        // wanted text.
+        // No row if the path does not exist. OFFSET 0 keeps Postgres from inlining the expression
+        // of `v`: it would parse the context at each use of `v`, in `contains_any` once per wanted
+        // text.
         format!("coalesce((SELECT {holds} FROM (SELECT {there} AS v OFFSET 0) at_path), false)")
     }
 
-    /// The value at the path, SQL's NULL when it is not there.
+    /// The value at the path, or SQL NULL if it does not exist.
     fn value_at(&mut self, condition: &ContextMatch) -> String {
         let mut sql = String::from("b.context::jsonb");
         for step in condition.path.steps() {
             let step_text = self.text(step);
             if step.parse::<usize>().is_ok() {
-                // A key of an object or an index of an array, as `#>` has it too.
+                // A key of an object or an index of an array, as `#>` interprets it.
                 let _ = write!(sql, " #> ARRAY[{step_text}]");
             } else {
-                // Only ever a key: `#>` would read "-1" or " 1" on an array as an index.
+                // Only a key: `#>` would read "-1" or " 1" on an array as an index.
                 let _ = write!(sql, " -> {step_text}");
             }
         }
@@ -190,8 +192,8 @@ impl Conditions {
     }
 }
 
-/// The name that the selector asks of tools, where the column of names has it: the condition on the context says the same,
-/// and must be read in every tool.
+/// The tool name that the selector asks for, if the name column can match it. The same condition on
+/// the context would read every tool.
 fn tool_name(selector: &Selector) -> Option<&str> {
     let of_tools = matches!(selector.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1));
     let named = |one: &&ContextMatch| one.op == MatchOp::Eq && *one.path.steps() == ["name"];
@@ -217,10 +219,10 @@ fn compared(value: &Value, operator: &str, wanted: &str) -> String {
     }
 }
 
-/// Whether `v` contains an element of the array that this SQL expression of type jsonb gives.
+/// Whether `v` contains an element of this SQL expression, a jsonb array.
 fn contains_any(wanted: &str) -> String {
-    // `IN` under `IS TRUE` is a subplan of its own, which is hashed once and looked up for each item: a join of the two
-    // might compare each with each.
+    // `IN` under `IS TRUE` becomes a hashed subplan with one lookup per item. A join might compare
+    // each item with each value.
     format!(
         "CASE jsonb_typeof(v) \
          WHEN 'array' THEN EXISTS (SELECT FROM jsonb_array_elements(v) e(item) \

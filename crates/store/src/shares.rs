@@ -19,13 +19,14 @@ impl Shares {
         self.tenants.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether records of other tenants may be open to this one. A grant that another server made is known a second later.
+    /// Whether other tenants may have shared records with this tenant. A grant of another server is
+    /// seen a second later.
     pub(crate) fn reach(&self, tenant: Uuid) -> bool {
         self.locked().contains(&tenant)
     }
 }
 
-/// Looks which tenants there are.
+/// Refreshes the cache.
 pub(crate) async fn learn(store: &Arc<Inner>) -> Result<()> {
     let mut tx = store.begin("BEGIN").await?;
     let tenants: Vec<Uuid> = sqlx::query_scalar("SELECT tenants_with_shares()").fetch_all(&mut *tx).await?;

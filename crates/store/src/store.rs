@@ -27,13 +27,13 @@ use crate::writing::WriteQueue;
 
 const CLOSING: Duration = Duration::from_secs(10);
 
-/// The store. End it with [`Store::close`]. Dropping it stops its tasks too, without waiting for
+/// The store. Close it with [`Store::close`]. Dropping it also stops its tasks, without waiting for
 /// them.
 pub struct Store {
     pub(crate) inner: Arc<Inner>,
 }
 
-/// What every view, task and subscription of one store shares.
+/// What the views, tasks and subscriptions of one store share.
 pub(crate) struct Inner {
     pub(crate) pool: PgPool,
     pub(crate) context_reads: ContextReads,
@@ -47,10 +47,10 @@ pub(crate) struct Inner {
     pub(crate) feeds: Feeds,
     pub(crate) announcer: Announcer,
     pub(crate) selectors: OpenSelectors,
-    /// Rings when deliveries to webhooks may wait.
+    /// Notified when webhook deliveries may be queued.
     pub(crate) deliveries_queued: Notify,
     pub(crate) quotas: Quotas,
-    /// `None`: search by meaning is off.
+    /// `None` if semantic search is off.
     pub(crate) semantic_search: Option<Arc<SemanticSearch>>,
     pub(crate) egress_kept: Duration,
     pub(crate) tasks: TaskTracker,
@@ -58,8 +58,9 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    /// Begins a transaction with this statement. Connections are not tested before use (that would cost a round trip
-    /// every time): when the database was restarted, each pooled one fails once here and is thrown away.
+    /// Begins a transaction with this statement. Connections are not tested before use, because
+    /// that would cost a round trip each time. After the database was restarted, each pooled
+    /// connection fails once here and is discarded.
     pub(crate) async fn begin(&self, statement: &str) -> Result<Transaction<'static, Postgres>> {
         let mut dead = 0;
         loop {
@@ -78,13 +79,14 @@ impl Inner {
 }
 
 impl Store {
-    /// Ends the event streams and the background tasks, and closes the connections once they are free. What is not done
-    /// within 10 seconds, and connections that are not given back within 10 more, are left to end with the process.
+    /// Closes the event streams and the background tasks, then the connections as they become free.
+    /// It waits up to 10 seconds for the tasks, and up to 10 more for the connections. What is left
+    /// then ends with the process.
     pub async fn close(&self) {
         self.inner.stop.cancel();
         self.inner.tasks.close();
         if timeout(CLOSING, self.inner.tasks.wait()).await.is_err() {
-            tracing::warn!("closed the store while its tasks were at work");
+            tracing::warn!("closed the store while its tasks were running");
         }
         self.inner.idle_connections.release_all();
         if timeout(CLOSING, self.inner.pool.close()).await.is_err() {
@@ -94,7 +96,7 @@ impl Store {
 }
 
 impl Store {
-    /// The queue of deliveries to webhooks, for who delivers them.
+    /// The queue of webhook deliveries, for the deliverer.
     pub fn deliveries(&self) -> Arc<dyn Deliveries> {
         Arc::new(WebhookStore(self.inner.clone()))
     }

@@ -91,8 +91,8 @@ impl Store {
         let why = match done.as_str() {
             "deleted" => return Ok(tx.commit().await?),
             "unknown" => return Err(StoreError::NotFound { what: "tenant", id }.into()),
-            "last" => "is the only tenant that there is; make another before you delete it",
-            _ => "is a tenant in which a runner is at work: stop it, and try again three minutes later",
+            "last" => "is the only tenant; create another before you delete it",
+            _ => "is a tenant with an active runner; stop the runner, and try again three minutes later",
         };
         Err(Violations::one("id", why).into())
     }
@@ -116,7 +116,7 @@ fn check_quotas(quotas: TenantQuotas) -> Result<(), Violations> {
     let mut found = Violations::default();
     for (field, bound) in [("quotas.max_records", quotas.max_records), ("quotas.max_bytes", quotas.max_bytes)] {
         if bound.is_some_and(|bound| bound > TenantQuotas::MOST) {
-            found.add(field, format!("must be at most {}; 0 is no bound", TenantQuotas::MOST));
+            found.add(field, format!("must be at most {}; 0 means no limit", TenantQuotas::MOST));
         }
     }
     found.into_result()
@@ -228,7 +228,7 @@ impl Tenancy for Store {
     }
 
     async fn ping(&self) -> Result<(), StoreError> {
-        // The begin is an answer from the database.
+        // A completed begin is a response of the database.
         self.inner.begin("BEGIN").await?;
         Ok(())
     }

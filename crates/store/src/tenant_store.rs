@@ -1,5 +1,5 @@
-//! The store as one agent of one tenant sees it: checks the input, opens the tenant's transaction,
-//! and calls the module that does the work.
+//! The store as one agent of one tenant sees it: validates the input, opens the tenant's
+//! transaction, and calls the module that does the work.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl TenantStore {
         Self { store, owner_id, actor, queue_waiter: QueueWaiter::default() }
     }
 
-    /// Sees all of the tenant: for what no agent sees more or less of.
+    /// Sees all records of the tenant. For operations that do not depend on the agent's rights.
     async fn begin(&self) -> Result<TenantTransaction> {
         TenantTransaction::begin(&self.store, self.owner_id).await
     }
@@ -62,8 +62,7 @@ impl TenantStore {
         if self.actor.on_behalf_of == self.actor.agent {
             return Ok(self.actor.sees_all());
         }
-        // The agent on whose behalf a runner acts has shown no token here, so its roles are looked
-        // up.
+        // The agent on whose behalf a runner acts has sent no token, so its roles are looked up.
         let key = (self.owner_id, self.actor.on_behalf_of);
         if let Some(sees_all) = self.store.role_cache.get(key) {
             return Ok(sees_all);
@@ -74,7 +73,7 @@ impl TenantStore {
         Ok(sees_all)
     }
 
-    /// The other tenant's view of the record, where that tenant has opened it for this.
+    /// The access to the other tenant's record, if that tenant has granted this permission.
     async fn find_shared_tenant(&self, id: Uuid, permission: RequiredPermission) -> Result<Option<RowAccess>> {
         let home: Option<Uuid> = sqlx::query_scalar("SELECT shared_home($1, $2, $3)")
             .bind(id)
@@ -90,8 +89,8 @@ impl TenantStore {
         Ok(home.map(|owner_id| RowAccess { owner_id, principal, permission }))
     }
 
-    /// Whose shared records are in the agent's lists. A runner acts on what it reads, and only in
-    /// its own tenant.
+    /// The agent whose shared records are in lists. `None` for a runner: it acts on what it reads,
+    /// and only in its own tenant.
     fn shared_with(&self) -> Option<Uuid> {
         (!self.actor.is_mere_runner() && self.store.shares.reach(self.owner_id)).then_some(self.actor.on_behalf_of)
     }
@@ -100,7 +99,7 @@ impl TenantStore {
         Reader { tenant: self.owner_id, is_runner: self.actor.is_mere_runner() }
     }
 
-    /// A request that the agent cannot see does not exist for it, whatever the queue has.
+    /// A request that the agent cannot see does not exist for it, even if the queue has it.
     async fn refuse_hidden(&self, request: Uuid) -> Result<()> {
         if self.sees_all().await? {
             return Ok(());
@@ -125,8 +124,8 @@ impl TenantStore {
     }
 }
 
-/// Does it in the agent's own tenant; where the record is not there, in the tenant that has opened it to the agent, with
-/// the right alone that was granted.
+/// Runs the work in the agent's own tenant. If the record is not found there, runs it in the tenant
+/// that shared the record, with only the granted right.
 macro_rules! with_grant_fallback {
     ($store:expr, $id:expr, $permission:expr, |$tx:ident, $actor:ident| $work:expr) => {{
         #[allow(unused_mut)]
@@ -244,7 +243,7 @@ impl Breadcrumbs for TenantStore {
         change.check()?;
         let granted =
             retrying!(async { acl::grant(self.begin_for(RequiredPermission::View).await?, self.actor, change).await })?;
-        // At once in this process.
+        // This process sees the new grant at once.
         shares::learn(&self.store).await?;
         Ok(granted)
     }
@@ -256,7 +255,7 @@ impl Breadcrumbs for TenantStore {
 
     fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
         if !self.actor.is_runner() {
-            return Err(StoreError::Forbidden("only a runner acts in another agent's name".into()));
+            return Err(StoreError::Forbidden("only a runner can act in another agent's name".into()));
         }
         Ok(Arc::new(Self::of(self.store.clone(), self.owner_id, self.actor.acting_for(agent))))
     }
@@ -374,7 +373,7 @@ impl Breadcrumbs for TenantStore {
     async fn decrypt_secret(&self, id: Uuid, reason: &str, for_tool: Option<Uuid>) -> Result<String, StoreError> {
         secrets::check_reason(reason)?;
         if for_tool.is_none() && !self.actor.is_curator {
-            let why = "only a curator may decrypt a secret for no tool: name the tool's record that it is for";
+            let why = "only a curator can decrypt a secret without a tool; name the record of the tool that needs it";
             return Err(StoreError::Forbidden(why.into()));
         }
         let (tx, cipher) = (self.begin().await?, &self.store.cipher);

@@ -10,9 +10,10 @@ use crate::failure::Result;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
-/// How many tokens of one agent are revoked one by one. Every request of the agent is compared with them.
+/// The most tokens of one agent that are revoked individually. Every request of the agent is
+/// compared with them.
 const MOST_PER_AGENT: i64 = 1000;
-/// How long a revocation counts as recent: servers that poll within this time see it.
+/// How long a revocation counts as recent. Servers that poll within this time see it.
 const FRESH: TimeDelta = TimeDelta::seconds(15);
 
 pub(crate) async fn agent_status(tx: &mut TenantTransaction, agent_id: Uuid) -> Result<AgentStatus> {
@@ -29,7 +30,7 @@ pub(crate) async fn agent_status(tx: &mut TenantTransaction, agent_id: Uuid) -> 
 
 pub(crate) async fn revoke(mut tx: TenantTransaction, by: Uuid, revocation: TokenRevocation) -> Result<()> {
     let (owner_id, agent_id) = (tx.owner_id, revocation.agent_id);
-    // Two revocations at once must not both find the last place.
+    // Locked, so that two concurrent revocations cannot both pass the limit.
     tx.lock(agent_id).await?;
     let (action, subject) = match revocation.which {
         WhichTokens::One { jti, until } => {
@@ -42,8 +43,8 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, by: Uuid, revocation: Toke
             .await?;
             if count >= MOST_PER_AGENT {
                 let why = format!(
-                    "is one token too many: {count} of this agent are revoked one by one and have not expired; revoke all \
-                     tokens of the agent instead"
+                    "exceeds the limit: {count} unexpired tokens of this agent are revoked individually; revoke all tokens of \
+                     the agent instead"
                 );
                 return Err(Violations::one("jti", why).into());
             }
@@ -74,7 +75,8 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, by: Uuid, revocation: Toke
             .bind(by)
             .execute(tx.connection())
             .await?;
-            // Single revocations stay until they expire: a server whose clock is ahead dates its tokens after `before`.
+            // Individual revocations stay until they expire: a server whose clock is ahead dates
+            // its tokens after `before`.
             ("tokens.revoked", agent_id)
         }
     };
@@ -102,12 +104,13 @@ pub(crate) async fn use_ticket(mut tx: TenantTransaction, id: Uuid, until: DateT
     Ok(used.rows_affected() == 1)
 }
 
-/// Forgets what has expired by itself.
+/// Deletes revocations and used tickets that have expired.
 pub(crate) async fn forget_expired(mut tx: TenantTransaction) -> Result<usize> {
     let mut count = 0;
     for forget in [
         "DELETE FROM revoked_tokens WHERE owner_id = current_tenant() AND until < now()",
-        // A clock that is a little behind must not find a ticket that is good and forgotten.
+        // A server whose clock is slightly behind must not accept a used ticket that was already
+        // deleted here.
         "DELETE FROM used_tickets WHERE owner_id = current_tenant() AND until < now() - interval '5 minutes'",
     ] {
         count += sqlx::query(forget).execute(tx.connection()).await?.rows_affected();

@@ -11,13 +11,13 @@ use crate::quotas::QuotaReservation;
 use crate::row_access::{Principal, RequiredPermission, RowAccess};
 use crate::store::Inner;
 
-/// How surely a transaction's effects survive a crash of the database server.
+/// Whether a transaction's effects survive a crash of the database server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// On disk before the commit returns.
     Durable,
     /// On disk a little later. For what a crash may lose, such as a lease. Not for events: a
-    /// subscriber could have seen what was rolled back.
+    /// subscriber could have seen an event that the crash undid.
     AsyncCommit,
 }
 
@@ -28,17 +28,18 @@ pub(crate) struct TenantTransaction {
     access: RowAccess,
     /// Events written so far.
     events: i32,
-    /// Records and bytes that are counted with the commit, whatever the tenant's quotas are.
+    /// The change of records and bytes, added to the tenant's usage with the commit, whatever its
+    /// quotas are.
     usage: (i64, i64),
 }
 
 impl TenantTransaction {
-    /// Of the store's own work: sees all of the tenant.
+    /// For the store's own work: sees all records of the tenant.
     pub(crate) async fn begin(store: &Arc<Inner>, owner_id: Uuid) -> Result<Self> {
         Self::begin_as(store, RowAccess::unrestricted(owner_id)).await
     }
 
-    /// Sees what the principal may see.
+    /// Sees what the principal can see.
     pub(crate) async fn begin_as(store: &Arc<Inner>, access: RowAccess) -> Result<Self> {
         Self::begin_seeing(store, access, Durability::Durable).await
     }
@@ -48,17 +49,17 @@ impl TenantTransaction {
     }
 
     async fn begin_seeing(store: &Arc<Inner>, access: RowAccess, durability: Durability) -> Result<Self> {
-        // Always set: the connection may be in a transaction whose begin was given up before the
-        // reply. This one sets everything again, and its end also ends that one.
+        // Always set: the connection may still be in a transaction whose begin was dropped before
+        // the reply. This one sets everything again, and its end also ends that transaction.
         let commit = if durability == Durability::AsyncCommit { "off" } else { "DEFAULT" };
         let begin = format!("BEGIN; {}; SET LOCAL synchronous_commit = {commit}", access.settings());
         let transaction = store.begin(&begin).await?;
         Ok(Self { transaction, store: store.clone(), owner_id: access.owner_id, access, events: 0, usage: (0, 0) })
     }
 
-    /// Locks this record against changes by other transactions until this one ends. Must come
-    /// before the first write: the transaction has no id yet while it waits, so the ids, and with
-    /// them the event numbers, of one record's changes have the order of the changes.
+    /// Locks this record against changes by other transactions until this one ends. It must come
+    /// before the first write: a waiting transaction has no id yet, so the ids, and the event
+    /// numbers of one record's changes, are in the order of the changes.
     pub(crate) async fn lock(&mut self, record: Uuid) -> Result<()> {
         sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(lock_key(record)).execute(self.connection()).await?;
         Ok(())
@@ -69,7 +70,7 @@ impl TenantTransaction {
         matches!(self.access.principal, Principal::Guest { .. })
     }
 
-    /// Whether this principal would see the record for this purpose too.
+    /// Whether this principal can also see the record for this purpose.
     pub(crate) async fn shows(&mut self, record: &Breadcrumb, permission: RequiredPermission) -> Result<bool> {
         let is_open = match self.access.principal {
             Principal::Unrestricted => true,
@@ -87,7 +88,7 @@ impl TenantTransaction {
     }
 
     /// [`Self::lock`] for those of the records that no other transaction has locked. Does not wait.
-    /// Returns them.
+    /// Returns the locked records.
     pub(crate) async fn try_lock_all(&mut self, records: &[Uuid]) -> Result<Vec<Uuid>> {
         let keys: Vec<i64> = records.iter().copied().map(lock_key).collect();
         Ok(sqlx::query_scalar(
@@ -109,13 +110,13 @@ impl TenantTransaction {
         self.events - 1
     }
 
-    /// Counts what the tenant keeps more, or less, after the commit.
+    /// Adds to the tenant's usage after the commit.
     pub(crate) fn count_usage(&mut self, records: i64, bytes: i64) {
         self.usage = (self.usage.0 + records, self.usage.1 + bytes);
     }
 
-    /// Reserves quota for the next version of a record, as large as this one; without a version,
-    /// none.
+    /// Reserves quota for the next version of a record, as large as this one. Without a version,
+    /// reserves nothing.
     pub(crate) fn reserve_quota(&self, version: Option<&NewBreadcrumb>) -> Result<QuotaReservation, StoreError> {
         let size = |version: &NewBreadcrumb| Breadcrumb::measure(&version.context).1;
         match version.filter(|_| self.store.quotas.has_bound(self.owner_id)) {
@@ -139,7 +140,7 @@ impl TenantTransaction {
     }
 }
 
-/// The random half of the id. Two records that share a key merely wait for each other.
+/// The random half of the id. Two records with the same key only wait for each other.
 fn lock_key(record: Uuid) -> i64 {
     record.as_u64_pair().1.cast_signed()
 }

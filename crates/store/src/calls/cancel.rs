@@ -21,7 +21,7 @@ pub(crate) async fn cancel(mut tx: TenantTransaction, agent: Uuid, request: Uuid
         CallState::Claimed | CallState::Running if !call.cancel_requested => {
             mark_cancelled(&mut tx, request).await?;
             if let Some(record) = records::find(&mut tx, request).await? {
-                tell_in_record(&mut tx, agent, &record).await?;
+                mark_in_record(&mut tx, agent, &record).await?;
             }
         }
         CallState::Claimed | CallState::Running | CallState::Finished => {}
@@ -31,9 +31,9 @@ pub(crate) async fn cancel(mut tx: TenantTransaction, agent: Uuid, request: Uuid
     Ok(call)
 }
 
-/// The runner learns of the cancellation from the event of this change, and from its next heartbeat
-/// in any case.
-async fn tell_in_record(tx: &mut TenantTransaction, agent: Uuid, record: &Breadcrumb) -> Result<()> {
+/// The runner sees the cancellation in the event of this change, or in the response to its next
+/// heartbeat.
+async fn mark_in_record(tx: &mut TenantTransaction, agent: Uuid, record: &Breadcrumb) -> Result<()> {
     let mut context = record.context.clone();
     context.insert("cancel_requested".into(), Value::Bool(true));
     let changes = BreadcrumbChanges { context: Some(context), ..BreadcrumbChanges::default() };
@@ -43,7 +43,7 @@ async fn tell_in_record(tx: &mut TenantTransaction, agent: Uuid, record: &Breadc
         }
         // A context of maximum size has no space for the field.
         Err(violations) => {
-            tracing::warn!(request = %record.id, %violations, "a cancellation is told by heartbeat only");
+            tracing::warn!(request = %record.id, %violations, "the cancellation reaches the runner only with its next heartbeat");
         }
     }
     Ok(())

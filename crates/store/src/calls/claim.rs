@@ -24,9 +24,11 @@ from_row! {
     }
 }
 
-/// On a connection without a transaction of ours: the claim is one, and may be lost in a crash (see `claim_calls`).
+/// Runs outside of a transaction: the SQL function `claim_calls` is one, and a crash of the
+/// database can lose the claim.
 ///
-/// Once asked it happens, even when the future is dropped: what it took then waits until its leases end.
+/// The claim happens even if the future is dropped after the statement was sent. The claimed calls
+/// then wait until their leases expire.
 pub(crate) async fn claim(store: &Arc<Inner>, owner_id: Uuid, claim: &ClaimRequest) -> Result<Vec<Claim>> {
     let mut conn = store.acquire().await?;
     let mut rows = ask(conn.connection(), owner_id, claim).await;
@@ -46,7 +48,7 @@ pub(crate) async fn claim(store: &Arc<Inner>, owner_id: Uuid, claim: &ClaimReque
             let request = Breadcrumb::from(row.record);
             let mut profiles = Profiles::default();
             for profile in &row.profiles {
-                // One that a newer version wrote must not open anything here.
+                // A profile that a newer version wrote must not allow more here.
                 profiles.add(profile.parse().unwrap_or(Profile::Subagent));
             }
             Claim {

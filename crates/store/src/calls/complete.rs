@@ -19,7 +19,7 @@ pub(crate) fn check(response: &NewBreadcrumb) -> Result<(), Violations> {
     }
 }
 
-/// The response was checked before. Without a valid lease nothing is written.
+/// The caller has validated the response. Without a valid lease nothing is written.
 pub(crate) async fn complete(
     store: &Arc<Inner>,
     owner_id: Uuid,

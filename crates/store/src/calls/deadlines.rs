@@ -5,14 +5,15 @@ use super::store_response::respond;
 use crate::failure::Result;
 use crate::transaction::TenantTransaction;
 
-/// How many calls one transaction takes care of.
+/// Calls per transaction.
 const BATCH: usize = 50;
 
-/// When a request was too late that never ran.
+/// When the deadline of a request passed that never ran.
 pub(super) const NOT_RUN: &str = "before the tool ran";
 
-/// Answers queued requests that are past their deadline with `Timeout`. Returns how many: at most a
-/// batch, so call it again until it returns 0. The runner of a running call enforces its deadline.
+/// Responds with `Timeout` to queued requests that are past their deadline. Returns how many: at
+/// most a batch, so call it again until it returns 0. The runner of a running call enforces its
+/// deadline.
 pub(crate) async fn answer_overdue(mut tx: TenantTransaction) -> Result<usize> {
     let calls: Vec<CallRow> = sqlx::query_as(concat!(
         "SELECT ",
@@ -24,7 +25,7 @@ pub(crate) async fn answer_overdue(mut tx: TenantTransaction) -> Result<usize> {
     .fetch_all(tx.connection())
     .await?;
     for call in &calls {
-        let when = if call.attempt > 0 { "while it waited to be tried again" } else { NOT_RUN };
+        let when = if call.attempt > 0 { "while it waited for a retry" } else { NOT_RUN };
         respond(&mut tx, call, call.deadline_failure(when)).await?;
     }
     if !calls.is_empty() {

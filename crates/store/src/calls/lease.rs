@@ -14,14 +14,15 @@ use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 use crate::writing::{WriteOp, WriteOutcome};
 
-/// The longest that a retry can be put off: a day.
+/// The longest delay of a retry: one day.
 const MAX_RETRY_MS: u64 = 86_400_000;
 
 fn lost(lease: Lease) -> StoreError {
     StoreError::LeaseLost { request: lease.request }
 }
 
-/// Starting twice under the same lease counts once: the first reply may have been lost.
+/// A repeated start under the same lease counts once: the caller may not have received the first
+/// result.
 pub(crate) async fn start(store: &Arc<Inner>, owner_id: Uuid, lease: Lease, max_attempts: u32) -> Result<()> {
     let max_attempts = max_attempts.clamp(1, 10).cast_signed();
     match store.write(owner_id, WriteOp::Start { lease, max_attempts }).await? {
@@ -30,11 +31,12 @@ pub(crate) async fn start(store: &Arc<Inner>, owner_id: Uuid, lease: Lease, max_
     }
 }
 
-/// The calls are taken in the order of their requests, like everything that holds several: no two wait for each other.
+/// Calls are locked in the order of their requests, as everywhere, so that there is no deadlock.
 pub(crate) async fn heartbeat(mut tx: TenantTransaction, leases: &[Lease], lease_ms: u64) -> Result<Vec<HeldLease>> {
     let (requests, fences): (Vec<Uuid>, Vec<i64>) = leases.iter().map(|lease| (lease.request, lease.fence)).unzip();
     let held: Vec<(Uuid, i64, bool)> = sqlx::query_as(
-        // Who has a lease has a runner. It is not asked for: by that index every call under way would be read.
+        // No condition on the runner: a leased call has one, and the index on runners would make
+        // this read every call that is claimed or running.
         "UPDATE calls c SET lease_until = clock_timestamp() + $3 * interval '1 millisecond'
          FROM (SELECT * FROM unnest($1::uuid[], $2::bigint[]) AS g (request, fence) ORDER BY g.request) given
          WHERE c.request = given.request AND c.fence = given.fence AND c.lease_until > clock_timestamp()
@@ -75,7 +77,7 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
     let mut call = call.ok_or_else(|| lost(lease))?;
     let refuse = |message: &str| Err(StoreError::Invalid(Violations::one("release", message)).into());
     let after_ms = match release {
-        // Who took a call on with its request may find that it cannot run it.
+        // A runner that got the call when it was written may find that it cannot run it.
         Release::Unstarted if call.state() == CallState::Running && !call.was_claimed_at_write(lease) => {
             return refuse("is unstarted, but the call was started: complete it, or release it for a retry");
         }
@@ -86,7 +88,7 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
         Release::Retry { after_ms } => after_ms.min(MAX_RETRY_MS),
     };
     if matches!(release, Release::Unstarted) {
-        // It may have counted as running from the beginning.
+        // A call that was assigned when it was written was already counted as started.
         call.attempt -= i32::from(call.state() == CallState::Running);
     }
     if call.cancel_requested {
@@ -95,7 +97,7 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
         respond(&mut tx, &call, failure).await?;
     } else if call.is_overdue_in(after_ms) {
         let failure =
-            call.deadline_failure(if call.attempt > 0 { "before the tool could be tried again" } else { NOT_RUN });
+            call.deadline_failure(if call.attempt > 0 { "before the tool could be retried" } else { NOT_RUN });
         respond(&mut tx, &call, failure).await?;
     } else {
         requeue(&mut tx, lease.request, call.attempt, after_ms).await?;
@@ -103,8 +105,8 @@ pub(crate) async fn release(mut tx: TenantTransaction, lease: Lease, release: Re
     tx.commit().await
 }
 
-/// Puts a call that is held back into its old place in the queue.
-/// `attempt`: how many were started.
+/// Returns a claimed or running call to its former place in the queue. `attempt`: how many attempts
+/// were started.
 pub(super) async fn requeue(tx: &mut TenantTransaction, request: Uuid, attempt: i32, after_ms: u64) -> Result<()> {
     sqlx::query(
         "UPDATE calls SET state = 'queued', runner_id = NULL, lease_until = NULL, attempt = $3,

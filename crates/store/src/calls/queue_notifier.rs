@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::watch;
 use uuid::Uuid;
 
-/// How many calls were queued in each tenant that somebody has waited in.
+/// How many calls were queued, for each tenant that has had a waiter.
 #[derive(Default)]
 pub(crate) struct QueueNotifier {
     tenants: Mutex<HashMap<Uuid, watch::Sender<u64>>>,
@@ -28,14 +28,16 @@ impl QueueNotifier {
         }
     }
 
-    /// Returns when there are more than were seen. A wait that is dropped counts as not seen.
-    pub(crate) async fn wait(&self, owner_id: Uuid, heard: &QueueWaiter) {
-        // From 1, so that the first wait returns at once: nothing was counted before.
+    /// Returns when more calls were queued than this waiter has seen. A dropped wait does not count
+    /// as seen.
+    pub(crate) async fn wait(&self, owner_id: Uuid, seen: &QueueWaiter) {
+        // Starts at 1, so that the first wait returns at once: calls may have been queued before
+        // it.
         let mut count = self.locked().entry(owner_id).or_insert_with(|| watch::Sender::new(1)).subscribe();
-        let before = heard.0.load(Ordering::Acquire);
-        // The sender stays in the map.
+        let before = seen.0.load(Ordering::Acquire);
+        // The sender is never removed from the map, so the wait cannot fail.
         if let Ok(now) = count.wait_for(|count| *count != before).await {
-            heard.0.store(*now, Ordering::Release);
+            seen.0.store(*now, Ordering::Release);
         }
     }
 }
@@ -47,7 +49,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_waiter_hears_of_each_call_once() {
+    async fn each_waiter_sees_each_call_once() {
         let (hints, owner) = (QueueNotifier::default(), Uuid::from_u128(1));
         let (one, other) = (QueueWaiter::default(), QueueWaiter::default());
         hints.wait(owner, &one).await;

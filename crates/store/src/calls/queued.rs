@@ -13,22 +13,23 @@ use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 use crate::writing::PreparedRecord;
 
-/// What a new request writes into the queue: enough to answer it after its record is deleted.
+/// The queue's row for a new request. It has enough to respond to the request after its record is
+/// deleted.
 pub(crate) struct NewCall {
     pub(crate) tool: String,
     pub(crate) request_id: String,
     pub(crate) workspace: Option<String>,
-    /// The writer's, and those that the record's tags name.
+    /// The writer's profile, and those in the record's tags.
     pub(crate) profiles: Profiles,
     pub(crate) deadline_ms: Option<u64>,
-    /// The runner that takes it on, when it is not to wait.
+    /// The runner that runs it without the queue.
     pub(crate) reservation: Option<Reservation>,
     /// That runner's response, if it was ready before the request was written.
     pub(crate) answer: Option<Box<PreparedRecord>>,
 }
 
 impl NewCall {
-    /// `None` when the record is not a request. `profile`: its writer's.
+    /// `None` if the record is not a request. `profile`: its writer's.
     pub(crate) fn of(id: Uuid, record: &NewBreadcrumb, profile: Profile) -> Option<Self> {
         if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) {
             return None;
@@ -81,13 +82,14 @@ impl CallRow {
         self.left_ms.is_some_and(|left| left <= ms as f64)
     }
 
-    /// Whether a runner took it on when it was written, and this is that lease (see `write_batch`).
+    /// Whether a runner got the call when it was written, and this is that lease (see
+    /// `write_batch`).
     pub(super) fn was_claimed_at_write(&self, lease: Lease) -> bool {
         self.attempt == 1 && lease.fence == self.queued_at.timestamp_micros()
     }
 
-    /// The failure for a request that was not done by its deadline. `when`: such as "before the
-    /// tool ran".
+    /// The failure of a request that missed its deadline. `when`: for example "before the tool
+    /// ran".
     pub(super) fn deadline_failure(&self, when: &str) -> ToolFailure {
         ToolFailure::deadline_passed(self.deadline_ms.unwrap_or_default().unsigned_abs(), when)
     }
@@ -97,12 +99,12 @@ impl CallRow {
             "queued" => CallState::Queued,
             "claimed" => CallState::Claimed,
             "running" => CallState::Running,
-            // The column's CHECK admits no other text.
+            // The column's CHECK allows no other value.
             _ => CallState::Finished,
         }
     }
 
-    /// The request, as far as a response needs it.
+    /// The request, with what a response needs of it.
     pub(super) fn as_request(&self) -> ToolRequest {
         ToolRequest {
             id: self.request,
@@ -148,7 +150,7 @@ pub(crate) async fn find(tx: &mut TenantTransaction, request: Uuid) -> Result<Ca
     Ok(row.ok_or_else(|| unknown(request))?.into())
 }
 
-/// The call, held against every other change until the transaction ends.
+/// Locks the call until the transaction ends, and returns it.
 pub(super) async fn lock_call(tx: &mut TenantTransaction, request: Uuid) -> Result<Option<CallRow>> {
     Ok(sqlx::query_as(concat!("SELECT ", call_columns!(), " FROM calls WHERE request = $1 FOR UPDATE"))
         .bind(request)

@@ -1,4 +1,4 @@
-//! Calls whose runner was lost: their lease ended without a heartbeat.
+//! Calls whose runner was lost: the lease expired without a heartbeat.
 
 use breadcrumb::{CallState, ErrorCode, ToolFailure};
 
@@ -8,11 +8,11 @@ use super::store_response::respond;
 use crate::failure::Result;
 use crate::transaction::TenantTransaction;
 
-/// How many calls one transaction takes care of.
+/// Calls per transaction.
 const BATCH: usize = 50;
 
-/// Requeues or answers calls whose lease has ended. Returns how many: at most a batch, so call it
-/// again until it returns 0.
+/// Requeues or finishes calls whose lease has expired. Returns how many: at most a batch, so call
+/// it again until it returns 0.
 pub(crate) async fn rescue(mut tx: TenantTransaction) -> Result<usize> {
     let calls: Vec<CallRow> = sqlx::query_as(concat!(
         "SELECT ",

@@ -41,8 +41,8 @@ pub(super) async fn respond(tx: &mut TenantTransaction, call: &CallRow, failure:
     Ok(id)
 }
 
-/// Call this before the request's record is deleted. A queued call is answered now. The runner of a
-/// claimed call is cancelled, and its response still arrives.
+/// Call this before the request's record is deleted. A queued call gets its response now. The
+/// runner of a claimed or running call is told to cancel, and its response is still written.
 pub(crate) async fn abandon(tx: &mut TenantTransaction, request: Uuid, reason: ToolFailure) -> Result<()> {
     let Some(call) = lock_call(tx, request).await? else { return Ok(()) };
     match call.state() {

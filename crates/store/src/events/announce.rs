@@ -1,7 +1,7 @@
-//! Wakes the feeds of other server processes on the same database with NOTIFY. Never in a writing
-//! transaction, since NOTIFY takes a lock for the whole cluster at commit, but on a separate
-//! connection, many changes in one. A message has a tenant and the sending process; a third word,
-//! `selectors`, means that an agent's selectors changed.
+//! Wakes the feeds of other server processes on the same database with NOTIFY. NOTIFY takes a lock
+//! for the whole cluster at commit, so it never runs in a writing transaction. It runs on a
+//! separate connection, and one message covers many changes. A message has a tenant and the sending
+//! process. A third field, `selectors`, means that an agent's selectors changed.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,17 +15,17 @@ use uuid::Uuid;
 use crate::store::Inner;
 
 const CHANNEL: &str = "rcrt_events";
-/// What happens within this time is one announcement.
+/// Changes within this time are announced together.
 const GATHER: Duration = Duration::from_millis(5);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The tenants whose changes are not announced yet.
 pub(crate) struct Announcer {
-    /// Of this process, so that it does not listen to itself.
+    /// The id of this process, so that it ignores its own messages.
     name: Uuid,
     pending: Mutex<HashSet<(Uuid, Topic)>>,
     ring: Notify,
-    /// Another process changed selectors.
+    /// Notified when another process changed selectors.
     selectors: Notify,
 }
 
@@ -55,13 +55,13 @@ impl Announcer {
         self.ring.notify_one();
     }
 
-    /// Returns when another process announced a change of selectors, or may have.
+    /// Returns when another process announced a change of selectors, or may have done so.
     pub(crate) async fn told_of_selectors(&self) {
         self.selectors.notified().await;
     }
 
-    /// The tenant that another process names, and what changed.
-    fn told_by_another(&self, payload: &str) -> Option<(Uuid, Topic)> {
+    /// The tenant and the topic of another process's message. `None` for a message of this process.
+    fn from_other_process(&self, payload: &str) -> Option<(Uuid, Topic)> {
         let mut words = payload.split(' ');
         let (owner_id, name) = (words.next()?.parse().ok()?, words.next()?);
         let what = match words.next() {
@@ -84,8 +84,8 @@ impl Announcer {
     }
 }
 
-/// Announces to the other processes, until the store is closed. What cannot be sent is dropped:
-/// they poll as well.
+/// Announces changes to the other processes until the store is closed. A message that cannot be
+/// sent is dropped, because they poll as well.
 pub(crate) async fn announce(store: Arc<Inner>, options: PgConnectOptions) {
     let mut connection: Option<PgConnection> = None;
     loop {
@@ -115,7 +115,7 @@ pub(crate) async fn announce(store: Arc<Inner>, options: PgConnectOptions) {
         }
     }
     if let Some(connection) = connection {
-        // It can only fail when the connection is gone already.
+        // It can only fail if the connection is already gone.
         let _ = connection.close().await;
     }
 }
@@ -141,9 +141,9 @@ async fn tell(
     Ok(())
 }
 
-/// Listens to the other processes, until the store is closed.
+/// Listens to the other processes until the store is closed.
 pub(crate) async fn listen(store: Arc<Inner>, options: PgConnectOptions) {
-    // A pool of its own, so that listening takes no connection from the work.
+    // A separate pool, so that listening takes no connection from other work.
     let pool = PgPoolOptions::new().max_connections(1).connect_lazy_with(options);
     loop {
         let ended = tokio::select! {
@@ -151,7 +151,7 @@ pub(crate) async fn listen(store: Arc<Inner>, options: PgConnectOptions) {
             ended = hear(&store, &pool) => ended,
         };
         if let Err(error) = ended {
-            tracing::debug!(%error, "not hearing other servers; polling");
+            tracing::debug!(%error, "cannot listen to other servers; polling instead");
         }
         tokio::select! {
             () = store.stop.cancelled() => break,
@@ -166,12 +166,12 @@ async fn hear(store: &Inner, pool: &sqlx::PgPool) -> Result<(), sqlx::Error> {
     listener.listen(CHANNEL).await?;
     loop {
         match listener.try_recv().await? {
-            Some(notification) => match store.announcer.told_by_another(notification.payload()) {
+            Some(notification) => match store.announcer.from_other_process(notification.payload()) {
                 Some((owner_id, Topic::Events)) => store.feeds.wake(owner_id),
                 Some((_, Topic::Selectors)) => store.announcer.selectors.notify_one(),
                 None => {}
             },
-            // The connection was lost, and the announcements of that time with it.
+            // The connection was lost, and so were announcements in the meantime.
             None => {
                 store.feeds.wake_all();
                 store.announcer.selectors.notify_one();

@@ -14,26 +14,28 @@ use super::page::{self, SizedEvent};
 use crate::following::Watches;
 use crate::store::Inner;
 
-/// How long an event can go unnoticed when every wake was lost.
+/// The longest time that an event can go unnoticed if every wake-up was lost.
 const POLL: Duration = Duration::from_millis(500);
-/// While committed events wait for an older transaction: the first and the longest pause between looks.
+/// The first and the longest pause between reads while committed events wait for an older
+/// transaction.
 const PEEK_FIRST: Duration = Duration::from_millis(2);
 const PEEK_LONGEST: Duration = Duration::from_millis(50);
 /// The pause between reads while the database does not respond.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// A feed that did not read for this long (its database was away, or the machine asleep) cannot know what was forgotten
-/// meanwhile: its subscribers look for themselves.
+/// A feed that has not read for this long (the database was unreachable, or the machine was asleep)
+/// cannot know which events were deleted meanwhile. Its subscribers then read for themselves.
 const SURE_FOR: TimeDelta = TimeDelta::hours(1);
 
-/// What waits for one subscriber at most. One that has more waiting reads from the database instead.
+/// The most that is queued for one subscriber. A subscriber with more reads from the database
+/// instead.
 const QUEUE_EVENTS: usize = 256;
 const QUEUE_BYTES: usize = 8 * 1024 * 1024;
 
 /// The event of a new record that this process wrote.
 pub(crate) struct WrittenEvent {
     pub(crate) event: Event,
-    /// Of the context.
+    /// Bytes of the context.
     pub(crate) size_bytes: i64,
     pub(crate) created_by: Option<Uuid>,
 }
@@ -48,7 +50,7 @@ pub(crate) struct Feeds {
 
 struct Feed {
     wake: Notify,
-    /// Committed events wait for an older transaction to end.
+    /// Whether committed events wait for an older transaction to end.
     is_waiting: AtomicBool,
     state: Mutex<State>,
 }
@@ -57,7 +59,8 @@ struct State {
     /// Everything up to this number has been handed out.
     cursor: i64,
     subscribers: Vec<Subscriber>,
-    /// What this process has written and the feed has not come to yet, by number: it need not be read again.
+    /// Events that this process wrote and the feed has not reached yet, by number. They need not be
+    /// read again.
     fresh: BTreeMap<i64, Arc<SizedEvent>>,
     fresh_bytes: usize,
 }
@@ -67,7 +70,7 @@ struct Subscriber {
     waiting_bytes: Arc<AtomicUsize>,
 }
 
-/// A subscriber's end: what the feed hands out after `from`.
+/// The subscriber's side: what the feed hands out after `from`.
 pub(super) struct FeedReceiver {
     queue: mpsc::Receiver<Arc<SizedEvent>>,
     waiting_bytes: Arc<AtomicUsize>,
@@ -75,7 +78,7 @@ pub(super) struct FeedReceiver {
 }
 
 impl FeedReceiver {
-    /// `None` when the subscriber fell too far behind and was let go.
+    /// `None` if the subscriber fell too far behind and was dropped.
     pub(super) async fn next(&mut self) -> Option<Arc<SizedEvent>> {
         let event = self.queue.recv().await?;
         self.waiting_bytes.fetch_sub(event.bytes, Ordering::Relaxed);
@@ -84,7 +87,8 @@ impl FeedReceiver {
 }
 
 impl Subscriber {
-    /// Whether all of it went into the queue. A subscriber that is full (or gone) is let go.
+    /// Whether all events fit into the queue. A subscriber whose queue is full or closed is
+    /// dropped.
     fn take(&self, events: &[Arc<SizedEvent>]) -> bool {
         events.iter().all(|event| {
             let waiting = self.waiting_bytes.fetch_add(event.bytes, Ordering::Relaxed);
@@ -95,7 +99,7 @@ impl Subscriber {
 }
 
 impl Feeds {
-    /// New events of this tenant may be there.
+    /// This tenant may have new events.
     pub(crate) fn wake(&self, owner_id: Uuid) {
         self.watches.tell(owner_id);
         if let Some(feed) = locked(&self.tenants).get(&owner_id) {
@@ -103,7 +107,7 @@ impl Feeds {
         }
     }
 
-    /// A transaction that changed no record has ended here. Events may have waited for it.
+    /// A transaction that changed no record has ended. Events may have waited for it.
     pub(crate) fn wake_waiting(&self, owner_id: Uuid) {
         if let Some(feed) = locked(&self.tenants).get(&owner_id)
             && feed.is_waiting.load(Ordering::Relaxed)
@@ -116,9 +120,9 @@ impl Feeds {
         locked(&self.tenants).contains_key(&owner_id)
     }
 
-    /// New events of this tenant exist, among them these, in the order of their numbers. `before`:
-    /// the tenant's newest event before them, if no other event can come between. A subscriber that
-    /// has that event gets these at once, without a read.
+    /// Hands out new events of this tenant, in the order of their numbers. `before`: the tenant's
+    /// newest event before them, if no other event can come between. A subscriber that has that
+    /// event gets these at once, without a read.
     pub(crate) fn wrote(&self, owner_id: Uuid, events: Vec<WrittenEvent>, before: Option<i64>) {
         self.watches.tell(owner_id);
         if let Some(feed) = locked(&self.tenants).get(&owner_id) {
@@ -162,8 +166,8 @@ impl Feeds {
         FeedReceiver { queue: receiver, waiting_bytes, from }
     }
 
-    /// Removes the feed when it has no subscribers. Joining takes the same lock, so a subscriber
-    /// cannot join a feed that has ended.
+    /// Removes the feed if it has no subscribers. Joining takes the same lock, so a subscriber
+    /// cannot join a removed feed.
     fn retire(&self, owner_id: Uuid, feed: &Feed) -> bool {
         let mut tenants = locked(&self.tenants);
         let mut state = locked(&feed.state);
@@ -177,7 +181,8 @@ impl Feeds {
 }
 
 impl State {
-    /// Hands these to every subscriber if they directly follow the last event. Returns them if not.
+    /// Hands these to every subscriber if they directly follow the last event. Otherwise returns
+    /// them.
     fn hand_out(&mut self, events: Vec<WrittenEvent>) -> Option<Vec<WrittenEvent>> {
         let number = |written: &WrittenEvent| written.event.number.0;
         let Some(last) = events.last().map(number) else { return Some(events) };
@@ -234,7 +239,7 @@ async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
                 read_at = Utc::now();
                 if let Some(last) = page.events.last() {
                     let mut state = locked(&feed.state);
-                    // Some may have been handed out while this was read.
+                    // Some may have been handed out during the read.
                     let news = page.events.partition_point(|event| event.event.number.0 <= state.cursor);
                     state.subscribers.retain(|subscriber| subscriber.take(&page.events[news..]));
                     let last = last.event.number.0.max(state.cursor);
@@ -255,7 +260,7 @@ async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
             }
             Err(failure) => {
                 if !is_failing {
-                    tracing::warn!(tenant = %owner_id, error = %StoreError::from(failure), "an event feed waits");
+                    tracing::warn!(tenant = %owner_id, error = %StoreError::from(failure), "an event feed cannot read; it retries");
                     is_failing = true;
                 }
                 RETRY
@@ -270,6 +275,6 @@ async fn run(store: Arc<Inner>, owner_id: Uuid, feed: Arc<Feed>) {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing here panics while it holds a lock, and every state in between is a good one.
+    // Nothing panics while it holds a lock here, and every intermediate state is valid.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,5 @@
-//! Which events of a subscription reach its subscriber: its filters and the agent's selectors.
+//! Which events of a subscription reach the subscriber: the stream's filters and the agent's
+//! selectors.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::failure::Result;
 use crate::selectors::{AgentSelectors, OpenSelectors, SelectorMatch};
 use crate::store::Inner;
 
-/// Selectors that one stream asks for.
+/// The most selectors of one stream.
 const MAX_FILTERS: usize = 20;
 
 /// Begins a subscription. Events that do not match are reported as skipped, so that the
@@ -49,8 +50,8 @@ pub(super) struct EventFilter {
 
 impl EventFilter {
     /// An event matches if it matches every filter, and one of the agent's own selectors if it has
-    /// any. A match that takes longer runs outside of the async runtime. An event whose match costs
-    /// too much there too is not delivered.
+    /// any. A match that takes long runs outside of the async runtime. If it exceeds the limit
+    /// there too, the event is not delivered.
     pub(super) async fn matches(&self, tenant: Uuid, sized: &Arc<SizedEvent>) -> SelectorMatch {
         let own = self.own.as_ref().map(|own| own.now());
         if let Ok(selector_match) = match_selectors(&self.filters, own.as_deref(), &sized.event, &mut Fuel::for_async())
@@ -66,7 +67,7 @@ impl EventFilter {
                 SelectorMatch::Never
             }
             Err(failed) => {
-                tracing::error!(%tenant, error = %failed, "an event was not matched with a stream's selectors");
+                tracing::error!(%tenant, error = %failed, "matching an event with a stream's selectors failed");
                 SelectorMatch::Never
             }
         }

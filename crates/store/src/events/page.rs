@@ -18,11 +18,12 @@ use crate::row::Context;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
-/// The most events of one page, and the most bytes of their contexts (a single larger one still comes).
+/// The most events of one page, and the most bytes of their contexts (a larger single event is
+/// still returned).
 pub(super) const PAGE_EVENTS: i64 = 256;
 const PAGE_BYTES: i64 = 4 * 1024 * 1024;
 
-/// An event, and how much memory it takes, about.
+/// An event, and roughly how much memory it takes.
 #[derive(Debug)]
 pub(super) struct SizedEvent {
     pub(super) event: Event,
@@ -32,13 +33,14 @@ pub(super) struct SizedEvent {
 
 pub(super) struct Page {
     pub(super) events: Vec<Arc<SizedEvent>>,
-    /// There are more. After a page without any they are committed and wait for an older transaction to end.
+    /// There are more events. If the page has none, they are committed and wait for an older
+    /// transaction to end.
     pub(super) has_more: bool,
 }
 
 from_row! {
     struct EventRow {
-        /// `None` says that there are more.
+        /// `None` means that there are more.
         number: Option<i64>,
         kind: String,
         breadcrumb_id: Uuid,
@@ -56,8 +58,8 @@ from_row! {
     }
 }
 
-/// The next events after this number that are complete: below the oldest transaction still running. Those that are
-/// `fresh` (in the order of their numbers, at most a page of them) are not read again.
+/// The next complete events after this number: those below the oldest transaction that still runs.
+/// Events in `fresh` (in the order of their numbers, at most a page) are not read again.
 pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: &[Arc<SizedEvent>]) -> Result<Page> {
     let known: Vec<i64> = fresh.iter().map(|fresh| fresh.event.number.0).collect();
     let mut conn = store.acquire().await?;
@@ -85,8 +87,8 @@ pub(super) async fn read(store: &Arc<Inner>, owner_id: Uuid, after: i64, fresh: 
     Ok(page)
 }
 
-/// Up to which number the tenant's events are deleted. Read after a page, it says whether the page
-/// may have gaps.
+/// The number up to which the tenant's events are deleted. Read it after a page: it says whether
+/// the page may have gaps.
 pub(super) async fn forgotten(store: &Arc<Inner>, owner_id: Uuid) -> Result<i64> {
     let mut conn = store.acquire().await?;
     let mut number = ask_forgotten(conn.connection(), owner_id).await;
@@ -131,7 +133,7 @@ from_row! {
     }
 }
 
-/// The contents of events of other tenants' records, read for a whole page at once. Those that the
+/// Reads the contents of events of other tenants' records, for a whole page at once. Those that the
 /// subscriber can no longer see stay empty: they only advance the cursor.
 async fn fill_shared(store: &Arc<Inner>, owner_id: Uuid, rows: &mut [EventRow]) -> Result<()> {
     let shared = rows.iter().filter(|row| row.owner_id != owner_id);
@@ -172,8 +174,8 @@ pub(super) async fn is_granted(store: &Arc<Inner>, rights: SubscriberRights, eve
         .is_some_and(|readers| readers.iter().any(|reader| *reader == rights.agent() || *reader == rights.tenant)))
 }
 
-/// Whether this response belongs to the subscriber's own request, if the subscriber named a request
-/// id.
+/// Whether the subscriber can get this response by its request id: it wrote the request, is a
+/// curator or runner, or has a grant.
 pub(super) async fn takes_response(store: &Arc<Inner>, rights: SubscriberRights, event: &Event) -> Result<bool> {
     let mut tx = TenantTransaction::begin(store, rights.tenant).await?;
     Ok(sqlx::query_scalar("SELECT hears_response($1, $2)")
@@ -231,7 +233,8 @@ impl SizedEvent {
 /// The newest event that a subscriber could have seen.
 pub(crate) async fn latest(tx: &mut TenantTransaction) -> Result<EventNumber> {
     let newest: Option<i64> = sqlx::query_scalar(
-        // What others share counts too, and so does what is forgotten: who starts now has missed none of it.
+        // Events of shared records and deleted events count too: a subscriber that starts now has
+        // missed none of them.
         "SELECT greatest(
             (SELECT max(number) FROM events WHERE owner_id = current_tenant() AND number < event_horizon()),
             (SELECT max(number) FROM shared_events
@@ -243,15 +246,15 @@ pub(crate) async fn latest(tx: &mut TenantTransaction) -> Result<EventNumber> {
     Ok(EventNumber(newest.unwrap_or_default()))
 }
 
-/// What has been committed by now.
+/// What has been committed so far.
 pub(super) async fn current_snapshot(tx: &mut TenantTransaction) -> Result<Snapshot> {
     let text: String = sqlx::query_scalar("SELECT event_snapshot()").fetch_one(tx.connection()).await?;
     Snapshot::parse(&text).ok_or_else(|| {
-        Failure::Store(breadcrumb::StoreError::Internal(format!("the database gave the snapshot {text:?}")))
+        Failure::Store(breadcrumb::StoreError::Internal(format!("the database returned the invalid snapshot {text:?}")))
     })
 }
 
-/// Whether this number is one of those that a restore left out.
+/// Whether this number belongs to the range that a restore skipped.
 pub(super) async fn is_lost(tx: &mut TenantTransaction, number: EventNumber) -> Result<bool> {
     Ok(sqlx::query_scalar("SELECT event_was_lost($1)").bind(number.0).fetch_one(tx.connection()).await?)
 }

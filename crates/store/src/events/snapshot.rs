@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-/// How many of an event number's low bits count within the transaction; the rest is the transaction's id.
+/// How many low bits of an event number count events within a transaction. The other bits are the
+/// transaction's id.
 const ORDINAL_BITS: u32 = 12;
 
 /// Postgres' `pg_snapshot`, read from its text `xmin:xmax:xip,xip…`.
@@ -28,7 +29,7 @@ impl Snapshot {
         })
     }
 
-    /// The number after which every event comes that was not visible at this moment.
+    /// Every event that was not visible at this moment has a greater number.
     pub(super) fn cursor(&self) -> i64 {
         (self.oldest_running << ORDINAL_BITS) - 1
     }
@@ -39,7 +40,7 @@ impl Snapshot {
         transaction < self.oldest_running || (transaction < self.next && !self.running.contains(&transaction))
     }
 
-    /// Whether no event from this number on can have been seen.
+    /// Whether no event from this number on was visible.
     pub(super) fn is_past(&self, number: i64) -> bool {
         number >> ORDINAL_BITS >= self.next
     }
@@ -52,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tells_the_committed_from_the_running_and_the_coming() {
+    fn separates_committed_running_and_future_transactions() {
         let snapshot = Snapshot::parse("10:14:10,12").unwrap();
         let saw: Vec<bool> = (9..=14).map(|transaction| snapshot.saw(transaction << 12 | 5)).collect();
         assert_eq!(saw, [true, false, true, false, true, false]);
@@ -62,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_a_quiet_moment_and_refuses_nonsense() {
+    fn parses_an_idle_snapshot_and_rejects_invalid_text() {
         assert!(Snapshot::parse("7:7:").is_some());
         for text in ["", "7", "7:7", "a:b:", "7:8:x"] {
             assert_eq!(Snapshot::parse(text), None, "{text:?}");

@@ -22,8 +22,8 @@ use crate::transaction::TenantTransaction;
 /// The pause between reads while the database does not respond.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// A subscriber without a start number begins with what commits after this call. Events that do not
-/// match are reported as skipped.
+/// A subscription without a start number begins with what commits after this call. Events that do
+/// not match are reported as skipped.
 pub(crate) async fn subscribe(
     store: Arc<Inner>,
     rights: SubscriberRights,
@@ -35,16 +35,16 @@ pub(crate) async fn subscribe(
     if let Some(number) = after
         && page::is_lost(&mut tx, number).await?
     {
-        let message = "is of an event that a restore has undone; read the present records, and start without a number";
+        let message = "names an event that a restore has undone; read the current records, and start without a number";
         return Err(Violations::one("last_event_id", message).into());
     }
     drop(tx);
     let (cursor, seen) = match after {
         // A subscriber with such a number would wait forever. A number that was handed out is
-        // always older than a later snapshot.
+        // always lower than a later snapshot.
         Some(number) if snapshot.is_past(number.0) => {
             let message =
-                "is beyond every event of this database (was it restored from a copy?); start without a number";
+                "is above every event number of this database (was it restored from a copy?); start without a number";
             return Err(Violations::one("last_event_id", message).into());
         }
         Some(number) => (number.0, None),
@@ -62,13 +62,12 @@ pub(crate) async fn subscribe(
     .boxed())
 }
 
-/// What only the database knows about an event.
+/// A question that only the database can answer.
 #[derive(Clone, Copy)]
 enum Question {
-    /// Does a grant still open its record to the subscriber?
+    /// Does a grant still let the subscriber see the record?
     IsGranted,
-    /// Whether this response belongs to the subscriber's own request, if the subscriber named a
-    /// request id.
+    /// Can the subscriber get this response by its request id?
     TakesResponse,
 }
 
@@ -76,14 +75,14 @@ struct Subscription {
     store: Arc<Inner>,
     rights: SubscriberRights,
     event_filter: Option<EventFilter>,
-    /// Everything up to this number was given out or is in `ready`.
+    /// Everything up to this number was handed out or is in `ready`.
     cursor: i64,
-    /// What had been committed when a subscription without a number began, until that cannot come up any more.
+    /// What had been committed when a subscription without a number began. Dropped when no such
+    /// event can come any more.
     seen: Option<Snapshot>,
-    /// To be sent before anything that is ready: everything before this number is past, and some of
-    /// it was not read.
+    /// To be sent before anything in `ready`: some events before this number were deleted unread.
     missed: Option<EventNumber>,
-    /// Read from the table, not yet given out.
+    /// Read from the table, not yet handed out.
     ready: VecDeque<Arc<SizedEvent>>,
     live: Option<FeedReceiver>,
 }
@@ -103,7 +102,7 @@ impl Subscription {
                     Some(event_filter) => event_filter.matches(self.rights.tenant, &sized).await,
                     None => SelectorMatch::Always,
                 };
-                if !self.may_hear(&sized, selector_match).await? {
+                if !self.can_see(&sized, selector_match).await? {
                     return Ok(SubscriptionItem::Skipped(sized.event.number));
                 }
                 let event = Arc::try_unwrap(sized).map_or_else(|shared| shared.event.clone(), |own| own.event);
@@ -117,7 +116,7 @@ impl Subscription {
         }
     }
 
-    /// Puts the next events into `ready`, or makes a step towards them.
+    /// Puts the next events into `ready`, or makes one step toward them.
     async fn more(&mut self) -> Result<(), StoreError> {
         if let Some(live) = &mut self.live
             && live.from <= self.cursor
@@ -127,7 +126,7 @@ impl Subscription {
                     self.cursor = event.event.number.0;
                     self.ready.push_back(event);
                 }
-                // Read from the table before.
+                // Already read from the table.
                 Some(_) => {}
                 None => self.live = None,
             }
@@ -138,29 +137,30 @@ impl Subscription {
                 if forgotten > self.cursor {
                     self.missed = Some(EventNumber(forgotten + 1));
                     self.cursor = forgotten;
-                    // What is still there of them is not all: it would pass for all.
+                    // The events up to here are incomplete, and would look complete.
                     page.events.retain(|event| event.event.number.0 > forgotten);
                 }
                 if let Some(last) = page.events.last() {
                     self.cursor = last.event.number.0;
                     self.ready.extend(page.events);
                 } else if self.missed.is_some() {
-                    // Read on from there.
+                    // The next read starts there.
                 } else if let Some(live) = &self.live {
-                    // Nothing lies between here and where the feed went on.
+                    // There are no events between the cursor and the start of the feed.
                     self.cursor = live.from;
                 } else {
                     self.live = Some(Feeds::join(&self.store, self.rights.tenant, self.cursor));
                 }
             }
-            // The database is being restarted, or busy: the subscriber need not know.
+            // The database restarts or is busy: the subscriber need not know.
             Err(error) if error.is_retryable() => tokio::time::sleep(RETRY).await,
             Err(error) => return Err(error),
         }
         Ok(())
     }
 
-    /// In a task of its own: a subscriber that is not polled (its reader is slow) must not keep a database connection.
+    /// In a separate task, so that a subscriber that is not polled (its reader is slow) does not
+    /// hold a database connection.
     async fn read(&self) -> Result<(Page, i64), StoreError> {
         let (store, owner_id, cursor) = (self.store.clone(), self.rights.tenant, self.cursor);
         let reading = self.store.tasks.spawn(async move {
@@ -169,12 +169,12 @@ impl Subscription {
         });
         match reading.await {
             Ok(read) => Ok(read?),
-            Err(error) => Err(StoreError::Internal(format!("reading events: {error}"))),
+            Err(error) => Err(StoreError::Internal(format!("reading events failed: {error}"))),
         }
     }
 
     /// An event that the subscriber cannot see only advances its cursor.
-    async fn may_hear(&mut self, sized: &Arc<SizedEvent>, selector_match: SelectorMatch) -> Result<bool, StoreError> {
+    async fn can_see(&mut self, sized: &Arc<SizedEvent>, selector_match: SelectorMatch) -> Result<bool, StoreError> {
         if selector_match == SelectorMatch::Never {
             return Ok(false);
         }
@@ -187,7 +187,7 @@ impl Subscription {
         Ok(is_granted && (!is_for_asker || self.ask(sized, Question::TakesResponse).await?))
     }
 
-    /// Queries the database about one event, until it responds.
+    /// Queries the database about one event until it responds.
     async fn ask(&self, sized: &Arc<SizedEvent>, question: Question) -> Result<bool, StoreError> {
         loop {
             let (store, rights, event) = (self.store.clone(), self.rights, sized.clone());
@@ -206,7 +206,9 @@ impl Subscription {
                     }
                     tokio::time::sleep(RETRY).await;
                 }
-                Err(error) => return Err(StoreError::Internal(format!("asking who may hear an event: {error}"))),
+                Err(error) => {
+                    return Err(StoreError::Internal(format!("a visibility check of an event failed: {error}")));
+                }
             }
         }
     }

@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 use crate::actor::Actor;
 
-/// A grant that was read longer ago than this is checked again before an event is delivered under
-/// it. A subscriber that is behind can see events for this long after the grant ended.
+/// A grant that was read longer ago is checked again before an event is delivered under it. A
+/// subscriber that is behind can see events for this long after the grant was revoked.
 const GRANT_HOLDS: Duration = Duration::from_secs(1);
 
 /// The creator of the event's record, and who else can see it.
@@ -16,7 +16,7 @@ const GRANT_HOLDS: Duration = Duration::from_secs(1);
 pub(super) struct EventVisibility {
     pub(super) scope: VisibilityScope,
     pub(super) created_by: Option<Uuid>,
-    /// Agents, and tenants of which all agents were let in.
+    /// Agents with access, and tenants whose agents all have access.
     pub(super) readers: Vec<Uuid>,
     pub(super) read_at: Instant,
 }
@@ -30,7 +30,7 @@ pub(super) enum VisibilityScope {
     OtherTenant,
 }
 
-/// Who subscribes, and what it may see.
+/// The subscriber, and what it can see.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SubscriberRights {
     pub(super) tenant: Uuid,
@@ -43,7 +43,7 @@ pub(crate) struct SubscriberRights {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EventAccess {
     Allowed,
-    /// If the grant still exists.
+    /// Only if the grant still exists.
     IfGrantStands,
     Denied,
 }
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grant_seen_long_ago_is_asked_for_again() {
+    fn a_grant_read_long_ago_is_checked_again() {
         let agent = rights(7, &[Role::Subscriber]);
         let long_ago = Instant::now().checked_sub(GRANT_HOLDS).unwrap();
         let visibility = |readers: &[u128], read_at| EventVisibility {
@@ -111,13 +111,13 @@ mod tests {
             assert_eq!(agent.access_to(&visibility(&[reader], Instant::now())), EventAccess::Allowed);
             assert_eq!(agent.access_to(&visibility(&[reader], long_ago)), EventAccess::IfGrantStands);
         }
-        // Its own records, and records that all can see, need no grant.
+        // Its own records, and records that all agents can see, need no grant.
         assert_eq!(rights(9, &[]).access_to(&visibility(&[], long_ago)), EventAccess::Allowed);
         assert_eq!(rights(5, &[Role::Curator]).access_to(&visibility(&[], long_ago)), EventAccess::Allowed);
     }
 
     #[test]
-    fn a_runner_hears_its_own_tenant_alone() {
+    fn a_runner_receives_only_its_own_tenants_events() {
         let of_other_tenant = EventVisibility {
             scope: VisibilityScope::OtherTenant,
             created_by: None,

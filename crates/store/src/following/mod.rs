@@ -3,8 +3,8 @@
 //! A [`Follower`] has a cursor in each tenant. In a step, the follower prepares its work for the
 //! next events with no transaction open. Then one transaction writes the work and advances the
 //! cursor. So each event is handled once, and after a crash the follower continues at its cursor. A
-//! lease by the database's clock lets one process at a time follow under a name. If two ever do so
-//! at once, the cursor lets one commit and rolls the other back.
+//! lease, timed by the database's clock, lets one process at a time follow under a name. If two
+//! ever do so at once, the cursor lets one commit and rolls the other back.
 //!
 //! Writers do nothing for followers. A follower is woken like the feeds, and polls every second.
 
@@ -52,19 +52,19 @@ impl EventHeader {
 /// Why a follower has to catch up on changes without events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CatchUpReason {
-    /// It never was in this tenant.
+    /// It has never run in this tenant.
     FirstRun,
-    /// Events after its cursor were forgotten before it took them.
+    /// Events after its cursor were deleted before it handled them.
     EventsForgotten,
 }
 
-/// Who does something for every event.
+/// Handles every event.
 #[async_trait]
 pub(crate) trait Follower: Send + Sync + 'static {
-    /// Under which its cursors are kept. Never another one for the same work.
+    /// The name of its cursors. Never change it for the same work.
     fn name(&self) -> &'static str;
 
-    /// Whether it follows in every tenant, also in those created later, or only where it has a
+    /// Whether it follows in every tenant, including those created later, or only where it has a
     /// cursor ([`begin_at_present`]).
     fn is_in_every_tenant(&self) -> bool;
 
@@ -73,23 +73,23 @@ pub(crate) trait Follower: Send + Sync + 'static {
         Duration::from_millis(10)
     }
 
-    /// What [`Follower::prepare`] found out.
+    /// The result of [`Follower::prepare`].
     type Prepared: Send;
 
-    /// The work for these events (at least one, in order), as far as it can be prepared before the
-    /// transaction that advances the cursor, with no transaction of the step open. The second
-    /// number says how many of the events it covers, at least one; the others come again in the
-    /// next step.
+    /// Prepares the work for these events (at least one, in order), as far as possible without an
+    /// open transaction. The second number says how many of the events it covers, at least one. The
+    /// others come again in the next step.
     async fn prepare(&self, owner_id: Uuid, events: &[EventHeader]) -> Result<(Self::Prepared, usize)>;
 
-    /// Does what the prepared events ask for, in the transaction that moves the cursor past them. Reads come before writes:
-    /// from its first write on, the transaction holds back what other readers see of the events.
+    /// Writes the prepared work, in the transaction that advances the cursor. Read before you
+    /// write: from its first write on, the transaction holds back these events from other readers.
     ///
-    /// It may be undone and asked for again. An error leaves the cursor, and is tried again after a second.
+    /// It may be rolled back and called again. After an error the cursor stays, and the step is
+    /// retried after a second.
     async fn take(&self, tx: &mut TenantTransaction, events: &[EventHeader], prepared: Self::Prepared) -> Result<()>;
 
-    /// Catches up on what it missed: it reads the tenant's current state. The cursor is then at a
-    /// moment before this read, so some of what it finds comes again as an event.
+    /// Catches up on missed events by reading the tenant's current state. The cursor was set before
+    /// this read, so some of what it finds comes again as an event.
     async fn catch_up(&self, tx: &mut TenantTransaction, missed: CatchUpReason) -> Result<()>;
 
     /// A step was committed: wake the tasks that wait for its effects.

@@ -14,7 +14,7 @@ use super::watch::Watch;
 use crate::failure::Result;
 use crate::store::Inner;
 
-/// How long another process waits for one that crashed.
+/// How long other processes wait before they take over from one that crashed.
 const LEASE: Duration = Duration::from_secs(10);
 /// The poll interval for the lease, and for events without a wake-up.
 const POLL: Duration = Duration::from_secs(1);
@@ -25,13 +25,13 @@ const PEEK: Duration = Duration::from_millis(25);
 pub(crate) async fn run<F: Follower>(store: Arc<Inner>, follower: Arc<F>) {
     let who = Uuid::new_v4();
     let stop = store.stop.clone();
-    // Dropped midway, a step is undone.
+    // A step that is dropped early is rolled back.
     tokio::select! {
         () = stop.cancelled() => {}
         () = follow(&store, &*follower, who) => {}
     }
     if let Err(failure) = leave(&store, &*follower, who).await {
-        tracing::debug!(error = %StoreError::from(failure), "a follower's lease is left to its end");
+        tracing::debug!(error = %StoreError::from(failure), "a follower's lease was not released; it expires");
     }
 }
 
@@ -43,10 +43,10 @@ async fn follow<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) {
         match round {
             Ok(()) => {}
             Err(failure) => {
-                // A database that is away for a while is one line in the log.
+                // A database that is unreachable for a while causes one log line.
                 if !is_failing {
                     let error = StoreError::from(failure);
-                    tracing::warn!(follower = follower.name(), %error, "following events failed; it goes on trying");
+                    tracing::warn!(follower = follower.name(), %error, "following events failed; it retries");
                     is_failing = true;
                 }
                 sleep(POLL).await;
@@ -70,12 +70,13 @@ async fn round<F: Follower>(
         sleep(POLL).await;
         return Ok(());
     };
-    // Tenants that are skipped until the next poll: those that failed or have no follower.
+    // Tenants that are skipped until the next poll: those that failed, and those without this
+    // follower.
     let (mut failed, mut absent) = (HashSet::new(), HashSet::new());
     loop {
         tenants.extend(watch.take());
         tenants.retain(|tenant| !failed.contains(tenant) && !absent.contains(tenant));
-        // One page of each tenant at a time, so that none waits for another's backlog.
+        // One page of each tenant at a time, so that no tenant waits for another's backlog.
         let mut is_waiting = false;
         for tenant in tenants.clone() {
             match step(store, follower, tenant).await {
@@ -89,13 +90,13 @@ async fn round<F: Follower>(
                 Ok(StepOutcome::More) => {}
                 Ok(StepOutcome::Waiting | StepOutcome::Overtaken) => is_waiting = true,
                 Err(failure) if failure.is_unreachable() => return Err(failure),
-                // What one tenant's events do to a follower keeps no other from it.
+                // A failure in one tenant must not stop the others.
                 Err(failure) => {
                     tenants.remove(&tenant);
                     failed.insert(tenant);
                     if !*is_failing {
                         let error = StoreError::from(failure);
-                        tracing::warn!(follower = follower.name(), %tenant, %error, "a step failed; it is tried again");
+                        tracing::warn!(follower = follower.name(), %tenant, %error, "a step failed; it is retried");
                         *is_failing = true;
                     }
                 }
@@ -117,7 +118,7 @@ async fn round<F: Follower>(
     }
 }
 
-/// The tenants with something new, or `None` while another process follows.
+/// The tenants with something new, or `None` while another process holds the lease.
 async fn turn<F: Follower>(store: &Arc<Inner>, follower: &F, who: Uuid) -> Result<Option<HashSet<Uuid>>> {
     let mut tx = store.begin("BEGIN; SET LOCAL synchronous_commit = off").await?;
     let rows: Vec<(bool, Option<Uuid>)> = sqlx::query_as("SELECT * FROM follow_events($1, $2, $3, $4)")

@@ -10,7 +10,7 @@ use crate::from_row::from_row;
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 
-/// Events of one step at most.
+/// The most events of one step.
 const STEP: i64 = 256;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,11 +19,11 @@ pub(super) enum StepOutcome {
     Done,
     /// It does not follow this tenant.
     Absent,
-    /// There are more.
+    /// There are more events.
     More,
-    /// What comes next waits for an older transaction to end.
+    /// The next events wait for an older transaction to end.
     Waiting,
-    /// Another process moved the cursor meanwhile: nothing was done.
+    /// Another process moved the cursor meanwhile, so nothing was done.
     Overtaken,
 }
 
@@ -85,7 +85,7 @@ pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id
     let after = if prepared_for < events.len() { StepOutcome::More } else { after };
     events.truncate(prepared_for.max(1));
     let Some(last) = events.last().map(|event| event.number) else { return Ok(after) };
-    // What it writes is lost with its cursor or not at all.
+    // A crash loses the work and the cursor together, or neither.
     let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
     follower.take(&mut tx, &events, prepared).await?;
     // The last write: until here no lock is held that others wait for.
@@ -106,7 +106,7 @@ pub(super) async fn step<F: Follower>(store: &Arc<Inner>, follower: &F, owner_id
     Ok(after)
 }
 
-/// Changes from before the read on arrive as events.
+/// Changes after the start of this read arrive as events.
 async fn catch_up<F: Follower>(mut tx: TenantTransaction, follower: &F, missed: CatchUpReason) -> Result<StepOutcome> {
     let owner_id = tx.owner_id;
     let present = present(&mut tx).await?;
@@ -130,8 +130,8 @@ async fn present(tx: &mut TenantTransaction) -> Result<i64> {
     Ok(sqlx::query_scalar("SELECT event_horizon() - 1").fetch_one(tx.connection()).await?)
 }
 
-/// Starts a follower in this tenant, in this transaction, with what commits from now on, if it is
-/// not there yet. Returns the number before the first event that it can receive.
+/// Starts a follower in this tenant, in this transaction, with what commits from now on, unless it
+/// already exists. Returns the number before the first event that it can receive.
 pub(crate) async fn begin_at_present(tx: &mut TenantTransaction, follower: &str) -> Result<i64> {
     let owner_id = tx.owner_id;
     let present = present(tx).await?;

@@ -15,16 +15,16 @@ use super::*;
 use crate::failure::Failure;
 use crate::{SecretsKey, Store, StoreOptions};
 
-/// Keeps what it took in a table of the tenant (under keys of its own), and counts in memory what it was asked.
+/// Records the events it took in a table of the tenant, and counts calls in memory.
 struct Noting {
     in_every_tenant: bool,
     caught_up: Mutex<Vec<CatchUpReason>>,
     failures: AtomicUsize,
-    /// The tenants of its steps, in their order.
+    /// The tenants of its steps, in order.
     steps: watch::Sender<Vec<Uuid>>,
     /// How many events it prepares at once.
     most: usize,
-    /// Held by a test that keeps it preparing.
+    /// A test holds it to block `prepare`.
     preparing: tokio::sync::Mutex<()>,
 }
 
@@ -109,7 +109,7 @@ impl World {
         Self { database, store, tenant, agent }
     }
 
-    /// What was taken in this tenant, in the order of the taking.
+    /// The events taken in this tenant, in the order in which they were taken.
     async fn noted(&self, tenant: Uuid) -> Vec<i64> {
         let mut admin = PgConnection::connect(&self.database.admin_url).await.unwrap();
         let noted: Vec<String> =
@@ -121,7 +121,7 @@ impl World {
         noted.iter().map(|number| number.parse().unwrap()).collect()
     }
 
-    /// Waits until the follower has no event before it, and gives what it took.
+    /// Waits until the follower has caught up, and returns what it took.
     async fn noted_all(&self, tenant: Uuid) -> Vec<i64> {
         let mut admin = PgConnection::connect(&self.database.admin_url).await.unwrap();
         loop {
@@ -182,12 +182,12 @@ async fn first_step_in(follower: &Noting, tenant: Uuid) {
 }
 
 #[tokio::test]
-async fn takes_each_event_once_and_goes_on_where_it_stood() {
+async fn takes_each_event_once_and_resumes_at_its_cursor() {
     let world = World::start().await;
     write(&*world.agent, 3).await;
     let first = Noting::new(true);
     let task = follow(&world.store, &first);
-    // What was there before it is for it to make good.
+    // The follower catches up on what was written before it.
     first_step_in(&first, world.tenant).await;
     assert_eq!(*first.caught_up.lock().unwrap(), [CatchUpReason::FirstRun]);
     let before = world.noted_all(world.tenant).await;
@@ -197,7 +197,7 @@ async fn takes_each_event_once_and_goes_on_where_it_stood() {
     world.store.close().await;
     task.await.unwrap();
 
-    // What is written while nobody follows is taken later, by whoever follows then.
+    // Events that are written while nobody follows are taken by the next follower.
     let other = open(&world.database).await;
     let writer = agent_again(&other, world.tenant).await;
     write(&*writer, 2).await;
@@ -227,8 +227,8 @@ async fn two_processes_take_each_event_once_between_them() {
     let events = world.events(world.tenant).await;
     assert!(events.ends_with(&taken), "{taken:?} of {events:?}");
     let followers = [&one, &two].iter().filter(|follower| !follower.steps.borrow().is_empty()).count();
-    assert_eq!(followers, 1, "the lease is one process's");
-    // The other goes on when this one leaves.
+    assert_eq!(followers, 1, "one process holds the lease");
+    // When its store closes, the other process continues.
     let (leaving, staying) =
         if one.steps.borrow().is_empty() { (&other, &world.store) } else { (&world.store, &other) };
     leaving.close().await;
@@ -238,7 +238,7 @@ async fn two_processes_take_each_event_once_between_them() {
 }
 
 #[tokio::test]
-async fn a_cursor_that_was_moved_by_another_undoes_the_step() {
+async fn a_step_whose_cursor_was_moved_is_rolled_back() {
     let world = World::start().await;
     let (one, two) = (Noting::new(true), Noting::new(true));
     let at = |follower: &Arc<Noting>| {
@@ -247,10 +247,10 @@ async fn a_cursor_that_was_moved_by_another_undoes_the_step() {
     };
     assert_eq!(at(&one).await, StepOutcome::More);
     write(&*world.agent, 20).await;
-    // Other tests' transactions of the same Postgres may hold some or all of the events back for a while.
+    // Other tests' transactions on the same Postgres may hold some or all events back for a while.
     loop {
         let both = tokio::join!(at(&one), at(&two));
-        assert_ne!(both, (StepOutcome::Overtaken, StepOutcome::Overtaken), "the cursor admits one of them");
+        assert_ne!(both, (StepOutcome::Overtaken, StepOutcome::Overtaken), "the cursor lets one of them commit");
         if both == (StepOutcome::Done, StepOutcome::Done) {
             break;
         }
@@ -260,7 +260,7 @@ async fn a_cursor_that_was_moved_by_another_undoes_the_step() {
 }
 
 #[tokio::test]
-async fn follows_in_tenants_that_come_later_and_makes_good_for_what_was_forgotten() {
+async fn follows_new_tenants_and_catches_up_after_events_were_deleted() {
     let world = World::start().await;
     let follower = Noting::new(true);
     let task = follow(&world.store, &follower);
@@ -272,7 +272,7 @@ async fn follows_in_tenants_that_come_later_and_makes_good_for_what_was_forgotte
     world.store.close().await;
     task.await.unwrap();
 
-    // Everything is forgotten while nobody follows.
+    // All events are deleted while nobody follows.
     let other = open(&world.database).await;
     let writer = agent_again(&other, later).await;
     write(&*writer, 2).await;
@@ -282,13 +282,13 @@ async fn follows_in_tenants_that_come_later_and_makes_good_for_what_was_forgotte
     let second = Noting::new(true);
     follow(&other, &second);
     first_step_in(&second, later).await;
-    // Again, where another test's open transaction is older than what was forgotten.
+    // It may catch up twice if another test's open transaction is older than the deleted events.
     let caught_up = second.caught_up.lock().unwrap().clone();
     assert!(
         !caught_up.is_empty() && caught_up.iter().all(|missed| *missed == CatchUpReason::EventsForgotten),
         "{caught_up:?}"
     );
-    // What was written before its step in this tenant is among what it makes good for.
+    // Events that were written before its step in this tenant are part of its catch-up.
     let mut taken = Vec::new();
     while taken.is_empty() {
         write(&*writer, 1).await;
@@ -299,7 +299,7 @@ async fn follows_in_tenants_that_come_later_and_makes_good_for_what_was_forgotte
 }
 
 #[tokio::test]
-async fn one_that_is_in_some_tenants_follows_only_there() {
+async fn a_follower_of_some_tenants_follows_only_there() {
     let world = World::start().await;
     let elsewhere = world.store.ensure_tenant("elsewhere").await.unwrap().id;
     let writer = agent(&world.store, elsewhere).await;
@@ -312,7 +312,7 @@ async fn one_that_is_in_some_tenants_follows_only_there() {
     write(&*writer, 1).await;
     write(&*world.agent, 2).await;
     let taken = world.noted_all(world.tenant).await;
-    // Where another test's transaction was open, one from just before may come too.
+    // If another test's transaction was open, an event from just before may come too.
     assert!(taken.ends_with(&world.events(world.tenant).await[1..]), "{taken:?}");
     assert_eq!(world.noted(elsewhere).await, Vec::<i64>::new());
     assert!(follower.caught_up.lock().unwrap().is_empty());
@@ -320,7 +320,7 @@ async fn one_that_is_in_some_tenants_follows_only_there() {
 }
 
 #[tokio::test]
-async fn what_failed_is_undone_and_done_again() {
+async fn a_failed_step_is_rolled_back_and_retried() {
     let world = World::start().await;
     let follower = Noting::new(true);
     follow(&world.store, &follower);
@@ -338,7 +338,7 @@ async fn what_failed_is_undone_and_done_again() {
 }
 
 #[tokio::test]
-async fn a_step_that_prepares_some_of_its_events_comes_back_for_the_others() {
+async fn a_partly_prepared_step_continues_with_the_other_events() {
     let world = World::start().await;
     let follower = Noting::preparing_at_most(true, 2);
     follow(&world.store, &follower);
@@ -348,7 +348,7 @@ async fn a_step_that_prepares_some_of_its_events_comes_back_for_the_others() {
     world.store.close().await;
 }
 
-/// Whatever preparing takes, nobody waits for a transaction of the step meanwhile.
+/// However long preparing takes, it holds no transaction open.
 #[tokio::test]
 async fn no_transaction_is_open_while_a_follower_prepares() {
     let world = World::start().await;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-/// Everybody who watches.
+/// The watchers of all tenants.
 #[derive(Default)]
 pub(crate) struct Watches(Mutex<Vec<Arc<Watch>>>);
 
@@ -18,7 +18,7 @@ pub(crate) struct Watch {
 }
 
 impl Watches {
-    /// Until the store ends.
+    /// The watch exists until the store is closed.
     pub(crate) fn watch(&self) -> Arc<Watch> {
         let watch = Arc::new(Watch::default());
         locked(&self.0).push(watch.clone());
@@ -32,7 +32,7 @@ impl Watches {
         }
     }
 
-    /// It is unknown which.
+    /// Wakes all watchers without naming a tenant.
     pub(crate) fn ring(&self) {
         for watch in locked(&self.0).iter() {
             watch.ring.notify_one();
@@ -51,6 +51,6 @@ impl Watch {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds one of these.
+    // Nothing panics while it holds one of these locks.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,11 @@
-//! Removes what is left of an index when its build was interrupted.
+//! Removes the remains of an index whose build was interrupted.
 
 use sqlx::{AssertSqlSafe, PgConnection};
 
-/// Drops the index that this statement makes, if it is there and not whole: `IF NOT EXISTS` would take it for done.
+/// Drops the index that this statement creates, if it exists and is invalid: `IF NOT EXISTS` would
+/// treat it as complete.
 pub(super) async fn clear_half_built(connection: &mut PgConnection, sql: &str) -> Result<(), sqlx::Error> {
-    let Some(name) = made_by(sql) else { return Ok(()) };
+    let Some(name) = created_index(sql) else { return Ok(()) };
     let is_half_built: bool = sqlx::query_scalar(
         "SELECT EXISTS (SELECT FROM pg_index i WHERE i.indexrelid = to_regclass($1) AND NOT i.indisvalid)",
     )
@@ -18,7 +19,7 @@ pub(super) async fn clear_half_built(connection: &mut PgConnection, sql: &str) -
 }
 
 /// The name in `CREATE [UNIQUE] INDEX CONCURRENTLY [IF NOT EXISTS] name ON …`.
-fn made_by(sql: &str) -> Option<&str> {
+fn created_index(sql: &str) -> Option<&str> {
     let mut words =
         sql.lines().map(|line| line.split("--").next().unwrap_or_default()).flat_map(str::split_whitespace).peekable();
     let mut next_is = |word: &str| words.next_if(|next| next.eq_ignore_ascii_case(word)).is_some();
@@ -37,10 +38,10 @@ fn made_by(sql: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::made_by;
+    use super::created_index;
 
     #[test]
-    fn the_name_of_an_index_is_found_where_one_is_made() {
+    fn finds_the_index_name_in_create_index_concurrently_only() {
         for (sql, name) in [
             ("CREATE INDEX CONCURRENTLY one ON t (a)", Some("one")),
             (
@@ -54,7 +55,7 @@ mod tests {
             ("VACUUM t", None),
             ("", None),
         ] {
-            assert_eq!(made_by(sql), name, "{sql}");
+            assert_eq!(created_index(sql), name, "{sql}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Migrates a database to the newest version while others work in it.
+//! Migrates a database to the newest version while other clients use it.
 //!
 //! A migration is a file of `migrations/`. An ordinary one runs in a transaction and waits for each
 //! lock only briefly: a statement that waits for a table also blocks every later one, so behind a
-//! long transaction a migration would block all work. Instead it gives up, lets others continue,
-//! and tries again. A migration whose first line is `-- no-transaction` is a single statement that
-//! must be alone, such as `CREATE INDEX CONCURRENTLY`: it can take as long as it needs, since it
-//! blocks nothing.
+//! long transaction a migration would block all work. Instead it gives up, lets the others
+//! continue, and retries. A migration whose first line is `-- no-transaction` is a single statement
+//! that must run alone, such as `CREATE INDEX CONCURRENTLY`. It can take as long as it needs, since
+//! it blocks nothing.
 
 mod index;
 mod turn;
@@ -29,28 +29,27 @@ pub static MIGRATOR: LazyLock<Migrator> = LazyLock::new(|| {
     Migrator::with_migrations(migrations.into_iter().map(one).collect())
 });
 
-/// How long a statement of a migration waits for a lock, and so how long it can hold up others by waiting.
+/// How long a statement of a migration waits for a lock, and so how long it can block others.
 const LOCK_WAIT: Duration = Duration::from_secs(1);
-/// Between two tries of a migration, for those who waited behind it.
+/// The first pause between two attempts of a migration, for those that waited behind it.
 const PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
-/// How often a migration is tried: for about ten minutes.
+/// The most attempts of one migration: about ten minutes.
 const TRIES: u32 = 60;
 
-/// Gets a sentence before each step that can take longer.
+/// Receives a sentence before each step that can take longer.
 pub type Progress<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
-/// Applies what is missing of these migrations, as the user that `admin` names. Of several that do so at once, one works
-/// and the others find it done.
+/// Applies the missing migrations as the user that `admin` names. If several processes do so at
+/// once, one works and the others wait for it.
 pub async fn migrate(admin: &PgConnectOptions, migrations: &Migrator, progress: Progress<'_>) -> Result<(), OpenError> {
-    // A migration may take as long as it needs.
+    // Without timeouts: a migration can take long.
     let admin = admin.clone().options([("statement_timeout", "0"), ("idle_in_transaction_session_timeout", "0")]);
     let mut connection = admin.connect().await.map_err(OpenError::Unreachable)?;
     check_server(&mut connection).await?;
     turn::take(&mut connection, progress).await.map_err(database)?;
     let applied = apply_missing(&mut connection, migrations, progress).await;
-    // The end of the connection releases the lock. A clean close can only fail when the connection
-    // is already gone.
+    // Closing the connection releases the lock. It can only fail if the connection is already gone.
     let _ = connection.close().await;
     applied
 }
@@ -74,7 +73,7 @@ async fn apply_missing(
     let table = &*migrations.table_name;
     connection.ensure_migrations_table(table).await.map_err(explain)?;
     let applied = connection.list_applied_migrations(table).await.map_err(explain)?;
-    // The newest, which says most to the operator.
+    // The newest, which is the most useful to the operator.
     if let Some(unknown) = applied.iter().rev().find(|one| !migrations.version_exists(one.version)) {
         return Err(OpenError::Newer(unknown.version));
     }
@@ -91,14 +90,14 @@ async fn apply_missing(
     Ok(())
 }
 
-/// Applies one migration, repeatedly while locks of others block it.
+/// Applies one migration, and retries while locks of others block it.
 async fn apply(
     connection: &mut PgConnection,
     table: &str,
     migration: &Migration,
     progress: Progress<'_>,
 ) -> Result<(), OpenError> {
-    // An index build waits for transactions, and none waits for it.
+    // No limit for an index build: it waits for transactions, but blocks none.
     let wait = if migration.no_tx { Duration::ZERO } else { LOCK_WAIT };
     sqlx::query("SELECT set_config('lock_timeout', $1, false)")
         .bind(format!("{}ms", wait.as_millis()))
@@ -112,9 +111,9 @@ async fn apply(
         }
         match connection.apply(table, migration).await {
             Ok(_) => return Ok(()),
-            Err(error) if stands_in_the_way(&error) && tries < TRIES => {
+            Err(error) if is_blocked(&error) && tries < TRIES => {
                 if tries == 1 {
-                    progress(&format!("Migration {} waits for a transaction that is under way", migration.version));
+                    progress(&format!("Migration {} waits for a running transaction", migration.version));
                 }
                 tokio::time::sleep((PAUSE * tries).min(LONGEST_PAUSE)).await;
                 tries += 1;
@@ -124,8 +123,8 @@ async fn apply(
     }
 }
 
-/// Whether others hold what the migration needs: a lock that did not come in time, or a deadlock with them.
-fn stands_in_the_way(error: &MigrateError) -> bool {
+/// Whether other transactions block the migration: a lock timeout, or a deadlock.
+fn is_blocked(error: &MigrateError) -> bool {
     let (MigrateError::ExecuteMigration(source, _) | MigrateError::Execute(source)) = error else { return false };
     matches!(failure::code(source).as_deref(), Some("55P03" | "40P01"))
 }
@@ -134,7 +133,7 @@ fn database(source: sqlx::Error) -> OpenError {
     explain(MigrateError::Execute(source))
 }
 
-/// What a failed migration means to the operator.
+/// Converts a failed migration to an error for the operator.
 fn explain(error: MigrateError) -> OpenError {
     match error {
         MigrateError::VersionMissing(version) => OpenError::Newer(version),

@@ -6,27 +6,27 @@ use sqlx::PgConnection;
 
 use super::Progress;
 
-/// Between two looks whether another has done its work.
+/// The pause between two attempts to get the lock.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// Waits until no other process migrates this database, and holds the lock until the connection
-/// ends.
+/// closes.
 ///
-/// The lock is asked for again and again: a statement that waits for it would hold a snapshot, and a
-/// `CREATE INDEX CONCURRENTLY` of the one that has it would wait for that. It is the lock that sqlx takes, so that
-/// versions of this program from before take turns with it too.
+/// It polls, because a statement that waits for the lock would hold a snapshot, and a `CREATE INDEX
+/// CONCURRENTLY` of the lock's holder would wait for that. The lock is the one that sqlx takes, so
+/// older versions of this program respect it too.
 pub(super) async fn take(connection: &mut PgConnection, progress: Progress<'_>) -> Result<(), sqlx::Error> {
     let name: String = sqlx::query_scalar("SELECT current_database()").fetch_one(&mut *connection).await?;
     let key = 0x3d32_ad9e * i64::from(crc32(name.as_bytes()));
-    let mut is_told = false;
+    let mut is_reported = false;
     while !sqlx::query_scalar::<_, bool>("SELECT pg_try_advisory_lock($1)")
         .bind(key)
         .fetch_one(&mut *connection)
         .await?
     {
-        if !is_told {
-            progress("Waiting for another server that applies migrations");
-            is_told = true;
+        if !is_reported {
+            progress("Waiting for another server to finish its migrations");
+            is_reported = true;
         }
         tokio::time::sleep(LOOK).await;
     }
@@ -42,7 +42,7 @@ fn crc32(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_checksum_is_the_usual_one() {
+    fn crc32_matches_the_standard_check_value() {
         assert_eq!(super::crc32(b"123456789"), 0xCBF4_3926);
     }
 }

@@ -1,4 +1,4 @@
-//! Creates, changes and deletes secrets. The input was checked before.
+//! Creates, changes and deletes secrets. The caller has validated the input.
 
 use breadcrumb::{NewSecret, SecretChanges, SecretInfo, StoreError, Violations, check_opaque_length};
 use uuid::Uuid;
@@ -10,7 +10,7 @@ use crate::failure::{Failure, Result};
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
-/// `hosts` are the secret's in their one spelling.
+/// `hosts`: the secret's hosts, normalized.
 pub(crate) async fn create(
     mut tx: TenantTransaction,
     agent: Uuid,
@@ -41,7 +41,11 @@ pub(crate) async fn create(
     .map_err(|error| {
         let failure = Failure::from(error);
         if failure.violates("secrets_owner_id_name_key") {
-            Violations::one("name", "is the name of another secret of this tenant; change that one").into()
+            Violations::one(
+                "name",
+                "is the name of another secret of this tenant; change that secret, or choose another name",
+            )
+            .into()
         } else if failure.violates("secrets_owner_id_fkey") {
             StoreError::NotFound { what: "tenant", id: owner_id }.into()
         } else {
@@ -71,7 +75,7 @@ from_row! {
     }
 }
 
-/// Of a new value the old one is gone with its ciphertext. `hosts`, if they change, in their one spelling.
+/// A new value overwrites the ciphertext of the old one. `hosts`: normalized, if they change.
 pub(crate) async fn update(
     mut tx: TenantTransaction,
     agent: Uuid,
@@ -90,9 +94,9 @@ pub(crate) async fn update(
     let old = old.ok_or_else(|| unknown(id))?;
     let readable = changes.readable.unwrap_or(old.readable);
     if !readable {
-        // Also of a value that stays: one from before this rule may be shorter.
-        let kept = usize::try_from(old.sealed_bytes).unwrap_or_default().saturating_sub(OVERHEAD);
-        check_opaque_length(changes.value.as_ref().map_or(kept, String::len), "value")?;
+        // Also checked for an unchanged value, which may be older than this rule.
+        let stored_length = usize::try_from(old.sealed_bytes).unwrap_or_default().saturating_sub(OVERHEAD);
+        check_opaque_length(changes.value.as_ref().map_or(stored_length, String::len), "value")?;
     }
     let version = old.version + i64::from(changes.value.is_some());
     let secret_ref = SecretRef { owner_id: tx.owner_id, id, version };

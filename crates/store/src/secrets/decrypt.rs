@@ -12,7 +12,10 @@ use crate::transaction::TenantTransaction;
 
 pub(crate) fn check_reason(reason: &str) -> Result<(), Violations> {
     if reason.trim().is_empty() || reason.chars().count() > 1000 || reason.contains('\0') {
-        return Err(Violations::one("reason", "must have 1 to 1000 characters, none of them NUL: why it is read"));
+        return Err(Violations::one(
+            "reason",
+            "must say why the secret is read, in 1 to 1000 characters, none of them NUL",
+        ));
     }
     Ok(())
 }
@@ -24,13 +27,14 @@ from_row! {
         key_id: String,
         wrapped_key: Vec<u8>,
         sealed_value: Vec<u8>,
-        /// In the same statement as the value: a grant that ended before has no effect.
+        /// Read in the same statement as the value, so that a grant that expired before has no
+        /// effect.
         is_granted: bool,
     }
 }
 
-/// Returns the value, once the audit entry is on disk. For a tool it needs a grant. Whether the
-/// agent can decrypt without a tool was decided before.
+/// Returns the value once the audit entry is on disk. A tool needs a grant. The caller has checked
+/// whether the agent can decrypt without a tool.
 pub(crate) async fn decrypt(
     mut tx: TenantTransaction,
     agent: Uuid,
@@ -67,5 +71,5 @@ pub(crate) async fn decrypt(
     let sealed = Sealed { key_id: row.key_id, wrapped_key: row.wrapped_key, value: row.sealed_value };
     let value = cipher.open(secret_ref, &sealed)?;
     tx.commit().await?;
-    String::from_utf8(value).map_err(|_| StoreError::Internal(format!("secret {id} is no text")).into())
+    String::from_utf8(value).map_err(|_| StoreError::Internal(format!("secret {id} is not UTF-8 text")).into())
 }

@@ -1,5 +1,6 @@
-//! Envelope encryption: AES-256-GCM with a fresh data key per value, wrapped by the key-encryption key. Both layers are
-//! bound to the tenant, the secret and its version, so that no ciphertext can be moved to another row.
+//! Envelope encryption: AES-256-GCM with a fresh data key per value, wrapped by the key-encryption
+//! key. Both layers are bound to the tenant, the secret and its version, so no ciphertext can be
+//! moved to another row.
 
 use aws_lc_rs::aead::{AES_256_GCM, Aad, NONCE_LEN, Nonce, RandomizedNonceKey};
 use aws_lc_rs::rand;
@@ -17,7 +18,7 @@ pub(crate) struct EnvelopeCipher {
     keys: SecretsKeys,
 }
 
-/// Where a value belongs.
+/// The secret and version that a value belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SecretRef {
     pub(crate) owner_id: Uuid,
@@ -25,7 +26,7 @@ pub(crate) struct SecretRef {
     pub(crate) version: i64,
 }
 
-/// A value as it is stored. The byte strings are nonce, ciphertext, tag.
+/// An encrypted value as it is stored. Each byte string is nonce, ciphertext, tag.
 pub(crate) struct Sealed {
     pub(crate) key_id: String,
     pub(crate) wrapped_key: Vec<u8>,
@@ -39,8 +40,8 @@ impl EnvelopeCipher {
 
     pub(crate) fn seal(&self, secret_ref: SecretRef, value: &[u8]) -> Result<Sealed, StoreError> {
         let mut data_key = [0; 32];
-        rand::fill(&mut data_key).map_err(|_| StoreError::Internal("no random bytes".into()))?;
-        // A key that somebody has just put in place of this one must not be missed: the old one may be dropped.
+        rand::fill(&mut data_key).map_err(|_| StoreError::Internal("the system returned no random bytes".into()))?;
+        // A newer key must be noticed here: the operator may delete the older one.
         let ring = self.keys.renewed();
         let (key_id, key) = &ring.newest;
         Ok(Sealed {
@@ -57,7 +58,7 @@ impl EnvelopeCipher {
         }
         let key = ring.find(&sealed.key_id).ok_or_else(|| {
             StoreError::Internal(format!(
-                "secret {} was sealed under key {}, which is not here",
+                "secret {} is encrypted under key {}, which this server does not have",
                 secret_ref.id, sealed.key_id
             ))
         })?;
@@ -74,7 +75,7 @@ pub(crate) fn key_id(key: &SecretsKey) -> String {
     breadcrumb::hex(&digest[..8])
 }
 
-/// The data key of a value under another key; `None` where `from` does not open it.
+/// Wraps the data key of a value under another key. `None` if `from` does not decrypt it.
 pub(crate) fn rewrap(secret_ref: SecretRef, from: &SecretsKey, to: &SecretsKey, wrapped: &[u8]) -> Option<Vec<u8>> {
     let associated = secret_ref.associated_data(b"key");
     seal(&to.0, &associated, &open(&from.0, &associated, wrapped)?).ok()
@@ -82,7 +83,8 @@ pub(crate) fn rewrap(secret_ref: SecretRef, from: &SecretsKey, to: &SecretsKey, 
 
 impl SecretRef {
     fn associated_data(self, layer: &[u8]) -> Vec<u8> {
-        // Fixed lengths after the layer's name and its end: no two references read the same.
+        // All fields after the zero-terminated layer name have a fixed length, so the encoding is
+        // unambiguous.
         let mut bytes = b"rcrt secret\0".to_vec();
         bytes.extend_from_slice(layer);
         bytes.push(0);
@@ -117,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_opens_only_where_it_belongs() {
+    fn a_value_decrypts_only_for_its_own_reference() {
         let cipher = EnvelopeCipher::new(SecretsKey::from_bytes([7; 32]).into());
         let secret_ref = SecretRef { owner_id: Uuid::new_v4(), id: Uuid::new_v4(), version: 3 };
         let seal = || cipher.seal(secret_ref, b"s3cret").unwrap();
@@ -133,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_key_sealed_opens_and_the_newest_seals() {
+    fn older_keys_decrypt_and_the_newest_encrypts() {
         let key = |byte| SecretsKey::from_bytes([byte; 32]);
         let secret_ref = SecretRef { owner_id: Uuid::new_v4(), id: Uuid::new_v4(), version: 1 };
         let old = EnvelopeCipher::new(key(1).into()).seal(secret_ref, b"value").unwrap();
@@ -149,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_come_later_are_asked_for() {
+    fn an_unknown_key_reloads_the_key_ring() {
         let key = |byte| SecretsKey::from_bytes([byte; 32]);
         let secret_ref = SecretRef { owner_id: Uuid::new_v4(), id: Uuid::new_v4(), version: 1 };
         let later = std::sync::Mutex::new(Some(vec![key(2), key(1)]));
@@ -161,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn no_two_seals_are_alike_and_none_shows_the_value() {
+    fn ciphertexts_differ_and_do_not_contain_the_value() {
         let cipher = EnvelopeCipher::new(SecretsKey::from_bytes([7; 32]).into());
         let secret_ref = SecretRef { owner_id: Uuid::nil(), id: Uuid::nil(), version: 1 };
         let (one, other) = (cipher.seal(secret_ref, b"value").unwrap(), cipher.seal(secret_ref, b"value").unwrap());

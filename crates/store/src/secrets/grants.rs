@@ -23,7 +23,7 @@ from_row! {
     }
 }
 
-/// The grants of one secret or of all, oldest first, without those of records whose time has ended.
+/// The grants of one secret or of all, oldest first, without grants of expired records.
 pub(super) async fn of(tx: &mut TenantTransaction, secret: Option<Uuid>) -> Result<HashMap<Uuid, Vec<GrantedTool>>> {
     let rows: Vec<GrantRow> = sqlx::query_as(
         "SELECT g.secret_id, g.tool_id, coalesce(b.context->>'name', b.title) AS tool, g.tool_version,
@@ -43,9 +43,9 @@ pub(super) async fn of(tx: &mut TenantTransaction, secret: Option<Uuid>) -> Resu
     Ok(grants)
 }
 
-/// An existing grant stays as it is, with its time and its author.
+/// An existing grant keeps its time and its author.
 pub(crate) async fn grant(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool: Uuid) -> Result<SecretInfo> {
-    // No change or deletion of the record comes between its check and the grant.
+    // Locked, so that the record cannot change or be deleted between the check and the grant.
     tx.lock(tool).await?;
     let name = name_of(&mut tx, id).await?;
     let record: Option<(Option<String>, i64)> = sqlx::query_as(
@@ -57,7 +57,7 @@ pub(crate) async fn grant(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool
     let (schema, version) = record.ok_or(StoreError::NotFound { what: "tool", id: tool })?;
     if !is_tool(schema.as_deref()) {
         let message = format!(
-            "is the record of a {}, not of a tool ({} or {})",
+            "names a {}; expected a tool ({} or {})",
             schema.as_deref().unwrap_or("note without a schema"),
             schema_names::TOOL_CODE,
             schema_names::TOOL_V1
@@ -78,7 +78,7 @@ pub(crate) async fn grant(mut tx: TenantTransaction, agent: Uuid, id: Uuid, tool
     .await
     .map_err(|error| {
         let failure = Failure::from(error);
-        // Deleted since it was looked up.
+        // The secret was deleted after it was looked up.
         if failure.violates("secret_grants_owner_id_secret_id_fkey") { unknown(id).into() } else { failure }
     })?;
     if done.rows_affected() > 0 {
@@ -105,7 +105,8 @@ pub(crate) async fn revoke(mut tx: TenantTransaction, agent: Uuid, id: Uuid, too
     Ok(secret)
 }
 
-/// The record is being taken out, and its grants with it. `agent`: who does it, `None` when its time ended.
+/// Ends the grants of records that are being deleted. `agent`: who deletes them, `None` if they
+/// expired.
 pub(crate) async fn end_with_records(tx: &mut TenantTransaction, agent: Option<Uuid>, records: &[Uuid]) -> Result<()> {
     sqlx::query(
         "WITH ended AS (DELETE FROM secret_grants WHERE tool_id = ANY($1) RETURNING owner_id, secret_id, tool_id)
@@ -120,9 +121,9 @@ pub(crate) async fn end_with_records(tx: &mut TenantTransaction, agent: Option<U
     Ok(())
 }
 
-/// Whoever writes a tool's code decides what happens to the secrets that it was granted. So only
-/// curators change or delete a record with grants. An expired record is deleted nevertheless. The
-/// record must be locked, so that no grant comes in between.
+/// Whoever writes a tool's code decides what happens to the secrets that were granted to it. So
+/// only curators can change or delete a record with grants. An expired record is deleted
+/// nevertheless. The record must be locked, so that no grant is added meanwhile.
 pub(crate) async fn refuse_change_by_others(tx: &mut TenantTransaction, record: Uuid) -> Result<()> {
     let names: Vec<String> = sqlx::query_scalar(
         "SELECT s.name FROM secret_grants g JOIN secrets s ON s.id = g.secret_id WHERE g.tool_id = $1

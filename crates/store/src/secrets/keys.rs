@@ -10,7 +10,7 @@ use crate::SecretsKey;
 /// otherwise.
 type Source = Box<dyn Fn() -> Option<Vec<SecretsKey>> + Send + Sync>;
 
-/// The keys of a store. They may be exchanged while it works: clones share them.
+/// The keys of a store. They can be replaced while it runs: clones share them.
 #[derive(Clone)]
 pub struct SecretsKeys(Arc<Shared>);
 
@@ -19,7 +19,7 @@ struct Shared {
     source: Option<Source>,
 }
 
-/// Some keys with their ids, the newest first.
+/// Keys with their ids, the newest first.
 pub(crate) struct KeyRing {
     pub(crate) newest: (String, SecretsKey),
     older: Vec<(String, SecretsKey)>,
@@ -30,8 +30,8 @@ impl SecretsKeys {
         Self(Arc::new(Shared { ring: RwLock::new(Arc::new(KeyRing::new(newest, older))), source: None }))
     }
 
-    /// These keys, until `source` returns others. It is queried before a value is encrypted, and
-    /// when an unknown key is met.
+    /// Starts with these keys and replaces them when `source` returns others. `source` is called
+    /// before a value is encrypted, and when an unknown key id is found.
     pub fn renewed_by(
         newest: SecretsKey,
         older: Vec<SecretsKey>,
@@ -45,7 +45,7 @@ impl SecretsKeys {
         self.0.ring.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The keys as they are now, wherever they come from.
+    /// The current keys, after a query of the source.
     pub(crate) fn renewed(&self) -> Arc<KeyRing> {
         let mut keys = self.0.source.as_ref().and_then(|source| source()).unwrap_or_default().into_iter();
         if let Some(newest) = keys.next() {
@@ -74,7 +74,7 @@ impl From<SecretsKey> for SecretsKeys {
 }
 
 impl SecretsKey {
-    /// The key's id in an encrypted value. It reveals nothing of the key itself.
+    /// The key's id in an encrypted value. It reveals nothing about the key itself.
     pub fn id(&self) -> String {
         encryption::key_id(self)
     }

@@ -1,5 +1,5 @@
-//! Key rotation: wraps the data keys under the newest key-encryption key. The values stay as they
-//! are.
+//! Key rotation: wraps the data keys under the newest key-encryption key. The encrypted values do
+//! not change.
 
 use breadcrumb::StoreError;
 use sqlx::{Connection as _, PgConnection};
@@ -33,14 +33,14 @@ const SEALED: [SealedTable; 2] = [
 ];
 
 struct SealedTable {
-    /// The next rows after an id and a tenant that are not under the newest key, locked. An agent's id may come in two
-    /// tenants (open auth).
+    /// Locks and returns the next rows after this id and tenant that are not under the newest key.
+    /// An agent's id may occur in two tenants (open auth).
     next: &'static str,
-    /// Puts one row under it.
+    /// Wraps one row under the newest key.
     wrap: &'static str,
 }
 
-/// What was done, and what could not be.
+/// The result of a rotation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rewrapped {
     pub done: usize,
@@ -59,14 +59,13 @@ from_row! {
     }
 }
 
-/// Wraps every secret of all tenants under the newest of the keys, in batches, while servers work.
-/// It can be interrupted and started again at any time. `admin_url`: of the tables' owner, who sees
-/// every tenant.
+/// Wraps every secret of all tenants under the newest key, in batches, while servers run. It can be
+/// interrupted and restarted at any time. `admin_url`: of the tables' owner, who sees every tenant.
 pub async fn rewrap_secrets(admin_url: &str, keys: &SecretsKeys) -> Result<Rewrapped, StoreError> {
     Ok(all(admin_url, keys).await?)
 }
 
-/// How many secrets there are under each key, by the key's id.
+/// How many secrets are encrypted under each key, by the key's id.
 pub async fn secrets_by_key(admin_url: &str) -> Result<Vec<(String, i64)>, StoreError> {
     let counted = async {
         let mut connection = PgConnection::connect(admin_url).await?;
@@ -89,7 +88,7 @@ async fn all(admin_url: &str, keys: &SecretsKeys) -> Result<Rewrapped> {
     for sealed in SEALED {
         rewrap_all(&mut connection, &ring, &sealed, &mut result).await?;
     }
-    // Closing politely can only fail when the connection is gone already.
+    // It can only fail if the connection is already gone.
     let _ = connection.close().await;
     Ok(result)
 }

@@ -2,12 +2,12 @@
 
 use breadcrumb::{Event, Fuel, Matcher, OutOfFuel, schema_names};
 
-/// In the order of what they admit.
+/// Ordered by how much they match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SelectorMatch {
     Never,
-    /// A response that is meant by its request id: admitted to the agent that wrote the request, and to those that may
-    /// read other agents' responses.
+    /// A response that a selector matches by its request id. For the agent that wrote the request,
+    /// and for those that can read other agents' responses.
     RequesterOnly,
     Always,
 }
@@ -23,7 +23,7 @@ impl SelectorMatch {
         })
     }
 
-    /// By the most generous of the selectors; `Never` without any.
+    /// The widest match of the selectors. `Never` without selectors.
     pub(crate) fn of_any(selectors: &[Matcher], event: &Event, fuel: &mut Fuel) -> Result<Self, OutOfFuel> {
         let mut most = Self::Never;
         for selector in selectors {

@@ -37,13 +37,13 @@ impl From<SelectorRow> for SelectorSubscription {
     }
 }
 
-/// All selectors of an agent, and how new that is.
+/// All selectors of an agent, and their version.
 pub(crate) struct VersionedSelectors {
     pub(crate) version: i64,
     pub(crate) selectors: Vec<SelectorSubscription>,
 }
 
-/// The oldest first.
+/// Oldest first.
 pub(crate) async fn list(tx: &mut TenantTransaction, agent: Uuid) -> Result<Vec<SelectorSubscription>> {
     let rows: Vec<SelectorRow> = sqlx::query_as(
         "SELECT id, owner_id, agent_id, selector, created_at FROM selectors
@@ -55,7 +55,8 @@ pub(crate) async fn list(tx: &mut TenantTransaction, agent: Uuid) -> Result<Vec<
     Ok(rows.into_iter().map(SelectorSubscription::from).collect())
 }
 
-/// The version first: a change in between makes the list newer than it says, never older.
+/// Reads the version first: after a concurrent change the list can be newer than its version, never
+/// older.
 async fn read(tx: &mut TenantTransaction, agent: Uuid) -> Result<VersionedSelectors> {
     let version: Option<i64> =
         sqlx::query_scalar("SELECT version FROM agent_selectors WHERE owner_id = current_tenant() AND agent_id = $1")
@@ -65,7 +66,7 @@ async fn read(tx: &mut TenantTransaction, agent: Uuid) -> Result<VersionedSelect
     Ok(VersionedSelectors { version: version.unwrap_or_default(), selectors: list(tx, agent).await? })
 }
 
-/// One change at a time for each agent, from here to the transaction's end.
+/// Serializes an agent's changes until the transaction ends.
 async fn begin_change(tx: &mut TenantTransaction, agent: Uuid) -> Result<()> {
     sqlx::query(
         "INSERT INTO agent_selectors AS s (owner_id, agent_id, version, changed_at)
@@ -85,7 +86,7 @@ pub(crate) async fn create(
 ) -> Result<(SelectorSubscription, VersionedSelectors)> {
     begin_change(&mut tx, agent).await?;
     if list(&mut tx, agent).await?.len() >= MAX_SELECTORS {
-        let message = format!("the agent has {MAX_SELECTORS} selectors, which is the most; delete one, or change one");
+        let message = format!("the agent has {MAX_SELECTORS} selectors, the maximum; delete one, or change one");
         return Err(Violations::one("", message).into());
     }
     let row: SelectorRow = sqlx::query_as(

@@ -19,7 +19,8 @@ use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
 const LOOK: Duration = Duration::from_secs(5);
-/// How long a change may take from its first statement to its commit: longer than any statement may.
+/// The longest time from a change's first statement to its commit. Longer than any statement
+/// timeout.
 const SLOWEST_CHANGE: Duration = Duration::from_mins(2);
 
 /// Owner and agent.
@@ -30,7 +31,7 @@ pub(crate) struct OpenSelectors {
     agents: Mutex<HashMap<AgentId, Weak<AgentSelectors>>>,
 }
 
-/// One agent's selectors, as its open streams share them.
+/// One agent's selectors, shared by its open streams.
 pub(crate) struct AgentSelectors {
     known: Mutex<Known>,
 }
@@ -41,7 +42,7 @@ struct Known {
 }
 
 impl AgentSelectors {
-    /// A copy of the current selectors, to be matched without the lock.
+    /// The current selectors, to be matched without the lock.
     pub(crate) fn now(&self) -> Arc<[Matcher]> {
         locked(&self.known).selectors.clone()
     }
@@ -56,9 +57,9 @@ impl AgentSelectors {
 }
 
 impl OpenSelectors {
-    /// For a stream that begins.
+    /// Returns the selectors for a new stream.
     pub(crate) async fn of(store: &Arc<Inner>, owner_id: Uuid, agent: Uuid) -> Result<Arc<AgentSelectors>> {
-        // In the table first, so that a change while they are read is learned too.
+        // Joins before it reads, so that a change during the read is not lost.
         let selectors = store.selectors.join((owner_id, agent));
         selectors.learn(&read(store, owner_id, agent).await?);
         Ok(selectors)
@@ -84,7 +85,7 @@ impl OpenSelectors {
         locked(&self.agents).values().all(|open| open.strong_count() == 0)
     }
 
-    /// What a change in this process has committed.
+    /// Applies a change that this process has committed.
     pub(crate) fn learn(&self, owner_id: Uuid, agent: Uuid, kept: &VersionedSelectors) {
         if let Some(open) = self.opened((owner_id, agent)) {
             open.learn(kept);
@@ -109,7 +110,7 @@ pub(crate) async fn renew(store: Arc<Inner>) {
             () = store.announcer.told_of_selectors() => {}
         }
         if store.selectors.is_empty() {
-            // Who opens one from now on reads it then.
+            // Streams that open from now on read the current state themselves.
             looked = Instant::now();
             continue;
         }
@@ -121,7 +122,9 @@ pub(crate) async fn renew(store: Arc<Inner>) {
         };
         match result {
             Ok(()) => looked = began,
-            Err(failure) => tracing::debug!(error = %StoreError::from(failure), "selectors are looked at again later"),
+            Err(failure) => {
+                tracing::debug!(error = %StoreError::from(failure), "reading changed selectors failed; it retries");
+            }
         }
     }
 }
@@ -143,6 +146,6 @@ async fn look(store: &Arc<Inner>, within: Duration) -> Result<()> {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds a lock here, and every state in between is a good one.
+    // Nothing panics while it holds a lock here, and every intermediate state is valid.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,7 @@ use crate::from_row::from_row;
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 
-/// How many records one step queues, and how many may wait before the next step.
+/// How many records one step queues, and how many can be queued when the next step starts.
 const STEP: i64 = 500;
 
 from_row! {
@@ -25,7 +25,7 @@ from_row! {
 }
 
 /// Queues the next records of the tenant, the newest first. Returns whether the backfill continues.
-/// Changes meanwhile arrive as events.
+/// Changes in the meantime arrive as events.
 pub(super) async fn step(store: &Arc<Inner>, semantic_search: &SemanticSearch, owner_id: Uuid) -> Result<bool> {
     let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
     let backfill: Option<Backfill> =
@@ -53,7 +53,7 @@ pub(super) async fn step(store: &Arc<Inner>, semantic_search: &SemanticSearch, o
     ids.sort_unstable();
     let is_done = next.len() < STEP as usize;
     if is_done && sweep(&mut tx, backfill.model).await? {
-        // There was much to clear: the last records are queued the next time.
+        // The sweep was not complete. The next step queues the last records.
         tx.commit().await?;
         return Ok(true);
     }
@@ -91,7 +91,7 @@ async fn sweep(tx: &mut TenantTransaction, model: i32) -> Result<bool> {
     Ok(swept.rows_affected() == STEP as u64)
 }
 
-/// Whether the tenant has so few records waiting that more may be queued.
+/// Whether the tenant's queue is short enough for more records.
 pub(super) async fn has_room(tx: &mut TenantTransaction) -> Result<bool> {
     let waiting: i64 = sqlx::query_scalar(
         "SELECT count(*) FROM (SELECT FROM embedding_queue WHERE owner_id = current_tenant() LIMIT $1) q",

@@ -13,14 +13,14 @@ use crate::row::{Context, read_sensitivity};
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 
-/// Of a record with a longer context only title, description and tags are embedded, so that
+/// If a record's context has more bytes, only title, description and tags are embedded, so that
 /// megabytes are not read for a few words.
 const MAX_CONTEXT: i64 = 1 << 20;
 
 pub(super) enum BatchOutcome {
     Nothing,
     Done,
-    /// The embedder's; the batch is back in the queue.
+    /// The embedder's error. The batch is back in the queue.
     Failed(EmbedError),
 }
 
@@ -33,12 +33,12 @@ from_row! {
         tags: Vec<String>,
         sensitivity: String,
         context: Option<Context>,
-        /// Of the text that the present vector was made of.
+        /// The checksum of the text that the current vector was computed from.
         checksum: Option<Vec<u8>>,
     }
 }
 
-/// A record's next vector.
+/// A record's text that needs a vector.
 struct Wanted {
     id: Uuid,
     version: i64,
@@ -46,7 +46,7 @@ struct Wanted {
     checksum: Vec<u8>,
 }
 
-/// A row of the queue, and which change of the record it stood for when it was taken.
+/// A row of the queue, and the change of the record that it stood for when it was claimed.
 type Claimed = (Uuid, i64);
 
 pub(super) async fn embed(
@@ -86,7 +86,7 @@ pub(super) async fn embed(
     Ok(BatchOutcome::Done)
 }
 
-/// Takes the next records for two minutes.
+/// Claims the next records for two minutes.
 async fn claim(store: &Arc<Inner>, owner_id: Uuid, most: usize) -> Result<Vec<Claimed>> {
     let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
     let claimed = sqlx::query_as(
@@ -121,7 +121,7 @@ async fn read(store: &Arc<Inner>, owner_id: Uuid, model: i32, ids: &[Uuid]) -> R
     .await?)
 }
 
-/// `None` for a text that the embedder does not take: it stays without a vector until it changes.
+/// `None` for a text that the embedder refuses: the record has no vector until it changes.
 async fn vectors(embedder: &dyn Embedder, wanted: &[Wanted]) -> Result<Vec<Option<Vec<f32>>>, EmbedError> {
     let texts = |some: &[Wanted]| some.iter().map(|one| one.text.clone()).collect::<Vec<_>>();
     if wanted.is_empty() {
@@ -130,13 +130,13 @@ async fn vectors(embedder: &dyn Embedder, wanted: &[Wanted]) -> Result<Vec<Optio
     match embedder.embed(texts(wanted), EmbedPriority::Records).await {
         Ok(vectors) => Ok(vectors.into_iter().map(Some).collect()),
         Err(EmbedError::Refused(_)) => {
-            // One of them is at fault, and no other shall wait for it.
+            // At least one text is refused. The others must not wait for it.
             let mut vectors = Vec::with_capacity(wanted.len());
             for one in wanted {
                 match embedder.embed(texts(std::slice::from_ref(one)), EmbedPriority::Records).await {
                     Ok(mut vector) => vectors.push(vector.pop()),
                     Err(EmbedError::Refused(reason)) => {
-                        tracing::warn!(record = %one.id, %reason, "the embedder does not take a record's text");
+                        tracing::warn!(record = %one.id, %reason, "the embedder refused a record's text");
                         vectors.push(None);
                     }
                     Err(error) => return Err(error),
@@ -159,7 +159,8 @@ async fn give_back(store: &Arc<Inner>, owner_id: Uuid, ids: &[Uuid]) -> Result<(
     tx.commit().await
 }
 
-/// Keeps the vectors of records that are still as they were read. A record that changed meanwhile is still in the queue.
+/// Stores the vectors of records that are unchanged since they were read. A record that changed
+/// meanwhile is still in the queue.
 async fn keep(
     store: &Arc<Inner>,
     owner_id: Uuid,

@@ -12,10 +12,11 @@ use crate::failure::Result;
 use crate::following::{CatchUpReason, EventHeader, Follower};
 use crate::transaction::TenantTransaction;
 
-/// Queues every record that was written, and forgets the vectors of those that are gone or may have none any more.
+/// Queues every changed record, and deletes the vectors of records that are gone or must not have
+/// one any more.
 pub(crate) struct EmbeddingFollower {
     semantic_search: Arc<SemanticSearch>,
-    /// Since the last step that was told of, perhaps in one that was undone.
+    /// Whether a step since the last wake-up queued records. The step may have been rolled back.
     has_queued: AtomicBool,
 }
 
@@ -36,7 +37,7 @@ impl Follower for EmbeddingFollower {
     }
 
     fn gather(&self) -> Duration {
-        // No caller waits for it: writes in between cost one step instead of many.
+        // No caller waits for it, and several writes then cost one step.
         Duration::from_millis(200)
     }
 
@@ -70,7 +71,7 @@ impl Follower for EmbeddingFollower {
         Ok(())
     }
 
-    /// A backfill reads everything in batches; only its start is written here.
+    /// The backfill reads the records in batches. Only its start is written here.
     async fn catch_up(&self, tx: &mut TenantTransaction, _: CatchUpReason) -> Result<()> {
         sqlx::query(
             "INSERT INTO embedding_walks (owner_id, model)
@@ -90,7 +91,7 @@ impl Follower for EmbeddingFollower {
     }
 }
 
-/// `ids` in order.
+/// `ids` is sorted.
 pub(super) async fn queue(tx: &mut TenantTransaction, ids: &[Uuid]) -> Result<()> {
     sqlx::query(
         "INSERT INTO embedding_queue AS q (owner_id, breadcrumb_id) SELECT current_tenant(), id FROM unnest($1::uuid[]) id

@@ -1,14 +1,15 @@
-//! Combines two rankings by rank alone: their scores cannot be compared.
+//! Combines two rankings by rank alone, because their scores cannot be compared.
 
 use std::collections::HashMap;
 
 use uuid::Uuid;
 
-/// How little the first places weigh against the later ones (Cormack, Clarke and Büttcher, 2009).
+/// Damps the weight of the first ranks (Cormack, Clarke and Büttcher, 2009).
 const K: f64 = 60.0;
 
-/// Reciprocal rank fusion: a high rank in one list comes early, a high rank in both earlier.
-/// Returns each with its score. Equal scores are ordered by id, so that the result is stable.
+/// Reciprocal rank fusion: a record with a high rank in one list comes early, one with a high rank
+/// in both comes earlier. Returns each record with its score. Equal scores are ordered by id, so
+/// that the result is stable.
 pub(crate) fn fuse(rankings: &[&[Uuid]]) -> Vec<(Uuid, f64)> {
     let mut scores: HashMap<Uuid, f64> = HashMap::new();
     for ranking in rankings {
@@ -26,7 +27,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_both_find_comes_before_what_one_finds_first() {
+    fn records_in_both_rankings_come_first() {
         let [a, b, c] = [1, 2, 3].map(Uuid::from_u128);
         let fused = fuse(&[&[a, b], &[c, b]]);
         assert_eq!(fused.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [b, a, c]);

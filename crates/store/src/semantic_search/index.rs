@@ -4,28 +4,30 @@ use breadcrumb::EmbeddingModel;
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
-/// What an index can be made of: so many numbers as they are, and so many as halves.
+/// The most dimensions of an index on full-precision vectors, and on half-precision vectors.
 const MAX_WHOLE: usize = 2000;
 const MAX_HALVES: usize = 4000;
-/// Under which one process at a time makes it.
+/// The advisory lock under which one process at a time builds the index.
 const LOCK: i64 = 0x7263_7274_656d_6264;
 
-/// Makes the index of this model where there is none. It is one of this model alone, since vectors of two models have neither a
-/// distance nor one length. Longer vectors than it can take are compared one by one.
+/// Builds the index of this model if there is none. An index covers one model, because vectors of
+/// two models have different lengths and no distance. Vectors that are too long for an index are
+/// compared one by one.
 pub(super) async fn ensure(admin: &PgConnectOptions, number: i32, model: &EmbeddingModel) -> Result<(), sqlx::Error> {
     if model.dimensions > MAX_HALVES {
         return Ok(());
     }
-    // It takes as long as it needs and blocks nothing.
+    // Without a timeout: it blocks nothing.
     let admin = admin.clone().options([
         ("statement_timeout", "0"),
         ("maintenance_work_mem", "128MB"),
-        // Workers would take their memory from /dev/shm, of which a container has 64 MB, and processors from the calls.
+        // Parallel workers would use memory of /dev/shm, of which a container has 64 MB, and
+        // processors that calls need.
         ("max_parallel_maintenance_workers", "0"),
     ]);
     let mut connection = PgConnection::connect_with(&admin).await?;
     let made = make(&mut connection, number, model.dimensions).await;
-    // The lock ends with the connection. Closing politely can only fail when it is gone already.
+    // Closing the connection releases the lock. It can only fail if the connection is already gone.
     let _ = connection.close().await;
     made
 }
@@ -40,11 +42,11 @@ async fn make(connection: &mut PgConnection, number: i32, dimensions: usize) -> 
     if is_indexed || !is_ours {
         return Ok(());
     }
-    tracing::info!("making the index for search by meaning; meanwhile vectors are compared one by one");
+    tracing::info!("building the index for semantic search; until then vectors are compared one by one");
     let kind = if dimensions <= MAX_WHOLE { "vector" } else { "halfvec" };
     let name = format!("breadcrumb_embeddings_nearest_{number}");
     for statement in [
-        // One that was interrupted is there and no good.
+        // An interrupted build leaves an invalid index.
         format!("DROP INDEX CONCURRENTLY IF EXISTS {name}"),
         format!(
             "CREATE INDEX CONCURRENTLY {name} ON breadcrumb_embeddings \

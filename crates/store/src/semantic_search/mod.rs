@@ -1,10 +1,10 @@
 //! Semantic search: records become vectors after they were written, and a query is compared with
 //! them.
 //!
-//! [`follower`] queues changed records. [`worker`] embeds what is queued. [`search_plan`] has what
-//! a search asks of the embedder, [`nearest`] what it then asks of the database, and [`fusion`]
-//! combines it with full-text search. Writers do not wait for any of it, and searches only briefly:
-//! without a model that responds, a search uses full text.
+//! [`follower`] queues changed records. [`worker`] embeds the queued records. [`search_plan`] gets
+//! the query's vector from the embedder, [`nearest`] queries the database with it, and [`fusion`]
+//! combines the result with full-text search. Writers do not wait for any of it, and searches only
+//! briefly: without a model that responds, a search uses full text.
 
 mod backfill;
 mod batch;
@@ -30,7 +30,7 @@ pub(crate) use self::search_plan::{SearchPlan, plan};
 pub use self::state::EmbeddingState;
 pub(crate) use self::worker::run;
 
-/// What the runtime itself writes is not what people look for by what it means.
+/// Records of the runtime itself, which users do not search by meaning.
 pub(crate) const NOT_EMBEDDED: [&str; 8] = [
     schema_names::TOOL_REQUEST,
     schema_names::TOOL_RESPONSE,
@@ -46,7 +46,7 @@ pub(crate) const NOT_EMBEDDED: [&str; 8] = [
 #[derive(Debug, Clone)]
 pub struct EmbeddingOptions {
     pub embedder: Arc<dyn Embedder>,
-    /// Up to how many vectors are compared one by one. Beyond, an index is asked.
+    /// Up to this many vectors are compared one by one. Above it, an index is used.
     pub exact_up_to: u32,
     /// How long a search waits for the vector of its query before it uses full-text search.
     pub patience: Duration,
@@ -58,12 +58,12 @@ impl EmbeddingOptions {
     }
 }
 
-/// What the parts share.
+/// The state that the parts share.
 pub(crate) struct SemanticSearch {
     pub(crate) options: EmbeddingOptions,
-    /// The database's number of the embedder's model, once it is there.
+    /// The database's number of the embedder's model, once the model is ready.
     model: watch::Sender<Option<i32>>,
-    /// There is something to embed.
+    /// Notified when there is something to embed.
     wake: Notify,
     query_vectors: search_plan::QueryVectorCache,
     state: watch::Sender<EmbeddingState>,

@@ -10,13 +10,14 @@ use crate::failure::Result;
 use crate::selector_sql::Conditions;
 use crate::transaction::TenantTransaction;
 
-/// No more candidates than this are read, however few of them the caller can see.
+/// The most candidates that are read, however few of them the caller can see.
 const MOST: u32 = 20_000;
 
-/// Up to `wanted` records that the caller may see and the selector admits, nearest first, each with its cosine.
+/// Up to `wanted` records that the caller can see and the selector matches, nearest first, each
+/// with its cosine.
 ///
-/// The database finds the nearest of a tenant; rights and conditions on the context are checked
-/// afterwards. So more are read than are wanted, and again more while too few are left.
+/// The database finds the nearest of a tenant. Rights and conditions on the context are checked
+/// afterwards, so more candidates are read than wanted, and more again while too few are left.
 pub(crate) async fn nearest(
     tx: &mut TenantTransaction,
     (model, vector): (i32, &[f32]),
@@ -27,7 +28,7 @@ pub(crate) async fn nearest(
     let vector = literal(vector);
     let mut candidates = wanted.saturating_mul(2).max(64);
     loop {
-        let (seen, found) = look(tx, model, &vector, selector, (wanted, candidates, exact_up_to)).await?;
+        let (seen, found) = query_candidates(tx, model, &vector, selector, (wanted, candidates, exact_up_to)).await?;
         if found.len() >= wanted as usize || seen < i64::from(candidates) || candidates >= MOST {
             return Ok(found);
         }
@@ -35,8 +36,8 @@ pub(crate) async fn nearest(
     }
 }
 
-/// One look: how many candidates there were, and what is left of them.
-async fn look(
+/// One query: how many candidates there were, and which of them are left.
+async fn query_candidates(
     tx: &mut TenantTransaction,
     model: i32,
     vector: &str,
@@ -52,7 +53,7 @@ async fn look(
         None => "NULL".to_owned(),
     };
     conditions.select(selector);
-    // The row without an id has the number of candidates.
+    // The row without an id holds the number of candidates.
     let sql = format!(
         "WITH m AS MATERIALIZED (
             SELECT * FROM nearest_breadcrumbs({model}, {vector}, {all_tags}, {any_tags}, {schema}, {candidates}, {exact_up_to}))
@@ -71,7 +72,7 @@ async fn look(
     Ok((seen, found))
 }
 
-/// As pgvector reads it.
+/// The vector in pgvector's text format.
 pub(super) fn literal(vector: &[f32]) -> String {
     let mut text = String::with_capacity(vector.len() * 13 + 2);
     text.push('[');

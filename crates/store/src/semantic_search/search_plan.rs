@@ -1,4 +1,4 @@
-//! How one search runs: the mode, and the vector of the query.
+//! How one search runs: its mode, and the vector of the query.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,13 +8,13 @@ use tokio::time::timeout;
 
 use super::{EmbeddingState, SemanticSearch};
 
-/// How many questions' vectors are kept.
+/// The most query vectors in the cache.
 const MAX_CACHED_VECTORS: usize = 256;
 
 /// How to search.
 pub(crate) struct SearchPlan {
     pub(crate) mode: SearchMode,
-    /// The database's number of the model and the question's vector, for every mode but text.
+    /// The database's number of the model and the query's vector, for every mode except text.
     pub(crate) vector: Option<(i32, Arc<[f32]>)>,
     pub(crate) fallback: Option<String>,
 }
@@ -25,11 +25,11 @@ impl SearchPlan {
     }
 }
 
-/// Vectors of questions that were asked before, the oldest forgotten first.
+/// Vectors of earlier queries. The oldest are dropped first.
 #[derive(Default)]
 pub(super) struct QueryVectorCache(Mutex<Remembered>);
 
-/// The vectors by question, and the questions in the order in which they came.
+/// The vectors by query, and the queries in the order of their arrival.
 type Remembered = (HashMap<String, Arc<[f32]>>, VecDeque<String>);
 
 impl QueryVectorCache {
@@ -51,7 +51,8 @@ impl QueryVectorCache {
     }
 }
 
-/// Chooses the mode and makes the question's vector; `search` was checked. Takes no connection of the database.
+/// Chooses the mode and gets the query's vector. The caller has validated `search`. Uses no
+/// database connection.
 pub(crate) async fn plan(semantic_search: Option<&SemanticSearch>, search: &Search) -> Result<SearchPlan, StoreError> {
     let wanted = match (search.mode, &search.q, &search.qvec) {
         (Some(SearchMode::Text), ..) => return Ok(SearchPlan::by_words(None)),
@@ -60,29 +61,30 @@ pub(crate) async fn plan(semantic_search: Option<&SemanticSearch>, search: &Sear
         (None, Some(_), _) => SearchMode::Hybrid,
     };
     // Full-text search needs words, and a caller that did not ask for vectors alone.
-    let has_way_out = wanted == SearchMode::Hybrid && search.qvec.is_none();
+    let can_fall_back = wanted == SearchMode::Hybrid && search.qvec.is_none();
     let Some(semantic_search) = semantic_search else {
-        if search.mode.is_none() && has_way_out {
+        if search.mode.is_none() && can_fall_back {
             return Ok(SearchPlan::by_words(None));
         }
         let field = if search.mode.is_some() { "mode" } else { "qvec" };
-        let message = "search by meaning is off here; start the server with --embeddings local (or an endpoint's URL), or use mode=text";
+        let message =
+            "semantic search is off; start the server with --embeddings local (or an endpoint's URL), or use mode=text";
         return Err(Violations::one(field, message).into());
     };
     match vector(semantic_search, search).await? {
         Ok(vector) => Ok(SearchPlan { mode: wanted, vector: Some(vector), fallback: None }),
-        Err(reason) if has_way_out => Ok(SearchPlan::by_words(Some(reason))),
-        Err(reason) => Err(StoreError::Unavailable(format!("search by meaning: {reason}"))),
+        Err(reason) if can_fall_back => Ok(SearchPlan::by_words(Some(reason))),
+        Err(reason) => Err(StoreError::Unavailable(format!("semantic search is unavailable: {reason}"))),
     }
 }
 
-/// The inner error says why there is none now.
+/// The inner error says why there is no vector now.
 async fn vector(
     semantic_search: &SemanticSearch,
     search: &Search,
 ) -> Result<Result<(i32, Arc<[f32]>), String>, StoreError> {
     if let EmbeddingState::Replaced { model } = &*semantic_search.state.borrow() {
-        // The vectors of this process's model are being taken out.
+        // The vectors of this process's model are being deleted.
         return Ok(Err(format!("records are embedded with another model now ({model})")));
     }
     let number = *semantic_search.model.borrow();
@@ -105,13 +107,13 @@ async fn vector(
                 semantic_search.query_vectors.keep(question, vector.clone());
                 Ok((number, vector))
             }
-            _ => Err("the embedder gave no vector of its model".to_owned()),
+            _ => Err("the embedder returned no vector of its model".to_owned()),
         },
         Ok(Err(error)) => {
-            tracing::debug!(%error, "a question was not embedded");
+            tracing::debug!(%error, "a query was not embedded");
             Err(match error {
-                EmbedError::Unavailable(_) => "the embedder does not answer".to_owned(),
-                EmbedError::Refused(_) => "the embedder does not take this question".to_owned(),
+                EmbedError::Unavailable(_) => "the embedder does not respond".to_owned(),
+                EmbedError::Refused(_) => "the embedder refused this query".to_owned(),
             })
         }
         Err(_) => Err("the embedder took too long".to_owned()),
@@ -126,7 +128,7 @@ fn check(qvec: &[f32], model: &EmbeddingModel) -> Result<(), Violations> {
     Err(Violations::one("qvec", message))
 }
 
-/// Whatever its numbers are: the database could not multiply the largest.
+/// Normalizes in f64: squares of the largest f32 values overflow in f32.
 fn to_length_one(vector: &[f32]) -> Arc<[f32]> {
     let length = vector.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
     vector.iter().map(|number| (f64::from(*number) / length) as f32).collect()

@@ -9,11 +9,11 @@ use crate::Store;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "snake_case")]
 pub enum EmbeddingState {
-    /// It is switched off: searches use full text.
+    /// Switched off: searches use full text.
     Off,
-    /// The model is being installed, read or queried; until then searches use full text.
+    /// The model is being installed, loaded or queried. Until then searches use full text.
     Preparing {
-        /// Why the last attempt failed. It is repeated.
+        /// Why the last attempt failed. It is retried.
         #[serde(skip_serializing_if = "Option::is_none")]
         trouble: Option<String>,
     },
@@ -24,16 +24,16 @@ pub enum EmbeddingState {
         waiting: u64,
         /// Tenants whose older records are still being queued.
         tenants_walked: u64,
-        /// Why the last attempt to embed failed. It is repeated.
+        /// Why the last attempt to embed failed. It is retried.
         #[serde(skip_serializing_if = "Option::is_none")]
         trouble: Option<String>,
     },
-    /// Another process embeds with another model that was chosen later.
+    /// Another process embeds with a model that was chosen later.
     Replaced { model: String },
 }
 
 impl Store {
-    /// The state of semantic search, as this process saw it at most some seconds ago.
+    /// The state of semantic search, as this process saw it at most a few seconds ago.
     pub fn embedding_state(&self) -> EmbeddingState {
         self.inner
             .semantic_search
@@ -41,8 +41,8 @@ impl Store {
             .map_or(EmbeddingState::Off, |semantic_search| semantic_search.state.borrow().clone())
     }
 
-    /// Receives each batch that was embedded and each change of [`Store::embedding_state`]. `None`
-    /// if it is switched off.
+    /// Notifies of each batch that was embedded and each change of [`Store::embedding_state`].
+    /// `None` if semantic search is off.
     pub fn embedding_changes(&self) -> Option<watch::Receiver<EmbeddingState>> {
         Some(self.inner.semantic_search.as_ref()?.state.subscribe())
     }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use crate::search;
 
-/// More than any local model reads; what comes later in a record does not change what it is about.
+/// More than any local model reads. Later text does not change what a record is about.
 const MAX_TEXT: usize = 8 * 1024;
 
 /// Title, description, the first strings of the context, and the tags.
@@ -27,7 +27,7 @@ pub(super) fn text(
     if let Some(context) = context {
         add(&search::strings(context));
     }
-    // Last: they say of what kind a record is, and many records are of one kind.
+    // Last, because tags name the kind of a record, and many records are of one kind.
     add(&tags.join(" "));
     text.truncate(text.floor_char_boundary(MAX_TEXT));
     text
@@ -37,7 +37,7 @@ pub(super) fn checksum(text: &str) -> Vec<u8> {
     Sha256::digest(text.as_bytes()).to_vec()
 }
 
-/// Whether a text of this sensitivity may go to an embedder.
+/// Whether a text of this sensitivity can be sent to an embedder.
 pub(super) fn may_embed(sensitivity: Sensitivity, is_local: bool) -> bool {
     match sensitivity {
         Sensitivity::Low => true,

@@ -1,5 +1,4 @@
-//! Embeds what is queued, a small batch at a time. Any number of processes can do so at the same
-//! time.
+//! Embeds queued records in small batches. Any number of processes can do so at the same time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,15 +16,16 @@ use crate::from_row::from_row;
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 
-/// Between looks without a wake.
+/// The poll interval without a wake-up.
 const POLL: Duration = Duration::from_secs(5);
-/// After the first failure; twice as long after each that follows at once.
+/// The pause after a failure. It doubles with each consecutive failure.
 const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_mins(1);
-/// Before a model that could not be had is tried again, at most.
+/// The longest pause before an unavailable model is tried again.
 const MAX_PREPARE_PAUSE: Duration = Duration::from_mins(10);
 
-/// Until the store is closed. `admin`: how the owner of the tables connects, to make the index.
+/// Runs until the store is closed. `admin`: connects as the owner of the tables, to build the
+/// index.
 pub(crate) async fn run(store: Arc<Inner>, semantic_search: Arc<SemanticSearch>, admin: PgConnectOptions) {
     let stop = store.stop.clone();
     tokio::select! {
@@ -47,12 +47,12 @@ async fn work(store: &Arc<Inner>, semantic_search: &SemanticSearch, admin: &PgCo
                 continue;
             }
         }
-        // Nothing to do.
+        // Sleeps until there is work.
         let _ = timeout(POLL, semantic_search.wake.notified()).await;
     }
 }
 
-/// As often as it takes.
+/// Retries until the model is ready.
 async fn prepare(semantic_search: &SemanticSearch) -> EmbeddingModel {
     let mut pause = PAUSE;
     loop {
@@ -60,7 +60,7 @@ async fn prepare(semantic_search: &SemanticSearch) -> EmbeddingModel {
             Ok(model) => return model,
             Err(error) => {
                 if pause == PAUSE {
-                    tracing::warn!(%error, "no search by meaning for now: searches go by words, and the model is tried again");
+                    tracing::warn!(%error, "the embedding model is not ready; it retries, and searches use full text until then");
                 }
                 semantic_search.state.send_replace(EmbeddingState::Preparing { trouble: Some(error.to_string()) });
                 sleep(pause).await;
@@ -87,7 +87,7 @@ from_row! {
 }
 
 impl Worker<'_> {
-    /// Until nothing is left to do now.
+    /// Embeds until nothing is left to do now.
     async fn round(&mut self, admin: &PgConnectOptions) -> Result<()> {
         let Some(number) = self.number().await? else { return Ok(()) };
         loop {
@@ -96,7 +96,7 @@ impl Worker<'_> {
                 match self.tenant(tenant, number).await {
                     Ok(did) => did_something |= did,
                     Err(failure) if failure.is_unreachable() => return Err(failure),
-                    // What is wrong with one tenant's records keeps no other from theirs.
+                    // A failure in one tenant must not stop the others.
                     Err(failure) => self.failed(StoreError::from(failure).to_string()),
                 }
             }
@@ -104,16 +104,16 @@ impl Worker<'_> {
                 break;
             }
         }
-        let counts = self.tell(number).await?;
+        let counts = self.update_state(number).await?;
         if counts.embedded > i64::from(self.semantic_search.options.exact_up_to)
             && let Err(error) = index::ensure(admin, number, &self.model).await
         {
-            self.failed(format!("the index of the vectors was not made: {error}"));
+            self.failed(format!("the vector index was not built: {error}"));
         }
         Ok(())
     }
 
-    /// The database's number of the model; `None` while it is another's turn.
+    /// The database's number of the model. `None` while another model is current.
     async fn number(&mut self) -> Result<Option<i32>> {
         let mut tx = self.store.begin("BEGIN").await?;
         let known = *self.semantic_search.model.borrow();
@@ -123,7 +123,9 @@ impl Worker<'_> {
             if current != number {
                 let state = EmbeddingState::Replaced { model: name };
                 if *self.semantic_search.state.borrow() != state {
-                    tracing::warn!("another process embeds with another model; this one goes by words from here on");
+                    tracing::warn!(
+                        "another process embeds with another model; this process uses full-text search from now on"
+                    );
                 }
                 self.semantic_search.state.send_replace(state);
                 return Ok(None);
@@ -137,7 +139,7 @@ impl Worker<'_> {
             .await?;
         tx.commit().await?;
         self.semantic_search.model.send_replace(Some(number));
-        self.tell(number).await?;
+        self.update_state(number).await?;
         Ok(Some(number))
     }
 
@@ -146,8 +148,8 @@ impl Worker<'_> {
         Ok(sqlx::query_scalar("SELECT tenants_to_embed()").fetch_all(&mut *tx).await?)
     }
 
-    /// One batch of the tenant, and a step of its backfill if there is capacity. Returns whether
-    /// there was work.
+    /// Embeds one batch of the tenant, and takes a step of its backfill if the queue is short.
+    /// Returns whether there was work.
     async fn tenant(&mut self, owner_id: Uuid, number: i32) -> Result<bool> {
         let outcome = batch::embed(self.store, &*self.semantic_search.options.embedder, owner_id, number).await?;
         match outcome {
@@ -155,11 +157,11 @@ impl Worker<'_> {
             BatchOutcome::Done => {
                 self.trouble = None;
                 self.pause = PAUSE;
-                self.tell(number).await?;
+                self.update_state(number).await?;
             }
             BatchOutcome::Failed(EmbedError::Refused(text) | EmbedError::Unavailable(text)) => {
                 self.failed(text);
-                self.tell(number).await?;
+                self.update_state(number).await?;
                 sleep(self.pause).await;
                 self.pause = (self.pause * 2).min(MAX_PAUSE);
                 return Ok(true);
@@ -174,12 +176,12 @@ impl Worker<'_> {
 
     fn failed(&mut self, trouble: String) {
         if self.trouble.is_none() {
-            tracing::warn!(%trouble, "embedding failed; it goes on trying, and what is not embedded is found by its words");
+            tracing::warn!(%trouble, "embedding failed; it retries, and records without a vector are found by full-text search");
         }
         self.trouble = Some(trouble);
     }
 
-    async fn tell(&self, number: i32) -> Result<Counts> {
+    async fn update_state(&self, number: i32) -> Result<Counts> {
         let mut tx = self.store.begin("BEGIN").await?;
         let counts: Counts = sqlx::query_as("SELECT * FROM embedding_state($1, $2)")
             .bind(number)

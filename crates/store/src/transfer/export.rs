@@ -13,16 +13,16 @@ use super::{TransferError, tenant};
 use crate::from_row::from_row;
 use crate::row::{Context, RecordRow, read_sensitivity, read_visibility, record_columns};
 
-/// What is exported.
+/// What to export.
 #[derive(Debug, Clone)]
 pub struct Export {
     /// The tenant's name.
     pub tenant: String,
-    /// Only records of these schemas; of all when empty.
+    /// Only records of these schemas. Empty: all records.
     pub schema_names: Vec<String>,
-    /// Also their old versions.
+    /// Whether to include old versions.
     pub with_versions: bool,
-    /// Also records whose sensitivity is `secret`.
+    /// Whether to include records whose sensitivity is `secret`.
     pub with_secret: bool,
     /// The version of the program, for the first line.
     pub program: String,
@@ -64,9 +64,10 @@ impl From<VersionRow> for OldVersion {
     }
 }
 
-/// Writes the lines of a tenant, as of one moment, in the order of the records' ids. Records of
-/// `tool.runner.v1` are left out: they say which processes are alive now. Holds one record at a
-/// time. Returns how many records and old versions there were. `admin_url`: of the tables' owner.
+/// Writes a tenant's records as lines, from one snapshot, ordered by id. Records of
+/// `tool.runner.v1` are left out, because they say which processes are alive now. Holds one record
+/// in memory at a time. Returns the numbers of records and old versions. `admin_url`: of the
+/// tables' owner.
 pub async fn export_records(
     admin_url: &str,
     export: &Export,

@@ -15,37 +15,37 @@ use super::{TransferError, tenant};
 use crate::row::{sensitivity_text, visibility_text};
 use crate::search;
 
-/// How many lines are written at once.
+/// The most lines per transaction.
 const BATCH: usize = 100;
-/// After so many bytes of lines a batch is full, too.
+/// A batch is also full after this many bytes of lines.
 const BATCH_BYTES: u64 = 16 * 1024 * 1024;
-/// The longest line: the largest record, escaped at worst, and its fields.
+/// The longest line: the largest record, escaped in the worst case, and its fields.
 const LONGEST_LINE: u64 = 6 * MAX_RECORD_BYTES as u64 + 1024 * 1024;
 
-/// What happens to a line whose record is there already.
+/// What to do with a line whose record already exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnConflict {
-    /// What is there stays.
+    /// Keep the existing record.
     Skip,
-    /// The line becomes its next version.
+    /// Write the line as its next version.
     Replace,
-    /// The import ends; of its transaction nothing is written.
+    /// Stop the import and roll the current transaction back.
     Fail,
 }
 
-/// What became of the lines.
+/// How many lines of each kind were imported.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Imported {
     pub created: u64,
     pub replaced: u64,
-    /// There already, and left as they were, or the same.
+    /// Records that already exist and were not changed, and records that are not imported.
     pub skipped: u64,
     /// Old versions.
     pub versions: u64,
 }
 
-/// Reads lines to their end and writes their records into the tenant of this name. Holds some lines at a time.
-/// `admin_url`: of the tables' owner. Records that are `secret` are left out unless `with_secret`.
+/// Imports lines into the tenant of this name. Holds one batch in memory at a time. `admin_url`: of
+/// the tables' owner. Records that are `secret` are left out unless `with_secret`.
 pub async fn import_lines(
     admin_url: &str,
     tenant_name: &str,
@@ -59,14 +59,14 @@ pub async fn import_lines(
     let reserves_curators_tag = match lines.next()? {
         Some(Line::Export(head)) if head.format == Head::FORMAT => head.reserves_curators_tag,
         Some(Line::Export(head)) => {
-            let what = format!("the format {} is not known here; a newer version wrote it", head.format);
+            let what = format!("the format {} is not supported; a newer version wrote the file", head.format);
             return Err(TransferError::Line { line: 1, what });
         }
         _ => return Err(TransferError::Line { line: 1, what: "must be {\"export\": …}".into() }),
     };
     let (mut done, mut is_whole) = (Imported::default(), false);
     while !is_whole {
-        // Before the transaction begins: the sender of the lines may be slow, and an open
+        // Lines are read before the transaction begins: their sender may be slow, and an open
         // transaction that has written holds back all events.
         let (mut read, mut is_cut_off, before) = (Vec::new(), false, lines.bytes);
         while read.len() < BATCH && lines.bytes - before < BATCH_BYTES {
@@ -81,10 +81,11 @@ pub async fn import_lines(
             break;
         }
         let mut tx = connection.begin().await?;
-        // For triggers and defaults that ask whose transaction it is.
+        // For triggers and defaults that need the tenant of the transaction.
         sqlx::query("SELECT set_config('rcrt.tenant', $1, true)").bind(owner_id.to_string()).execute(&mut *tx).await?;
-        // As every change of a record does, before the transaction writes, so that its events have
-        // the order of its versions. Always in the same order, so that there is no deadlock.
+        // The record locks come before the first write, as for every change of a record, so that
+        // its events are in the order of its versions. They are sorted, so that there is no
+        // deadlock.
         let mut keys: Vec<i64> = Vec::new();
         for (_, line) in &read {
             if let Line::Record(record) = line {
@@ -133,12 +134,12 @@ pub async fn import_lines(
 struct Lines<'f> {
     from: &'f mut (dyn BufRead + Send),
     number: u64,
-    /// Read so far.
+    /// Bytes that were read so far.
     bytes: u64,
 }
 
 impl Lines<'_> {
-    /// The next line that is not empty; `None` at the end.
+    /// The next line that is not empty. `None` at the end.
     fn next(&mut self) -> Result<Option<Line>, TransferError> {
         loop {
             let mut text = Vec::new();
@@ -161,7 +162,7 @@ impl Lines<'_> {
     }
 }
 
-/// Some lines, in one transaction. A method's inner error is what is wrong with the line.
+/// Some lines, in one transaction. A method's inner error describes an invalid line.
 struct Batch<'t> {
     connection: &'t mut PgConnection,
     owner_id: Uuid,
@@ -173,8 +174,8 @@ struct Batch<'t> {
 
 impl Batch<'_> {
     async fn record(&mut self, record: &Breadcrumb) -> Result<Result<(), String>, TransferError> {
-        let is_of_runner = record.schema_name.as_deref() == Some(TOOL_RUNNER);
-        if is_of_runner || (record.sensitivity == Sensitivity::Secret && !self.with_secret) {
+        let is_runner_record = record.schema_name.as_deref() == Some(TOOL_RUNNER);
+        if is_runner_record || (record.sensitivity == Sensitivity::Secret && !self.with_secret) {
             self.done.skipped += 1;
             return Ok(Ok(()));
         }
@@ -192,14 +193,16 @@ impl Batch<'_> {
                 .await?;
         match there {
             None => {
-                // A record of this id that was deleted has left its versions: a number comes once.
+                // A deleted record of this id may have left versions. Version numbers are not
+                // reused.
                 let left: Option<i64> =
                     sqlx::query_scalar("SELECT max(version) FROM breadcrumb_versions WHERE breadcrumb_id = $1")
                         .bind(record.id)
                         .fetch_one(&mut *self.connection)
                         .await?;
                 let version = record.version.max(left.unwrap_or_default() + 1);
-                // Nor does it get back what that one was opened to: grants are not imported.
+                // Grants are not imported, so a grant to the deleted record must not apply to this
+                // one.
                 sqlx::query("DELETE FROM acl_grants WHERE breadcrumb_id = $1")
                     .bind(record.id)
                     .execute(&mut *self.connection)
@@ -211,7 +214,7 @@ impl Batch<'_> {
                 return Ok(Err(format!("the id {} belongs to another tenant's record", record.id)));
             }
             Some(_) if self.on_conflict == OnConflict::Fail => {
-                return Ok(Err(format!("the record {} is there already", record.id)));
+                return Ok(Err(format!("the record {} already exists", record.id)));
             }
             Some((_, version, checksum)) => {
                 let (now, _) = Breadcrumb::measure(&record.context);
@@ -250,7 +253,8 @@ impl Batch<'_> {
         self.insert(record, written, record.version.max(version + 1), "updated").await
     }
 
-    /// The row, its tags and its event. A row that is there is written over: what hangs on it stays.
+    /// Writes the row, its tags and its event. An existing row is overwritten, so its grants and
+    /// versions stay.
     async fn insert(
         &mut self,
         record: &Breadcrumb,
@@ -339,7 +343,7 @@ impl Batch<'_> {
     }
 }
 
-/// The record as somebody would write it, to be checked as that is.
+/// The record in the form that a caller would send, so that the same validation applies.
 fn written(record: &Breadcrumb) -> NewBreadcrumb {
     NewBreadcrumb {
         title: record.title.clone(),
@@ -351,7 +355,7 @@ fn written(record: &Breadcrumb) -> NewBreadcrumb {
         llm_hints: record.llm_hints.clone(),
         visibility: record.visibility,
         sensitivity: record.sensitivity,
-        // The time was computed when the record was written, and may have passed.
+        // The time to live was computed when the record was written, and may have passed.
         ..NewBreadcrumb::default()
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// The first is `export`, the last `end`; between them records, then old versions.
+/// The first line is `export`, the last is `end`. Between them are records, then old versions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Line {
@@ -28,8 +28,8 @@ pub struct Head {
     pub program: String,
     pub tenant: String,
     pub made_at: DateTime<Utc>,
-    /// Whether the exporting store reserved [`breadcrumb::CURATORS_TOOL_TAG`]. False in files from
-    /// before, when any agent could set that tag.
+    /// Whether the exporting store reserved [`breadcrumb::CURATORS_TOOL_TAG`]. False in older
+    /// files, when any agent could set that tag.
     #[serde(default)]
     pub reserves_curators_tag: bool,
 }
@@ -38,7 +38,7 @@ impl Head {
     pub const FORMAT: u32 = 1;
 }
 
-/// A version before the present one.
+/// A version before the current one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OldVersion {
     pub breadcrumb_id: Uuid,
@@ -52,7 +52,7 @@ pub struct OldVersion {
     pub updated_at: DateTime<Utc>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub updated_by: Option<Uuid>,
-    /// Those three are absent in versions from before they were kept.
+    /// These three are absent in versions from before they were recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub visibility: Option<Visibility>,
     #[serde(default, skip_serializing_if = "Option::is_none")]

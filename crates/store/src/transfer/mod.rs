@@ -1,8 +1,8 @@
-//! A tenant's records as lines of JSON, and back. For operators: it connects as the tables' owner,
-//! without roles and rights.
+//! Exports a tenant's records as lines of JSON, and imports them. For operators: it connects as the
+//! tables' owner, without roles and rights.
 //!
-//! An export is of one moment. An import writes by id, so an interrupted import can be repeated. An
-//! imported request starts no call: it was answered, or not, at its origin.
+//! An export is one snapshot. An import writes by id, so an interrupted import can be repeated. An
+//! imported request starts no call.
 
 mod export;
 mod import;
@@ -18,15 +18,15 @@ pub use line::{Head, Line, OldVersion};
 
 use crate::failure::Result;
 
-/// Why lines were not written, or not read.
+/// Why an export or an import failed.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     #[error("there is no tenant named {0}")]
     NoTenant(String),
-    /// Lines count from 1. What stood before the line may have been written.
+    /// Lines count from 1. Lines before this one may have been written.
     #[error("line {line}: {what}")]
     Line { line: u64, what: String },
-    #[error("it ends without its last line: it was cut off, and what it has was imported")]
+    #[error("the last line is missing: the file is incomplete, and the lines before were imported")]
     CutOff,
     #[error("{0}")]
     Io(#[from] std::io::Error),

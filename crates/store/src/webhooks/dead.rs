@@ -1,4 +1,4 @@
-//! Deliveries that were given up.
+//! Webhook deliveries that were given up.
 
 use breadcrumb::{DeadLetter, StoreError};
 use chrono::{DateTime, Utc};
@@ -10,9 +10,9 @@ use crate::failure::{Failure, Result};
 use crate::from_row::from_row;
 use crate::transaction::TenantTransaction;
 
-/// Bytes of one page's payloads (a single larger one still comes).
+/// The most bytes of one page's payloads (a larger single one is still returned).
 const PAGE_BYTES: i64 = 16 * 1024 * 1024;
-/// Of one statement.
+/// The most rows of one statement.
 const BATCH: i64 = 1000;
 
 from_row! {
@@ -35,7 +35,7 @@ fn unknown(id: Uuid) -> Failure {
 pub(super) async fn list(tx: &mut TenantTransaction, limit: u32, offset: u32) -> Result<Vec<DeadLetter>> {
     let owner_id = tx.owner_id;
     let rows: Vec<DeadRow> = sqlx::query_as(
-        // The event of a record that became secret is shown without its context, as it would be
+        // The event of a record that became secret is returned without its context, as it would be
         // posted.
         "SELECT d.id, d.webhook_id, w.agent_id, w.url,
             CASE WHEN EXISTS (SELECT FROM breadcrumbs b WHERE b.id = d.breadcrumb_id AND b.sensitivity = 'secret')
@@ -93,7 +93,7 @@ pub(super) async fn delete(mut tx: TenantTransaction, id: Uuid) -> Result<()> {
     tx.commit().await
 }
 
-/// At most as many as a tenant keeps, so one transaction holds them.
+/// A tenant has a bounded number of dead letters, so one transaction can delete them all.
 pub(super) async fn delete_all(mut tx: TenantTransaction) -> Result<u64> {
     let owner_id = tx.owner_id;
     let mut count = 0;

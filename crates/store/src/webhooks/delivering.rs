@@ -15,9 +15,9 @@ use crate::from_row::from_row;
 use crate::store::Inner;
 use crate::transaction::{Durability, TenantTransaction};
 
-/// Characters of an error that are kept.
+/// How many characters of an error are stored.
 const ERROR_CHARS: usize = 1000;
-/// Of one statement.
+/// The most rows of one statement.
 const BATCH: i64 = 500;
 
 from_row! {
@@ -50,7 +50,8 @@ pub(super) async fn take(store: &Arc<Inner>, taking: &DeliveryClaimRequest) -> R
         .await?;
     drop(tx);
     let mut taken = Vec::new();
-    // A first round gives each webhook one, so that a backlog takes only what is left.
+    // The first round claims one delivery of each webhook, so that a backlog gets only the
+    // remaining capacity.
     for round in [1, taking.per_webhook.saturating_sub(1)] {
         for (owner_id, webhook) in &due {
             let most = round.min(taking.most - taken.len());
@@ -59,11 +60,11 @@ pub(super) async fn take(store: &Arc<Inner>, taking: &DeliveryClaimRequest) -> R
             }
             match take_of(store, *owner_id, *webhook, most, taking).await {
                 Ok(more) => taken.extend(more),
-                // What was taken before is under a lease: it is not to be forgotten. And what is wrong with one webhook
-                // keeps no other waiting.
+                // Deliveries that are already claimed are under a lease and must be returned. A
+                // failure of one webhook must not stop the others.
                 Err(failure) if !taken.is_empty() || !failure.is_unreachable() => {
                     let error = StoreError::from(failure);
-                    tracing::warn!(%webhook, %error, "the deliveries of a webhook cannot be taken");
+                    tracing::warn!(%webhook, %error, "the deliveries of a webhook cannot be claimed");
                 }
                 Err(failure) => return Err(failure),
             }
@@ -79,10 +80,10 @@ async fn take_of(
     most: usize,
     taking: &DeliveryClaimRequest,
 ) -> Result<Vec<Delivery>> {
-    // A lease that is lost in a crash of the database is one more attempt.
+    // A lease that a crash of the database loses costs one more attempt.
     let mut tx = TenantTransaction::begin_with(store, owner_id, Durability::AsyncCommit).await?;
-    // The transaction that has locked the webhook counts its claimed deliveries: the statement
-    // below sees what the one before wrote.
+    // Claimed deliveries are counted in the transaction that locked the webhook, so the statement
+    // below sees what the previous transaction wrote.
     let hook: Option<Hook> = sqlx::query_as(
         "UPDATE webhooks SET taken_at = clock_timestamp() WHERE id = (
             SELECT id FROM webhooks WHERE id = $1 AND owner_id = $2 AND state = 'active'
@@ -126,10 +127,10 @@ async fn take_of(
     .bind(hook.agent_id)
     .fetch_all(tx.connection())
     .await?;
-    // Rights may have ended while it waited.
-    let (rows, unheard): (Vec<Taken>, Vec<Taken>) = rows.into_iter().partition(|row| row.may_hear);
-    if !unheard.is_empty() {
-        let ids: Vec<Uuid> = unheard.iter().map(|row| row.id).collect();
+    // The agent may have lost access while the delivery was queued.
+    let (rows, hidden): (Vec<Taken>, Vec<Taken>) = rows.into_iter().partition(|row| row.may_hear);
+    if !hidden.is_empty() {
+        let ids: Vec<Uuid> = hidden.iter().map(|row| row.id).collect();
         sqlx::query("DELETE FROM deliveries WHERE id = ANY($1)").bind(&ids).execute(tx.connection()).await?;
     }
     let secret = signing::open(&mut tx, &store.cipher, hook.agent_id).await?;
@@ -149,7 +150,7 @@ async fn take_of(
     Ok(rows.into_iter().map(delivery).collect())
 }
 
-/// Of a record that became secret while the event waited.
+/// For a record that became secret while its event was queued.
 fn without_context(payload: &str) -> String {
     let told = serde_json::from_str::<Event>(payload);
     let told = told.map(|event| Event { context: Map::new(), redacted: true, ..event });

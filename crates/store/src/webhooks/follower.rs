@@ -17,24 +17,25 @@ use crate::selectors::SelectorMatch;
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
-/// Under which its cursors are kept.
+/// The name of its cursors.
 pub(super) const FOLLOWER: &str = "webhooks";
-/// Bytes of the contexts that are read at once (a single larger one still is).
+/// The most bytes of contexts that are read at once (a larger single one is still read).
 const CHUNK_BYTES: i64 = 4 * 1024 * 1024;
-/// What matching may cost in one step, a fraction of a second: other tenants wait for it.
+/// The most matching work of one step. It takes a fraction of a second, and other tenants wait for
+/// it.
 const STEP_FUEL: u64 = 10_000_000;
-/// What a webhook may spend on an event however many others there are: enough for a text of a megabyte, or tens of
-/// thousands of numbers.
+/// What a webhook can spend on an event, however many webhooks there are: enough for a text of one
+/// megabyte, or tens of thousands of numbers.
 const ORDINARY_FUEL: u64 = 100_000;
 
-/// Queues what the events ask for.
+/// Queues webhook deliveries for events.
 pub(crate) struct WebhookFollower(pub(crate) Weak<Inner>);
 
 from_row! {
     struct Hook {
         id: Uuid,
         agent_id: Uuid,
-        /// Without one, its agent's admit an event.
+        /// If `None`, the agent's own selectors apply.
         selector: Option<String>,
         after: i64,
     }
@@ -46,15 +47,15 @@ struct Hooks {
     selectors: Vec<(Uuid, String)>,
 }
 
-/// A webhook with its selectors.
+/// A webhook with the selectors that apply to it.
 struct Wanting<'h> {
     hook: &'h Hook,
-    /// Any of them admits an event; with `None`, everything is.
+    /// An event must match one of them. `None` matches every event.
     selectors: Option<Arc<[Matcher]>>,
 }
 
 impl Hooks {
-    /// One that a newer version wrote admits nothing here.
+    /// A selector that a newer version wrote matches nothing here.
     fn wanting(&self) -> Vec<Wanting<'_>> {
         let read = |text: &str| serde_json::from_str(text).ok().map(|selector: Selector| Matcher::from(&selector));
         let mut of_agents: HashMap<Uuid, Vec<Matcher>> = HashMap::new();
@@ -91,7 +92,7 @@ from_row! {
         is_private: bool,
         /// Those of the given agents that can see it.
         hearers: Vec<Uuid>,
-        /// For a response: those whose own request it answers, if they name a request id.
+        /// For a response: those of the given agents that can get it by its request id.
         takers: Vec<Uuid>,
     }
 }
@@ -118,18 +119,19 @@ impl Follower for WebhookFollower {
         let Some(first_wanted) = hooks.hooks.iter().map(|hook| hook.after).min() else {
             return Ok((Vec::new(), events.len()));
         };
-        let piece = piece(events);
-        let wanted: Vec<EventHeader> = piece.iter().filter(|event| event.number > first_wanted).cloned().collect();
+        let fitting_prefix = fitting_prefix(events);
+        let wanted: Vec<EventHeader> =
+            fitting_prefix.iter().filter(|event| event.number > first_wanted).cloned().collect();
         if wanted.is_empty() {
-            return Ok((Vec::new(), piece.len()));
+            return Ok((Vec::new(), fitting_prefix.len()));
         }
         let contents = contents(&mut tx, &hooks.hooks, &wanted).await?;
         drop(tx);
-        let passed = piece.len() - wanted.len();
+        let passed = fitting_prefix.len() - wanted.len();
         let matching = tokio::task::spawn_blocking(move || matching(owner_id, &hooks, &wanted, contents));
         let (queued, matched) =
             matching.await.map_err(|error| StoreError::Internal(format!("matching webhooks: {error}")))??;
-        // The wanted ones come last: numbers grow.
+        // The events to match are the last ones of the step, because numbers grow.
         Ok((queued, passed + matched))
     }
 
@@ -137,13 +139,13 @@ impl Follower for WebhookFollower {
         retain_visible(tx, &mut prepared).await?;
         let filled: BTreeSet<Uuid> = prepared.iter().map(|queued| queued.webhook).collect();
         queue(tx, &prepared).await?;
-        pause_the_full(tx, filled).await
+        pause_overfull(tx, filled).await
     }
 
-    /// What was forgotten cannot be posted any more.
+    /// Deleted events can no longer be posted.
     async fn catch_up(&self, tx: &mut TenantTransaction, missed: CatchUpReason) -> Result<()> {
         if missed == CatchUpReason::EventsForgotten {
-            tracing::warn!(tenant = %tx.owner_id, "webhooks missed events: they were forgotten before anybody posted them");
+            tracing::warn!(tenant = %tx.owner_id, "webhooks missed events, which were deleted before they were posted");
         }
         Ok(())
     }
@@ -176,8 +178,8 @@ async fn hooks(tx: &mut TenantTransaction) -> Result<Hooks> {
     Ok(Hooks { hooks, selectors })
 }
 
-/// The first events, whose contexts fit into memory together.
-fn piece(events: &[EventHeader]) -> &[EventHeader] {
+/// The first events whose contexts together fit into memory.
+fn fitting_prefix(events: &[EventHeader]) -> &[EventHeader] {
     let mut bytes = 0;
     let fits = |event: &&EventHeader| {
         bytes += event.size_bytes;
@@ -187,10 +189,10 @@ fn piece(events: &[EventHeader]) -> &[EventHeader] {
     &events[..fitting.max(1).min(events.len())]
 }
 
-/// A row that is to be written.
+/// A row to write.
 pub(crate) struct NewDelivery {
     webhook: Uuid,
-    /// Whose webhook it is.
+    /// The webhook's agent.
     agent: Uuid,
     event: i64,
     breadcrumb_id: Uuid,
@@ -204,8 +206,7 @@ async fn contents(tx: &mut TenantTransaction, hooks: &[Hook], events: &[EventHea
     let owner_id = tx.owner_id;
     let numbers: Vec<i64> = events.iter().map(|event| event.number).collect();
     let agents: Vec<Uuid> = hooks.iter().map(|hook| hook.agent_id).collect::<BTreeSet<_>>().into_iter().collect();
-    // A record that is secret now was perhaps not always secret. Its older versions are no longer
-    // delivered.
+    // Older versions of a record that is secret now are no longer delivered.
     Ok(sqlx::query_as(
         "SELECT e.number, coalesce(b.tags, v.tags) AS tags, coalesce(b.schema_name, v.schema_name) AS schema_name,
             CASE WHEN s.is_secret THEN NULL ELSE coalesce(b.context, v.context) END AS context, s.is_secret,
@@ -230,7 +231,8 @@ async fn contents(tx: &mut TenantTransaction, hooks: &[Hook], events: &[EventHea
     .await?)
 }
 
-/// What is to be queued, and for how many of the events that is known: the work ends where [`STEP_FUEL`] is used up.
+/// Returns the deliveries to queue, and how many of the events they cover: matching stops when
+/// [`STEP_FUEL`] is used up.
 fn matching(
     owner_id: Uuid,
     hooks: &Hooks,
@@ -241,14 +243,15 @@ fn matching(
     let mut contents: HashMap<i64, Content> = contents.into_iter().map(|content| (content.number, content)).collect();
     let mut queued = Vec::new();
     let mut spent = 0;
-    // A webhook whose selectors cost more than its part gets no such event; the others do. Most reject an event at once, so
-    // each gets more than that until the event has cost a step's work: an event is not divided between steps.
+    // A webhook whose selectors cost more than its part does not get the event. Most selectors
+    // reject an event at once, so each gets at least [`ORDINARY_FUEL`] until the event has cost one
+    // step's work. An event is not divided between steps.
     let part = STEP_FUEL / hooks.len().max(1) as u64;
     for (index, followed) in events.iter().enumerate() {
         if spent > STEP_FUEL {
             return Ok((queued, index));
         }
-        // Forgotten since.
+        // Deleted meanwhile.
         let Some(content) = contents.remove(&followed.number) else { continue };
         let event = Event {
             number: EventNumber(followed.number),
@@ -306,7 +309,8 @@ fn matching(
     Ok((queued, events.len()))
 }
 
-/// Leaves out what its agent can no longer see, and what became secret while it was matched.
+/// Drops deliveries whose agent can no longer see the record, or whose record became secret during
+/// matching.
 async fn retain_visible(tx: &mut TenantTransaction, queued: &mut Vec<NewDelivery>) -> Result<()> {
     if queued.is_empty() {
         return Ok(());
@@ -350,7 +354,7 @@ async fn queue(tx: &mut TenantTransaction, queued: &[NewDelivery]) -> Result<()>
     let ids: Vec<Uuid> = queued.iter().map(|queued| delivery_id(queued.webhook, queued.event)).collect();
     let webhooks: Vec<Uuid> = queued.iter().map(|queued| queued.webhook).collect();
     let events: Vec<i64> = queued.iter().map(|queued| queued.event).collect();
-    // One event that goes to many webhooks is sent to the database once.
+    // An event for many webhooks is sent to the database once.
     let mut payloads: Vec<&str> = Vec::new();
     let mut places: Vec<i32> = Vec::with_capacity(queued.len());
     let mut last: Option<i64> = None;
@@ -383,8 +387,8 @@ async fn queue(tx: &mut TenantTransaction, queued: &[NewDelivery]) -> Result<()>
     Ok(())
 }
 
-/// A receiver that is so far behind gets nothing more until an operator acts.
-async fn pause_the_full(tx: &mut TenantTransaction, filled: BTreeSet<Uuid>) -> Result<()> {
+/// A receiver that is this far behind gets nothing more until its webhook is resumed.
+async fn pause_overfull(tx: &mut TenantTransaction, filled: BTreeSet<Uuid>) -> Result<()> {
     if filled.is_empty() {
         return Ok(());
     }
@@ -408,8 +412,8 @@ async fn pause_the_full(tx: &mut TenantTransaction, filled: BTreeSet<Uuid>) -> R
     Ok(())
 }
 
-/// The same for the same event, also when a crash of the database lost the row and it is queued again: who receives it twice
-/// knows it by this.
+/// The same id for the same event, even if a crash of the database lost the row and it is queued
+/// again. A receiver recognizes duplicates by it.
 fn delivery_id(webhook: Uuid, event: i64) -> Uuid {
     let digest = Sha256::new()
         .chain_update(b"rcrt delivery\0")

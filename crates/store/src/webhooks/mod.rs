@@ -2,7 +2,7 @@
 //!
 //! Writers do not know webhooks. A follower of events ([`follower`]) writes a row for each webhook
 //! and event. A deliverer claims rows under a lease and records the outcome ([`delivering`]).
-//! Deliveries that were given up wait for a curator ([`dead`]).
+//! Deliveries that were given up become dead letters ([`dead`]).
 
 mod dead;
 mod delivering;
@@ -24,12 +24,13 @@ use crate::failure::{Result, retrying};
 use crate::store::Inner;
 use crate::transaction::TenantTransaction;
 
-/// The most deliveries of one webhook that wait. With more it is paused: its receiver does not keep up.
+/// The most queued deliveries of one webhook. Above it, the webhook is paused: its receiver does
+/// not keep up.
 const MOST_WAITING: i64 = 10_000;
-/// And the most bytes of them.
+/// The most bytes of one webhook's queued deliveries.
 const MOST_WAITING_BYTES: i64 = 256 * 1024 * 1024;
 
-/// Both doors to webhooks.
+/// The store's implementation of `Webhooks` and `Deliveries`.
 pub(crate) struct WebhookStore(pub(crate) Arc<Inner>);
 
 impl WebhookStore {

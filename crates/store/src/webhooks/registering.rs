@@ -54,7 +54,7 @@ fn unknown(id: Uuid) -> Failure {
     StoreError::NotFound { what: "webhook", id }.into()
 }
 
-/// Of one agent; all, or this one.
+/// The webhooks of one agent: all, or the one with this id.
 pub(super) async fn list(tx: &mut TenantTransaction, agent: Uuid, id: Option<Uuid>) -> Result<Vec<WebhookInfo>> {
     let owner_id = tx.owner_id;
     let rows: Vec<WebhookRow> = sqlx::query_as(
@@ -84,7 +84,7 @@ pub(super) async fn create(
     by: Uuid,
     webhook: &NewWebhook,
 ) -> Result<WebhookInfo> {
-    // Two that are created at the same time are counted one after the other.
+    // Serializes concurrent creates, so that the count is exact.
     tx.lock(agent).await?;
     let owner_id = tx.owner_id;
     let count: i64 = sqlx::query_scalar("SELECT count(*) FROM webhooks WHERE owner_id = $1 AND agent_id = $2")
@@ -93,7 +93,7 @@ pub(super) async fn create(
         .fetch_one(tx.connection())
         .await?;
     if count >= MAX_WEBHOOKS as i64 {
-        let message = format!("the agent has {count} webhooks, the most that it may have; delete one first");
+        let message = format!("the agent has {count} webhooks, the maximum; delete one first");
         return Err(Violations::one("url", message).into());
     }
     let after = following::begin_at_present(&mut tx, FOLLOWER).await?;
@@ -131,7 +131,7 @@ pub(super) async fn delete(mut tx: TenantTransaction, agent: Uuid, by: Uuid, id:
     tx.commit().await
 }
 
-/// One that goes on does so with a clean slate.
+/// Resuming resets the failures.
 pub(super) async fn pause(mut tx: TenantTransaction, agent: Uuid, id: Uuid, paused: bool) -> Result<WebhookInfo> {
     let owner_id = tx.owner_id;
     sqlx::query(

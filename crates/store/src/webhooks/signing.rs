@@ -54,7 +54,8 @@ pub(super) async fn set(
     tx.commit().await
 }
 
-/// The agent's secret, for a delivery. Not in the audit log, where a line for each delivery would bury the rest.
+/// The agent's secret, for a delivery. Not in the audit log, where an entry for each delivery would
+/// hide the others.
 pub(super) async fn open(tx: &mut TenantTransaction, cipher: &EnvelopeCipher, agent: Uuid) -> Result<Option<String>> {
     let owner_id = tx.owner_id;
     let row: Option<SealedRow> = sqlx::query_as(
@@ -68,5 +69,5 @@ pub(super) async fn open(tx: &mut TenantTransaction, cipher: &EnvelopeCipher, ag
     let sealed = Sealed { key_id: row.key_id, wrapped_key: row.wrapped_key, value: row.sealed_value };
     let value = cipher.open(SecretRef { owner_id, id: agent, version: row.version }, &sealed)?;
     let text = String::from_utf8(value);
-    Ok(Some(text.map_err(|_| StoreError::Internal(format!("the signing secret of {agent} is no text")))?))
+    Ok(Some(text.map_err(|_| StoreError::Internal(format!("the signing secret of {agent} is not UTF-8 text")))?))
 }

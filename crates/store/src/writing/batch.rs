@@ -15,21 +15,21 @@ use crate::from_row::from_row;
 use crate::row::{sensitivity_text, visibility_text};
 use crate::transaction::TenantTransaction;
 
-/// What was written.
+/// What a statement wrote.
 #[derive(Default)]
 pub(super) struct WriteReceipts {
     /// By [`WriteOp::receipt_id`].
     written: HashMap<Uuid, WriteReceipt>,
-    /// The number of the tenant's newest event before these, when nothing can come between it and these any more.
+    /// The number of the tenant's newest event before these, if no other event can come between.
     pub(super) before: Option<i64>,
 }
 
-/// Of one write. A start has neither.
+/// The receipt of one write. A start has neither field.
 #[derive(Clone, Copy)]
 pub(super) struct WriteReceipt {
-    /// The number of the record's event; `None` where that is not known any more.
+    /// The number of the record's event, or `None` if it is no longer known.
     pub(super) number: Option<i64>,
-    /// The time of the record's creation.
+    /// When the record was created.
     pub(super) at: Option<DateTime<Utc>>,
 }
 
@@ -42,12 +42,12 @@ impl WriteReceipts {
         self.of_record(work.receipt_id())
     }
 
-    /// Of this record, where it is there.
+    /// The receipt of this record, if it was written.
     pub(super) fn of_record(&self, record: Uuid) -> Option<WriteReceipt> {
         self.written.get(&record).copied()
     }
 
-    /// When this record was created, where it is there.
+    /// When this record was created, if it was written.
     pub(super) fn at(&self, record: Uuid) -> Option<DateTime<Utc>> {
         self.of_record(record)?.at
     }
@@ -57,10 +57,10 @@ impl WriteReceipts {
     }
 }
 
-/// A record among those of a statement.
+/// One record of a statement.
 struct Given<'r> {
     prepared: &'r PreparedRecord,
-    /// The request that it answers, if that is written here too.
+    /// For a response, the request that is written with it.
     answered: Option<&'r PreparedRecord>,
 }
 
@@ -79,7 +79,7 @@ impl<'r> Given<'r> {
         std::iter::once(Self { prepared: record, answered: None }).chain(answer)
     }
 
-    /// The id that shows whether it was already written: for a response, that of its request.
+    /// The idempotency key. A response uses its request's.
     fn key(&self) -> Option<&'r IdempotencyKey> {
         self.answered.unwrap_or(self.prepared).key.as_ref()
     }
@@ -98,7 +98,7 @@ const STATEMENT: &str = "SELECT written, number, at, before FROM write_batch($1,
                          $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, \
                          $30, $31, $32, $33, $34, $35, $36)";
 
-/// In a transaction of its own, unless the connection is in one.
+/// Runs in its own transaction, unless the connection is already in one.
 pub(super) async fn run<'w>(
     connection: &mut PgConnection,
     owner_id: Uuid,
@@ -109,14 +109,14 @@ pub(super) async fn run<'w>(
     write(connection, owner_id, 0, &records, &steps).await
 }
 
-/// Writes one record, which was checked before, as a part of a larger transaction.
+/// Writes one record, which the caller has validated, as part of a larger transaction.
 pub(crate) async fn insert(tx: &mut TenantTransaction, record: &PreparedRecord) -> Result<()> {
     let (owner_id, place) = (tx.owner_id, tx.next_event());
     write(tx.connection(), owner_id, place, &[Given { prepared: record, answered: None }], &[]).await?;
     Ok(())
 }
 
-/// `first`: the place of the first record among the transaction's events.
+/// `first`: the position of the first record among the transaction's events.
 async fn write(
     connection: &mut PgConnection,
     owner_id: Uuid,
@@ -177,7 +177,7 @@ fn column<'r, R, T>(rows: &'r [R], of: impl Fn(&'r R) -> T) -> Vec<T> {
     rows.iter().map(of).collect()
 }
 
-/// What is known of a record that may have been written on a connection that was lost; it may be deleted since.
+/// Whether a record was written on a connection that was lost. It may have been deleted since.
 pub(super) async fn find_written(
     connection: &mut PgConnection,
     owner_id: Uuid,

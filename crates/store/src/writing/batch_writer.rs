@@ -1,4 +1,4 @@
-//! Writes one batch after the other to the database, and reports the outcome to each write.
+//! Writes batches to the database, one after the other, and reports the outcome to each write.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -20,19 +20,19 @@ use crate::events::WrittenEvent;
 use crate::failure::{Failure, Result, code};
 use crate::store::Inner;
 
-/// How often a write is tried at most: collisions with others, and lost connections.
+/// The most attempts of a write, after conflicts with others and lost connections.
 const ATTEMPTS: usize = 6;
-/// Between looks for what may have been written before the database went away.
+/// The pause between checks whether a doubtful write happened.
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 pub(super) fn start(store: &Arc<Inner>) {
     store.tasks.spawn(run(store.clone()));
 }
 
-/// Until nothing waits any more.
+/// Runs until nothing is queued.
 async fn run(store: Arc<Inner>) {
     while let Some((owner_id, batch)) = store.write_queue.next() {
-        // The tenant must get its writer back in any case.
+        // Even after a panic, the tenant's writer must be released.
         let carried = AssertUnwindSafe(write_batch(&store, owner_id, batch)).catch_unwind();
         tokio::pin!(carried);
         let ended = loop {
@@ -57,7 +57,8 @@ async fn write_batch(store: &Arc<Inner>, owner_id: Uuid, mut batch: Vec<PendingW
     if batch.is_empty() {
         return;
     }
-    // Now and not when it began to wait, so that no runner keeps a place for what the disk is slow with.
+    // Reserved now and not when the write was queued, so that no runner holds a slot while the disk
+    // is slow.
     for write in &mut batch {
         if let WriteOp::Create(record) = &mut write.work {
             reservations::reserve(store, owner_id, record);
@@ -87,7 +88,7 @@ async fn one_by_one(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<PendingWrite>
     let mut rest = batch.into_iter();
     while let Some(mut write) = rest.next() {
         let mut written = write_alone(store, owner_id, &write.work, is_doubtful).await;
-        // An invalid response does not cause its request to be refused.
+        // An invalid response must not cause its request to be refused.
         if written.as_ref().is_err_and(|failure| !failure.is_unreachable() && !failure.ran_out_of_time())
             && write.work.forget_answer()
         {
@@ -95,7 +96,7 @@ async fn one_by_one(store: &Arc<Inner>, owner_id: Uuid, batch: Vec<PendingWrite>
         }
         match written {
             Ok(receipts) => settle(store, owner_id, vec![write], &receipts),
-            // Without a database, or behind a lock, the others need not wait as long again.
+            // The database is unreachable or a lock blocks it: the others would wait as long again.
             Err(failure) if failure.is_unreachable() || failure.ran_out_of_time() => {
                 let is_doubtful = is_doubtful || failure.is_unreachable();
                 let error = StoreError::from(failure);
@@ -130,7 +131,7 @@ async fn write_alone(
             Err(failure) => return Err(failure),
         }
     }
-    Err(StoreError::Internal("a write was tried without an end".into()).into())
+    Err(StoreError::Internal("a write ran out of attempts".into()).into())
 }
 
 async fn try_once(
@@ -140,7 +141,7 @@ async fn try_once(
     is_doubtful: bool,
 ) -> Result<WriteReceipts, sqlx::Error> {
     let once = std::iter::once(work);
-    // A start that is repeated is one start; a record has its id, by which it is found.
+    // A repeated start counts once, and a record is found by its id.
     let Some(record) = work.record().filter(|_| is_doubtful) else {
         return batch::run(conn.connection(), owner_id, once).await;
     };
@@ -148,7 +149,8 @@ async fn try_once(
         return Ok(receipts);
     }
     let result = batch::run(conn.connection(), owner_id, once).await;
-    // It may be in its own way: what was sent on the lost connection can have been committed only now.
+    // The write on the lost connection may have been committed only now, and so conflict with this
+    // one.
     let is_refused = match &result {
         Ok(receipts) => receipts.is_empty(),
         Err(error) => code(error).as_deref() == Some("23505"),
@@ -159,8 +161,8 @@ async fn try_once(
     result
 }
 
-/// It may have been written nevertheless. Then the runner that reserved its call is notified once
-/// that is known, and before its lease ends, when another runner gets the call.
+/// The write may have happened nevertheless. Once that is known, the runner that reserved the call
+/// is notified. After its lease expires, another runner gets the call.
 fn confirm_later(store: &Arc<Inner>, owner_id: Uuid, mut record: PreparedRecord) {
     let Some(lease_ms) = record.reservation().map(|reservation| reservation.lease_ms) else { return };
     let (store, until) = (store.clone(), Instant::now() + Duration::from_millis(lease_ms));
@@ -174,7 +176,7 @@ fn confirm_later(store: &Arc<Inner>, owner_id: Uuid, mut record: PreparedRecord)
             let Ok(mut conn) = store.acquire_tested().await else { continue };
             let found = batch::find_written(conn.connection(), owner_id, record.id).await;
             conn.give_back_after(&found);
-            // One that is not there may still be on its way.
+            // A write that is not found may still be in progress.
             if let Ok(Some(receipts)) = found {
                 let at = receipts.at(record.id);
                 reservations::confirm(&mut record, at);
@@ -184,8 +186,7 @@ fn confirm_later(store: &Arc<Inner>, owner_id: Uuid, mut record: PreparedRecord)
     });
 }
 
-/// The followers of the writes are woken before the writers continue, so that a writer cannot be
-/// ahead of them.
+/// Subscribers are woken before the writers continue, so that a writer cannot be ahead of them.
 fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &WriteReceipts) {
     let is_followed = store.feeds.is_followed(owner_id);
     let (mut events, mut queues, mut has_records) = (Vec::new(), false, false);
@@ -198,7 +199,7 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &Wr
             && let Some(mut record) = write.work.into_record()
         {
             has_records = true;
-            // Quota was reserved for new records; a response needs none.
+            // Quota was reserved for new records. A response needs none.
             let of_response = record.answer().map_or(0, |answer| answer.size_bytes);
             if is_response {
                 store.quotas.add_usage(owner_id, 1, record.size_bytes);
@@ -225,12 +226,12 @@ fn settle(store: &Inner, owner_id: Uuid, batch: Vec<PendingWrite>, receipts: &Wr
         store.feeds.wake_waiting(owner_id);
     }
     for (reply, outcome) in replies {
-        // The receiver is gone and does not need the result.
+        // A closed receiver does not need the result.
         let _ = reply.send(Ok(outcome));
     }
 }
 
-/// `None` if what subscribers need is not all known.
+/// `None` if not everything that subscribers need is known.
 fn created_event(owner_id: Uuid, record: PreparedRecord, receipts: &WriteReceipts) -> Option<WrittenEvent> {
     let (number, at) = receipts.of_record(record.id).and_then(|receipt| receipt.number.zip(receipt.at))?;
     let (size_bytes, created_by) = (record.size_bytes, record.agent);
@@ -254,7 +255,7 @@ fn created_event(owner_id: Uuid, record: PreparedRecord, receipts: &WriteReceipt
 fn fail(writes: impl IntoIterator<Item = PendingWrite>, failure: Failure) {
     let error = StoreError::from(failure);
     for PendingWrite { work, reply } in writes {
-        // Before its maker goes on: a runner may keep a place for it.
+        // Dropped before its caller continues: a runner may hold a slot for it.
         drop(work);
         let _ = reply.send(Err(error.clone().into()));
     }

@@ -1,9 +1,9 @@
 //! Group commit: writes that share one flush to disk.
 //!
-//! A new record, a start or a response is written at once while no batch is in progress. Writes
-//! that arrive meanwhile gather, and go together in the next transaction. No write waits for others
-//! to join, and under load the flush, the round trip and the statement are shared. A batch is of
-//! one tenant. A batch that fails is repeated write by write, so that each fails alone.
+//! A new record, a start or a response is written at once if no batch is in progress. Writes that
+//! arrive meanwhile are queued and go together in the next transaction. No write waits for others
+//! to join, and under load the flush, the round trip and the statement are shared. A batch belongs
+//! to one tenant. A batch that fails is repeated write by write, so that each fails alone.
 //!
 //! A write's ids are assigned before it is sent. If the connection is lost before the reply, the
 //! store can check whether the write happened, and repeat it if not.

@@ -1,4 +1,4 @@
-//! A record on its way to the database, with everything that needs no database.
+//! A record before its write, with everything that can be computed without the database.
 
 use breadcrumb::{Breadcrumb, NewBreadcrumb, Reservation};
 use chrono::{DateTime, Utc};
@@ -7,14 +7,14 @@ use uuid::Uuid;
 use crate::calls::NewCall;
 use crate::search;
 
-/// A record that was checked before. It is made by who writes it, so that the writers only carry.
+/// A validated record. The caller's task prepares it, so that the batch writers only send it.
 pub(crate) struct PreparedRecord {
     pub(crate) id: Uuid,
     pub(crate) record: NewBreadcrumb,
-    /// `None`: the store itself.
+    /// `None` for the store's own records.
     pub(crate) agent: Option<Uuid>,
     pub(crate) key: Option<IdempotencyKey>,
-    /// The call that the record asks for.
+    /// The call of a request.
     pub(crate) call: Option<NewCall>,
     pub(super) context: String,
     pub(super) checksum: String,
@@ -27,7 +27,7 @@ pub(crate) struct PreparedRecord {
     pub(super) context_words: String,
 }
 
-/// By which a repetition is known.
+/// Identifies a repeated create.
 pub(crate) struct IdempotencyKey {
     pub(crate) key: String,
     pub(crate) fingerprint: String,
@@ -95,7 +95,7 @@ impl PreparedRecord {
         }
     }
 
-    /// How much of a batch it takes, about.
+    /// Roughly how many bytes it takes in a batch.
     pub(super) fn bytes(&self) -> usize {
         let own = self.context.len() + self.context_words.len() + 1024;
         own + self.answer().map_or(0, Self::bytes)
@@ -103,11 +103,12 @@ impl PreparedRecord {
 }
 
 fn json_text(value: &impl serde::Serialize) -> String {
-    // Maps with string keys and JSON values always serialise.
+    // Maps with string keys and JSON values always serialize.
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// An array of texts as Postgres reads it: an array of arrays of different lengths cannot be sent as one.
+/// A text array in Postgres's format. An array of arrays of different lengths cannot be bound
+/// directly.
 pub(super) fn array_text<'t>(items: impl Iterator<Item = &'t str>) -> String {
     let mut text = String::from("{");
     for item in items {
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_text_stands_in_an_array_as_it_is() {
+    fn array_text_keeps_every_character() {
         assert_eq!(array_text([].into_iter()), "{}");
         assert_eq!(array_text(["a", "b,c", r#"d"\"#, "", "NULL"].into_iter()), r#"{"a","b,c","d\"\\","","NULL"}"#);
     }

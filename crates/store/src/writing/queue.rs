@@ -1,4 +1,4 @@
-//! The writes that wait, and which batch goes next.
+//! The queued writes, and which batch goes next.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,16 +14,17 @@ use super::write::{PendingWrite, WriteOp, WriteOutcome};
 use crate::failure::Result;
 use crate::store::Inner;
 
-/// How many batches of one tenant are in progress at most. The second one is for when the first is
-/// slow: one shared batch costs less than two parallel ones, and its events need no reading,
-/// because nothing overlaps them.
+/// The most batches of one tenant in progress. The second one is used only if the first is slow:
+/// one shared batch costs less than two parallel ones, and its events need no reading, because
+/// nothing overlaps them.
 const MAX_TENANT_WRITERS: usize = 2;
-/// From when on a batch is slow: a disk that takes its time, or a lock.
+/// From when on a batch is slow, because of the disk or a lock.
 pub(super) const SLOW: Duration = Duration::from_millis(10);
-/// The most writes of one batch, and the most bytes (a single larger write still goes).
+/// The most writes of one batch, and the most bytes (a larger single write is still sent).
 const BATCH_WRITES: usize = 64;
 const BATCH_BYTES: usize = 1024 * 1024;
-/// How much of one tenant waits at most: writes, and their bytes (a single larger write still waits alone).
+/// The most queued writes of one tenant, and their most bytes (a larger single write is still
+/// queued if it is alone).
 const WAITING_WRITES: usize = 4096;
 const WAITING_BYTES: usize = 64 * 1024 * 1024;
 
@@ -35,7 +36,7 @@ pub(crate) struct WriteQueue {
 #[derive(Default)]
 struct State {
     tenants: HashMap<Uuid, Tenant>,
-    /// The tenants that have something waiting and a writer to spare, in turn.
+    /// The tenants that have queued writes and a free writer, in order.
     ready: VecDeque<Uuid>,
     writers: usize,
 }
@@ -44,29 +45,30 @@ struct State {
 struct Tenant {
     waiting: VecDeque<PendingWrite>,
     waiting_bytes: usize,
-    under_way: usize,
-    /// Since when the newest batch is.
+    in_progress: usize,
+    /// When the newest batch began.
     since: Option<Instant>,
     is_ready: bool,
 }
 
 impl WriteQueue {
     fn locked(&self) -> MutexGuard<'_, State> {
-        // Nothing here panics while it holds the lock.
+        // Nothing panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether another writer has to be started for it. An error when too much of the tenant waits already.
+    /// Queues the write. Returns whether another writer must be started. Fails if the tenant's
+    /// queue is full.
     fn put(&self, owner_id: Uuid, write: PendingWrite, max_writers: usize) -> Result<bool, StoreError> {
         let mut state = self.locked();
         if !state.tenants.entry(owner_id).or_default().push(write) {
-            return Err(StoreError::Unavailable("too much waits to be written".into()));
+            return Err(StoreError::Unavailable("the write queue of this tenant is full; try again later".into()));
         }
         state.list(owner_id);
         Ok(state.starts_writer(max_writers))
     }
 
-    /// The next batch. `None` ends the writer that asks.
+    /// The next batch. `None` if there is none; the calling writer then stops.
     pub(super) fn next(&self) -> Option<(Uuid, Vec<PendingWrite>)> {
         let mut state = self.locked();
         let Some(owner_id) = state.ready.pop_front() else {
@@ -75,26 +77,27 @@ impl WriteQueue {
         };
         let tenant = state.tenants.entry(owner_id).or_default();
         tenant.is_ready = false;
-        tenant.under_way += 1;
+        tenant.in_progress += 1;
         tenant.since = Some(Instant::now());
         let batch = tenant.batch();
         state.list(owner_id);
         Some((owner_id, batch))
     }
 
-    /// A batch of this tenant takes its time: whether another writer has to be started for what waits behind it.
+    /// Call this when a batch of this tenant is slow. Returns whether another writer must be
+    /// started for the writes behind it.
     pub(super) fn needs_another_writer(&self, owner_id: Uuid, max_writers: usize) -> bool {
         let mut state = self.locked();
         state.list(owner_id);
         state.starts_writer(max_writers)
     }
 
-    /// A batch of this tenant has come to its end.
+    /// Call this when a batch of this tenant is finished.
     pub(super) fn done(&self, owner_id: Uuid) {
         let mut state = self.locked();
         if let Some(tenant) = state.tenants.get_mut(&owner_id) {
-            tenant.under_way -= 1;
-            if tenant.under_way == 0 && tenant.waiting.is_empty() {
+            tenant.in_progress -= 1;
+            if tenant.in_progress == 0 && tenant.waiting.is_empty() {
                 state.tenants.remove(&owner_id);
             } else {
                 state.list(owner_id);
@@ -125,10 +128,10 @@ impl State {
 impl Tenant {
     fn has_free_writer(&self) -> bool {
         let is_slow = || self.since.is_some_and(|since| since.elapsed() >= SLOW);
-        self.under_way == 0 || (self.under_way < MAX_TENANT_WRITERS && is_slow())
+        self.in_progress == 0 || (self.in_progress < MAX_TENANT_WRITERS && is_slow())
     }
 
-    /// `false` when the batch was full.
+    /// `false` if the queue is full.
     fn push(&mut self, write: PendingWrite) -> bool {
         let bytes = self.waiting_bytes + write.work.bytes();
         let has_room = self.waiting.len() < WAITING_WRITES && (self.waiting.is_empty() || bytes <= WAITING_BYTES);
@@ -145,8 +148,9 @@ impl Tenant {
         Some(write)
     }
 
-    /// The oldest writes, up to the bounds, and up to one that cannot go with them: a statement takes a key and a call
-    /// once only. Those whose makers have gone are left out, perhaps all.
+    /// Takes the oldest writes, up to the limits, and up to one that needs another batch: a
+    /// statement can have each key and each call once. Writes whose callers are gone are dropped,
+    /// so the batch may be empty.
     fn batch(&mut self) -> Vec<PendingWrite> {
         let mut batch: Vec<PendingWrite> = Vec::new();
         let (mut keys, mut calls, mut bytes) = (HashSet::new(), HashSet::new(), 0);
@@ -183,9 +187,8 @@ impl Inner {
         (self.pool.options().get_max_connections() as usize / 4).max(1)
     }
 
-    /// Writes it durably, alone or together with others of its tenant. Once begun, the write
-    /// happens even when the caller stops waiting, and also when a runner has already begun the
-    /// call.
+    /// Writes durably, alone or together with other writes of the tenant. Once begun, the write
+    /// happens even if the caller stops waiting, or if a runner has already begun the call.
     pub(crate) async fn write(self: &Arc<Self>, owner_id: Uuid, mut work: WriteOp) -> Result<WriteOutcome> {
         let (reply, outcome) = oneshot::channel();
         let pending = match &mut work {
@@ -200,12 +203,14 @@ impl Inner {
                     if let WriteOp::Create(request) = &mut work {
                         pending.attach_to(request).await;
                     }
-                    // If the batch is full, its caller learns that the write was given up.
+                    // If the queue is full, `reply` is dropped and the caller gets `Unavailable`.
                     let _ = store.put(owner_id, PendingWrite { work, reply });
                 });
             }
         }
-        outcome.await.unwrap_or_else(|_| Err(StoreError::Unavailable("the store gave the write up".into()).into()))
+        outcome.await.unwrap_or_else(|_| {
+            Err(StoreError::Unavailable("the store dropped the write; try again later".into()).into())
+        })
     }
 }
 
@@ -220,7 +225,7 @@ mod tests {
 
     fn write(work: WriteOp) -> PendingWrite {
         let (reply, outcome) = oneshot::channel();
-        // Its maker waits for ever.
+        // Its caller waits forever.
         std::mem::forget(outcome);
         PendingWrite { work, reply }
     }
@@ -236,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_goes_at_once_and_the_next_gather() {
+    fn the_first_write_goes_at_once_and_later_ones_form_a_batch() {
         let writes = WriteQueue::default();
         let owner = Uuid::from_u128(1);
         assert!(writes.put(owner, start(0), 9).unwrap(), "the first has a writer");
@@ -249,16 +254,16 @@ mod tests {
         assert_eq!(writes.next().unwrap().0, Uuid::from_u128(2));
         writes.done(owner);
         assert_eq!(writes.next().unwrap().1.len(), 4);
-        // That batch is slow.
+        // The batch in progress becomes slow.
         writes.locked().tenants.get_mut(&owner).unwrap().since = Instant::now().checked_sub(SLOW);
-        assert!(writes.put(owner, start(20), 9).unwrap(), "what comes has a writer of its own");
+        assert!(writes.put(owner, start(20), 9).unwrap(), "the next write gets a second writer");
         assert_eq!(writes.next().unwrap().1.len(), 1);
-        assert!(!writes.put(owner, start(21), 9).unwrap(), "and that is all");
+        assert!(!writes.put(owner, start(21), 9).unwrap(), "a tenant has at most two writers");
         assert!(writes.next().is_none());
     }
 
     #[test]
-    fn lanes_end_and_tenants_are_forgotten() {
+    fn idle_writers_stop_and_tenants_are_dropped() {
         let writes = WriteQueue::default();
         let owner = Uuid::from_u128(1);
         assert!(writes.put(owner, start(1), 1).unwrap());
@@ -270,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_and_a_call_come_once_in_a_batch_and_it_has_bounds() {
+    fn a_batch_is_bounded_and_has_each_key_and_call_once() {
         let batches = |waiting: Vec<PendingWrite>| {
             let mut tenant = Tenant::default();
             assert!(waiting.into_iter().all(|write| tenant.push(write)));
@@ -282,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_waits_has_bounds_and_what_nobody_waits_for_does_not_go() {
+    fn the_queue_is_bounded_and_drops_writes_without_a_caller() {
         let mut tenant = Tenant::default();
         assert!((0..WAITING_WRITES as u128).all(|request| tenant.push(start(request))));
         assert!(!tenant.push(start(0)));

@@ -7,26 +7,27 @@ use uuid::Uuid;
 use super::prepared::PreparedRecord;
 use crate::failure::Result;
 
-/// What belongs together: happens whole or not at all.
+/// One write: it happens as a whole or not at all.
 pub(crate) enum WriteOp {
     Create(PreparedRecord),
     Start {
         lease: Lease,
         max_attempts: i32,
     },
-    /// The lease's call is finished with this record.
+    /// Finishes the lease's call with this record.
     Complete {
         lease: Lease,
         response: PreparedRecord,
-        /// Whether it is the tool's result: then it was an attempt, started or not.
+        /// Whether it is the tool's result. Then it counts as an attempt, even without a start.
         is_attempt: bool,
     },
 }
 
-/// A call's part of a write. Without a response it is a start.
+/// A call's part of a write. Without a response, it is a start.
 pub(crate) struct CallStep {
     pub(crate) lease: Lease,
-    /// For a start, the tool's; for a response, 0 if it is an attempt, otherwise none.
+    /// For a start, the tool's maximum. For a response, 0 if it counts as an attempt, otherwise
+    /// `None`.
     pub(crate) attempts: Option<i32>,
     pub(crate) response: Option<Uuid>,
 }
@@ -38,7 +39,7 @@ pub(crate) enum WriteOutcome {
     Refused,
 }
 
-/// A write that waits, with the end that its maker listens to.
+/// A queued write, and the channel to its caller.
 pub(super) struct PendingWrite {
     pub(super) work: WriteOp,
     pub(super) reply: oneshot::Sender<Result<WriteOutcome>>,
@@ -59,7 +60,7 @@ impl WriteOp {
         }
     }
 
-    /// Whether a runner has begun with its call.
+    /// Whether a runner has already begun its call.
     pub(super) fn is_begun(&self) -> bool {
         matches!(self, Self::Create(record) if record.reservation().is_some())
     }
@@ -69,7 +70,7 @@ impl WriteOp {
         matches!(self, Self::Create(record) if record.answer().is_some())
     }
 
-    /// Removes the response that it would have been written with. Returns whether there was one.
+    /// Removes the response that would be written with it. Returns whether there was one.
     pub(super) fn forget_answer(&mut self) -> bool {
         match self {
             Self::Create(PreparedRecord { call: Some(call), .. }) => call.answer.take().is_some(),
@@ -89,8 +90,7 @@ impl WriteOp {
         }
     }
 
-    /// The id that is in the batch's result when this was written: the record's, or for a start the
-    /// request's.
+    /// The id of this write in the batch's result: the record's, or for a start the request's.
     pub(super) fn receipt_id(&self) -> Uuid {
         match self {
             Self::Create(record) | Self::Complete { response: record, .. } => record.id,

@@ -167,7 +167,7 @@ async fn what_comes_back_past_its_deadline_is_answered_and_not_queued() {
     agent.release(claims[1].lease, Release::Retry { after_ms: 0 }).await.unwrap();
     end_every_lease(&harness).await;
     harness.store.rescue().await.unwrap();
-    let ends = ["before the tool ran", "could be tried again", "its runner was lost", "its runner was lost"];
+    let ends = ["before the tool ran", "could be retried", "its runner was lost", "its runner was lost"];
     for (id, end) in ids.iter().zip(ends) {
         assert_too_late(&responses(&agent, *id).await, end);
     }
