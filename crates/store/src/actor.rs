@@ -6,7 +6,8 @@ use breadcrumb::{
 };
 use uuid::Uuid;
 
-const KEPT_BY_RUNNERS: [&str; 3] = [schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER, schema_names::SCHEDULE];
+const MAINTAINED_BY_RUNNERS: [&str; 3] =
+    [schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER, schema_names::SCHEDULE];
 const CANCEL: &str = "cancel_scheduled_task";
 
 #[derive(Debug, Clone, Copy)]
@@ -105,8 +106,9 @@ impl Actor {
         }
         if tags.len() > MAX_TAGS {
             let own = self.profile;
-            let message =
-                format!("has no room for the tag of the profile {own}; at most {MAX_TAGS} are allowed including it");
+            let message = format!(
+                "must leave space for the tag of the profile {own}; at most {MAX_TAGS} are allowed including it"
+            );
             return Err(Violations::one("tags", message));
         }
         Ok(())
@@ -123,8 +125,9 @@ impl Actor {
             record.tags.push(CURATORS_TOOL_TAG.to_owned());
         }
         if record.tags.len() > MAX_TAGS {
-            let message =
-                format!("has no room for the tag {CURATORS_TOOL_TAG}; at most {MAX_TAGS} are allowed including it");
+            let message = format!(
+                "must leave space for the tag {CURATORS_TOOL_TAG}; at most {MAX_TAGS} are allowed including it"
+            );
             return Err(Violations::one("tags", message));
         }
         Ok(())
@@ -134,13 +137,15 @@ impl Actor {
     /// catalog, and runners act on schedules under the profiles that these name. Deleting a
     /// schedule is a cancellation, so the profile must allow it.
     pub(crate) fn refuse_what_runners_keep(&self, schema_name: Option<&str>) -> Result<(), StoreError> {
-        let Some(kept) = KEPT_BY_RUNNERS.into_iter().find(|kept| schema_name == Some(*kept)) else { return Ok(()) };
+        let Some(name) = MAINTAINED_BY_RUNNERS.into_iter().find(|name| schema_name == Some(*name)) else {
+            return Ok(());
+        };
         if !self.is_runner && !self.is_curator {
             return Err(StoreError::Forbidden(format!(
-                "only a runner or a curator can create, change or delete a {kept}"
+                "only a runner or a curator can create, change or delete a {name}"
             )));
         }
-        if kept == schema_names::SCHEDULE && self.profile.closes_name(CANCEL) {
+        if name == schema_names::SCHEDULE && self.profile.closes_name(CANCEL) {
             return Err(StoreError::Forbidden(format!("the profile {} does not allow {CANCEL}", self.profile)));
         }
         Ok(())

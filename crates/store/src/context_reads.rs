@@ -1,5 +1,5 @@
 //! Limits how many lists and searches with conditions on the context run at once, per tenant and in
-//! total. Each can keep a database connection busy for seconds, and other work needs connections
+//! total. Each can occupy a database connection for seconds, and other work needs connections
 //! too.
 
 use std::collections::HashMap;

@@ -42,7 +42,7 @@ pub(super) async fn respond(tx: &mut TenantTransaction, call: &CallRow, failure:
 }
 
 /// Call this before the request's record is deleted. A queued call gets its response now. The
-/// runner of a claimed or running call is told to cancel, and its response is still written.
+/// runner of a claimed or running call is asked to cancel, and its response is still written.
 pub(crate) async fn abandon(tx: &mut TenantTransaction, request: Uuid, reason: ToolFailure) -> Result<()> {
     let Some(call) = lock_call(tx, request).await? else { return Ok(()) };
     match call.state() {

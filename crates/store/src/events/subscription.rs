@@ -62,7 +62,7 @@ pub(crate) async fn subscribe(
     .boxed())
 }
 
-/// A question that only the database can answer.
+/// A check that needs the database.
 #[derive(Clone, Copy)]
 enum Question {
     /// Does a grant still let the subscriber see the record?

@@ -1,4 +1,4 @@
-//! Webhooks: where agents want their events posted, and the queue of deliveries.
+//! Webhooks: where agents receive events, and the queue of deliveries.
 //!
 //! Writers do not know webhooks. A follower of events ([`follower`]) writes a row for each webhook
 //! and event. A deliverer claims rows under a lease and records the outcome ([`delivering`]).

@@ -1,4 +1,4 @@
-//! Lost runners and ended requests, without waiting for the time to pass.
+//! Lost runners and expired requests, without waiting for the time to pass.
 
 use breadcrumb::{
     BreadcrumbQuery, CallState, ErrorCode, NewBreadcrumb, Release, StoreError, ToolRequest, ToolResponse,
@@ -25,7 +25,7 @@ async fn responses(agent: &Agent, request: Uuid) -> Vec<ToolResponse> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_claimed_call_goes_back_and_a_running_one_is_answered() {
+async fn a_lost_claimed_call_is_requeued_and_a_lost_running_call_fails() {
     let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let mut ids = Vec::new();
@@ -53,7 +53,7 @@ async fn a_claimed_call_goes_back_and_a_running_one_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_that_may_be_repeated_is_until_its_attempts_are_used() {
+async fn a_repeatable_tool_is_retried_until_its_attempts_are_used() {
     let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let id = agent.create(request(), None).await.unwrap().id;
@@ -72,7 +72,7 @@ async fn a_tool_that_may_be_repeated_is_until_its_attempts_are_used() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancelled_call_of_a_lost_runner_is_answered_cancelled() {
+async fn a_cancelled_call_of_a_lost_runner_finishes_as_cancelled() {
     let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let id = agent.create(request(), None).await.unwrap().id;
@@ -85,7 +85,7 @@ async fn a_cancelled_call_of_a_lost_runner_is_answered_cancelled() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_request_whose_time_ends_in_the_queue_is_answered_timeout() {
+async fn a_request_that_expires_in_the_queue_times_out() {
     let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let ended = NewBreadcrumb {
@@ -104,7 +104,7 @@ async fn a_request_whose_time_ends_in_the_queue_is_answered_timeout() {
     harness.close().await;
 }
 
-/// Makes the deadline of every request pass.
+/// Moves the deadline of every request into the past.
 async fn pass_every_deadline(harness: &StoreHarness) {
     sqlx::query("UPDATE calls SET deadline_at = now() - interval '1 second'")
         .execute(&mut harness.admin().await)
@@ -120,7 +120,7 @@ fn assert_too_late(answers: &[ToolResponse], when: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_waiting_request_past_its_deadline_is_not_claimed_and_is_answered() {
+async fn an_overdue_queued_request_is_not_claimed_and_times_out() {
     let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let id = agent.create(request(), None).await.unwrap().id;
@@ -137,7 +137,7 @@ async fn a_waiting_request_past_its_deadline_is_not_claimed_and_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_running_call_past_its_deadline_is_its_runners() {
+async fn an_overdue_running_call_is_left_to_its_runner() {
     let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let id = agent.create(request(), None).await.unwrap().id;
@@ -151,10 +151,10 @@ async fn a_running_call_past_its_deadline_is_its_runners() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_comes_back_past_its_deadline_is_answered_and_not_queued() {
+async fn an_overdue_call_that_is_released_or_lost_is_not_requeued() {
     let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
-    // Given back unstarted; given back for a retry; lost while claimed; lost while a retry was left.
+    // Released unstarted; released for a retry; lost while claimed; lost with an attempt left.
     let mut ids = Vec::new();
     for _ in 0..4 {
         ids.push(agent.create(request(), None).await.unwrap().id);
@@ -174,9 +174,10 @@ async fn what_comes_back_past_its_deadline_is_answered_and_not_queued() {
     harness.close().await;
 }
 
-/// Every sequence of steps ends with exactly one response, and nobody without the lease has a say.
+/// After every sequence of steps there is exactly one response, and only a lease holder can change
+/// the call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_happens_there_is_one_response() {
+async fn every_sequence_of_steps_ends_with_one_response() {
     use proptest::prelude::*;
     use proptest::test_runner::TestRunner;
 
@@ -218,7 +219,7 @@ async fn whatever_happens_there_is_one_response() {
                             _ => {}
                         }
                     }
-                    // Whatever is left comes to its end.
+                    // Finish what is left.
                     while agent.call(id).await.unwrap().state != CallState::Finished {
                         end_every_lease(&harness).await;
                         harness.store.rescue().await.unwrap();

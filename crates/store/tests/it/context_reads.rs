@@ -1,5 +1,5 @@
-//! Lists and searches with conditions on the context, and the connections that all tenants share. They are held by a lock,
-//! never by time.
+//! Lists and searches with conditions on the context, and the connections that all tenants share.
+//! The tests block them with a lock, never with time.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const SHARE: i64 = 2;
 /// Of all tenants.
 const ALL: i64 = 4;
 
-/// Until it ends, every list and search of the tenants waits within the database.
+/// While it exists, every list and search of the tenants waits in the database.
 struct Held(PgConnection);
 
 impl Held {
@@ -52,7 +52,7 @@ impl Held {
         .unwrap()
     }
 
-    async fn until_so_many_wait(&mut self, lists: i64) {
+    async fn until_waiting(&mut self, lists: i64) {
         while self.waiting().await < lists {
             tokio::task::yield_now().await;
         }
@@ -74,7 +74,7 @@ fn query() -> BreadcrumbQuery {
 
 type Asked = JoinHandle<Result<Vec<BreadcrumbListItem>, StoreError>>;
 
-/// More lists than there are connections.
+/// Starts more lists than there are connections.
 fn ask_for_many(store: &Arc<dyn Breadcrumbs>) -> Vec<Asked> {
     let ask = |_| {
         let store = store.clone();
@@ -100,18 +100,19 @@ async fn assert_is_served(harness: &StoreHarness, other: &Agent) {
     harness.store.ping().await.unwrap();
 }
 
-/// Twenty lists of one tenant took all connections, and nobody was answered until they had ended.
+/// Regression: twenty lists of one tenant took all connections, and no other request was served
+/// until they finished.
 #[tokio::test]
-async fn a_tenants_lists_by_context_leave_connections_to_the_others() {
+async fn one_tenants_context_lists_leave_connections_for_other_tenants() {
     let (harness, greedy, other, mut held) = start().await;
     let mut asked = ask_for_many(&greedy.store);
-    held.until_so_many_wait(SHARE).await;
+    held.until_waiting(SHARE).await;
     assert_is_served(&harness, &other).await;
     assert_eq!(held.waiting().await, SHARE);
     let Err(StoreError::Unavailable(refused)) = asked.pop().unwrap().await.unwrap() else { panic!("it was served") };
     assert!(refused.contains("context_match"), "{refused}");
     held.ends().await;
-    // The first have the share.
+    // The first two use the share.
     for first in asked.into_iter().take(2) {
         assert_eq!(first.await.unwrap().unwrap().len(), 1);
     }
@@ -119,9 +120,9 @@ async fn a_tenants_lists_by_context_leave_connections_to_the_others() {
     harness.close().await;
 }
 
-/// Two tenants with their whole shares took every place that lists by context have.
+/// Regression: two tenants with full shares took every slot for context lists.
 #[tokio::test]
-async fn two_tenants_leave_a_place_for_the_lists_by_context_of_a_third() {
+async fn two_tenants_leave_a_slot_for_a_third_tenants_context_lists() {
     let harness = StoreHarness::with_connections(CONNECTIONS).await;
     let (first, second, third) = (harness.alone().await, harness.alone().await, harness.alone().await);
     for agent in [&first, &second, &third] {
@@ -129,8 +130,8 @@ async fn two_tenants_leave_a_place_for_the_lists_by_context_of_a_third() {
     }
     let mut held = Held::tenants(&harness.database, &[first.identity.owner_id, second.identity.owner_id]).await;
     let asked: Vec<Asked> = [&first, &second].into_iter().flat_map(|agent| ask_for_many(&agent.store)).collect();
-    // One place of each tenant, and one that only further lists of a tenant take.
-    held.until_so_many_wait(ALL - 1).await;
+    // One slot of each tenant, and one that only further lists of a tenant use.
+    held.until_waiting(ALL - 1).await;
     assert_is_served(&harness, &third).await;
     assert_eq!(held.waiting().await, ALL - 1);
     held.ends().await;
@@ -144,18 +145,18 @@ async fn two_tenants_leave_a_place_for_the_lists_by_context_of_a_third() {
     harness.close().await;
 }
 
-/// The schedules of a tenant stopped while its agents' lists held its share.
+/// Regression: a tenant's schedules stopped while its agents' lists used its share.
 #[tokio::test]
-async fn a_runner_reads_beside_the_share_of_its_tenant() {
+async fn a_runner_reads_outside_its_tenants_share() {
     let (harness, greedy, _other, mut held) = start().await;
     let runner = harness.agent_with(greedy.identity.owner_id, &[Role::Runner]).await;
     let asked = ask_for_many(&greedy.store);
-    held.until_so_many_wait(SHARE).await;
+    held.until_waiting(SHARE).await;
     let reading = query();
     let mut read = runner.list(&reading);
     tokio::select! {
         answer = &mut read => panic!("it did not reach the database: {answer:?}"),
-        () = held.until_so_many_wait(SHARE + 1) => {}
+        () = held.until_waiting(SHARE + 1) => {}
     }
     held.ends().await;
     assert_eq!(read.await.unwrap().len(), 1);
@@ -165,12 +166,12 @@ async fn a_runner_reads_beside_the_share_of_its_tenant() {
     harness.close().await;
 }
 
-/// The database goes on with what nobody waits for any more.
+/// The database continues statements whose caller is gone.
 #[tokio::test]
-async fn lists_that_are_given_up_keep_their_tenants_share_to_their_end() {
+async fn abandoned_lists_hold_their_tenants_share_until_they_finish() {
     let (harness, greedy, other, mut held) = start().await;
     let first = ask_for_many(&greedy.store);
-    held.until_so_many_wait(SHARE).await;
+    held.until_waiting(SHARE).await;
     for one in first {
         one.abort();
         assert!(one.await.unwrap_err().is_cancelled());
@@ -185,9 +186,10 @@ async fn lists_that_are_given_up_keep_their_tenants_share_to_their_end() {
     harness.close().await;
 }
 
-/// Five tenants with two lists each took all connections, and nobody was answered until they had ended.
+/// Regression: five tenants with two lists each took all connections, and no other request was
+/// served until they finished.
 #[tokio::test]
-async fn the_lists_by_context_of_all_tenants_leave_connections_to_everything_else() {
+async fn context_lists_of_all_tenants_leave_connections_for_other_work() {
     let harness = StoreHarness::with_connections(CONNECTIONS).await;
     let other = harness.alone().await;
     let runner = harness.agent_with(other.identity.owner_id, &[Role::Runner]).await;
@@ -200,7 +202,7 @@ async fn the_lists_by_context_of_all_tenants_leave_connections_to_everything_els
     let tenants: Vec<Uuid> = greedy.iter().map(|agent| agent.identity.owner_id).collect();
     let mut held = Held::tenants(&harness.database, &tenants).await;
     let asked: Vec<Asked> = greedy.iter().flat_map(|agent| ask_for_many(&agent.store)).collect();
-    held.until_so_many_wait(ALL).await;
+    held.until_waiting(ALL).await;
     let id = other.create(request(), None).await.unwrap().id;
     let claims = runner.claim(&claim_of(1)).await.unwrap();
     assert_eq!(claims[0].request.id, id);

@@ -1,4 +1,4 @@
-//! The tag `author:curator` in rows that no store with that rule has written.
+//! The tag `author:curator` in rows that were written before the store reserved it.
 
 use sqlx::{Connection, PgConnection};
 use store::MIGRATOR;
@@ -48,7 +48,7 @@ async fn old_version(admin: &mut PgConnection, id: Uuid, version: i64, author: U
 }
 
 #[tokio::test]
-async fn tags_from_before_the_rule_stay_on_curators_tools_alone() {
+async fn the_migration_keeps_the_tag_only_on_curators_tools() {
     let database = TestDatabase::empty().await;
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
     MIGRATOR.run_to(BEFORE, &mut admin).await.unwrap();

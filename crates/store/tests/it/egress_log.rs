@@ -1,4 +1,4 @@
-//! How long the egress log is kept. What it holds and how it is read is tried over HTTP.
+//! How long the egress log is stored. Its content and queries are tested over HTTP.
 
 use breadcrumb::{EgressOutcome, EgressQuery, EgressRecord};
 use chrono::{TimeDelta, Utc};
@@ -26,7 +26,7 @@ pub fn record(host: &str, days_ago: i64) -> EgressRecord {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn old_entries_are_forgotten_in_every_tenant() {
+async fn old_entries_are_deleted_in_every_tenant() {
     let harness = StoreHarness::start().await;
     let (one, two) = (harness.alone().await, harness.alone().await);
     one.log_egress(vec![record("new.example", 29), record("old.example", 31)]).await.unwrap();

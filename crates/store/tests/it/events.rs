@@ -1,4 +1,4 @@
-//! Events under the hardest orders of commits, and across processes and restarts.
+//! Events under adverse commit orders, and across processes and restarts.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ async fn a_rolled_back_writer_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_servers_changes_are_heard() {
+async fn changes_of_another_server_arrive() {
     let harness = StoreHarness::start().await;
     let other = open(&harness.database).await;
     let agent = harness.alone().await;
@@ -79,7 +79,7 @@ async fn another_servers_changes_are_heard() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_servers_selectors_are_heard_of() {
+async fn selector_changes_of_another_server_apply() {
     let harness = StoreHarness::start().await;
     let other = open(&harness.database).await;
     let agent = harness.alone().await;
@@ -88,7 +88,7 @@ async fn another_servers_selectors_are_heard_of() {
         elsewhere.subscribe(SubscribeOptions { by_selectors: true, ..SubscribeOptions::default() }).await.unwrap();
     let selector = Selector { any_tags: vec!["wanted".into()], ..Selector::default() };
     agent.create_selector(selector).await.unwrap();
-    // Until it has heard, the other server gives everything.
+    // Until it learns of the selectors, the other server sends every event.
     let mut is_chosen = false;
     while !is_chosen {
         let id = agent.create(note("unwanted"), None).await.unwrap().id;
@@ -108,7 +108,7 @@ async fn another_servers_selectors_are_heard_of() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_passed_over_is_told_by_its_number() {
+async fn skipped_events_are_reported_by_number() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let filter = Selector { any_tags: vec!["wanted".into()], ..Selector::default() };
@@ -124,13 +124,13 @@ async fn what_is_passed_over_is_told_by_its_number() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_feed_and_the_pool_survive_that_every_connection_dies() {
+async fn a_feed_and_the_pool_survive_the_loss_of_all_connections() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let mut events = agent.events(None).await.unwrap();
     let id = agent.create(note("before"), None).await.unwrap().id;
     assert_eq!(next(&mut events).await.breadcrumb_id, id);
-    // What a crash of the server does to its clients.
+    // The effect of a server crash on its clients.
     let mut admin = harness.admin().await;
     for title in ["after", "after again"] {
         sqlx::query(
@@ -160,7 +160,7 @@ async fn a_closed_store_ends_its_streams() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn old_events_are_forgotten_with_what_only_they_needed() {
+async fn pruning_deletes_old_events_and_what_only_they_need() {
     let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let kept = agent.create(noted("Kept", json!({"n": 1}), &[]), None).await.unwrap().id;
@@ -172,18 +172,18 @@ async fn old_events_are_forgotten_with_what_only_they_needed() {
     let young = agent.create(note("Young"), None).await.unwrap().id;
 
     harness.store.prune().await.unwrap();
-    // Who was away for longer than that is told, and goes on with what is whole.
-    let mut told = agent.subscribe(SubscribeOptions::all(Some(EventNumber(0)))).await.unwrap();
-    let Some(Ok(SubscriptionItem::Missed { first })) = told.next().await else { panic!("not told") };
-    assert!(matches!(told.next().await, Some(Ok(SubscriptionItem::Event(event)))
+    // A subscriber that was away longer is notified, and continues with complete events.
+    let mut stream = agent.subscribe(SubscribeOptions::all(Some(EventNumber(0)))).await.unwrap();
+    let Some(Ok(SubscriptionItem::Missed { first })) = stream.next().await else { panic!("no Missed item") };
+    assert!(matches!(stream.next().await, Some(Ok(SubscriptionItem::Event(event)))
         if event.breadcrumb_id == young && event.number >= first));
     let mut events = agent.events(Some(EventNumber(0))).await.unwrap();
     assert_eq!(events.next().await, Some(Err(StoreError::EventsMissed { first })));
     assert_eq!(events.next().await, None);
-    // Who was not, is not.
+    // A subscriber that was not away that long is not notified.
     let mut events = agent.events(Some(EventNumber(first.0 - 1))).await.unwrap();
-    assert_eq!(next(&mut events).await.breadcrumb_id, young, "goes on from the oldest kept");
-    assert_eq!(agent.history(kept).await.unwrap().len(), 2, "a living record keeps its history");
+    assert_eq!(next(&mut events).await.breadcrumb_id, young, "continues from the oldest event left");
+    assert_eq!(agent.history(kept).await.unwrap().len(), 2, "an existing record keeps its history");
     let left = sqlx::query("SELECT count(*) FROM breadcrumb_versions WHERE breadcrumb_id = $1")
         .bind(gone)
         .fetch_one(&mut admin)

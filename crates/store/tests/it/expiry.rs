@@ -1,4 +1,4 @@
-//! Ended records are taken out beside everything else, and nobody waits for it.
+//! Expired records are deleted while other work runs, and nothing waits for it.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::harness::StoreHarness;
 
-/// Puts ended records into the table at once.
+/// Inserts expired records directly.
 async fn fill(admin: &mut PgConnection, owner: Uuid, count: i32) {
     sqlx::query(
         "WITH made AS (
@@ -41,13 +41,13 @@ async fn one_call(agent: &Agent) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn twenty_thousand_ended_records_go_while_calls_are_claimed() {
+async fn twenty_thousand_expired_records_are_deleted_while_calls_are_claimed() {
     const MANY: i32 = 20_000;
     let harness = StoreHarness::without_sweeps().await;
     let (agent, purged) = (harness.alone().await, harness.alone().await);
     one_call(&agent).await;
     let mut admin = harness.admin().await;
-    // The calls are of the tenant that has the ended records, and of another.
+    // The calls belong to the tenant with the expired records, and to another.
     for owner in [agent.identity.owner_id, purged.identity.owner_id] {
         fill(&mut admin, owner, MANY / 2).await;
     }
@@ -59,7 +59,7 @@ async fn twenty_thousand_ended_records_go_while_calls_are_claimed() {
             one_call(&agent).await;
             calls += 1;
             let waiting: i64 = sqlx::query_scalar(
-                // Not for room in a file, which is had in a moment.
+                // Not the lock that extends a file, which is held only briefly.
                 "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
                     AND wait_event <> 'extend' AND query ~ 'write_batch|claim_calls'",
             )
@@ -69,10 +69,10 @@ async fn twenty_thousand_ended_records_go_while_calls_are_claimed() {
             assert_eq!(waiting, 0, "a call waits for a lock");
         }
     };
-    tokio::time::timeout(PATIENCE * 4, at_work).await.expect("the records to go in time");
+    tokio::time::timeout(PATIENCE * 4, at_work).await.expect("the records are deleted in time");
     purge.await.unwrap().unwrap();
-    assert!(calls > 10, "{calls} calls while the records went");
-    // The store's own sweep counts what it took when it comes to its end.
+    assert!(calls > 10, "{calls} calls while the records were deleted");
+    // The store's own sweep counts its deletions when it finishes.
     tokio::time::timeout(PATIENCE, async {
         for owner in [agent.identity.owner_id, purged.identity.owner_id] {
             while harness.store.hygiene(owner).await.unwrap().total_breadcrumbs_purged < MANY as u64 / 2 {
@@ -83,18 +83,18 @@ async fn twenty_thousand_ended_records_go_while_calls_are_claimed() {
         }
     })
     .await
-    .expect("the statistics in time");
+    .expect("the statistics are written in time");
     assert_eq!(rows(&mut admin, "events WHERE kind = 'breadcrumb.deleted'").await, i64::from(MANY));
     harness.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_that_somebody_holds_is_passed_over() {
+async fn a_locked_record_is_skipped() {
     let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let mut admin = harness.admin().await;
     let id = agent.create(note("Held"), None).await.unwrap().id;
-    // It ends while somebody gives it more time.
+    // It expires while a transaction extends it.
     let mut changing = sqlx::Connection::begin(&mut admin).await.unwrap();
     sqlx::query("UPDATE breadcrumbs SET ttl = now() - interval '1 second' WHERE id = $1")
         .bind(id)
@@ -108,9 +108,9 @@ async fn a_record_that_somebody_holds_is_passed_over() {
         .execute(&mut *changing)
         .await
         .unwrap();
-    // The store's sweep may have been faster than this change: then there is nothing to look at.
+    // The store's sweep may have been faster than this change. Then there is nothing to test.
     if locked.rows_affected() == 1 {
-        tokio::time::timeout(PATIENCE, harness.store.expire()).await.expect("nobody is waited for").unwrap();
+        tokio::time::timeout(PATIENCE, harness.store.expire()).await.expect("the sweep waits for no lock").unwrap();
         changing.commit().await.unwrap();
         harness.store.expire().await.unwrap();
         agent.get(id).await.unwrap();
@@ -120,7 +120,7 @@ async fn a_record_that_somebody_holds_is_passed_over() {
     harness.close().await;
 }
 
-/// A record's life told as plainly as can be, with a clock that the test turns on.
+/// A simple model of a record's life, with a clock that the test advances.
 #[derive(Debug)]
 struct Model {
     ends_in: Option<i64>,
@@ -145,7 +145,7 @@ impl Model {
     }
 }
 
-/// A small generator, so that a failure names its seed.
+/// A small random generator, so that a failure names its seed.
 struct Dice(u64);
 
 impl Dice {
@@ -168,7 +168,7 @@ fn any_ttl(dice: &mut Dice) -> (BreadcrumbChanges, Model) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn any_life_of_a_record_is_as_the_model_says() {
+async fn records_expire_as_the_model_predicts() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let mut admin = harness.admin().await;
@@ -179,10 +179,10 @@ async fn any_life_of_a_record_is_as_the_model_says() {
         let id = agent.create(record, None).await.unwrap().id;
         let mut version = 1;
         for step in 0..14 {
-            let told = format!("seed {seed}, step {step}, {model:?}");
+            let case = format!("seed {seed}, step {step}, {model:?}");
             match dice.roll(6) {
                 0 => {
-                    // An hour goes by.
+                    // One hour passes.
                     sqlx::query("UPDATE breadcrumbs SET ttl = ttl - interval '1 hour' WHERE id = $1")
                         .bind(id)
                         .execute(&mut admin)
@@ -194,7 +194,7 @@ async fn any_life_of_a_record_is_as_the_model_says() {
                     let (changes, next) = any_ttl(&mut dice);
                     let there = model.is_there();
                     let changed = agent.update(id, version, changes).await;
-                    assert_eq!(changed.is_ok(), there, "{told}: {changed:?}");
+                    assert_eq!(changed.is_ok(), there, "{case}: {changed:?}");
                     if there {
                         model = next;
                         version += 1;
@@ -202,17 +202,17 @@ async fn any_life_of_a_record_is_as_the_model_says() {
                 }
                 2 => {
                     let listed = agent.list(&BreadcrumbQuery::default()).await.unwrap();
-                    assert_eq!(listed.iter().any(|item| item.id == id), model.is_there(), "{told}");
+                    assert_eq!(listed.iter().any(|item| item.id == id), model.is_there(), "{case}");
                 }
-                3 => assert_eq!(agent.history(id).await.is_ok(), model.is_there(), "{told}"),
+                3 => assert_eq!(agent.history(id).await.is_ok(), model.is_there(), "{case}"),
                 _ => match agent.get(id).await {
                     Ok(record) => {
-                        assert!(model.read(), "{told}");
+                        assert!(model.read(), "{case}");
                         let left = model.max_reads.map(|most| most - model.reads);
-                        assert_eq!(record.reads_left, left, "{told}");
+                        assert_eq!(record.reads_left, left, "{case}");
                     }
-                    Err(StoreError::NotFound { .. }) => assert!(!model.read(), "{told}"),
-                    Err(error) => panic!("{told}: {error}"),
+                    Err(StoreError::NotFound { .. }) => assert!(!model.read(), "{case}"),
+                    Err(error) => panic!("{case}: {error}"),
                 },
             }
         }
@@ -221,7 +221,7 @@ async fn any_life_of_a_record_is_as_the_model_says() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reads_are_counted_in_the_own_tenant_alone() {
+async fn only_reads_of_the_records_own_tenant_are_counted() {
     let harness = StoreHarness::without_sweeps().await;
     let (agent, stranger) = (harness.alone().await, harness.alone().await);
     let once =
@@ -236,7 +236,7 @@ async fn reads_are_counted_in_the_own_tenant_alone() {
         sqlx::query_scalar("SELECT count_read($1)").bind(id).fetch_one(&mut admin).await.unwrap();
     assert_eq!(counted, None);
     agent.get(id).await.unwrap();
-    // What is gone leaves no count behind.
+    // A deleted record leaves no count.
     tokio::time::timeout(PATIENCE, async {
         let mut owner = harness.admin().await;
         while rows(&mut owner, "breadcrumb_reads").await > 0 {
@@ -245,6 +245,6 @@ async fn reads_are_counted_in_the_own_tenant_alone() {
         }
     })
     .await
-    .expect("the count to go with the record");
+    .expect("the count is deleted with the record");
     harness.close().await;
 }

@@ -1,4 +1,4 @@
-//! What the database's refusals become.
+//! How errors of the database are reported.
 
 use breadcrumb::{BreadcrumbChanges, StoreError};
 use conformance::Harness;
@@ -7,7 +7,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::harness::StoreHarness;
 
-/// Makes every insert of a record fail with this code from now on.
+/// Makes every insert of a record fail with this code.
 async fn fail_inserts(harness: &StoreHarness, code: &str) {
     let sql = format!(
         "CREATE OR REPLACE FUNCTION fail() RETURNS trigger LANGUAGE plpgsql AS
@@ -18,7 +18,7 @@ async fn fail_inserts(harness: &StoreHarness, code: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_kind_of_trouble_has_its_error_and_no_database_text() {
+async fn each_database_failure_maps_to_an_error_without_database_text() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     fail_inserts(&harness, "53100").await;
@@ -35,7 +35,7 @@ async fn each_kind_of_trouble_has_its_error_and_no_database_text() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_fails_leaves_nothing_behind() {
+async fn failed_writes_leave_nothing_behind() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     fail_inserts(&harness, "53100").await;
@@ -54,11 +54,11 @@ async fn what_fails_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_collision_is_tried_again() {
+async fn a_conflict_is_retried() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let id = agent.create(note("x"), None).await.unwrap().id;
-    // Fails the first two times: a sequence is not undone with its transaction.
+    // Fails the first two times: a sequence is not rolled back with its transaction.
     sqlx::raw_sql(
         "CREATE SEQUENCE collisions; GRANT USAGE ON SEQUENCE collisions TO rcrt_app;
          CREATE FUNCTION collide() RETURNS trigger LANGUAGE plpgsql AS

@@ -1,4 +1,4 @@
-//! A store on a database of its own.
+//! A store on its own database.
 
 use std::sync::Arc;
 
@@ -24,8 +24,8 @@ impl StoreHarness {
         Self::with(|options| StoreOptions { max_connections, ..options }).await
     }
 
-    /// A store that sweeps only when it is asked to: a sweep passes over what another one holds, so a test that asks for one
-    /// must be alone.
+    /// A store that sweeps only when asked. A sweep skips what another one has locked, so a test
+    /// that asks for a sweep must be the only one.
     pub async fn without_sweeps() -> Self {
         Self::with(|options| StoreOptions { sweeps: false, ..options }).await
     }
@@ -41,7 +41,7 @@ impl StoreHarness {
         PgConnection::connect(&self.database.admin_url).await.unwrap()
     }
 
-    /// One agent in a tenant of its own.
+    /// An agent in its own tenant.
     pub async fn alone(&self) -> Agent {
         self.agent(self.tenant().await).await
     }

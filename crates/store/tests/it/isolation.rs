@@ -1,4 +1,4 @@
-//! Row-level security, seen from under the store.
+//! Row-level security, tested on raw connections below the store.
 
 use breadcrumb::{
     AclChange, Action, BreadcrumbChanges, Identity, NewBreadcrumb, NewSecret, Role, Tenancy, Visibility, schema_names,
@@ -55,7 +55,7 @@ async fn count(connection: &mut PgConnection, table: &str) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_raw_connection_of_the_role_sees_its_tenant_alone() {
+async fn a_raw_connection_of_the_role_sees_only_its_tenant() {
     let harness = StoreHarness::start().await;
     let (mine, theirs) = (fill(&harness).await, fill(&harness).await);
     let mut raw = PgConnection::connect(&harness.database.app_url).await.unwrap();
@@ -73,7 +73,7 @@ async fn a_raw_connection_of_the_role_sees_its_tenant_alone() {
                 .unwrap();
         assert_eq!(foreign, 0, "{table}");
     }
-    // Nor can a row be put into another tenant, or moved there.
+    // A row cannot be inserted into another tenant, or moved there.
     let smuggled = sqlx::query("INSERT INTO breadcrumb_tags VALUES ($1, 'tag', $2)")
         .bind(theirs)
         .bind(Uuid::new_v4())
@@ -89,7 +89,7 @@ async fn a_raw_connection_of_the_role_sees_its_tenant_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_role_can_do_nothing_that_it_need_not() {
+async fn the_role_has_no_unneeded_rights() {
     let harness = StoreHarness::start().await;
     let tenant = fill(&harness).await;
     let mut raw = PgConnection::connect(&harness.database.app_url).await.unwrap();
@@ -127,13 +127,13 @@ async fn every_table_is_under_row_level_security() {
     .fetch_all(&mut harness.admin().await)
     .await
     .unwrap();
-    // The role has no right at all on these two.
+    // The role has no rights on these two.
     assert_eq!(open, ["_sqlx_migrations", "tenants"]);
     harness.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_pooled_connection_keeps_no_tenant() {
+async fn a_pooled_connection_has_no_tenant_left() {
     let harness = StoreHarness::start().await;
     let (one, other) = (harness.alone().await, harness.alone().await);
     for _ in 0..40 {
@@ -168,7 +168,8 @@ async fn a_raw_connection_of_the_role_sees_the_rows_of_its_agent() {
         .unwrap();
         let ids: Vec<Uuid> =
             sqlx::query_scalar("SELECT id FROM breadcrumbs ORDER BY id").fetch_all(&mut raw).await.unwrap();
-        // What is not seen is not changed, nor is an older version of it seen.
+        // Rows that are not visible cannot be changed, and neither are their older versions
+        // visible.
         let changed = sqlx::query("UPDATE breadcrumbs SET title = title").execute(&mut raw).await.unwrap();
         assert_eq!(changed.rows_affected() as usize, ids.len());
         let versions = count(&mut raw, "breadcrumb_versions").await;
@@ -181,7 +182,7 @@ async fn a_raw_connection_of_the_role_sees_the_rows_of_its_agent() {
     assert_eq!(seen(tenant, "*", "", "").await, [private, team]);
     assert_eq!(seen(tenant, &own, "", "").await, [private, team]);
     assert_eq!(seen(tenant, &colleagues, "", "{read_full}").await, [team]);
-    // Who says nothing of itself sees nothing private, and who comes from elsewhere nothing at all.
+    // Without an agent nothing private is visible, and an agent of another tenant sees nothing.
     assert_eq!(seen(tenant, "", "", "{read_full}").await, [team]);
     assert_eq!(seen(tenant, &stranger, &abroad, "{read_full}").await, NONE);
     assert_eq!(seen(other.identity.owner_id, "*", "", "").await, NONE);
@@ -191,13 +192,13 @@ async fn a_raw_connection_of_the_role_sees_the_rows_of_its_agent() {
     assert_eq!(seen(tenant, &colleagues, "", "{update}").await, [team]);
     assert_eq!(seen(tenant, &stranger, &abroad, "{update}").await, [private]);
     assert_eq!(seen(tenant, &stranger, &abroad, "{read_full}").await, NONE);
-    // The tenant of another is no door into its own.
+    // The grant applies only in the record's tenant.
     assert_eq!(seen(other.identity.owner_id, &stranger, "", "{update}").await, NONE);
     harness.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_change_of_a_grant_is_on_the_record() {
+async fn every_grant_change_is_in_the_audit_log() {
     let harness = StoreHarness::start().await;
     let (author, other) = (harness.alone().await, harness.alone().await);
     let id = author.create(note("Shared"), None).await.unwrap().id;
@@ -206,9 +207,9 @@ async fn every_change_of_a_grant_is_on_the_record() {
     author.revoke(&change).await.unwrap();
     author.revoke(&change).await.unwrap();
     let log = harness.store.audit_log(author.identity.owner_id, 2).await.unwrap();
-    let told: Vec<_> = log.iter().map(|line| (line.action.as_str(), line.subject, line.agent_id)).collect();
+    let changes: Vec<_> = log.iter().map(|line| (line.action.as_str(), line.subject, line.agent_id)).collect();
     let by = Some(author.identity.agent_id);
-    assert_eq!(told, [("acl.revoked", id, by), ("acl.granted", id, by)]);
+    assert_eq!(changes, [("acl.revoked", id, by), ("acl.granted", id, by)]);
     let reason = format!("read_full, update: tenant {}", other.identity.owner_id);
     assert_eq!(log[0].reason.as_deref(), Some(reason.as_str()));
     harness.close().await;
@@ -226,7 +227,7 @@ const ABOUT_RECORDS: [(&str, &str); 8] = [
     ("calls", "request"),
 ];
 
-/// In which of these tables the role sees rows about the record.
+/// The tables in which the role sees rows about the record.
 async fn seen_in(raw: &mut PgConnection, tenant: Uuid, agent: &str, record: Uuid) -> Vec<&'static str> {
     sqlx::query("SELECT set_config('rcrt.tenant', $1, false), set_config('rcrt.agent', $2, false)")
         .bind(tenant.to_string())
@@ -244,9 +245,9 @@ async fn seen_in(raw: &mut PgConnection, tenant: Uuid, agent: &str, record: Uuid
     tables
 }
 
-/// What SECURITY.md says of each table.
+/// The table in SECURITY.md.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rows_about_a_record_are_seen_by_who_sees_the_record() {
+async fn rows_about_a_record_are_visible_to_those_who_see_the_record() {
     let harness = StoreHarness::start().await;
     let author = harness.alone().await;
     let tenant = author.identity.owner_id;
@@ -280,10 +281,10 @@ async fn rows_about_a_record_are_seen_by_who_sees_the_record() {
     }
     for agent in [colleague.as_str(), ""] {
         assert_eq!(seen_in(&mut raw, tenant, agent, open).await, of_agents);
-        // That a private record exists, its numbers and its call: by the tenant alone, as the page says.
+        // Rows of `events` and `calls` depend on the tenant alone, as SECURITY.md says.
         assert_eq!(seen_in(&mut raw, tenant, agent, private).await, ["events", "calls"]);
     }
-    // What the two tell beyond their own columns is asked of the record: the store's doors show none of it.
+    // Their other content depends on the record, and no method of the store returns it.
     let read = harness.store.acting_as(breadcrumb::Identity {
         owner_id: tenant,
         agent_id: colleague.parse().unwrap(),
@@ -295,9 +296,9 @@ async fn rows_about_a_record_are_seen_by_who_sees_the_record() {
     harness.close().await;
 }
 
-/// An old version is a row of its own: its visibility and sensitivity are those that it had.
+/// An old version is a separate row, with the visibility and sensitivity that it had.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_old_versions_row_is_seen_by_its_own_visibility() {
+async fn an_old_version_is_visible_by_its_own_visibility() {
     let harness = StoreHarness::start().await;
     let author = harness.alone().await;
     let tenant = author.identity.owner_id;
@@ -332,29 +333,30 @@ async fn an_old_versions_row_is_seen_by_its_own_visibility() {
     assert_eq!(versions(&own).await, [1, 2, 3]);
     assert_eq!(versions(&colleague).await, [3]);
     let mut admin = harness.admin().await;
-    // Events and webhooks leave out what was private. Of a secret version they tell that it was there.
+    // Events and webhooks leave out versions that were private. Of a secret version they report
+    // that it existed.
     assert_eq!(heard_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
     assert_eq!(heard_versions(&mut admin, &colleague, id).await, [2, 3, 4]);
     assert_eq!(private_versions(&mut admin, tenant, id).await, [1]);
-    // What a version from before was is not known: it stays closed.
+    // The visibility of a very old version is unknown, so it stays hidden.
     sqlx::query("UPDATE breadcrumb_versions SET visibility = NULL, sensitivity = NULL")
         .execute(&mut admin)
         .await
         .unwrap();
     assert_eq!(versions(&colleague).await, [0; 0]);
     assert_eq!(versions(&own).await, [1, 2, 3]);
-    // The present version has a visibility, and stays open.
+    // The current version has a visibility, and stays visible.
     assert_eq!(heard_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
     assert_eq!(heard_versions(&mut admin, &colleague, id).await, [4]);
     assert_eq!(private_versions(&mut admin, tenant, id).await, [1, 2, 3]);
-    // Also where only versions are left.
+    // The same if only versions are left.
     author.delete(id, None).await.unwrap();
     assert_eq!(heard_versions(&mut admin, &own, id).await, [1, 2, 3, 4]);
     assert_eq!(heard_versions(&mut admin, &colleague, id).await, [4]);
     harness.close().await;
 }
 
-/// The versions of the first four whose events a webhook of the agent may get.
+/// Which of the first four versions a webhook of the agent can get the events of.
 async fn heard_versions(admin: &mut PgConnection, agent: &str, id: Uuid) -> Vec<i64> {
     sqlx::query_scalar("SELECT n FROM generate_series(1::bigint, 4) n WHERE hears($1::uuid, $2, n) ORDER BY n")
         .bind(agent)
@@ -364,10 +366,10 @@ async fn heard_versions(admin: &mut PgConnection, agent: &str, id: Uuid) -> Vec<
         .unwrap()
 }
 
-/// The versions that the event feed tells as private, while older transactions let it tell them.
+/// The versions that the event feed marks as private, once older transactions let it return them.
 async fn private_versions(admin: &mut PgConnection, tenant: Uuid, id: Uuid) -> Vec<i64> {
     loop {
-        let told: Vec<(i64, bool)> = sqlx::query_as(
+        let rows: Vec<(i64, bool)> = sqlx::query_as(
             "SELECT version, is_private FROM followed_events($1, 0, 256, 1000000, '{}')
              WHERE breadcrumb_id = $2 AND number IS NOT NULL ORDER BY number",
         )
@@ -376,8 +378,8 @@ async fn private_versions(admin: &mut PgConnection, tenant: Uuid, id: Uuid) -> V
         .fetch_all(&mut *admin)
         .await
         .unwrap();
-        if told.len() == 4 {
-            return told.into_iter().filter_map(|(version, is_private)| is_private.then_some(version)).collect();
+        if rows.len() == 4 {
+            return rows.into_iter().filter_map(|(version, is_private)| is_private.then_some(version)).collect();
         }
         tokio::task::yield_now().await;
     }

@@ -1,4 +1,4 @@
-//! From one key-encryption key to the next while stores work.
+//! Rotation of the key-encryption key while stores run.
 
 use std::sync::{Arc, Mutex};
 
@@ -21,9 +21,9 @@ async fn open(database: &TestDatabase, keys: SecretsKeys) -> StoreHarness {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn secrets_go_over_to_a_new_key_while_two_stores_use_them() {
+async fn secrets_move_to_a_new_key_while_two_stores_use_them() {
     let database = TestDatabase::new().await;
-    // What the keys' folder says, for a store that looks.
+    // The content of the keys' folder, for a store that reads it.
     let folder = Arc::new(Mutex::new(vec![key(1)]));
     let watching = || {
         let (folder, seen) = (folder.clone(), Mutex::new(vec![key(1).id()]));
@@ -45,7 +45,7 @@ async fn secrets_go_over_to_a_new_key_while_two_stores_use_them() {
     let foreign = elsewhere.create_secret(NewSecret::new("S", "another tenant's")).await.unwrap().id;
 
     *folder.lock().unwrap() = vec![key(2), key(1)];
-    // Written by one that has not looked at the folder since.
+    // Written by a store that has not read the folder since.
     let changes = SecretChanges { value: Some("a new value".into()), ..SecretChanges::default() };
     there.update_secret(ids[0], changes).await.unwrap();
     let keys = SecretsKeys::new(key(2), vec![key(1)]);
@@ -54,7 +54,7 @@ async fn secrets_go_over_to_a_new_key_while_two_stores_use_them() {
     assert_eq!(secrets_by_key(&database.admin_url).await.unwrap(), [(key(2).id(), 121)]);
     assert_eq!(rewrap_secrets(&database.admin_url, &keys).await.unwrap().done, 0, "there is nothing left to do");
 
-    // The old key may go.
+    // The old key can be removed.
     *folder.lock().unwrap() = vec![key(2)];
     for agent in [&here, &there] {
         assert_eq!(agent.decrypt_secret(ids[0], "to see it", None).await.unwrap(), "a new value");
@@ -71,7 +71,7 @@ async fn secrets_go_over_to_a_new_key_while_two_stores_use_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_no_key_opens_is_told_and_left_alone() {
+async fn secrets_under_a_missing_key_are_reported_and_unchanged() {
     let database = TestDatabase::new().await;
     let harness = open(&database, key(1).into()).await;
     let agent = harness.alone().await;

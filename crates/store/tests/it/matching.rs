@@ -1,4 +1,5 @@
-//! Selectors that take long to match, and who waits for them. Matches are held by signals, never by time.
+//! Selectors that take long to match, and what waits for them. The tests block matches with
+//! signals, never with time.
 
 use breadcrumb::{Breadcrumbs, EventKind, NewBreadcrumb, Selector, SubscribeOptions, SubscriptionItem};
 use conformance::harness::object;
@@ -25,7 +26,7 @@ async fn follow(agent: &dyn Breadcrumbs, by_selectors: bool) -> breadcrumb::Subs
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_stream_that_takes_long_to_match_holds_up_nobody() {
+async fn a_slow_stream_delays_no_other_stream() {
     let harness = StoreHarness::start().await;
     let (busy_agent, other) = (harness.alone().await, harness.alone().await);
     busy_agent.create_selector(selector()).await.unwrap();
@@ -49,12 +50,12 @@ async fn a_stream_that_takes_long_to_match_holds_up_nobody() {
     let (next, mut held) = next.await.unwrap();
     let Some(Ok(SubscriptionItem::Event(event))) = next else { panic!("an event") };
     assert_eq!(event.breadcrumb_id, id);
-    let Some(Ok(SubscriptionItem::Skipped(_))) = held.next().await else { panic!("it is not meant") };
+    let Some(Ok(SubscriptionItem::Skipped(_))) = held.next().await else { panic!("it does not match") };
     assert!(hears.next().now_or_never().is_none());
     harness.close().await;
 }
 
-/// What every event would be held against is bounded where it is asked for.
+/// The work per event is bounded when a stream is opened.
 #[tokio::test]
 async fn filters_are_bounded_in_number_and_size() {
     let harness = StoreHarness::start().await;

@@ -1,4 +1,4 @@
-//! Migrations on a database in which others are at work.
+//! Migrations on a database that other clients use.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use store::{OpenError, migrate};
 use test_database::TestDatabase;
 use tokio::sync::Notify;
 
-/// The migrations that these texts are, as the build makes them of files.
+/// Migrations with these texts, as the build creates them from files.
 fn migrations(texts: &[&'static str]) -> Migrator {
     let one = |(number, sql): (i64, &&'static str)| {
         let alone = sql.starts_with("-- no-transaction");
@@ -24,18 +24,18 @@ async fn run(database: &TestDatabase, texts: &[&'static str]) -> Result<(), Open
     migrate(&PgConnectOptions::from_str(&database.admin_url).unwrap(), &migrations(texts), &|_| {}).await
 }
 
-/// Runs them in a task of its own, until it tells of waiting.
+/// Runs them in a separate task until it reports that it waits.
 async fn run_until_it_waits(
     database: &TestDatabase,
     texts: &'static [&'static str],
 ) -> tokio::task::JoinHandle<Result<(), OpenError>> {
     let waits = Arc::new(Notify::new());
-    let (url, told) = (database.admin_url.clone(), waits.clone());
+    let (url, notify) = (database.admin_url.clone(), waits.clone());
     let running = tokio::spawn(async move {
         let options = PgConnectOptions::from_str(&url).unwrap();
         let progress = |text: &str| {
             if text.to_lowercase().contains("wait") {
-                told.notify_one();
+                notify.notify_one();
             }
         };
         migrate(&options, &migrations(texts), &progress).await
@@ -57,7 +57,7 @@ async fn is_valid(connection: &mut PgConnection, index: &str) -> Option<bool> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_index_that_was_left_half_built_is_built_anew() {
+async fn an_interrupted_index_build_is_repeated() {
     let database = TestDatabase::empty().await;
     let texts = [
         "CREATE TABLE t (a int); INSERT INTO t VALUES (1), (1)",
@@ -66,7 +66,7 @@ async fn an_index_that_was_left_half_built_is_built_anew() {
     let failed = run(&database, &texts).await.unwrap_err();
     assert!(matches!(failed, OpenError::Migration { version: 2, .. }), "{failed}");
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
-    assert_eq!(is_valid(&mut admin, "t_a").await, Some(false), "what the failure left");
+    assert_eq!(is_valid(&mut admin, "t_a").await, Some(false), "the failed build left an invalid index");
 
     execute(&mut admin, "DELETE FROM t; INSERT INTO t VALUES (1), (2)").await;
     run(&database, &texts).await.unwrap();
@@ -79,7 +79,7 @@ async fn an_index_that_was_left_half_built_is_built_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn behind_a_long_transaction_a_migration_lets_the_others_go_on() {
+async fn a_migration_behind_a_long_transaction_does_not_block_others() {
     const TEXTS: &[&str] = &["CREATE TABLE t (a int)", "ALTER TABLE t ADD COLUMN b int"];
     let database = TestDatabase::empty().await;
     run(&database, &TEXTS[..1]).await.unwrap();
@@ -94,25 +94,25 @@ async fn behind_a_long_transaction_a_migration_lets_the_others_go_on() {
     }
     assert!(!migrating.is_finished());
     execute(&mut long, "ROLLBACK").await;
-    tokio::time::timeout(Duration::from_mins(1), migrating).await.expect("it goes on").unwrap().unwrap();
+    tokio::time::timeout(Duration::from_mins(1), migrating).await.expect("it continues").unwrap().unwrap();
     execute(&mut other, "SELECT b FROM t").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_waits_for_its_turn_does_not_stand_in_the_way_of_an_index() {
+async fn a_waiting_migrator_does_not_block_an_index_build() {
     const TEXTS: &[&str] = &["CREATE TABLE t (a int)", "CREATE TABLE u (a int)"];
     let database = TestDatabase::empty().await;
     run(&database, &TEXTS[..1]).await.unwrap();
-    // As a server of an older version takes it.
+    // Takes the lock like a server of an older version.
     let mut first = PgConnection::connect(&database.admin_url).await.unwrap();
     first.lock().await.unwrap();
 
     let second = run_until_it_waits(&database, TEXTS).await;
     execute(&mut first, "SET statement_timeout = '30s'").await;
     execute(&mut first, "CREATE INDEX CONCURRENTLY t_a ON t (a)").await;
-    assert!(!second.is_finished(), "it waits for as long as the first one works");
+    assert!(!second.is_finished(), "it waits until the first one is done");
     first.unlock().await.unwrap();
-    tokio::time::timeout(Duration::from_mins(1), second).await.expect("it goes on").unwrap().unwrap();
+    tokio::time::timeout(Duration::from_mins(1), second).await.expect("it continues").unwrap().unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

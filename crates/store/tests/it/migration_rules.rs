@@ -1,12 +1,12 @@
-//! What a migration may not do to tables in which a system is at work. Read from the text, so that a mistake is told
-//! before it meets a large table.
+//! Rules for migrations on tables that are in use, checked on the text, so that a mistake is found
+//! before it reaches a large table.
 //!
-//! A table that the same file makes is empty and nobody's: with it, everything may be done.
+//! A table that the same file creates is empty and unused, so everything is allowed on it.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
-/// Those before it were made before there were live systems.
+/// Earlier migrations were written before there were live systems.
 const FIRST: i64 = 11;
 const ALONE: &str = "-- no-transaction";
 
@@ -29,7 +29,7 @@ fn no_migration_locks_or_rewrites_a_live_table() {
 }
 
 #[test]
-fn what_locks_or_rewrites_is_found() {
+fn finds_statements_that_lock_or_rewrite() {
     for bad in [
         "CREATE INDEX i ON calls (tool)",
         "CREATE UNIQUE INDEX IF NOT EXISTS i ON ONLY public.calls (tool)",
@@ -88,7 +88,7 @@ fn what_locks_or_rewrites_is_found() {
     }
 }
 
-/// What is wrong with a migration of this text.
+/// The problems of a migration with this text.
 fn findings(text: &str) -> Vec<String> {
     let statements = statements(text);
     let fresh: HashSet<String> =
@@ -112,7 +112,8 @@ fn findings(text: &str) -> Vec<String> {
     found
 }
 
-/// One statement in lower case, without comments; texts and bodies of functions stand as `''`.
+/// One statement in lower case, without comments. String literals and function bodies are replaced
+/// by `''`.
 struct Statement<'t> {
     text: &'t str,
     words: Vec<&'t str>,
@@ -123,7 +124,7 @@ impl Statement<'_> {
         self.words.contains(&word)
     }
 
-    /// The table that stands at this word, past what may stand before it.
+    /// The table named at this word, after optional keywords.
     fn table(&self, at: usize) -> String {
         let noise = ["if", "not", "exists", "only", "table", "into", "from", "on"];
         let name = self.words.iter().skip(at).find(|word| !noise.contains(word)).copied().unwrap_or_default();
@@ -138,29 +139,29 @@ impl Statement<'_> {
         if is_alone {
             let is_repeatable = is_index && self.text.contains("concurrently if ");
             return (!is_repeatable)
-                .then_some("a statement that stands alone is [CREATE|DROP] INDEX CONCURRENTLY IF …");
+                .then_some("a statement without a transaction must be [CREATE|DROP] INDEX CONCURRENTLY IF …");
         }
         match self.words.as_slice() {
             ["create", "index", ..] | ["create", "unique", "index", ..] => {
                 let on = self.words.iter().position(|word| *word == "on").unwrap_or_default();
-                (!fresh.contains(&self.table(on))).then_some("an index on a table that is there stops its writers")
+                (!fresh.contains(&self.table(on))).then_some("an index on an existing table blocks its writers")
             }
-            ["drop", "index", ..] => Some("dropping an index waits for everybody: DROP INDEX CONCURRENTLY"),
+            ["drop", "index", ..] => Some("dropping an index blocks everyone: use DROP INDEX CONCURRENTLY"),
             ["alter", "table", ..] if !fresh.contains(&self.table(2)) => self.alteration(adds),
             ["update", ..] if !fresh.contains(&self.table(1)) => {
-                Some("rows that are there are changed in batches, by the program")
+                Some("existing rows are changed in batches, by the program")
             }
             ["delete", ..] if !fresh.contains(&self.table(1)) => {
-                Some("rows that are there are deleted in batches, by the program")
+                Some("existing rows are deleted in batches, by the program")
             }
             ["insert", ..] if self.has("select") && self.has("from") => {
-                Some("a table that is there is not copied in a migration")
+                Some("an existing table must not be copied in a migration")
             }
             ["with", ..] if ["update", "delete", "insert"].iter().any(|word| self.has(word)) => {
-                Some("a migration changes no rows")
+                Some("a migration must not change rows")
             }
             ["truncate" | "lock" | "vacuum" | "cluster" | "reindex" | "refresh", ..] | ["drop", "table", ..] => {
-                Some("this takes the table away from everybody")
+                Some("this locks out every other client")
             }
             _ => None,
         }
@@ -177,21 +178,22 @@ impl Statement<'_> {
             match words.as_slice() {
                 ["add", word, ..] if is_constraint(word) => {
                     let is_light = action.contains("not valid") || action.contains("using index");
-                    (!is_light)
-                        .then_some("a constraint reads the whole table: NOT VALID, and VALIDATE in a later migration")
+                    (!is_light).then_some(
+                        "a constraint reads the whole table: use NOT VALID, and VALIDATE in a later migration",
+                    )
                 }
                 ["add", rest @ ..] => {
                     if rest.iter().any(|word| {
                         word.contains("serial") || *word == "generated" || *word == "references" || is_constraint(word)
                     }) {
-                        return Some("a new column is nullable or has a constant default, and nothing else");
+                        return Some("a new column can only be nullable or have a constant default");
                     }
                     match action.split_once(" default ") {
                         Some((_, value)) => {
                             let value = value.trim_start_matches("''");
                             let is_constant =
                                 !value.contains('(') && !value.starts_with("current_") && !value.starts_with("local");
-                            (!is_constant).then_some("a default that is computed rewrites the table")
+                            (!is_constant).then_some("a computed default rewrites the table")
                         }
                         None => {
                             action.contains("not null").then_some("a new column without a default cannot be NOT NULL")
@@ -200,10 +202,10 @@ impl Statement<'_> {
                 }
                 ["alter", ..] if words.contains(&"type") => Some("another type rewrites the table"),
                 ["alter", ..] if action.contains("set not null") => Some("SET NOT NULL reads the whole table"),
-                ["validate", "constraint", name] => adds
-                    .contains(name)
-                    .then_some("validating in the transaction that adds keeps its lock: a later migration"),
-                ["rename", ..] => Some("servers of the version before know the old name"),
+                ["validate", "constraint", name] => adds.contains(name).then_some(
+                    "validating in the transaction that adds the constraint holds its lock: use a later migration",
+                ),
+                ["rename", ..] => Some("servers of the previous version use the old name"),
                 ["set", "logged" | "unlogged" | "tablespace" | "access", ..] => Some("this rewrites the table"),
                 _ => None,
             }
@@ -211,7 +213,7 @@ impl Statement<'_> {
     }
 }
 
-/// The actions of an ALTER TABLE, which commas part outside of brackets.
+/// The actions of an ALTER TABLE: the parts between top-level commas.
 fn actions(text: &str) -> Vec<String> {
     let mut words = text.split_whitespace().skip(2).peekable();
     while words.next_if(|word| ["if", "exists", "only"].contains(word)).is_some() {}
@@ -232,7 +234,7 @@ fn actions(text: &str) -> Vec<String> {
     parts.into_iter().map(|part| part.trim().to_owned()).collect()
 }
 
-/// The statements of a text. What a DO block does is read like the rest: it is done at once.
+/// The statements of a text. Statements in a DO block count too, because they run at once.
 fn statements(text: &str) -> Vec<Statement<'static>> {
     plain(text)
         .split(';')
@@ -246,14 +248,14 @@ fn statements(text: &str) -> Vec<Statement<'static>> {
         .collect()
 }
 
-/// The text in lower case without comments, with an empty text for each quoted one.
+/// The text in lower case without comments. String literals are empty.
 fn plain(text: &str) -> String {
     let (mut rest, mut plain) = (text, String::new());
     while !rest.is_empty() {
         if let Some(comment) = rest.strip_prefix("--") {
             rest = comment.find('\n').map_or("", |end| &comment[end..]);
         } else if let Some(quoted) = rest.strip_prefix('\'') {
-            // A doubled quote ends one text and begins the next, which comes to the same.
+            // A doubled quote closes one literal and opens the next, which has the same result.
             rest = quoted.find('\'').map_or("", |end| &quoted[end + 1..]);
             plain.push_str("''");
         } else if let Some(body) = rest.strip_prefix("$$") {

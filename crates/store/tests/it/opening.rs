@@ -1,4 +1,4 @@
-//! From a URL to a store.
+//! Opening a store from a URL.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ fn options(url: &str) -> StoreOptions {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_empty_database_is_migrated_once_by_many_at_a_time() {
+async fn concurrent_opens_migrate_an_empty_database_once() {
     let database = TestDatabase::empty().await;
     let opening = (0..4).map(|_| {
         let url = database.admin_url.clone();
@@ -27,7 +27,7 @@ async fn an_empty_database_is_migrated_once_by_many_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn databases_side_by_side_share_the_role() {
+async fn several_databases_share_the_role() {
     let mut opening = Vec::new();
     for _ in 0..4 {
         let database = TestDatabase::empty().await;
@@ -41,7 +41,7 @@ async fn databases_side_by_side_share_the_role() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_wrong_is_said_in_a_sentence() {
+async fn open_errors_name_the_problem() {
     let nowhere = Store::open(options("postgres://nobody@127.0.0.1:1/none"), &|_| {}).await.unwrap_err();
     assert!(matches!(nowhere, OpenError::Unreachable(_)), "{nowhere}");
     let nonsense = Store::open(options("not a url"), &|_| {}).await.unwrap_err();
@@ -61,13 +61,13 @@ async fn what_is_wrong_is_said_in_a_sentence() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_logs_in_for_the_work_has_no_more_rights_than_the_work_needs() {
+async fn the_app_login_has_only_the_rights_it_needs() {
     let database = TestDatabase::new().await;
     let with = |app_url: &String| StoreOptions { app_url: Some(app_url.clone()), ..options(&database.admin_url) };
     let store = Store::open(with(&database.app_url), &|_| {}).await.unwrap();
     store.ping().await.unwrap();
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
-    // The server takes its time to end the connection that migrated, after it was closed here.
+    // The server closes the migrating connection a little later than the client.
     let only_the_role = async {
         loop {
             let users: Vec<String> = sqlx::query_scalar(
@@ -82,16 +82,16 @@ async fn what_logs_in_for_the_work_has_no_more_rights_than_the_work_needs() {
             }
         }
     };
-    tokio::time::timeout(Duration::from_mins(1), only_the_role).await.expect("nobody else stays connected");
+    tokio::time::timeout(Duration::from_mins(1), only_the_role).await.expect("only the role stays connected");
     store.close().await;
 
-    // A superuser that took the role could give it back.
+    // A superuser that set the role could reset it.
     let refused = Store::open(with(&database.admin_url), &|_| {}).await.unwrap_err();
     assert!(matches!(refused, OpenError::RoleTooStrong), "{refused}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_without_rights_hears_which_it_needs() {
+async fn a_user_without_rights_gets_an_error_that_names_them() {
     let database = TestDatabase::empty().await;
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
     let role = format!("poor_{}", uuid::Uuid::new_v4().simple());

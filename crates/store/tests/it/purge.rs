@@ -1,4 +1,4 @@
-//! A deleted tenant leaves nothing, and nobody else notices.
+//! A deleted tenant leaves nothing, and no other tenant is affected.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::harness::StoreHarness;
 
-/// How many rows each table has of this tenant.
+/// How many rows this tenant has in each table.
 async fn rows(admin: &mut PgConnection, tenant: Uuid) -> BTreeMap<String, i64> {
     let places: Vec<(String, String)> = sqlx::query_as(
         "SELECT table_name::text, column_name::text FROM information_schema.columns
@@ -32,7 +32,7 @@ async fn rows(admin: &mut PgConnection, tenant: Uuid) -> BTreeMap<String, i64> {
     found
 }
 
-/// Something of everything.
+/// Writes a row to every table.
 async fn fill(agent: &Agent) {
     for number in 0..30 {
         let id = agent
@@ -60,7 +60,7 @@ async fn fill(agent: &Agent) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_deleted_tenant_leaves_nothing_and_the_others_everything() {
+async fn a_purge_deletes_all_rows_of_the_tenant_and_no_others() {
     let harness = StoreHarness::start().await;
     let (gone, stays) = (harness.alone().await, harness.alone().await);
     fill(&gone).await;
@@ -71,7 +71,7 @@ async fn a_deleted_tenant_leaves_nothing_and_the_others_everything() {
     let name = harness.store.tenant(tenant).await.unwrap().unwrap().name;
 
     harness.store.delete_tenant(tenant).await.unwrap();
-    // Gone to everybody at once, and its name is free.
+    // Not visible from now on, and its name is free.
     assert_eq!(harness.store.tenant(tenant).await.unwrap(), None);
     assert!(harness.store.tenants().await.unwrap().iter().all(|one| one.id != tenant));
     assert_eq!(harness.store.agent(tenant, gone.identity.agent_id).await.unwrap(), None);
@@ -86,7 +86,7 @@ async fn a_deleted_tenant_leaves_nothing_and_the_others_everything() {
     let tables: Vec<&str> = left.keys().map(String::as_str).collect();
     assert_eq!(tables, ["agents.owner_id", "audit.owner_id", "tenants.id"]);
     assert_eq!(left["audit.owner_id"], 1);
-    // What an older server wrote late goes too, and in the end the tenant itself.
+    // Late writes of an older server are purged too, and in the end the tenant itself.
     gone.create(note("late"), None).await.unwrap();
     sqlx::query("UPDATE tenants SET deleted_at = deleted_at - interval '1 hour'").execute(&mut admin).await.unwrap();
     while harness.store.purge().await.unwrap() > 0 {}
@@ -98,13 +98,13 @@ async fn a_deleted_tenant_leaves_nothing_and_the_others_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_waits_for_a_purge() {
+async fn a_purge_blocks_no_one() {
     let harness = StoreHarness::start().await;
     let (gone, stays) = (harness.alone().await, harness.alone().await);
     fill(&gone).await;
     fill(&stays).await;
     harness.store.delete_tenant(gone.identity.owner_id).await.unwrap();
-    // A step of it that has not committed.
+    // A purge step that has not committed.
     let mut admin = harness.admin().await;
     let mut open = sqlx::Connection::begin(&mut admin).await.unwrap();
     let taken: i64 = sqlx::query_scalar("SELECT purge_tenant($1, 500)")
@@ -123,7 +123,7 @@ async fn nobody_waits_for_a_purge() {
 }
 
 #[tokio::test]
-async fn the_last_tenant_and_one_with_a_runner_stay() {
+async fn the_last_tenant_and_one_with_a_runner_cannot_be_deleted() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let tenant = agent.identity.owner_id;

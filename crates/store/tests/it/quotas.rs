@@ -1,4 +1,4 @@
-//! How much a tenant may keep.
+//! How much a tenant can store.
 
 use breadcrumb::{
     AclChange, Action, BreadcrumbChanges, BreadcrumbQuery, Created, NewBreadcrumb, Role, StoreError, Tenancy,
@@ -20,7 +20,7 @@ fn bytes(most: u64) -> TenantQuotas {
     TenantQuotas { max_records: None, max_bytes: Some(most) }
 }
 
-/// An agent that is no runner and no curator, in a tenant with these bounds.
+/// An agent without the roles runner and curator, in a tenant with these quotas.
 async fn bounded(harness: &StoreHarness, quotas: TenantQuotas) -> Agent {
     let tenant = harness.tenant().await;
     harness.store.set_quotas(tenant, quotas).await.unwrap();
@@ -37,7 +37,7 @@ fn large(bytes: usize) -> NewBreadcrumb {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tenant_keeps_no_more_records_than_it_may() {
+async fn the_record_quota_is_enforced() {
     let harness = StoreHarness::start().await;
     let agent = bounded(&harness, records(3)).await;
     let tenant = agent.identity.owner_id;
@@ -46,16 +46,16 @@ async fn a_tenant_keeps_no_more_records_than_it_may() {
         kept.push(agent.create(note("Kept"), None).await.unwrap());
     }
     assert_over(agent.create(note("Too many"), None).await, "records", 3, 3);
-    // A curator's records count, too, and so do requests.
+    // A curator's records count too, and so do requests.
     let curator = harness.agent(tenant).await;
     assert_over(curator.create(note("Too many"), None).await, "records", 3, 3);
     assert_over(agent.create(request(), None).await, "records", 3, 3);
     assert_eq!(agent.list(&BreadcrumbQuery::default()).await.unwrap().len(), 3);
-    // A change is no further record.
+    // A change adds no record.
     agent.update(kept[0].id, 1, BreadcrumbChanges::default()).await.unwrap();
     let usage = harness.store.usage(tenant).await.unwrap();
     assert_eq!((usage.records, usage.own, usage.in_force), (3, records(3), records(3)));
-    // What is deleted makes room at once, and other tenants have theirs.
+    // A deletion frees quota at once, and other tenants have their own.
     agent.delete(kept[0].id, None).await.unwrap();
     agent.create(note("In its place"), None).await.unwrap();
     assert_over(agent.create(note("Too many"), None).await, "records", 3, 3);
@@ -63,7 +63,7 @@ async fn a_tenant_keeps_no_more_records_than_it_may() {
     harness.close().await;
 }
 
-/// The counts are what /metrics shows.
+/// The counts that /metrics shows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tenant_whose_quota_is_removed_has_no_count() {
     let harness = StoreHarness::start().await;
@@ -80,14 +80,14 @@ async fn a_tenant_whose_quota_is_removed_has_no_count() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tenant_keeps_no_more_bytes_than_it_may() {
+async fn the_byte_quota_is_enforced() {
     let harness = StoreHarness::start().await;
     let agent = bounded(&harness, bytes(10_000)).await;
     let id = agent.create(large(6_000), None).await.unwrap().id;
     let kept = harness.store.usage(agent.identity.owner_id).await.unwrap().bytes;
     assert!((6_000..6_100).contains(&kept), "{kept}");
     assert_over(agent.create(large(5_000), None).await, "bytes", 10_000, kept);
-    // Old versions stay, so each change needs room for the next one.
+    // Old versions are stored too, so each change needs quota for the next one.
     let changed = BreadcrumbChanges { context: Some(large(5_000).context), ..BreadcrumbChanges::default() };
     assert_over(agent.update(id, 1, changed).await, "bytes", 10_000, kept);
     let smaller = BreadcrumbChanges { context: Some(large(100).context), ..BreadcrumbChanges::default() };
@@ -97,16 +97,16 @@ async fn a_tenant_keeps_no_more_bytes_than_it_may() {
     harness.close().await;
 }
 
-/// Also where nobody of the tenant has written to it in this process before.
+/// Even if no agent of the tenant has written in this process before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_guest_writes_counts_for_the_tenant_of_the_record() {
+async fn a_guests_write_counts_for_the_records_tenant() {
     let harness = StoreHarness::start().await;
     let home = harness.alone().await;
     let id = home.create(large(1_000), None).await.unwrap().id;
     let guest = harness.agent_with(harness.tenant().await, &[Role::Emitter]).await;
     let grant = AclChange::agent(id, guest.identity.agent_id, [Action::ReadFull, Action::Update]);
     home.grant(&grant).await.unwrap();
-    // The guest's own tenant has a bound of its own, which this does not touch.
+    // The quota of the guest's own tenant does not apply.
     harness.store.set_quotas(guest.identity.owner_id, bytes(10)).await.unwrap();
     harness.store.set_quotas(home.identity.owner_id, bytes(5_000)).await.unwrap();
     let changed = |size| BreadcrumbChanges { context: Some(large(size).context), ..BreadcrumbChanges::default() };
@@ -121,7 +121,7 @@ async fn what_a_guest_writes_counts_for_the_tenant_of_the_record() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_request_of_a_full_tenant_is_answered() {
+async fn every_request_of_a_full_tenant_gets_a_response() {
     let harness = StoreHarness::start().await;
     let agent = bounded(&harness, records(2)).await;
     let tenant = agent.identity.owner_id;
@@ -129,7 +129,7 @@ async fn each_request_of_a_full_tenant_is_answered() {
     let asked = agent.create(request(), None).await.unwrap().id;
     let cancelled = agent.create(request(), None).await.unwrap().id;
     assert_over(agent.create(request(), None).await, "records", 2, 2);
-    // By a runner, and by the store.
+    // One from a runner, one from the store.
     let claim = runner.claim(&claim_of(1)).await.unwrap().remove(0);
     assert_eq!(claim.request.id, asked);
     runner.start(claim.lease, 1).await.unwrap();
@@ -139,9 +139,9 @@ async fn each_request_of_a_full_tenant_is_answered() {
         let query = BreadcrumbQuery::tagged(ToolResponse::tag(&request.to_string()));
         assert_eq!(agent.list(&query).await.unwrap().len(), 1);
     }
-    // What a runner writes about tools is kept in any case; what it writes for others is not.
-    let told = NewBreadcrumb { schema_name: Some("tool.error.v1".into()), ..note("A tool is wrong") };
-    runner.create(told, None).await.unwrap();
+    // What a runner writes about tools is always stored. What it writes for other agents is not.
+    let report = NewBreadcrumb { schema_name: Some("tool.error.v1".into()), ..note("A tool is wrong") };
+    runner.create(report, None).await.unwrap();
     assert_over(runner.create(note("A part of a result"), None).await, "records", 2, 5);
     let for_agent = runner.acting_for(agent.identity.agent_id).unwrap();
     assert_over(for_agent.create(note("Of a tool"), None).await, "records", 2, 5);
@@ -149,14 +149,14 @@ async fn each_request_of_a_full_tenant_is_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_repeated_create_needs_no_room() {
+async fn a_repeated_create_needs_no_quota() {
     let harness = StoreHarness::start().await;
     let agent = bounded(&harness, records(1)).await;
     let first = agent.create(note("Once"), Some("key")).await.unwrap();
     let again = agent.create(note("Once"), Some("key")).await.unwrap();
     assert_eq!((again.id, again.replayed), (first.id, true));
     assert_over(agent.create(note("Another"), Some("another key")).await, "records", 1, 1);
-    // Nor does a refused one, or one that cannot be written, take any.
+    // A refused or failed create uses no quota either.
     agent.delete(first.id, None).await.unwrap();
     let other = agent.create(note("Other"), Some("key")).await;
     assert_eq!(other.unwrap_err(), StoreError::IdempotencyMismatch);
@@ -165,7 +165,7 @@ async fn a_repeated_create_needs_no_room() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn writers_side_by_side_do_not_go_over() {
+async fn concurrent_writers_do_not_exceed_the_quota() {
     let harness = StoreHarness::start().await;
     let agent = bounded(&harness, records(10)).await;
     let written = join_all((0..30).map(|_| agent.create(note("One of many"), None))).await;
@@ -176,7 +176,7 @@ async fn writers_side_by_side_do_not_go_over() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_operators_bounds_are_for_tenants_without_their_own() {
+async fn default_quotas_apply_to_tenants_without_their_own() {
     let database = test_database::TestDatabase::new().await;
     let options = || StoreOptions {
         app_url: Some(database.app_url.clone()),
@@ -191,13 +191,13 @@ async fn the_operators_bounds_are_for_tenants_without_their_own() {
     assert_over(agent.create(large(6_000), None).await, "bytes", 5_000, 7);
     agent.create(note("Two"), None).await.unwrap();
     assert_over(agent.create(note("Three"), None).await, "records", 2, 2);
-    // 0 is no bound; the other one stays the operator's.
+    // 0 means no limit. The other quota stays the default.
     harness.store.set_quotas(tenant, records(0)).await.unwrap();
     agent.create(note("Three"), None).await.unwrap();
     let usage = harness.store.usage(tenant).await.unwrap();
     assert_eq!((usage.records, usage.own, usage.in_force), (3, records(0), bytes(5_000)));
     assert!(matches!(agent.create(large(6_000), None).await, Err(StoreError::QuotaExceeded { .. })));
-    // Another process knows them too, and counts what this one has written.
+    // Another process knows the quotas too, and counts what this one has written.
     let other = Store::open(options(), &|_| {}).await.unwrap();
     let elsewhere = other.acting_as(agent.identity.clone());
     assert!(matches!(elsewhere.create(large(6_000), None).await, Err(StoreError::QuotaExceeded { .. })));

@@ -1,4 +1,4 @@
-//! Secrets and their grants, seen from under the store: upgrades, the audit log, races.
+//! Secrets and their grants below the store's interface: upgrades, the audit log, races.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn with_grant(harness: &StoreHarness) -> (Agent, Uuid, Uuid) {
 
 type Line = (String, Option<Uuid>, String, Option<String>, Option<Uuid>);
 
-/// What the audit log says of this secret, oldest first, without the first line.
+/// The audit entries of this secret, oldest first, without the first one.
 async fn audited(harness: &StoreHarness, owner_id: Uuid, secret: Uuid) -> Vec<Line> {
     let log = harness.store.audit_log(owner_id, 1000).await.unwrap();
     let mut lines: Vec<Line> = log
@@ -40,15 +40,15 @@ async fn audited(harness: &StoreHarness, owner_id: Uuid, secret: Uuid) -> Vec<Li
     lines
 }
 
-/// Its id, its owner, its name, and how it is sealed.
+/// Id, owner, name, and the three encrypted columns.
 type OldSecret = (Uuid, Uuid, String, String, Vec<u8>, Vec<u8>);
 
-/// As 0006 left it: values of any length, no hosts, no grants.
+/// The state after migration 0006: values of any length, no hosts, no grants.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn secrets_from_before_are_bound_to_nothing_and_granted_to_nobody() {
+async fn secrets_from_before_hosts_and_grants_have_none() {
     let harness = StoreHarness::start().await;
     let writer = harness.alone().await;
-    // Sealed as ever: for the tenant, the id and the version.
+    // Encrypted as in every version: for the tenant, the id and the version.
     for (name, value) in [("LONG", "a long value"), ("SHORT", "hunter2")] {
         let secret = NewSecret { readable: true, ..NewSecret::new(name, value) };
         writer.create_secret(secret).await.unwrap();
@@ -91,7 +91,7 @@ async fn secrets_from_before_are_bound_to_nothing_and_granted_to_nobody() {
     assert_eq!(agent.decrypt_secret(short.id, "to see it", None).await.unwrap(), "hunter2");
     let bound = SecretChanges { hosts: Some(vec!["api.example.com".into()]), ..SecretChanges::default() };
     assert_eq!(agent.update_secret(long.id, bound.clone()).await.unwrap().hosts, ["api.example.com"]);
-    // What is too short to be kept from tools must first be made longer, or readable.
+    // A value that is too short to be hidden from tools must first be made longer, or readable.
     assert_eq!(fields(agent.update_secret(short.id, bound.clone()).await), ["value"]);
     let readable = SecretChanges { readable: Some(true), ..bound.clone() };
     assert_eq!(agent.update_secret(short.id, readable).await.unwrap().hosts, ["api.example.com"]);
@@ -103,7 +103,7 @@ async fn secrets_from_before_are_bound_to_nothing_and_granted_to_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_done_to_a_secret_is_on_record() {
+async fn every_change_of_a_secret_is_in_the_audit_log() {
     let harness = StoreHarness::start().await;
     let (agent, id, tool) = with_grant(&harness).await;
     agent.grant_secret(id, tool).await.unwrap();
@@ -112,7 +112,7 @@ async fn what_is_done_to_a_secret_is_on_record() {
     let hosts = Some(vec!["B.example.com".into(), "a.example.com".into()]);
     let all = SecretChanges { value: Some("another value".into()), hosts: hosts.clone(), readable: Some(true) };
     agent.update_secret(id, all).await.unwrap();
-    // The same again is no change.
+    // An identical update is no change.
     agent.update_secret(id, SecretChanges { hosts, readable: Some(true), value: None }).await.unwrap();
     agent.update_secret(id, SecretChanges { hosts: Some(vec![]), ..SecretChanges::default() }).await.unwrap();
     agent.update_secret(id, SecretChanges { readable: Some(false), ..SecretChanges::default() }).await.unwrap();
@@ -153,7 +153,7 @@ async fn what_is_done_to_a_secret_is_on_record() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_grant_ends_at_the_moment_when_the_records_time_does() {
+async fn a_grant_expires_with_its_record() {
     let harness = StoreHarness::without_sweeps().await;
     let agent = harness.alone().await;
     let id = agent.create_secret(NewSecret::new("KEY", "a long value")).await.unwrap().id;
@@ -161,7 +161,7 @@ async fn a_grant_ends_at_the_moment_when_the_records_time_does() {
         NewBreadcrumb { ttl: Some(Utc::now() + Duration::from_hours(1)), ttl_type: Some(TtlType::Datetime), ..tool() };
     let record = agent.create(brief, None).await.unwrap().id;
     agent.grant_secret(id, record).await.unwrap();
-    // Its time ends now, and nobody has taken it out yet: the sweep is kept away by the record's lock.
+    // It expires now. The record's lock keeps the sweep from deleting it.
     let mut admin = harness.admin().await;
     let mut held = admin.begin().await.unwrap();
     sqlx::query("SELECT pg_advisory_xact_lock($1)")
@@ -187,7 +187,7 @@ async fn a_grant_ends_at_the_moment_when_the_records_time_does() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_grant_by_many_at_once_is_one() {
+async fn concurrent_identical_grants_are_one_grant() {
     let harness = StoreHarness::start().await;
     let (agent, id, tool) = with_grant(&harness).await;
     agent.revoke_secret(id, tool).await.unwrap();
@@ -203,9 +203,10 @@ async fn the_same_grant_by_many_at_once_is_one() {
     harness.close().await;
 }
 
-/// The record goes while it is being granted a secret: whoever is first, no grant is left, and nobody hears of a fault.
+/// The record is deleted while a secret is granted to it. In either order no grant is left, and
+/// neither caller gets an internal error.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_grant_and_the_end_of_its_record_do_not_pass_each_other() {
+async fn a_grant_and_the_deletion_of_its_record_are_serialized() {
     let harness = StoreHarness::start().await;
     let (agent, id, _) = with_grant(&harness).await;
     for _ in 0..20 {
@@ -228,9 +229,10 @@ async fn a_grant_and_the_end_of_its_record_do_not_pass_each_other() {
     harness.close().await;
 }
 
-/// Either the emitter's change comes first, and what is granted is the changed tool; or it is refused.
+/// If the emitter's change comes first, the changed tool gets the grant. Otherwise the change is
+/// refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_grant_and_a_change_of_its_record_do_not_pass_each_other() {
+async fn a_grant_and_a_change_of_its_record_are_serialized() {
     let harness = StoreHarness::start().await;
     let tenant = harness.tenant().await;
     let curator = harness.agent_with(tenant, &[Role::Curator]).await;
@@ -258,7 +260,7 @@ async fn a_grant_and_a_change_of_its_record_do_not_pass_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_database_itself_refuses_what_must_not_be() {
+async fn the_database_rejects_invalid_rows() {
     let harness = StoreHarness::start().await;
     let (agent, id, record) = with_grant(&harness).await;
     let (_, theirs, their_record) = with_grant(&harness).await;

@@ -1,4 +1,4 @@
-//! A selector means the same to the database and to [`Matcher`].
+//! A selector has the same meaning in the database and in [`Matcher`].
 
 use breadcrumb::{BreadcrumbQuery, ContextMatch, ContextPath, Fuel, MatchOp, Matcher, NewBreadcrumb, Selector};
 use conformance::harness::object;
@@ -142,9 +142,9 @@ async fn the_database_and_the_matcher_agree() {
     harness.close().await;
 }
 
-/// They have an index of their own, which has no room for everything that may stand there.
+/// Tool names have an index, which cannot hold every value.
 #[tokio::test]
-async fn tools_are_found_by_their_names_be_they_good_or_not() {
+async fn tools_are_found_by_valid_and_invalid_names() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let long = |letter: &str, length: usize| json!(letter.repeat(length));
@@ -177,9 +177,9 @@ async fn tools_are_found_by_their_names_be_they_good_or_not() {
     harness.close().await;
 }
 
-/// What the generator may not hit: each value in turn against each, by each operator.
+/// Cases that the generator may miss: each value against each, with each operator.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn numbers_mean_their_exact_amounts() {
+async fn numbers_are_compared_exactly() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let numbers = [
@@ -222,9 +222,9 @@ async fn numbers_mean_their_exact_amounts() {
     harness.close().await;
 }
 
-/// Comparing each of these values with each of the items would take far longer than a list may.
+/// Comparing each of these values with each item would take far longer than the timeout.
 #[tokio::test]
-async fn a_list_looks_many_values_up_by_hash() {
+async fn a_list_of_many_values_is_matched_by_hash() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let record = NewBreadcrumb {

@@ -1,4 +1,4 @@
-//! Tenants, agents and their keys; secrets at rest; the audit log.
+//! Tenants, agents and their keys; encrypted secrets; the audit log.
 
 use breadcrumb::{NewAgent, NewSecret, Role, SecretChanges, StoreError, Tenancy};
 use conformance::Harness;
@@ -16,7 +16,7 @@ fn agent(name: &str) -> NewAgent {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tenant_is_made_once_by_name() {
+async fn a_tenant_is_created_once_per_name() {
     let harness = StoreHarness::start().await;
     let store = harness.store.clone();
     let makers = (0..8).map(|_| {
@@ -33,7 +33,7 @@ async fn a_tenant_is_made_once_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_is_known_by_its_key_alone() {
+async fn an_agent_is_authenticated_only_by_its_key() {
     let harness = StoreHarness::start().await;
     let store = &harness.store;
     let (tenant, other) = (harness.tenant().await, harness.tenant().await);
@@ -73,7 +73,7 @@ async fn an_agent_is_known_by_its_key_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_decryption_is_on_record_and_no_value_at_rest() {
+async fn every_decryption_is_audited_and_no_value_is_stored_in_plain_text() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let owner_id = agent.identity.owner_id;
@@ -104,7 +104,7 @@ async fn every_decryption_is_on_record_and_no_value_at_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sealed_value_cannot_be_moved_to_another_secret() {
+async fn an_encrypted_value_cannot_be_moved_to_another_secret() {
     let harness = StoreHarness::start().await;
     let (agent, thief) = (harness.alone().await, harness.alone().await);
     let make = |value: &str| NewSecret::new("KEY", value);

@@ -1,4 +1,4 @@
-//! Revoked tokens and used tickets, until they have expired.
+//! Revoked tokens and used tickets, until they expire.
 
 use breadcrumb::{Tenancy, TokenRevocation, WhichTokens};
 use chrono::{TimeDelta, Utc};
@@ -12,21 +12,21 @@ fn one(agent_id: Uuid, jti: Uuid, minutes: i64) -> TokenRevocation {
     TokenRevocation { agent_id, which: WhichTokens::One { jti, until: Utc::now() + TimeDelta::minutes(minutes) } }
 }
 
-/// One of each.
+/// Adds one of each.
 pub async fn fill(store: &Store, owner_id: Uuid, agent_id: Uuid) {
     store.revoke_tokens(owner_id, agent_id, one(agent_id, Uuid::new_v4(), 60)).await.unwrap();
     assert!(store.use_ticket(owner_id, Uuid::new_v4(), Utc::now() + TimeDelta::minutes(1)).await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revocation_holds_until_its_token_has_expired_and_is_then_forgotten() {
+async fn a_revocation_is_deleted_after_its_token_expires() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let (owner, id) = (agent.identity.owner_id, agent.identity.agent_id);
     let (long, short) = (Uuid::new_v4(), Uuid::new_v4());
     harness.store.revoke_tokens(owner, id, one(id, long, 60)).await.unwrap();
     harness.store.revoke_tokens(owner, id, one(id, short, -1)).await.unwrap();
-    // The same again, with a shorter time, takes nothing away.
+    // A repeated revocation with an earlier expiry has no effect.
     harness.store.revoke_tokens(owner, id, one(id, long, 1)).await.unwrap();
     let standing = harness.store.agent_status(owner, id).await.unwrap();
     assert_eq!(standing.agent.as_ref().unwrap().id, id);
@@ -35,7 +35,7 @@ async fn a_revocation_holds_until_its_token_has_expired_and_is_then_forgotten() 
 
     let rows = "SELECT count(*) FROM revoked_tokens";
     let mut admin = harness.admin().await;
-    // The store may have done it by itself already.
+    // The store may already have pruned.
     harness.store.prune().await.unwrap();
     let count: i64 = sqlx::query_scalar(rows).fetch_one(&mut admin).await.unwrap();
     assert_eq!(count, 1);
@@ -43,14 +43,14 @@ async fn a_revocation_holds_until_its_token_has_expired_and_is_then_forgotten() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn all_tokens_of_an_agent_end_by_when_they_were_issued() {
+async fn all_tokens_issued_before_a_time_are_revoked() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let (owner, id) = (agent.identity.owner_id, agent.identity.agent_id);
     let now = Utc::now();
     let before = |time| TokenRevocation { agent_id: id, which: WhichTokens::IssuedBefore(time) };
     harness.store.revoke_tokens(owner, id, before(now)).await.unwrap();
-    // An older one does not open again what the newer one ended.
+    // An earlier time does not re-enable tokens that a later time revoked.
     harness.store.revoke_tokens(owner, id, before(now - TimeDelta::hours(1))).await.unwrap();
     let standing = harness.store.agent_status(owner, id).await.unwrap();
     let seconds = now.timestamp_micros() as f64 / 1e6;
@@ -58,7 +58,7 @@ async fn all_tokens_of_an_agent_end_by_when_they_were_issued() {
     assert!(!standing.has_revoked(Uuid::new_v4(), seconds + 0.001));
     harness.store.prune().await.unwrap();
     assert!(harness.store.agent_status(owner, id).await.unwrap().tokens_from.is_some());
-    // Of no other agent, and of no other tenant.
+    // Other agents and other tenants are not affected.
     let other = harness.agent(owner).await.identity.agent_id;
     assert!(harness.store.agent_status(owner, other).await.unwrap().tokens_from.is_none());
     let elsewhere = harness.tenant().await;
@@ -66,9 +66,9 @@ async fn all_tokens_of_an_agent_end_by_when_they_were_issued() {
     harness.close().await;
 }
 
-/// A server whose clock is ahead dates its tokens after the moment in which all are revoked.
+/// A server whose clock is ahead dates its tokens after the moment when all tokens are revoked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_revoked_token_stays_revoked_when_all_of_them_are() {
+async fn revoking_all_tokens_keeps_individual_revocations() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let (owner, id) = (agent.identity.owner_id, agent.identity.agent_id);
@@ -85,14 +85,14 @@ async fn a_revoked_token_stays_revoked_when_all_of_them_are() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_ticket_is_used_once_by_however_many_who_try_at_the_same_time() {
+async fn concurrent_uses_of_a_ticket_succeed_once() {
     let harness = StoreHarness::start().await;
     let (owner, ticket) = (harness.tenant().await, Uuid::new_v4());
     let until = Utc::now() + TimeDelta::minutes(1);
     let tries = (0..20).map(|_| harness.store.use_ticket(owner, ticket, until));
     let used = futures::future::join_all(tries).await;
     assert_eq!(used.into_iter().filter(|used| *used.as_ref().unwrap()).count(), 1);
-    // An expired one is forgotten some minutes later.
+    // An expired ticket is deleted some minutes later.
     harness.store.use_ticket(owner, Uuid::new_v4(), Utc::now() - TimeDelta::minutes(6)).await.unwrap();
     harness.store.prune().await.unwrap();
     let count: i64 =

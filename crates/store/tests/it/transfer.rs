@@ -1,4 +1,4 @@
-//! Records as lines, into another tenant's or another store's tables and back.
+//! Export and import of records, into another tenant or another store.
 
 use std::io::Cursor;
 use std::time::Duration;
@@ -54,11 +54,11 @@ async fn import(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_exported_comes_back_as_it_was() {
+async fn exported_records_are_imported_unchanged() {
     let from = StoreHarness::start().await;
     let agent = from.alone().await;
     let mut ids = Vec::new();
-    // More than one transaction's.
+    // More than one transaction's lines.
     for n in 0..130 {
         ids.push(create(&agent, note(&format!("note {n}"))).await);
     }
@@ -85,7 +85,7 @@ async fn what_is_exported_comes_back_as_it_was() {
     let tagged = serde_json::from_value(json!({"all_tags": ["note", "workspace:x"]})).unwrap();
     let query = BreadcrumbQuery { selector: tagged, limit: 1000, ..BreadcrumbQuery::default() };
     assert_eq!(reader.list(&query).await.unwrap().len(), 130);
-    let heard = tokio::time::timeout(Duration::from_mins(1), events.next()).await.expect("who follows hears of it");
+    let heard = tokio::time::timeout(Duration::from_mins(1), events.next()).await.expect("a subscriber gets the event");
     assert_eq!(heard.unwrap().unwrap().breadcrumb_id, ids[0]);
 
     let again = import(&to, reader.identity.owner_id, &lines, OnConflict::Replace).await.unwrap();
@@ -95,7 +95,7 @@ async fn what_is_exported_comes_back_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_that_is_there_is_kept_replaced_or_refused() {
+async fn an_existing_record_is_skipped_replaced_or_refused() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let tenant = agent.identity.owner_id;
@@ -114,7 +114,7 @@ async fn a_record_that_is_there_is_kept_replaced_or_refused() {
     let titles: Vec<String> = agent.history(id).await.unwrap().into_iter().map(|version| version.title).collect();
     assert!(titles.contains(&"changed since".to_owned()), "{titles:?}");
 
-    // Nobody's record is taken over by its id.
+    // A record of another tenant cannot be overwritten by its id.
     let other = harness.alone().await;
     let foreign = import(&harness, other.identity.owner_id, &lines, OnConflict::Replace).await.unwrap_err();
     assert!(matches!(&foreign, TransferError::Line { line: 2, what } if what.contains("another tenant")), "{foreign}");
@@ -122,7 +122,7 @@ async fn a_record_that_is_there_is_kept_replaced_or_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_secret_record_goes_out_only_where_that_was_said() {
+async fn secret_records_are_exported_only_on_request() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let secret = NewBreadcrumb { sensitivity: Sensitivity::Secret, ..note("hidden") };
@@ -136,7 +136,7 @@ async fn a_secret_record_goes_out_only_where_that_was_said() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_wrong_line_is_named_and_a_cut_off_file_is_told() {
+async fn invalid_lines_and_incomplete_files_are_reported() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let tenant = agent.identity.owner_id;
@@ -171,7 +171,7 @@ async fn a_wrong_line_is_named_and_a_cut_off_file_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_runners_sign_of_life_goes_neither_out_nor_in() {
+async fn runner_records_are_neither_exported_nor_imported() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     create(&agent, NewBreadcrumb { schema_name: Some("tool.runner.v1".into()), ..note("a runner at work") }).await;
@@ -179,7 +179,7 @@ async fn a_runners_sign_of_life_goes_neither_out_nor_in() {
     let (lines, counts) = export(&harness, agent.identity.owner_id, false).await;
     assert_eq!((counts, lines.contains("a runner at work")), ((1, 0), false));
 
-    // As a program before this rule wrote it.
+    // A file of an older program that still exported them.
     let to = StoreHarness::start().await;
     let reader = to.alone().await;
     let lines = lines.replace("note.v1", "tool.runner.v1");
@@ -189,7 +189,8 @@ async fn a_runners_sign_of_life_goes_neither_out_nor_in() {
     to.close().await;
 }
 
-/// Whoever imports is the operator, so the file's word on a curator's tool counts, but for what no store has checked.
+/// The operator imports, so the tag on a curator's tool is trusted, unless the exporting store did
+/// not check it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_import_keeps_the_curators_tag_only_from_a_store_that_reserves_it() {
     let harness = StoreHarness::start().await;

@@ -1,6 +1,7 @@
-//! From the database of each released version to the newest one, while that version's servers go on working in it.
+//! From each released version's database to the newest, while that version's servers keep working.
 //!
-//! A server of the version before is here by its SQL: it must go on while another migrates, and until it is restarted.
+//! The older server is represented by its SQL. It must keep working during the migration, and until
+//! it is restarted.
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -16,15 +17,16 @@ use uuid::Uuid;
 
 use crate::harness::{StoreHarness, open};
 
-/// The longest that a write may take while the schema changes. A migration waits a second for a lock, at each of its tables.
+/// The longest that a write may take during the migration, which waits a second for a lock at each
+/// of its tables.
 const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 const TENANT: Uuid = Uuid::from_u128(0x7000_8000_0000_0000_0001);
 
-/// How a version writes and claims.
+/// The SQL with which a version writes and claims.
 struct Release {
     /// Its newest migration.
     migration: i64,
-    /// Writes the record $2 and its call, in the tenant $1.
+    /// Writes the record $2 and its call in the tenant $1.
     write: &'static str,
     /// Claims one call in the tenant $1 as the runner $2.
     claim: &'static str,
@@ -60,12 +62,12 @@ const ONE_ROUND_TRIP: Release = Release {
 };
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_first_version_is_migrated_while_it_works() {
+async fn the_first_version_is_upgraded_while_it_runs() {
     upgrade(&STEP_BY_STEP).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_version_of_one_round_trip_is_migrated_while_it_works() {
+async fn the_one_round_trip_version_is_upgraded_while_it_runs() {
     upgrade(&ONE_ROUND_TRIP).await;
 }
 
@@ -97,13 +99,13 @@ async fn upgrade(release: &'static Release) {
     written.wait_for(|count| *count >= 20).await.unwrap();
     migrate(&PgConnectOptions::from_str(&database.admin_url).unwrap(), &MIGRATOR, &|_| {}).await.unwrap();
     let migrated_at = *written.borrow();
-    // Also on the new schema, until its server is restarted.
+    // It also works on the new schema, until its server is restarted.
     let _ = written.wait_for(|count| *count >= migrated_at + 20).await;
     stop.send(true).unwrap();
     let (ids, longest) = working.await.unwrap();
     assert!(ids.len() >= migrated_at + 20);
     assert!(longest < LONGEST_PAUSE, "a write or a claim took {longest:?}");
-    assert_eq!(contents(&mut admin).await, before, "what stood there before");
+    assert_eq!(contents(&mut admin).await, before, "the earlier rows are unchanged");
 
     let store = open(&database).await;
     let harness = StoreHarness { database, store };
@@ -115,11 +117,12 @@ async fn upgrade(release: &'static Release) {
     let query = BreadcrumbQuery { limit: 1000, ..BreadcrumbQuery::default() };
     assert_eq!(agent.list(&query).await.unwrap().len(), 1000);
     let claim = ClaimRequest { runner_id: Uuid::new_v4(), limit: 1, lease_ms: 60_000, except_tools: Vec::new() };
-    assert!(!agent.claim(&claim).await.unwrap().is_empty(), "what waited can be claimed");
+    assert!(!agent.claim(&claim).await.unwrap().is_empty(), "queued calls can be claimed");
     harness.close().await;
 }
 
-/// Writes a record and claims a call, again and again. Gives the records' ids and the longest time that one took.
+/// Writes records and claims calls in a loop. Returns the records' ids and the longest duration of
+/// one round.
 async fn work(
     url: &str,
     release: &Release,
@@ -133,7 +136,8 @@ async fn work(
         for sql in [release.write, release.claim] {
             let begun = Instant::now();
             while let Err(error) = step(&mut connection, sql, id).await {
-                // Which of two that are in each other's way the database undoes is chance; every version tries again then.
+                // The database may roll back either of two conflicting transactions. Every version
+                // then retries.
                 let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code).unwrap_or_default();
                 assert!(matches!(&*code, "40P01" | "40001"), "{error}: {sql}");
             }
@@ -152,7 +156,7 @@ async fn step(connection: &mut PgConnection, sql: &'static str, id: Uuid) -> Res
     tx.commit().await
 }
 
-/// A digest of every row of the load, by the columns that all versions have.
+/// A digest of every loaded row, over the columns that all versions have.
 async fn contents(admin: &mut PgConnection) -> Vec<String> {
     let mut digests = Vec::new();
     for sql in [
@@ -173,7 +177,8 @@ async fn contents(admin: &mut PgConnection) -> Vec<String> {
     digests
 }
 
-/// The id of a secret of the tenant, and how it is sealed: as ever since the first version.
+/// The id of a secret, and its encrypted columns, which have the same format since the first
+/// version.
 async fn a_secret() -> (Uuid, [Vec<u8>; 3]) {
     let harness = StoreHarness::start().await;
     sqlx::query("INSERT INTO tenants (id, name) VALUES ($1, 'first tenant')")

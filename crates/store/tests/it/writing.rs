@@ -1,4 +1,4 @@
-//! Writes that gather: what they share, what they do not, and what becomes of them when a connection is lost.
+//! Batches of writes: what they share, what they do not, and how they survive a lost connection.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -16,8 +16,8 @@ use crate::harness::StoreHarness;
 
 type Writing<T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send>>;
 
-/// Asks for all of them at once while a lock keeps the first from being written, so that the others gather; then lets
-/// them go.
+/// Starts all writes at once while a lock blocks the first, so that the others form a batch. Then
+/// releases the lock.
 async fn together<T: 'static>(harness: &StoreHarness, mut writes: Vec<Writing<T>>) -> Vec<Result<T, StoreError>> {
     let mut admin = harness.admin().await;
     let lock = locked(&mut admin).await;
@@ -39,7 +39,8 @@ fn creating(agent: &Agent, record: NewBreadcrumb, key: Option<String>) -> Writin
     Box::pin(async move { Ok(store.create(record, key.as_deref()).await?.id) })
 }
 
-/// In how many transactions this many events were written, and that each is told once and in order.
+/// The number of transactions that wrote this many events. Asserts that each event is delivered
+/// once and in order.
 async fn transactions(agent: &Agent, events: usize) -> usize {
     let mut stream = agent.events(Some(EventNumber(0))).await.unwrap();
     let (mut records, mut transactions, mut last) = (HashSet::new(), HashSet::new(), EventNumber(0));
@@ -53,7 +54,7 @@ async fn transactions(agent: &Agent, events: usize) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_gathers_goes_together() {
+async fn queued_writes_share_a_transaction() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let writes = (0..50).map(|n| creating(&agent, note(&n.to_string()), Some(n.to_string()))).collect();
@@ -66,7 +67,7 @@ async fn what_gathers_goes_together() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bad_write_fails_alone() {
+async fn an_invalid_write_fails_alone() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     sqlx::raw_sql(
@@ -88,7 +89,7 @@ async fn a_bad_write_fails_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_comes_twice_is_one_record_and_another_body_is_refused() {
+async fn a_repeated_key_creates_one_record_and_refuses_another_body() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let key = || Some("key".to_owned());
@@ -107,7 +108,7 @@ async fn a_key_that_comes_twice_is_one_record_and_another_body_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_lease_among_others_loses_its_call_alone() {
+async fn a_lost_lease_affects_only_its_own_call() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     for _ in 0..20 {
@@ -147,7 +148,7 @@ async fn a_write_whose_connection_is_lost_happens_once() {
     let (mut admin, mut other) = (harness.admin().await, harness.admin().await);
     let lock = locked(&mut admin).await;
     let writes = (0..20).map(|n| tokio::spawn(creating(&agent, note(&n.to_string()), None))).collect::<Vec<_>>();
-    // The first wait for the lock; their connections go, and those that take their place wait again.
+    // The first connections wait for the lock and are terminated. Their replacements wait again.
     let blocked = "SELECT count(pg_terminate_backend(pid)) FROM pg_locks WHERE NOT granted
                    AND relation = 'breadcrumbs'::regclass
                    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())";
@@ -163,19 +164,19 @@ async fn a_write_whose_connection_is_lost_happens_once() {
     harness.close().await;
 }
 
-/// Whoever reads can be gone between the begin of a transaction and its answer. The connection goes back to the pool and
-/// is still in the transaction, in which nothing must be written.
+/// A reader can be dropped between the begin of a transaction and its reply. The connection goes
+/// back to the pool while still in that transaction, and nothing must be written in it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_dropped_reader_left_open_takes_no_write_with_it() {
+async fn a_transaction_left_open_by_a_dropped_reader_loses_no_write() {
     let harness = StoreHarness::with_connections(2).await;
     let agent = harness.alone().await;
     let mut admin = harness.admin().await;
     let left_open = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
                      AND application_name = 'rcrt' AND state = 'idle in transaction'";
-    // It nearly always comes to that soon. Where the pool happens to be out of step, what follows must hold as well.
+    // This usually happens within a few rounds. The checks below must hold in any case.
     for round in 0..500 {
         if round % 100 == 0 {
-            // All of the pool's are there.
+            // All connections of the pool exist.
             let _ = tokio::join!(agent.get(uuid::Uuid::nil()), agent.get(uuid::Uuid::nil()));
         }
         let _ = agent.get(uuid::Uuid::nil()).now_or_never();
@@ -195,7 +196,7 @@ async fn what_a_dropped_reader_left_open_takes_no_write_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn those_behind_a_write_that_ran_out_of_time_do_not_each_wait_as_long() {
+async fn writes_behind_a_timed_out_write_do_not_each_wait_as_long() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let mut admin = harness.admin().await;
@@ -218,10 +219,10 @@ async fn those_behind_a_write_that_ran_out_of_time_do_not_each_wait_as_long() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_queued_call_is_told_in_its_process_once_and_in_its_tenant_alone() {
+async fn a_queued_call_notifies_its_own_tenant_once() {
     let harness = StoreHarness::start().await;
     let (agent, stranger) = (harness.alone().await, harness.alone().await);
-    // Nobody has heard of anything yet.
+    // Nothing was reported yet.
     agent.call_queued().await;
     stranger.call_queued().await;
     assert!(agent.call_queued().now_or_never().is_none());
@@ -236,9 +237,9 @@ async fn a_queued_call_is_told_in_its_process_once_and_in_its_tenant_alone() {
     harness.close().await;
 }
 
-/// A plan that reads a table whole is good for a small one only, and it is kept.
+/// A plan that reads a whole table is only good for a small one, and plans are cached.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn no_statement_of_a_call_reads_a_table_whole() {
+async fn no_statement_of_a_call_scans_a_whole_table() {
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
     let mut events = agent.events(None).await.unwrap();
@@ -256,7 +257,7 @@ async fn no_statement_of_a_call_reads_a_table_whole() {
             next(&mut events).await;
         }
     }
-    // In one connection and one transaction, where the counts are exact.
+    // On one connection and in one transaction, where the counts are exact.
     let mut tx = admin.begin().await.unwrap();
     sqlx::query("SET LOCAL ROLE rcrt_app").execute(&mut *tx).await.unwrap();
     let owner = agent.identity.owner_id;
@@ -272,9 +273,9 @@ async fn no_statement_of_a_call_reads_a_table_whole() {
     harness.close().await;
 }
 
-/// A feed's plan is made when the tables are empty, and kept while they fill.
+/// A feed's plan is cached while the tables are empty, and used while they fill.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn reading_events_costs_no_more_when_the_tables_have_filled() {
+async fn reading_events_costs_the_same_when_the_tables_are_full() {
     const RECORDS: usize = 300;
     let harness = StoreHarness::start().await;
     let agent = harness.alone().await;
@@ -283,8 +284,8 @@ async fn reading_events_costs_no_more_when_the_tables_have_filled() {
     sqlx::query("SET ROLE rcrt_app").execute(&mut reader).await.unwrap();
     let read = format!("SELECT count(*) FROM followed_events('{owner}', 0, 50, 1000000, '{{}}')");
     for _ in 0..2 {
-        let told: i64 = sqlx::query_scalar(AssertSqlSafe(read.clone())).fetch_one(&mut reader).await.unwrap();
-        assert_eq!(told, 0);
+        let event_count: i64 = sqlx::query_scalar(AssertSqlSafe(read.clone())).fetch_one(&mut reader).await.unwrap();
+        assert_eq!(event_count, 0);
     }
     join_all((0..RECORDS).map(|n| creating(&agent, note(&n.to_string()), None))).await;
     let mut tx = reader.begin().await.unwrap();
@@ -292,11 +293,12 @@ async fn reading_events_costs_no_more_when_the_tables_have_filled() {
                    WHERE relname IN ('breadcrumbs', 'breadcrumb_versions', 'events')";
     loop {
         let before: i64 = sqlx::query_scalar(fetched).fetch_one(&mut *tx).await.unwrap();
-        let told: i64 = sqlx::query_scalar(AssertSqlSafe(read.clone())).fetch_one(&mut *tx).await.unwrap();
+        let event_count: i64 = sqlx::query_scalar(AssertSqlSafe(read.clone())).fetch_one(&mut *tx).await.unwrap();
         let after: i64 = sqlx::query_scalar(fetched).fetch_one(&mut *tx).await.unwrap();
-        assert!(after - before < 200, "{told} events took {} rows", after - before);
-        // 50, and the row that says that there are more. Until then other tests' transactions hold them back.
-        if told == 51 {
+        assert!(after - before < 200, "{event_count} events took {} rows", after - before);
+        // 50, and the row that says that there are more. Until then other tests' transactions hold
+        // them back.
+        if event_count == 51 {
             break;
         }
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! An embedder whose every move a test can see.
+//! An embedder that a test can observe and block.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use breadcrumb::{EmbedError, EmbedPriority, Embedder, EmbeddingModel};
 
-/// A text's vector: how often its letters come, each letter in the place of its number.
+/// A text's vector counts its letters, one dimension per letter.
 #[derive(Debug)]
 pub struct Fake {
     model: EmbeddingModel,
     is_local: bool,
-    /// Every text of a record that it was given.
+    /// Every text of a record that it received.
     pub texts: Mutex<Vec<String>>,
-    /// Does not answer while it is set.
+    /// Never responds while this is set.
     pub is_stuck: AtomicBool,
 }
 
@@ -22,7 +22,7 @@ impl Fake {
         Arc::new(Self::of(id, dimensions, true))
     }
 
-    /// One on another machine.
+    /// An embedder on another machine.
     pub fn remote() -> Arc<Self> {
         Arc::new(Self::of("remote", 26, false))
     }

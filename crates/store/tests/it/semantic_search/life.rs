@@ -29,7 +29,7 @@ async fn a_record_is_found_by_its_vector_after_it_was_written() {
     assert!(found.items.is_sorted_by(|one, next| one.score >= next.score));
     let by_vector = Search { qvec: Some(fake.vector("mn").iter().map(|x| x * 1e30).collect()), ..Search::default() };
     assert_eq!(titles(&world.search(by_vector).await)[0], "mmmn");
-    // By default both: the words find nothing, what is near does.
+    // The default is hybrid: full text finds nothing, the vector does.
     let found = world.search(Search::of("baaa")).await;
     assert_eq!((found.mode, titles(&found)[0]), (SearchMode::Hybrid, "aaab"));
     let short = Search { qvec: Some(vec![1.0; 3]), ..Search::default() };
@@ -38,13 +38,13 @@ async fn a_record_is_found_by_its_vector_after_it_was_written() {
 }
 
 #[tokio::test]
-async fn what_did_not_change_is_not_embedded_again_and_what_did_is() {
+async fn only_changed_text_is_embedded_again() {
     let fake = Fake::new("letters", 26);
     let world = World::with(options(fake.clone())).await;
     let id = world.write("first").await;
     world.until_embedded(1).await;
     let before = fake.texts.lock().unwrap().len();
-    // A change, but none of the text.
+    // A change that leaves the text as it was.
     let same = BreadcrumbChanges { context: Some(object(json!({"n": 1}))), ..BreadcrumbChanges::default() };
     world.agent.update(id, 1, same).await.unwrap();
     world.write("second").await;
@@ -59,7 +59,7 @@ async fn what_did_not_change_is_not_embedded_again_and_what_did_is() {
 }
 
 #[tokio::test]
-async fn what_is_gone_or_became_secret_loses_its_vector() {
+async fn deleted_and_secret_records_lose_their_vectors() {
     let world = World::with(options(Fake::new("letters", 26))).await;
     let (gone, hidden) = (world.write("gone").await, world.write("hidden").await);
     world.write("stays").await;
@@ -67,13 +67,13 @@ async fn what_is_gone_or_became_secret_loses_its_vector() {
     world.agent.delete(gone, None).await.unwrap();
     let secret = BreadcrumbChanges { sensitivity: Some(Sensitivity::Secret), ..BreadcrumbChanges::default() };
     world.agent.update(hidden, 1, secret).await.unwrap();
-    // At once, before anybody heard of it.
+    // Immediately, before the follower has run.
     assert_eq!(titles(&world.search(near("hidden gone")).await), ["stays"]);
     world.until_embedded(1).await;
 }
 
 #[tokio::test]
-async fn what_the_runtime_writes_and_what_is_secret_is_not_embedded() {
+async fn runtime_records_and_secret_records_are_not_embedded() {
     let fake = Fake::new("letters", 26);
     let world = World::with(options(fake.clone())).await;
     let request = NewBreadcrumb {
@@ -111,7 +111,7 @@ async fn personal_data_does_not_leave_the_machine() {
 }
 
 #[tokio::test]
-async fn another_model_embeds_everything_anew_and_the_old_vectors_go() {
+async fn a_new_model_embeds_all_records_and_deletes_the_old_vectors() {
     let world = World::with(options(Fake::new("old", 26))).await;
     for title in ["aaab", "zzzy", "mmmn", "ffff", "gggg"] {
         world.write(title).await;
@@ -119,7 +119,7 @@ async fn another_model_embeds_everything_anew_and_the_old_vectors_go() {
     world.until_embedded(5).await;
     let new = Fake::new("new", 7);
     let world = world.again(options(new.clone())).await;
-    // Not those of the current model: at first that is still the old one.
+    // Named models, because the current model is at first still the old one.
     world.until("SELECT count(*) FROM breadcrumb_embeddings e JOIN embedding_models m ON m.id = e.model WHERE m.name = 'new'", 5).await;
     world.until("SELECT count(*) FROM breadcrumb_embeddings e JOIN embedding_models m ON m.id = e.model WHERE m.name = 'old'", 0).await;
     world.until("SELECT count(*) FROM embedding_walks WHERE NOT is_done", 0).await;
@@ -135,7 +135,7 @@ async fn another_model_embeds_everything_anew_and_the_old_vectors_go() {
 }
 
 #[tokio::test]
-async fn an_embedder_that_never_answers_is_in_nobodys_way() {
+async fn an_embedder_that_never_responds_blocks_no_one() {
     let fake = Fake::new("letters", 26);
     fake.is_stuck.store(true, Ordering::SeqCst);
     let patience = Duration::from_millis(20);
@@ -154,7 +154,7 @@ async fn an_embedder_that_never_answers_is_in_nobodys_way() {
 }
 
 #[tokio::test]
-async fn a_filter_leaves_only_what_it_admits() {
+async fn a_filter_returns_only_matching_records() {
     let world = World::with(options(Fake::new("letters", 26))).await;
     for (title, tags, schema, n) in
         [("aaab", ["x", "y"], "one.v1", 1), ("aaac", ["x", "z"], "one.v1", 2), ("aaad", ["w", "z"], "two.v1", 2)]

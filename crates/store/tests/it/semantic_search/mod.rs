@@ -1,4 +1,5 @@
-//! Search by meaning: what is embedded and when, with an embedder that tells; and how well the real one finds.
+//! Semantic search: what is embedded and when, with an observable embedder, and how well the real
+//! one finds.
 
 mod fake;
 mod life;
@@ -45,7 +46,7 @@ impl World {
         Self { database, store, agent, identity }
     }
 
-    /// The same database under another store.
+    /// The same database with another store.
     async fn again(self, options: EmbeddingOptions) -> Self {
         self.store.close().await;
         let store = open(&self.database, options).await;
@@ -65,7 +66,7 @@ impl World {
         sqlx::query_scalar(sql).fetch_one(&mut admin).await.unwrap()
     }
 
-    /// Waits until the count is as wanted, looking each time the store says that something was done.
+    /// Waits until the query returns `wanted`, and looks each time the store reports work.
     async fn until(&self, sql: &'static str, wanted: i64) {
         let mut changes = self.store.embedding_changes().unwrap();
         let waiting = async {

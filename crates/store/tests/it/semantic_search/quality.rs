@@ -1,4 +1,5 @@
-//! How well it finds: 165 short documents of 15 topics, 45 questions in other words, and 15 that name one document.
+//! Search quality: 165 short documents on 15 topics, 45 questions in other words, and 15 that name
+//! one document.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -14,7 +15,7 @@ use super::{World, note, options, titles};
 
 const LABELLED: &str = include_str!("labelled.tsv");
 
-/// Which documents answer which question, by their titles.
+/// Which documents answer which question, by title.
 struct Labelled {
     documents: Vec<(&'static str, NewBreadcrumb)>,
     questions: Vec<(&'static str, HashSet<&'static str>)>,
@@ -60,7 +61,7 @@ async fn filled(options: EmbeddingOptions, labelled: &Labelled) -> World {
     world
 }
 
-/// The normalised discounted gain of the first ten.
+/// The normalized discounted cumulative gain of the first ten.
 fn gain(found: &[&str], wanted: &HashSet<&str>) -> f64 {
     let worth = |place: usize| 1.0 / (place as f64 + 2.0).log2();
     let got: f64 = found.iter().enumerate().filter(|(_, one)| wanted.contains(*one)).map(|(at, _)| worth(at)).sum();
@@ -68,7 +69,7 @@ fn gain(found: &[&str], wanted: &HashSet<&str>) -> f64 {
 }
 
 #[tokio::test]
-async fn both_together_find_better_than_either_alone() {
+async fn hybrid_search_finds_better_than_either_mode_alone() {
     let labelled = labelled();
     assert!(labelled.documents.len() >= 150 && labelled.questions.len() >= 45);
     let world = filled(options(model().await), &labelled).await;
@@ -88,11 +89,11 @@ async fn both_together_find_better_than_either_alone() {
 }
 
 #[tokio::test]
-async fn the_index_finds_what_comparing_all_finds_with_and_without_filters() {
+async fn the_index_finds_what_an_exact_search_finds() {
     let labelled = labelled();
     let local = model().await;
     let exact = filled(EmbeddingOptions { exact_up_to: 1_000_000, ..options(local.clone()) }, &labelled).await;
-    // Another tenant's vectors crowd the index: of each twenty neighbours one is this tenant's.
+    // Another tenant's vectors fill the index: one of each twenty neighbours is this tenant's.
     let mut admin = PgConnection::connect(&exact.database.admin_url).await.unwrap();
     let crowd = sqlx::query(
         "WITH other AS (INSERT INTO tenants (id, name) VALUES (gen_random_uuid(), 'other') RETURNING id)
@@ -129,7 +130,7 @@ async fn the_index_finds_what_comparing_all_finds_with_and_without_filters() {
     for search in &searches {
         wanted.push(exact.search(search.clone()).await);
     }
-    // Nothing is so few that it is compared one by one.
+    // Every search uses the index.
     let indexed = exact.again(EmbeddingOptions { exact_up_to: 0, ..options(local) }).await;
     indexed.until("SELECT count(*) FROM embedding_models WHERE is_indexed", 1).await;
     let (mut found, mut there) = (0, 0);
