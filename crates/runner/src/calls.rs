@@ -1,4 +1,4 @@
-//! The tasks of the calls that this runner has.
+//! The tasks of the calls that this runner holds.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -21,10 +21,10 @@ use crate::slots::Slots;
 use crate::speculative_call::{CommitNotice, SpeculativeCall};
 use crate::stages::Stages;
 
-/// How long a claimed call waits for a slot that another took meanwhile, before it is given back.
+/// How long a claimed call waits for a slot that another call took, before it is released.
 pub(crate) const SLOT_WAIT: Duration = Duration::from_millis(100);
 
-/// How long the end waits for calls that were promised a slot and are not written yet.
+/// How long shutdown waits for calls that were promised a slot and are not written yet.
 const LAST_PROMISE: Duration = Duration::from_secs(2);
 
 pub(crate) struct Calls {
@@ -34,15 +34,15 @@ pub(crate) struct Calls {
     /// The maximum number of calls that have finished and whose responses are still being written.
     pub max_response_writes: usize,
     pub tasks: TaskTracker,
-    /// Calls that may still come because they were promised a slot.
+    /// Calls that may still arrive because they were promised a slot.
     pub promised: TaskTracker,
-    /// Requests that are not written are no longer waited for.
+    /// Cancelled when unwritten requests are no longer waited for.
     pub abandon_uncommitted: CancellationToken,
-    /// Calls that were accepted without a slot, and have none yet.
+    /// One clone for each call that was accepted without a slot and still has none.
     pub waiting: Arc<()>,
-    /// A call has finished, and its response is written.
+    /// Notified when a call has finished and its response is written.
     pub ended: Notify,
-    /// The calls have no owner any more: they end where they are, as in a crash.
+    /// Cancelled when the calls have no owner any more: they stop immediately, as in a crash.
     pub dropped: CancellationToken,
 }
 
@@ -56,25 +56,26 @@ impl Calls {
         Arc::strong_count(&self.waiting) - 1
     }
 
-    /// Keeps the end waiting for a call that may come.
+    /// Keeps shutdown waiting for a call that may still arrive.
     pub fn expect(&self) -> TaskTrackerToken {
         self.promised.token()
     }
 
-    /// A call that was claimed.
+    /// Takes a call that was claimed.
     pub fn claimed(self: &Arc<Self>, claim: Claim, asked: Instant) {
         self.accept(claim, None, asked, || {});
     }
 
-    /// A call that began claimed, and was promised a slot. `given_back`: notified when it got none.
+    /// Takes a call that was written as claimed and was promised a slot. `on_release` runs if it
+    /// gets none.
     pub fn promised(
         self: &Arc<Self>,
         claim: Claim,
         waiting: WaitingForSlot,
         offered: Instant,
-        given_back: impl FnOnce() + Send + 'static,
+        on_release: impl FnOnce() + Send + 'static,
     ) {
-        self.accept(claim, Some(waiting), offered, given_back);
+        self.accept(claim, Some(waiting), offered, on_release);
     }
 
     fn accept(
@@ -82,34 +83,34 @@ impl Calls {
         claim: Claim,
         waiting: Option<WaitingForSlot>,
         asked: Instant,
-        given_back: impl FnOnce() + Send + 'static,
+        on_release: impl FnOnce() + Send + 'static,
     ) {
         let held = self.keep(claim.lease, asked);
         let tool = tool_of(&claim.request);
         let slot = self.slots.take(&tool);
         if slot.is_none() {
-            // Now, so that no more of them are claimed while this one waits.
+            // Now, so that no more calls of this tool are claimed while this one waits.
             self.slots.exclude(&tool);
         }
         let calls = self.clone();
         self.spawn(async move {
             let taken = AcceptedCall { claim, held, slot, progress: StartState::Claimed, speculative: None };
-            calls.with_slot(taken, asked, waiting, given_back).await;
+            calls.with_slot(taken, asked, waiting, on_release).await;
         });
     }
 
-    /// A call whose request is about to be written. The writer confirms it, or drops it when the
-    /// request is not written.
+    /// Takes a call whose request is about to be written. The writer calls the returned function to
+    /// confirm it, or drops it if the request is not written.
     pub fn begins(
         self: &Arc<Self>,
         speculative_call: SpeculativeCall,
-        given_back: impl FnOnce() + Send + 'static,
+        on_release: impl FnOnce() + Send + 'static,
     ) -> impl FnOnce(Admission) + Send + Sync + 'static {
         let (say, written) = oneshot::channel();
         let (request, asked, calls) = (speculative_call.uncommitted.request.id, speculative_call.asked, self.clone());
         self.spawn(async move {
             if let Some((taken, waiting)) = speculative_call.until_committed(&calls, written).await {
-                calls.with_slot(taken, asked, waiting, given_back).await;
+                calls.with_slot(taken, asked, waiting, on_release).await;
             }
         });
         let calls = self.clone();
@@ -119,7 +120,7 @@ impl Calls {
                 let _ = say.send(CommitNotice::Answered);
                 return;
             };
-            // At once, so that what comes right behind the request finds its call here.
+            // Immediately, so that an event right after the request finds its call here.
             let held = calls.keep(Lease::claimed_at_write(request, at), asked);
             if let Err(CommitNotice::Claimed(_, held)) = say.send(CommitNotice::Claimed(at, held))
                 && calls.call_runner.stop.is_cancelled()
@@ -135,14 +136,14 @@ impl Calls {
         self.call_runner.leases.keep(lease, asked)
     }
 
-    /// Continues a call that has its slot, needs none, or gets one soon. `given_back`: notified
-    /// when it got none.
+    /// Continues a call that has its slot, needs none, or gets one soon. `on_release` runs if it
+    /// gets none.
     async fn with_slot(
         &self,
         mut taken: AcceptedCall,
         asked: Instant,
         waiting: Option<WaitingForSlot>,
-        given_back: impl FnOnce() + Send,
+        on_release: impl FnOnce() + Send,
     ) {
         self.call_runner.forget_if_changed(&mut taken);
         if taken.slot.is_none() && !taken.has_ended() {
@@ -154,8 +155,8 @@ impl Calls {
             if taken.slot.is_none() {
                 self.slots.exclude(&tool);
                 self.call_runner.responses.give_back(&taken.held).await;
-                given_back();
-                // It is in the queue again, and no event says so.
+                on_release();
+                // It is queued again, and no event reports that.
                 self.hints.now();
                 return;
             }
@@ -172,7 +173,8 @@ impl Calls {
         let stages = Stages::claimed(claim.ready_at.unwrap_or(claim.queued_at), asked);
         let tool = claim.request.context.get("tool").and_then(|tool| tool.as_str()).unwrap_or_default();
         let span = tracing::info_span!("call", request = %claim.lease.request, tool, attempt = claim.attempt, trace = tracing::field::Empty);
-        // So much of its lease may be gone that it is another's by now: the store says.
+        // So much of the lease may be used up that another runner has the call: let the store
+        // decide.
         if asked.elapsed() > Duration::from_millis(self.call_runner.options.lease_ms() / 3) {
             taken.progress = StartState::Claimed;
         }
@@ -180,7 +182,7 @@ impl Calls {
     }
 
     fn spawn(self: &Arc<Self>, call: impl Future<Output = ()> + Send + 'static) {
-        // It is large: moved once, and not with every layer around it.
+        // The future is large. Boxed, it is moved once and not with every layer around it.
         let (call, calls, counted) = (Box::pin(call), self.clone(), self.tasks.token());
         tokio::spawn(async move {
             let call = calls.dropped.run_until_cancelled(call);
@@ -188,16 +190,17 @@ impl Calls {
                 // Its lease ends by itself, and the store responds.
                 tracing::error!("a call's task panicked");
             }
-            // First: who is told counts.
+            // Drop first: the notified task counts the tasks.
             drop(counted);
             calls.ended.notify_one();
         });
     }
 
-    /// Waits for the calls: up to the drain time to their end, after that until they have stopped.
+    /// Waits for the calls to finish. After the drain time, cancels them and waits until they have
+    /// stopped.
     pub async fn finish(&self, drain: Duration) {
         self.promised.close();
-        // What is not written by then is written running, and its lease ends.
+        // A request that is written later starts as running, and its lease expires.
         let _ = timeout(LAST_PROMISE, self.promised.wait()).await;
         self.abandon_uncommitted.cancel();
         self.tasks.close();

@@ -12,7 +12,8 @@ use crate::calls::Calls;
 use crate::claim_pacing::ClaimPacer;
 use crate::local_dispatch::{Backlog, LocalAdmission, LocalDispatcher};
 
-/// How long a claim can still take when the runner is stopping. The claimed calls are released.
+/// How long a claim in progress can still take when the runner stops. The calls that it claimed are
+/// released.
 const LAST_CLAIM: Duration = Duration::from_secs(2);
 
 pub(crate) struct ClaimLoop {
@@ -38,8 +39,8 @@ impl ClaimLoop {
         let calls = self.calls.clone();
         let (store, hints, slots) = (&*calls.call_runner.store, &*calls.hints, &*calls.slots);
         let mut backoff = Backoff::default();
-        // Whether calls may wait that were not asked for, and whether some wait for which there was
-        // no slot.
+        // `may_wait`: the queue may hold calls that were not claimed yet. `is_behind`: it may hold
+        // calls that found no slot.
         let (mut may_wait, mut is_behind) = (true, false);
         let mut poll = Instant::now();
         while !stop.is_cancelled() {
@@ -50,16 +51,16 @@ impl ClaimLoop {
                 } else {
                     poll = Instant::now() + self.poll;
                     let asked = Instant::now();
-                    let answer = tokio::select! {
-                        answer = store.claim(&claim) => answer,
+                    let claimed = tokio::select! {
+                        claimed = store.claim(&claim) => claimed,
                         () = async { stop.cancelled().await; sleep(LAST_CLAIM).await } => break,
                     };
-                    match answer {
+                    match claimed {
                         Ok(claims) => {
                             backoff.reset();
                             let is_full = claims.len() >= claim.limit as usize;
-                            // Fewer than asked for, of any tool: the queue is empty, and a new call
-                            // gives a hint.
+                            // Fewer calls than requested means that the queue is empty. A new call
+                            // then gives a hint.
                             may_wait = is_full;
                             is_behind = is_full || !claim.except_tools.is_empty();
                             self.pacer.answered(&claim, claims.len(), asked.elapsed());
@@ -80,7 +81,7 @@ impl ClaimLoop {
                     continue;
                 }
             } else if may_wait {
-                // Queued calls have no slot; new calls must not get the next one.
+                // Queued calls wait for a slot; new calls must not take the next one.
                 local_admission.learn(Backlog::Any);
             }
             tokio::select! {
@@ -99,7 +100,7 @@ impl ClaimLoop {
         }
     }
 
-    /// `None` where nothing can be taken now.
+    /// `None` if no call can be taken now.
     fn claim(&self) -> Option<ClaimRequest> {
         let calls = &self.calls;
         if calls.is_writing_too_many_responses() {

@@ -1,5 +1,5 @@
-//! When to claim again: a runner under load takes several calls with one claim, and an idle runner
-//! takes the first call at once.
+//! Decides when to claim again. A runner under load takes several calls with one claim. An idle
+//! runner takes the first call at once.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use tokio::time::Instant;
 const LONGEST: Duration = Duration::from_millis(20);
 
 pub(crate) struct ClaimPacer {
-    /// Slots that are worth a question at once, where it is known that calls wait.
+    /// The number of free slots at which a claim is sent at once while calls are known to wait.
     worthwhile: u32,
     not_before: Instant,
-    /// What the last question left out, where it found less than it asked for.
+    /// The tools that the last claim excluded, if it returned fewer calls than requested.
     left_out: Option<Vec<String>>,
 }
 
@@ -23,15 +23,15 @@ impl ClaimPacer {
         Self { worthwhile, not_before: Instant::now(), left_out: None }
     }
 
-    /// Until when to wait with this question; `None` to ask now.
+    /// The time before which this claim should not be sent; `None` to send it now.
     pub fn pause(&self, claim: &ClaimRequest) -> Option<Instant> {
         let is_new = claim.limit >= self.worthwhile && self.left_out.as_ref() != Some(&claim.except_tools);
         (!is_new && Instant::now() < self.not_before).then_some(self.not_before)
     }
 
-    /// The claim returned this many calls. Claiming then takes at most a third or a fifth of the
-    /// time: either more calls wait for slots, and a pause gathers them; or the waiting calls are
-    /// of tools without a free slot, and the next check comes later.
+    /// Records that the claim returned this many calls, and sets the pause. Claiming takes at most
+    /// a third of the time if more calls wait for slots: the pause gathers them. It takes at most a
+    /// fifth if only tools without a free slot can have waiting calls.
     pub fn answered(&mut self, claim: &ClaimRequest, count: usize, took: Duration) {
         let is_full = count >= claim.limit as usize;
         let pause = if is_full {

@@ -1,6 +1,6 @@
 //! Claims calls, finds their tools, runs them and writes the responses. It follows the store's
 //! events, so a tool works as soon as its record is written. It keeps leases alive, limits how many
-//! calls run, and finishes or returns its calls when it stops.
+//! calls run, and finishes or releases its calls when it stops.
 //!
 //! It uses the store only as [`breadcrumb::Breadcrumbs`], and what runs a tool only as
 //! [`executors::Executor`]. It deliberately does not know Postgres, HTTP, the engine, or how many

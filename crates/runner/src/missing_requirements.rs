@@ -1,4 +1,4 @@
-//! What keeps a tool from being offered.
+//! The missing requirements that keep a tool from being offered.
 
 use breadcrumb::{ErrorCode, SecretInfo, SecretUnavailable, ToolFailure, Waiting};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::tool::Candidate;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct MissingRequirements {
-    /// Sentences of the executor: a setting, a program on this machine. Another runner may have it.
+    /// The executor's messages about a missing setting or program. Another runner may have it.
     settings: Vec<String>,
     sentences: Vec<String>,
     secrets: Vec<(String, SecretUnavailable)>,
@@ -41,21 +41,21 @@ impl MissingRequirements {
         self.settings.is_empty() && self.sentences.is_empty() && self.secrets.is_empty()
     }
 
-    /// Whether a setting or a program of this runner is missing, which another runner may have.
+    /// Whether this runner lacks a setting or a program that another runner may have.
     pub fn is_of_this_runner(&self) -> bool {
         !self.settings.is_empty()
     }
 
-    /// Whether a runner that is set up otherwise offers the tool.
+    /// Whether a runner with other settings can offer the tool.
     pub fn is_only_of_this_runner(&self) -> bool {
         self.is_of_this_runner() && self.sentences.is_empty() && self.secrets.is_empty()
     }
 
-    /// Everything that is missing, so that it can be fixed at once. Each a sentence for people.
+    /// Everything that is missing, one sentence each, so that all of it can be fixed at once.
     fn waits_for(&self, tool: Uuid) -> Vec<String> {
         let tool = tool.to_string();
         let secrets = self.secrets.iter().map(|(name, lack)| {
-            format!("{}; a curator mends it with `{}`", lack.sentence(name), lack.fix_command(name, &tool))
+            format!("{}; a curator can fix it with `{}`", lack.sentence(name), lack.fix_command(name, &tool))
         });
         self.settings.iter().chain(&self.sentences).cloned().chain(secrets).collect()
     }
@@ -69,11 +69,11 @@ impl MissingRequirements {
         }
     }
 
-    /// The response to a call of a tool that waits.
+    /// The error of a call to a tool that is not offered yet.
     pub fn failure(&self, tool: &Candidate) -> ToolFailure {
         let sentences = self.waits_for(tool.id);
-        let told: Vec<&str> = sentences.iter().map(|sentence| sentence.trim_end_matches('.')).collect();
-        let message = format!("the tool {:?} waits for what it needs: {}", tool.name(), told.join(". "));
+        let trimmed: Vec<&str> = sentences.iter().map(|sentence| sentence.trim_end_matches('.')).collect();
+        let message = format!("the tool {:?} has missing requirements: {}", tool.name(), trimmed.join(". "));
         let mut details = json!({"tool_id": tool.id, "waits_for": sentences});
         if !self.secrets.is_empty() {
             let id = tool.id.to_string();

@@ -1,4 +1,4 @@
-//! Hints that the queue may hold something. Many hints are one.
+//! Hints that the queue may hold calls. Several hints are merged into one.
 
 use std::collections::{BTreeSet, HashSet, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// How many claimed requests are remembered, so that their events, which come later, are no hints.
+/// How many claimed requests are remembered. Their events arrive later and must not count as hints.
 const KNOWN: usize = 4096;
 
 #[derive(Default)]
@@ -30,7 +30,7 @@ impl QueueHints {
         self.now.notify_one();
     }
 
-    /// This request was written. It is no hint if this runner has claimed it already.
+    /// This request was written. It does not count as a hint if this runner has already claimed it.
     pub fn written(&self, request: Uuid) {
         if !locked(&self.claimed).known.contains(&request) {
             self.now();
@@ -49,13 +49,13 @@ impl QueueHints {
         }
     }
 
-    /// A call was given back and may be claimed again after this time.
+    /// A call was released and can be claimed again after this time.
     pub fn after(&self, delay: Duration) {
         locked(&self.later).insert(Instant::now() + delay);
         self.now();
     }
 
-    /// The next time to claim, at the latest `poll`; times in the past are dropped.
+    /// The next time to claim, at the latest `poll`. Drops times in the past.
     pub fn next(&self, poll: Instant) -> Instant {
         let mut later = locked(&self.later);
         let now = Instant::now();

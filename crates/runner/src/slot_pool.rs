@@ -1,9 +1,9 @@
 //! How many calls can run, in total and for each tool.
 //!
-//! The last slots are a reserve for tools with no call running. However many calls a few tools have
-//! queued, and however long those run, another tool gets its turn. The reserve counts tools and not
-//! times: a call's time does not show whether it computes or waits, and a burst takes its slots
-//! before there is a time.
+//! The last slots are a reserve for tools with no call running. So another tool can run, no matter
+//! how many calls a few tools have queued or how long those run. The reserve depends on tools and
+//! not on durations: a duration does not show whether a call computes or waits, and a burst takes
+//! its slots before a duration is known.
 
 use std::collections::HashMap;
 
@@ -11,13 +11,13 @@ use std::collections::HashMap;
 pub(crate) struct SlotPool {
     max_calls: usize,
     max_per_tool: usize,
-    /// Slots that only the first call of a tool may take.
+    /// Slots that only the first call of a tool can take.
     reserve: usize,
     total: usize,
     by_tool: HashMap<String, usize>,
 }
 
-/// What to claim: whichever tools the calls are of, no cap is passed.
+/// What to claim. No cap is exceeded, whichever tools the returned calls are of.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct ClaimSpec {
     pub limit: u32,
@@ -28,12 +28,12 @@ impl SlotPool {
     pub fn new(max_calls: usize, max_per_tool: usize) -> Self {
         let max_calls = max_calls.max(1);
         let max_per_tool = max_per_tool.clamp(1, max_calls);
-        // A tool that can have more than the rest of the slots makes the reserve smaller.
+        // If one tool can have more than the remaining slots, the reserve is smaller.
         let reserve = (max_calls / 4).max(2).min(max_calls / 2).min(max_calls - max_per_tool);
         Self { max_calls, max_per_tool, reserve, total: 0, by_tool: HashMap::new() }
     }
 
-    /// `None` when there is no free slot.
+    /// `None` if no slot is free.
     pub fn next_claim(&self) -> Option<ClaimSpec> {
         let free = self.max_calls - self.total;
         if free == 0 {
@@ -52,11 +52,11 @@ impl SlotPool {
         Some(ClaimSpec { limit: limit as u32, except_tools: full.map(|(tool, _)| tool.clone()).take(1000).collect() })
     }
 
-    /// Whether there was a slot for a call of this tool, which has it now.
+    /// Takes a slot for a call of this tool. False if there is none.
     pub fn take(&mut self, tool: &str) -> bool {
         let running = self.by_tool.get(tool).copied().unwrap_or_default();
         let free = self.max_calls - self.total;
-        // Calls that were not claimed keep to the reserve, too.
+        // The reserve also applies to calls that were not claimed.
         if free == 0 || running >= self.max_per_tool || (running > 0 && free <= self.reserve) {
             return false;
         }
@@ -87,7 +87,7 @@ impl SlotPool {
         self.total >= self.max_calls
     }
 
-    /// The tools with a call here.
+    /// The tools with a running call.
     pub fn running(&self) -> impl Iterator<Item = &str> {
         self.by_tool.keys().map(String::as_str)
     }
@@ -100,9 +100,9 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// A queue that returns any calls within what was asked never exceeds a cap.
+        /// No cap is exceeded, whichever calls the queue returns within the claim's limits.
         #[test]
-        fn no_cap_is_ever_passed(
+        fn caps_are_never_exceeded(
             max in 1_usize..20,
             per_tool in 1_usize..20,
             steps in proptest::collection::vec((0_u8..4, 0_u8..3), 1..200),
@@ -134,9 +134,9 @@ mod tests {
             }
         }
 
-        /// Also for calls that were not claimed, but taken while they were written.
+        /// Also for calls that were not claimed but taken while their requests were written.
         #[test]
-        fn the_reserve_is_kept_from_who_takes_without_asking(max in 4_usize..80, per_tool in 1_usize..80, order in any::<u128>()) {
+        fn local_dispatch_respects_the_reserve(max in 4_usize..80, per_tool in 1_usize..80, order in any::<u128>()) {
             prop_assume!(per_tool + 2 <= max);
             let mut pool = SlotPool::new(max, per_tool);
             for step in 0..200 {
@@ -145,9 +145,9 @@ mod tests {
             prop_assert!(pool.take("third"));
         }
 
-        /// While any cap has a free slot, something can be claimed.
+        /// While a slot is free, something can be claimed.
         #[test]
-        fn room_is_always_offered(max in 1_usize..20, per_tool in 1_usize..20, taken in 0_usize..20) {
+        fn a_free_slot_can_always_be_claimed(max in 1_usize..20, per_tool in 1_usize..20, taken in 0_usize..20) {
             let mut pool = SlotPool::new(max, per_tool);
             for index in 0..taken.min(max) {
                 pool.take(&format!("tool{index}"));
@@ -155,9 +155,9 @@ mod tests {
             prop_assert_eq!(pool.next_claim().is_some(), taken < max);
         }
 
-        /// Whatever two tools hold, a third one has a slot, unless one tool alone may have them all.
+        /// Whatever two tools hold, a third one finds a slot, unless one tool can have all slots.
         #[test]
-        fn two_tools_never_hold_every_place(max in 4_usize..80, per_tool in 1_usize..80, order in any::<u128>()) {
+        fn two_tools_never_hold_every_slot(max in 4_usize..80, per_tool in 1_usize..80, order in any::<u128>()) {
             prop_assume!(per_tool + 2 <= max);
             let mut pool = SlotPool::new(max, per_tool);
             for step in 0..200 {

@@ -1,10 +1,10 @@
-//! The slots in which calls run. A CPU-bound call has a worker process, an I/O-bound call only
-//! waits and has none. Each kind has its own pool, so that a thousand waiting calls keep no worker
-//! from its work.
+//! The slots in which calls run. A CPU-bound call has a worker process. An I/O-bound call only
+//! waits and has none. Each kind has its own pool, so a thousand waiting calls do not keep workers
+//! idle.
 //!
-//! The kind of a queued call is unknown before it is claimed. While one kind is full, the tools of
-//! that kind that are known to have queued calls are left out of the claim. A call of an unknown
-//! tool is released, and its kind is known from then on.
+//! The kind of a queued call is unknown before it is claimed. While one kind is full, claims
+//! exclude the tools of that kind that are known to have queued calls. A call of an unknown tool is
+//! released, and its kind is known from then on.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use crate::registry::Registry;
 use crate::slot_pool::{ClaimSpec, SlotPool};
 
-/// The most tools that a claim leaves out.
+/// The maximum number of tools that a claim excludes.
 const MAX_EXCEPT: usize = 1000;
 
 /// What a call needs.
@@ -29,20 +29,21 @@ enum Kind {
 pub(crate) struct Slots {
     registry: Arc<Registry>,
     inner: Mutex<Inner>,
-    /// A slot is free that was not.
+    /// Notified when a slot becomes free.
     pub freed: Notify,
-    /// As `freed`, for calls that were claimed already.
+    /// Like `freed`, for calls that were claimed already.
     freed_for_claimed: Notify,
 }
 
 struct Inner {
     cpu_bound: SlotPool,
     io_bound: SlotPool,
-    /// Tools whose kind was full when a call of theirs came, until a slot of that kind is free. A
-    /// slot of the other kind does not count: otherwise the same calls would be claimed and
+    /// Tools whose kind was full when one of their calls arrived, until a slot of that kind is
+    /// free. A slot of the other kind does not count: otherwise the same calls would be claimed and
     /// released repeatedly.
     excluded: HashMap<String, Kind>,
-    /// How many calls to ask for while one kind is full: more with each call that was of the other.
+    /// How many calls to claim while one kind is full. It grows with each claimed call of the other
+    /// kind.
     claim_limit: u32,
     /// The recent duration of CPU-bound calls in their slots; zero before the first.
     average_hold: Duration,
@@ -56,7 +57,7 @@ pub(crate) struct Slot {
     since: Instant,
 }
 
-/// How much of `average_hold` the newest call is.
+/// The newest call's weight in `average_hold` is one divided by this.
 const NEWEST: u32 = 8;
 
 impl Slots {
@@ -70,37 +71,37 @@ impl Slots {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An unknown tool is answered at once; it counts as CPU-bound.
+    /// An unknown tool counts as CPU-bound: its call fails quickly.
     fn kind(&self, tool: &str) -> Kind {
         if self.registry.is_io_bound(tool) { Kind::IoBound } else { Kind::CpuBound }
     }
 
-    /// What to claim beside the calls of the tools that are left to others; `None` when no slot is
-    /// free for any call.
+    /// What to claim, excluding the tools that are left to other runners. `None` if no slot is free
+    /// for any call.
     pub fn next_claim(&self, left_to_others: Vec<String>) -> Option<ClaimSpec> {
-        // Without such tools, a claim for their calls alone would find none.
+        // Without I/O-bound tools, a claim for their calls alone would find none.
         let some_wait = self.registry.has_io_bound();
         let mut inner = self.inner();
-        // What was not known then may be known now.
+        // A tool's kind may have become known since it was excluded.
         inner.excluded.retain(|tool, kind| self.kind(tool) == *kind);
         inner.next_claim(some_wait, left_to_others)
     }
 
-    /// How many calls have one.
+    /// How many calls have a slot.
     pub fn taken(&self) -> usize {
         let inner = self.inner();
         inner.cpu_bound.taken() + inner.io_bound.taken()
     }
 
-    /// A slot for a call of this tool, or none: then its kind is full.
+    /// Takes a slot for a call of this tool. `None` if its kind is full.
     pub fn take(self: &Arc<Self>, tool: &str) -> Option<Slot> {
         let kind = self.kind(tool);
         let is_taken = self.inner().take(kind, tool);
         is_taken.then(|| Slot { slots: self.clone(), kind, tool: tool.to_owned(), since: Instant::now() })
     }
 
-    /// How many calls find a slot within this time, beside those that have one, at the recent rate.
-    /// `None` if there is no rate, as with I/O-bound calls.
+    /// How many more calls are expected to find a slot within this time, at the recent rate. `None`
+    /// if there is no rate, as with I/O-bound calls.
     pub fn expected_free_within(&self, tool: &str, time: Duration) -> Option<usize> {
         if self.kind(tool) == Kind::IoBound {
             return None;
@@ -110,7 +111,7 @@ impl Slots {
         (each > 0).then(|| (time.as_micros() * inner.cpu_bound.max_calls() as u128 / each) as usize)
     }
 
-    /// The first slot that is free for it.
+    /// Waits for a slot for a call of this tool.
     pub async fn wait(self: &Arc<Self>, tool: &str) -> Slot {
         loop {
             let freed = self.freed_for_claimed.notified();
@@ -123,7 +124,7 @@ impl Slots {
         }
     }
 
-    /// A call of this tool was given back.
+    /// Records that a call of this tool found no slot.
     pub fn exclude(&self, tool: &str) {
         let kind = self.kind(tool);
         self.inner().exclude(kind, tool);
@@ -155,7 +156,7 @@ impl Inner {
             (Some(spec), None) => (spec.limit.min(self.claim_limit), spec.except_tools, Some(&self.io_bound)),
             (None, Some(spec)) => (spec.limit.min(self.claim_limit), spec.except_tools, Some(&self.cpu_bound)),
         };
-        // First, so that they stay in where there are too many.
+        // First, so that truncation does not remove them.
         let mut except = left_to_others;
         except.extend(asked);
         if let Some(full) = full {
@@ -197,8 +198,8 @@ impl Inner {
 }
 
 impl Slot {
-    /// Now the tool is known: an I/O-bound call returns the worker's slot, if there is one of the
-    /// other kind.
+    /// Called when the tool is known: moves an I/O-bound call from a CPU-bound slot to an I/O-bound
+    /// one, if one is free.
     pub fn reclassify(&mut self) {
         if self.kind == Kind::IoBound || self.slots.kind(&self.tool) == Kind::CpuBound {
             return;
@@ -218,7 +219,7 @@ impl Drop for Slot {
         let mut inner = self.slots.inner();
         inner.leave(self.kind, &self.tool);
         if self.kind == Kind::CpuBound {
-            // Never nothing, which would mean that none was seen.
+            // Never zero, which would mean that no call was measured.
             let newest = self.since.elapsed().max(Duration::from_micros(NEWEST.into()));
             let before = if inner.average_hold.is_zero() { newest } else { inner.average_hold };
             inner.average_hold = (before * (NEWEST - 1) + newest) / NEWEST;
@@ -243,17 +244,17 @@ mod tests {
     }
 
     proptest! {
-        /// While its kind is full, a tool that had to be given back is not asked for again, whatever comes and goes in
-        /// the slots of the other kind; and then it is.
+        /// A tool whose call was released stays excluded while its kind is full, whatever happens
+        /// in the slots of the other kind. It is claimed again afterwards.
         #[test]
-        fn what_was_given_back_is_asked_for_again_when_a_place_of_its_kind_is_free(
+        fn a_released_tool_is_claimed_again_when_a_slot_of_its_kind_is_free(
             max in 1_usize..5,
             steps in proptest::collection::vec((0_u8..8, any::<bool>()), 1..200),
         ) {
             let (cpu_bound, io_bound) = (SlotPool::new(max, max), SlotPool::new(max, max));
             let mut inner = Inner { cpu_bound, io_bound, excluded: HashMap::new(), claim_limit: 1, average_hold: Duration::ZERO };
             let mut running: Vec<(Kind, String)> = Vec::new();
-            let mut given_back: Vec<(Kind, String)> = Vec::new();
+            let mut released: Vec<(Kind, String)> = Vec::new();
             for (tool, begins) in steps {
                 let (kind, tool) = kind_of(tool);
                 if begins {
@@ -262,29 +263,29 @@ mod tests {
                         running.push((kind, tool));
                     } else {
                         inner.exclude(kind, &tool);
-                        given_back.push((kind, tool));
+                        released.push((kind, tool));
                     }
                 } else if let Some(at) = running.iter().position(|one| *one == (kind, tool.clone())) {
                     running.remove(at);
                     inner.leave(kind, &tool);
-                    given_back.retain(|(of, _)| *of != kind);
+                    released.retain(|(of, _)| *of != kind);
                 }
                 let left = vec!["another's".to_owned()];
                 if let Some(spec) = inner.next_claim(true, left.clone()) {
                     prop_assert!(spec.except_tools.contains(&left[0]));
                     for kind in [Kind::CpuBound, Kind::IoBound] {
                         if inner.pool(kind).is_full() {
-                            prop_assert!(given_back.iter().all(|(of, tool)| *of != kind || spec.except_tools.contains(tool)));
+                            prop_assert!(released.iter().all(|(of, tool)| *of != kind || spec.except_tools.contains(tool)));
                         }
                     }
                 }
-                prop_assert!(inner.excluded.iter().all(|(tool, kind)| given_back.contains(&(*kind, tool.clone()))));
+                prop_assert!(inner.excluded.iter().all(|(tool, kind)| released.contains(&(*kind, tool.clone()))));
             }
         }
     }
 
     #[test]
-    fn a_list_that_would_have_to_be_cut_is_not_asked_while_a_kind_is_full() {
+    fn nothing_is_claimed_if_the_exclusions_of_a_full_kind_are_too_many() {
         let mut inner = Inner {
             cpu_bound: SlotPool::new(1, 1),
             io_bound: SlotPool::new(1, 1),

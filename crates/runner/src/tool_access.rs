@@ -13,7 +13,7 @@ use crate::registry::{Found, Registry};
 use crate::tool::{Candidate, Problem, Tool};
 use crate::tool_loader::ToolLoader;
 
-/// How often a name may turn out to be a record's that has to be validated first.
+/// The maximum number of records of one name that a call validates.
 const MAX_CLAIMANTS: usize = 100;
 
 pub(crate) struct ToolAccess {
@@ -25,9 +25,9 @@ pub(crate) struct ToolAccess {
 
 /// Why a call does not run here.
 pub(crate) enum Refusal {
-    /// It has failed. The tool, where one of the name is there, is for the metrics.
+    /// The call failed. `tool`: the tool of this name, if there is one, for the metrics.
     Failed { tool: Option<Arc<Candidate>>, failure: ToolFailure },
-    /// Another runner is set up for it.
+    /// Another runner has the settings for it.
     ServedByPeer,
 }
 
@@ -63,7 +63,7 @@ impl ToolAccess {
         }
     }
 
-    /// What serves in place of a tool that was found to lack a secret: the `tool.v1` that it replaced.
+    /// The `tool.v1` that this tool replaced, for use when this tool lacks a secret.
     pub async fn replaced_tool(&self, tool: &Tool, profiles: &Profiles) -> Option<Arc<Tool>> {
         let missing = self.readiness.recheck(&tool.candidate).await;
         if missing.is_empty() || !tool.definition.is_code() {
@@ -72,7 +72,7 @@ impl ToolAccess {
         self.find(tool.name(), profiles).await.ok().filter(|found| found.id != tool.id)
     }
 
-    /// The tool, if it is known and needs no further check.
+    /// The tool, if it can run without further checks.
     pub fn ready_now(&self, name: &str, profiles: &Profiles) -> Option<Arc<Tool>> {
         if !self.loading.is_listed() {
             return None;
@@ -82,7 +82,7 @@ impl ToolAccess {
         (is_open && tool.executor.waits_for(&tool.definition).is_empty()).then_some(tool)
     }
 
-    /// Whose the name is, once that is validated.
+    /// The owner of the name, after validation.
     async fn find_validated(&self, name: &str, profiles: &Profiles) -> Found {
         let find = || {
             self.registry.find(name, |name, source| match source {
@@ -91,20 +91,20 @@ impl ToolAccess {
             })
         };
         let mut found = find();
-        // It may have just been written: the request can overtake the tool's event. While the list
-        // of all tools is being read, an older claimant of the name may not have been read yet.
+        // The tool may have just been written: the request can overtake its event. While the list
+        // of all tools is being read, an older claimant of the name may still be unread.
         let may_change = match &found {
             Found::Unknown { .. } | Found::Broken(_) => true,
             _ => !self.loading.is_listed(),
         };
         if may_change {
             if let Err(error) = with_retries("look for a tool", || self.loading.look_for(name)).await {
-                tracing::warn!(%error, "the store cannot be asked for a tool");
+                tracing::warn!(%error, "the store cannot be searched for a tool");
             }
             found = find();
         }
         if matches!(found, Found::Unknown { .. }) && !self.loading.is_listed() {
-            // Which names are near is known when all are.
+            // Similar names can be suggested only when all names are known.
             self.loading.listed().await;
             found = find();
         }
@@ -116,10 +116,10 @@ impl ToolAccess {
         found
     }
 
-    /// What it waited for may have come since, or what it had may be gone.
+    /// Checks the tool's requirements again: they may have been met, or lost, since the last check.
     async fn ready(&self, tool: Arc<Candidate>, name: &str, profiles: &Profiles) -> Result<Arc<Tool>, Refusal> {
         let missing = self.readiness.recheck(&tool).await;
-        // Where it lacks something, a tool that it replaced may serve.
+        // If it lacks something, the tool that it replaced may serve.
         if let Found::Tool(found) = self.find_validated(name, profiles).await
             && (missing.is_empty() || found.id != tool.id)
             && profiles.closing(name, &found.source()).is_none()
@@ -139,9 +139,9 @@ fn closed(profile: Profile, name: &str) -> ToolFailure {
         .with_details(json!({"profile": profile, "tool": name}))
 }
 
-/// It changes during the check.
+/// The tool changed during the check.
 fn undecided(name: &str) -> ToolFailure {
-    let message = format!("the tool {name:?} is being changed; ask again");
+    let message = format!("the tool {name:?} is being changed; try again");
     ToolFailure::new(ErrorCode::ExecutionFailed, message).retryable(true)
 }
 

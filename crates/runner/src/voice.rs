@@ -1,12 +1,13 @@
-//! On whose behalf something is done: a runner sees all of its tenant, and what it does for others
-//! must not see more than they can.
+//! Chooses the agent on whose behalf a store operation runs. A runner sees all records of its
+//! tenant. What it does for an agent must not see more than that agent can.
 
 use std::sync::Arc;
 
 use breadcrumb::{Breadcrumbs, StoreError};
 use uuid::Uuid;
 
-/// The store as this agent sees it. Without an agent, the store or a runner itself asked.
+/// The store as this agent sees it. `None`: the store or a runner itself made the request, so the
+/// runner's own view is used.
 pub(crate) fn in_name_of(
     store: &Arc<dyn Breadcrumbs>,
     agent: Option<Uuid>,

@@ -31,7 +31,7 @@ async fn what_an_executor_waits_for_is_told_in_the_catalog_and_to_callers() {
     assert_eq!(response.error_details.unwrap()["waits_for"], json!(sentences));
     assert_eq!(
         response.error.unwrap(),
-        "the tool \"shell\" waits for what it needs: Switch it on with --enable-tool shell. Install a jail"
+        "the tool \"shell\" has missing requirements: Switch it on with --enable-tool shell. Install a jail"
     );
     assert!(fake.begun.lock().unwrap().is_empty());
     assert!(fixture.list(schema_names::TOOL_ERROR).await.is_empty(), "waiting is no fault of the author");
@@ -67,7 +67,7 @@ async fn a_tool_is_offered_once_its_secret_is_granted_and_not_after_that_ends() 
     assert_eq!(
         catalog.find_waiting("secretive").unwrap().waits_for,
         [format!(
-            "the secret \"API_KEY\" does not exist; a curator mends it with \
+            "the secret \"API_KEY\" does not exist; a curator can fix it with \
              `rcrt secret set API_KEY --host HOST && rcrt secret grant API_KEY {tool}`"
         )]
     );
@@ -115,7 +115,8 @@ async fn what_waits_is_not_triggered_and_is_bootstrapped_when_it_is_ready() {
         ..breadcrumb::NewBreadcrumb::default()
     };
     fixture.create(news("one")).await;
-    // Through the same queue of events: whatever the first one led to is there when this tool has run.
+    // Through the same queue of events: whatever the first one led to is there when this tool has
+    // run.
     fixture.create(code("echo", json!({"subscriptions": [{"any_tags": ["marker"]}]}))).await;
     fixture.catalog(|catalog| catalog.find("echo").is_some()).await;
     let marker = breadcrumb::NewBreadcrumb { tags: vec!["marker".into()], ..news("marker") };

@@ -28,7 +28,8 @@ fn malformed() -> Value {
     json!({"title": ["a list"], "url": 5, "content": {}, "description": {}})
 }
 
-/// What Brave answers, by its documentation: token, bounds of `q` and `count`, gzip, its shape of errors.
+/// What Brave answers, by its documentation: token, bounds of `q` and `count`, gzip, its shape of
+/// errors.
 async fn brave(
     State(seen): State<Seen>,
     uri: Uri,
@@ -222,7 +223,7 @@ async fn without_an_engine_the_tool_waits_and_says_how() {
     let definition = seeded("web_search");
     let waits = web.executor().waits_for(&definition);
     assert!(waits.len() == 1 && waits[0].contains("--search brave") && waits[0].contains("--searxng-url"), "{waits:?}");
-    // It stands behind "the tool … waits for what it needs:" as well as alone.
+    // It stands behind "the tool … has missing requirements:" as well as alone.
     assert!(waits[0].starts_with("no search engine is chosen; start") && !waits[0].contains("wait"), "{waits:?}");
     assert!(web.executor().required_secrets(&definition).is_empty());
     let failure = web.failure("web_search", json!({"query": "x"})).await;
@@ -303,7 +304,8 @@ async fn refusals_of_searxng_say_what_to_do() {
     assert!(failure.message.ends_with("duckduckgo: CAPTCHA; brave: too many requests"), "{failure}");
 }
 
-/// One malformed result among many is left out; an answer of which nothing can be read is a failure.
+/// One malformed result among many is left out; an answer of which nothing can be read is a
+/// failure.
 #[tokio::test]
 async fn malformed_results_are_left_out() {
     for web in [with_brave(Some(KEY)).await.0, with_searxng().await] {
