@@ -30,14 +30,14 @@ pub(crate) fn doubled(first: Duration, times: u32, longest: Duration) -> Duratio
     first.saturating_mul(1 << times.min(20)).min(longest)
 }
 
-/// From half of the delay to the whole.
+/// A random duration from half of the delay to all of it.
 pub(crate) fn jittered(delay: Duration) -> Duration {
     // A new v4 UUID serves as the random number.
     let dice = (Uuid::new_v4().as_u128() >> 64) as u32 & 0xffff;
     delay / 2 + delay.mul_f64(f64::from(dice) / 65536.0) / 2
 }
 
-/// Repeats a query to the store as long as a retry can help. Drop the future to stop.
+/// Repeats an operation of the store as long as a retry can help. Drop the future to stop.
 pub(crate) async fn with_retries<T, F>(what: &'static str, mut ask: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
@@ -46,7 +46,7 @@ where
     loop {
         match ask().await {
             Err(error) if error.is_retryable() => {
-                tracing::warn!(what, %error, "the store does not answer; trying again");
+                tracing::warn!(what, %error, "the store is not available; trying again");
                 backoff.wait().await;
             }
             other => return other,
@@ -62,7 +62,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pauses_double_up_to_the_longest_and_are_spread(tries in 0_u32..100) {
+        fn pauses_double_up_to_the_limit_with_jitter(tries in 0_u32..100) {
             let longest = Duration::from_secs(30);
             let pause = doubled(Duration::from_millis(500), tries, longest);
             prop_assert_eq!(pause.as_millis(), (500_u128 << tries.min(20)).min(30_000));

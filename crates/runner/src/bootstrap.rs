@@ -1,5 +1,5 @@
-//! Runs tools that ask to run by themselves: `once` for each version, or `continuous`ly, one
-//! request after the other. The state is in the store, as the requests themselves, so several
+//! Runs tools whose definition asks for it: `once` for each version, or `continuous`ly, one request
+//! after the other. The requests themselves are the state, and they are in the store. So several
 //! runners, and a restarted runner, agree.
 
 use std::cmp::Reverse;
@@ -25,10 +25,10 @@ use crate::voice::in_name_of;
 
 /// The longest pause after failures in a row.
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
-/// How often an unanswered request is checked, if no event reports its response.
+/// How often a request without a response is checked, if no event reports the response.
 const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
-/// Hints that a bootstrapped tool was answered.
+/// Hints that a bootstrapped call has its response.
 #[derive(Default)]
 pub(crate) struct BootstrapHints(Notify);
 
@@ -43,19 +43,19 @@ pub(crate) struct Bootstrapping {
     pub registry: Arc<Registry>,
     pub hints: Arc<BootstrapHints>,
     pub pause: Duration,
-    /// What is known of each tool version; saves asking the store again.
+    /// What is known about each tool version; saves queries to the store.
     pub known: HashMap<(Uuid, i64), BootstrapState>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BootstrapState {
     Asked(Uuid),
-    /// Answered; continuous tools continue from here.
+    /// Finished; continuous tools continue from here.
     Succeeded,
     Failed,
 }
 
-/// How a request of ours ended.
+/// How a bootstrap request finished.
 struct Ended {
     succeeded: bool,
     at: DateTime<Utc>,
@@ -84,7 +84,7 @@ impl Bootstrapping {
         }
     }
 
-    /// Does what is due now; returns the time of the next check.
+    /// Does what is due now. Returns the time of the next check.
     async fn pass(&mut self) -> Option<Instant> {
         let mut tools = self.registry.bootstrapped();
         self.known.retain(|(id, version), _| tools.iter().any(|tool| tool.id == *id && tool.version == *version));
@@ -110,7 +110,8 @@ impl Bootstrapping {
         next
     }
 
-    /// Whether every tool that this one waits for has succeeded, or is there and does not bootstrap.
+    /// Whether every tool that this one waits for has succeeded, or is offered and does not
+    /// bootstrap.
     fn may_begin(&self, tool: &Candidate, settings: &Bootstrap) -> bool {
         self.known.contains_key(&(tool.id, tool.version))
             || settings.wait_for.iter().all(|name| match self.registry.offered(name) {
@@ -140,7 +141,7 @@ impl Bootstrapping {
             None => BootstrapState::Asked(request),
             Some(Ended { succeeded: true, .. }) => BootstrapState::Succeeded,
             Some(_) => {
-                tracing::warn!(tool = tool.name(), %request, "the tool's bootstrap failed; the next version gets another");
+                tracing::warn!(tool = tool.name(), %request, "the tool's bootstrap failed; it is repeated only for the next version");
                 BootstrapState::Failed
             }
         };
@@ -158,8 +159,8 @@ impl Bootstrapping {
             Some(last) => {
                 let (run, failures) = run_of(last);
                 let Some(ended) = self.ended(last.id).await? else {
-                    // Until it is answered this version has neither succeeded nor failed, unless it
-                    // did before.
+                    // Until the response exists, this version has neither succeeded nor failed,
+                    // unless it did before.
                     self.known.entry(version).or_insert(BootstrapState::Asked(last.id));
                     return Ok(Some(Instant::now() + LOOK_AGAIN));
                 };
@@ -183,7 +184,7 @@ impl Bootstrapping {
         Ok(Some(Instant::now() + LOOK_AGAIN))
     }
 
-    /// Tools that depend on this one can be checked again at once.
+    /// Records the state. After a success, tools that depend on this one are checked again at once.
     fn learn(&mut self, version: (Uuid, i64), progress: BootstrapState) {
         if self.known.insert(version, progress) != Some(progress) && progress == BootstrapState::Succeeded {
             self.hints.look();
@@ -196,7 +197,8 @@ impl Bootstrapping {
         with_retries("find bootstrap requests", || self.store.list(&query)).await
     }
 
-    /// Writes the request, the same on every runner. `None` when another runner wrote one that differs.
+    /// Writes the request, which is the same on every runner. `None` if another runner wrote a
+    /// different one.
     async fn ask(
         &self,
         tool: &Candidate,
@@ -220,7 +222,7 @@ impl Bootstrapping {
         }
     }
 
-    /// How the request ended; `None` while it waits or runs. One that was deleted has failed.
+    /// How the request finished. `None` while it waits or runs. A deleted request counts as failed.
     async fn ended(&self, request: Uuid) -> Result<Option<Ended>, StoreError> {
         let failed = || Ok(Some(Ended { succeeded: false, at: Utc::now() }));
         let call = match with_retries("look at a bootstrap request", || self.store.call(request)).await {

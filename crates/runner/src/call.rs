@@ -33,8 +33,8 @@ use crate::tool::Tool;
 use crate::tool_access::{Refusal, ToolAccess};
 use crate::voice::in_name_of;
 
-/// How long a call computes before it is started: longer than most do, and too short for a call that is killed with its
-/// runner again and again to go unnoticed for long.
+/// How long a claimed call can compute before it is started. Most calls finish within this time. It
+/// is short, so that a call that kills its runner repeatedly is soon counted as an attempt.
 const START_SOON: Duration = Duration::from_millis(5);
 
 pub(crate) struct CallRunner {
@@ -45,32 +45,32 @@ pub(crate) struct CallRunner {
     pub options: RunnerOptions,
     /// The runner is stopping: calls that have not started are released.
     pub stop: CancellationToken,
-    /// The time for running calls is over.
+    /// The drain time is over: running calls are stopped.
     pub drained: CancellationToken,
 }
 
-/// An input that fits its tool, and what the call needs besides.
+/// A validated input, and what else the call needs.
 struct Checked {
     input: Value,
     secrets: Arc<Vault>,
-    /// Time that the checks took of the call's `timeout_ms`.
+    /// The part of the call's `timeout_ms` that the checks used.
     took: Duration,
 }
 
-/// How far the store knows of a call.
+/// The state of a call in the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StartState {
-    /// To be started.
+    /// Claimed and not started.
     Claimed,
-    /// It began its life running, with so many attempts in all.
+    /// It was written as running, with this number of attempts in total.
     Begun { max_attempts: u32 },
 }
 
-/// A call that this runner has.
+/// A call that this runner holds.
 pub(crate) struct AcceptedCall {
     pub claim: Claim,
     pub held: LeaseGuard,
-    /// `None` where it ran speculatively, and needs none any more.
+    /// `None` if the call ran speculatively and no longer needs a slot.
     pub slot: Option<Slot>,
     pub progress: StartState,
     /// What was prepared before the request was written.
@@ -86,7 +86,7 @@ pub(crate) struct UncommittedResponse {
 }
 
 impl UncommittedResponse {
-    /// It was written, as its request was.
+    /// The response was written together with its request.
     pub fn was_written(self) {
         telemetry::answered(Some(self.tool.name()), ResponseStatus::Success, self.took);
         drop(self.invocation);
@@ -103,10 +103,10 @@ impl AcceptedCall {
 impl CallRunner {
     pub async fn run(&self, taken: AcceptedCall, stages: Stages) {
         let AcceptedCall { mut claim, held, mut slot, progress, speculative } = taken;
-        // It may be large, and is wanted once.
+        // Removed from the record because it may be large and is needed only once.
         let input = take_input(&mut claim.request);
         let request = ToolRequest::from_breadcrumb(&claim.request).unwrap_or_else(|violations| {
-            // The store takes no such request; a runner must not fall over it all the same.
+            // The store refuses such a request. A runner must still survive one.
             tracing::error!(%violations, "a request cannot be read");
             unreadable(&claim)
         });
@@ -115,7 +115,7 @@ impl CallRunner {
         tracing::Span::current().record("trace", invocation.trace_id());
         let (number, record, queued_at) = (claim.attempt, &claim.request, claim.queued_at);
         let attempt = Attempt { number, record, request: &request, queued_at, stages, invocation };
-        let mut answer = PendingResponse { attempt, claim: &claim, held: &held, deadline, unstarted: None };
+        let mut pending = PendingResponse { attempt, claim: &claim, held: &held, deadline, unstarted: None };
         let began = Instant::now();
         let preparing = async {
             match speculative {
@@ -129,9 +129,9 @@ impl CallRunner {
             () = held.cancel.cancelled() => Err(Refusal::failed(cancelled())),
             () = self.stop.cancelled() => return self.responses.give_back(&held).await,
             () = Deadline::passed(deadline.as_ref()) => Err(Refusal::failed(late(deadline, "before the tool ran"))),
-            prepared = preparing.with_context(answer.attempt.invocation.stage("load")) => prepared,
+            prepared = preparing.with_context(pending.attempt.invocation.stage("load")) => prepared,
         };
-        answer.attempt.stages.loaded(began.elapsed());
+        pending.attempt.stages.loaded(began.elapsed());
         let mut prepared = match prepared {
             Ok(prepared) => prepared,
             Err(Refusal::ServedByPeer) => {
@@ -140,19 +140,19 @@ impl CallRunner {
             }
             Err(Refusal::Failed { tool, failure }) => {
                 drop(slot);
-                return self.responses.fail(&answer, tool.as_deref(), failure).await;
+                return self.responses.fail(&pending, tool.as_deref(), failure).await;
             }
         };
         if let Some(slot) = &mut slot {
             slot.reclassify();
         }
         let max_attempts = prepared.tool.definition.limits.max_attempts;
-        // If the tool was changed just now, the store needs its number of attempts.
+        // If the tool has just changed, the store needs its new number of attempts.
         if progress == (StartState::Begun { max_attempts }) {
-            return self.attempt(answer, prepared, slot).await;
+            return self.attempt(pending, prepared, slot).await;
         }
-        // Most calls finish at once and need no start: nothing has happened that must not happen
-        // twice.
+        // Most calls finish at once and need no start: they had no effect that must not be
+        // repeated.
         prepared.begin_speculatively(deadline.as_ref());
         tokio::select! {
             biased;
@@ -160,8 +160,8 @@ impl CallRunner {
             _ = timeout(START_SOON, prepared.compute()) => {}
         }
         if prepared.has_small_result() && self.options.takes_small_results(&request) {
-            answer.unstarted = Some(max_attempts);
-            return self.attempt(answer, prepared, slot).await;
+            pending.unstarted = Some(max_attempts);
+            return self.attempt(pending, prepared, slot).await;
         }
         let began = Instant::now();
         let start = with_retries("start a call", || self.store.start(held.lease, max_attempts));
@@ -174,9 +174,9 @@ impl CallRunner {
                 () = prepared.compute(), if prepared.is_computing() => {}
             }
         };
-        answer.attempt.stages.started(began.elapsed());
+        pending.attempt.stages.started(began.elapsed());
         match started {
-            Ok(()) => self.attempt(answer, prepared, slot).await,
+            Ok(()) => self.attempt(pending, prepared, slot).await,
             Err(StoreError::LeaseLost { .. }) => tracing::info!("the lease was lost before the start"),
             Err(error) => {
                 tracing::error!(%error, "the call cannot be started");
@@ -186,7 +186,7 @@ impl CallRunner {
         }
     }
 
-    /// What was prepared before the request was written is for the tool as it was then.
+    /// Discards what was prepared before the request was written, if the tool has changed since.
     pub fn forget_if_changed(&self, taken: &mut AcceptedCall) {
         let AcceptedCall { claim, speculative, .. } = taken;
         let has_changed = |ready: &Prepared| !self.is_as_it_was(&ready.tool, &claim.profiles);
@@ -195,20 +195,21 @@ impl CallRunner {
         }
     }
 
-    /// Everything before the start. The failures end the request; the tool, where it is known, is for the metrics.
+    /// Everything before the start. A failure becomes the response.
     async fn prepare(&self, claim: &Claim, request: &ToolRequest, input: Value) -> Result<Prepared, Refusal> {
         let tool = self.tool_access.find(&request.tool, &claim.profiles).await?;
         self.ready(tool, &claim.request, &claim.profiles, request, input).await
     }
 
-    /// Prepares a call of this tool before its request is written, and begins it. `None` where that must wait.
+    /// Prepares and begins a call of this tool before its request is written. `None` if that must
+    /// wait for the write.
     pub async fn prepare_speculatively(
         &self,
         uncommitted: &mut UncommittedCall,
         tool: Arc<Tool>,
     ) -> Option<Result<Prepared, Refusal>> {
-        // A long check waits for its turn. The run does that, since it reacts to a deadline, a
-        // cancel and a stop meanwhile.
+        // A long check waits in a queue. `run` does such checks, since it can react to a deadline,
+        // a cancellation and a stop meanwhile.
         let is_quick = |input| tool.input.is_quick(input);
         if !tool.may_speculate() || !uncommitted.request.context.get("input").is_none_or(is_quick) {
             return None;
@@ -225,8 +226,8 @@ impl CallRunner {
         Some(prepared)
     }
 
-    /// The response of a call that has computed before its request was written, if only the
-    /// response is left to do. `took`: the preparation.
+    /// The response of a call that has computed before its request was written, if nothing else is
+    /// left to do. `took`: the duration of the preparation.
     pub fn uncommitted_response(
         &self,
         uncommitted: &UncommittedCall,
@@ -273,7 +274,8 @@ impl CallRunner {
         }
     }
 
-    /// The input, which fits the tool, and the tool's secrets. Where it lacks one, a tool that it replaced may serve.
+    /// The validated input and the tool's secrets. If a secret is missing, a tool that this one
+    /// replaced may serve the call.
     async fn checked(
         &self,
         tool: &mut Arc<Tool>,
@@ -290,7 +292,7 @@ impl CallRunner {
             if !violations.is_empty() {
                 return Err(violated(
                     ErrorCode::InvalidArguments,
-                    "the input does not fit the tool's input_schema",
+                    "the input does not match the tool's input_schema",
                     &violations,
                 ));
             }
@@ -317,15 +319,18 @@ impl CallRunner {
         let mut limits = tool.definition.limits;
         limits.timeout_ms = limits.timeout_ms.saturating_sub(took.as_millis() as u64).max(1);
         let chain = TriggerChain::of_request(&record.tags);
-        // A tool reads what the agent that asked for it can read, and no more.
+        // A tool reads only what the agent that made the request can read.
         let own = in_name_of(&self.store, record.created_by).map_err(|error| {
-            ToolFailure::new(ErrorCode::ExecutionFailed, format!("the request's author is not known: {error}"))
+            ToolFailure::new(
+                ErrorCode::ExecutionFailed,
+                format!("the agent that made the request cannot be used: {error}"),
+            )
         })?;
         let visibility = inherited(record);
         let seen = (visibility, record.sensitivity);
-        let telling_store = if visibility == Visibility::Private { &own } else { &self.store };
+        let progress_store = if visibility == Visibility::Private { &own } else { &self.store };
         let (progress, progress_writer) =
-            progress_writer::channel(telling_store.clone(), request, seen, chain.clone(), secrets.clone());
+            progress_writer::channel(progress_store.clone(), request, seen, chain.clone(), secrets.clone());
         let mut request = request.clone();
         if request.trigger_event.is_none() && tool.definition.is_code() {
             request.trigger_event = Some(request_event(record, &input));
@@ -349,33 +354,34 @@ impl CallRunner {
         Ok((call, progress_writer))
     }
 
-    async fn attempt(&self, mut answer: PendingResponse<'_>, prepared: Prepared, slot: Option<Slot>) {
-        let deadline = answer.deadline;
-        answer.attempt.invocation.runs(&prepared.tool);
+    async fn attempt(&self, mut pending: PendingResponse<'_>, prepared: Prepared, slot: Option<Slot>) {
+        let deadline = pending.deadline;
+        pending.attempt.invocation.runs(&prepared.tool);
         let allowed_ms = prepared.timeout_ms();
         let (tool, limits, progress_writer, run) = prepared.open_effect_gate(deadline.as_ref());
         let is_shortened = limits.timeout_ms < allowed_ms;
         let bounds = RunLimits {
-            held: answer.held,
+            held: pending.held,
             deadline: deadline.as_ref(),
             drained: &self.drained,
             overtime: self.options.overtime,
             grace: self.options.grace,
         };
-        let stage = answer.attempt.invocation.stage("run");
+        let stage = pending.attempt.invocation.stage("run");
         let Ran { output, took: elapsed, stopped } =
             running::run(run, limits.timeout(), progress_writer, bounds).with_context(stage).await;
-        // The rest needs no worker: the next call gets it while this call's response is written.
+        // The remaining steps need no worker: the next call can use it while this call's response
+        // is written.
         drop(slot);
-        answer.attempt.stages.ran(elapsed);
+        pending.attempt.stages.ran(elapsed);
         let output = output.unwrap_or_else(|| {
             ToolOutput::new(
                 Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool did not stop in time")),
                 Map::new(),
             )
         });
-        // The hold counts what is in memory. It ends with this function, when the response is
-        // written.
+        // The hold accounts for the result's memory. It is released with this function, when the
+        // response is written.
         let ToolOutput { result, mut metadata, hold: _hold } = output;
         let result = match stopped {
             Some(Stopped::Lost) => {
@@ -384,12 +390,13 @@ impl CallRunner {
             }
             Some(Stopped::Cancelled) => Err(cancelled()),
             Some(Stopped::Deadline) => Err(late(deadline, "while the tool ran")),
-            Some(Stopped::Drained) => result.map_err(|_| drained(answer.attempt.number)),
+            Some(Stopped::Drained) => result.map_err(|_| drained(pending.attempt.number)),
             Some(Stopped::Overtime) => {
                 let message = format!("the tool ran longer than {} ms", tool.definition.limits.timeout_ms);
                 Err(ToolFailure::new(ErrorCode::Timeout, message))
             }
-            // The executor kept the time that was left, and does not know why it was so short.
+            // The executor enforced the shortened time limit, and does not know that the deadline
+            // shortened it.
             None if is_shortened && result.as_ref().is_err_and(|failure| failure.code == ErrorCode::Timeout) => {
                 Err(late(deadline, "while the tool ran"))
             }
@@ -403,14 +410,14 @@ impl CallRunner {
         };
         let result = match result {
             Ok(output) => {
-                let chain = TriggerChain::of_request(&answer.claim.request.tags);
+                let chain = TriggerChain::of_request(&pending.claim.request.tags);
                 let settings = &self.options.large_results;
-                let memory = WorkingMemory::new(self.store.clone(), chain, answer.claim.profiles.clone());
+                let memory = WorkingMemory::new(self.store.clone(), chain, pending.claim.profiles.clone());
                 tokio::select! {
-                    () = answer.held.lost.cancelled() => return,
-                    () = answer.held.cancel.cancelled() => Err(cancelled()),
+                    () = pending.held.lost.cancelled() => return,
+                    () = pending.held.cancel.cancelled() => Err(cancelled()),
                     () = Deadline::passed(deadline.as_ref()) => Err(late(deadline, "while the result was written")),
-                    handed_over = shorten(output, settings, answer.attempt.request, &memory) => {
+                    handed_over = shorten(output, settings, pending.attempt.request, &memory) => {
                         metadata.extend(handed_over.metadata);
                         Ok(handed_over.output)
                     }
@@ -418,7 +425,7 @@ impl CallRunner {
             }
             failed => failed,
         };
-        self.responses.finish(&answer, &tool, result, elapsed, metadata).await;
+        self.responses.finish(&pending, &tool, result, elapsed, metadata).await;
     }
 }
 
@@ -448,7 +455,8 @@ impl Side {
     }
 }
 
-/// A large value against a costly schema takes its time: beside the runtime, in the tenant's turn, and on the call's time.
+/// Checking a large value against an expensive schema takes long. It runs outside of the async
+/// runtime, in the tenant's fair share, and within the call's time limit.
 async fn check(
     tool: &Arc<Tool>,
     side: Side,
@@ -468,14 +476,18 @@ async fn check(
     compute::pool().run_until(tool.owner_id, deadline, check).await.map_err(|failed| match failed {
         compute::ComputeError::DeadlineExceeded => {
             let allowed = definition.limits.timeout_ms;
-            let message = format!("the call's {allowed} ms were over before its {} was checked", side.name());
+            let message = format!("the call's limit of {allowed} ms passed before its {} was checked", side.name());
             let reached = LimitReached { limit: LimitName::TimeoutMs, allowed };
             ToolFailure::new(ErrorCode::Timeout, message).with_details(json!(reached))
         }
         compute::ComputeError::QueueFull => {
-            ToolFailure::new(ErrorCode::ExecutionFailed, "too many calls wait for their checks").retryable(true)
+            ToolFailure::new(ErrorCode::ExecutionFailed, "too many calls wait for their checks; try again")
+                .retryable(true)
         }
-        compute::ComputeError::Panicked => ToolFailure::new(ErrorCode::ExecutionFailed, "the schema cannot be checked"),
+        compute::ComputeError::Panicked => ToolFailure::new(
+            ErrorCode::ExecutionFailed,
+            "the check against the schema failed; this is a fault of the runtime",
+        ),
     })
 }
 
@@ -484,7 +496,7 @@ async fn checked_output(tool: &Arc<Tool>, output: Value, deadline: Instant) -> R
     if violations.is_empty() {
         return Ok(output);
     }
-    Err(violated(ErrorCode::InvalidOutput, "the output does not fit the tool's output_schema", &violations))
+    Err(violated(ErrorCode::InvalidOutput, "the output does not match the tool's output_schema", &violations))
 }
 
 fn unreadable(claim: &Claim) -> ToolRequest {

@@ -5,10 +5,10 @@ use uuid::Uuid;
 
 use crate::backoff::with_retries;
 
-/// How often another runner may change the part meanwhile.
+/// The maximum number of attempts while other runners change the part.
 const MAX_TRIES: usize = 5;
 
-/// A part as this runner knows it in the store.
+/// A part of the catalog as this runner last saw it in the store.
 pub(crate) struct PublishedPart {
     pub id: Uuid,
     pub version: i64,
@@ -16,25 +16,26 @@ pub(crate) struct PublishedPart {
 }
 
 impl PublishedPart {
-    /// Brings the part to what it is to say. False when it is gone, or others change it again and again.
+    /// Updates the part to this content. False if it was deleted, or if other runners keep changing
+    /// it.
     pub async fn update_to(&mut self, store: &dyn Breadcrumbs, part: &NewBreadcrumb) -> Result<bool, StoreError> {
         let fingerprint = part.fingerprint();
         if fingerprint == self.fingerprint {
             return Ok(true);
         }
         for _ in 0..MAX_TRIES {
-            if let Some(kept) = update(store, self.id, self.version, part).await? {
-                *self = kept;
+            if let Some(updated_part) = update(store, self.id, self.version, part).await? {
+                *self = updated_part;
                 return Ok(true);
             }
-            // Another runner changed it: mostly to the very same.
-            let there = match with_retries("read a part of the catalog", || store.get(self.id)).await {
-                Ok(there) => there,
+            // Another runner changed it, usually to the same content.
+            let current = match with_retries("read a part of the catalog", || store.get(self.id)).await {
+                Ok(current) => current,
                 Err(StoreError::NotFound { .. }) => return Ok(false),
                 Err(error) => return Err(error),
             };
-            self.version = there.version;
-            if there.context == part.context && there.tags == part.tags {
+            self.version = current.version;
+            if current.context == part.context && current.tags == part.tags {
                 self.fingerprint = fingerprint;
                 return Ok(true);
             }
@@ -43,7 +44,7 @@ impl PublishedPart {
     }
 }
 
-/// `None` where it is gone, or another runner was faster.
+/// `None` if it was deleted, or another runner changed it first.
 pub(crate) async fn update(
     store: &dyn Breadcrumbs,
     id: Uuid,
@@ -69,7 +70,7 @@ pub(crate) async fn create(store: &dyn Breadcrumbs, part: &NewBreadcrumb) -> Res
     let key = format!("{number}:{}", &part.fingerprint()[..32]);
     let create = |key| with_retries("write a part of the catalog", move || store.create(part.clone(), key));
     let created = create(Some(&key)).await?;
-    // Another runner wrote it now, or it was written before and is gone.
+    // Another runner has just written it, or it was written before and deleted.
     if created.replayed && matches!(store.get(created.id).await, Err(StoreError::NotFound { .. })) {
         create(None).await?;
     }

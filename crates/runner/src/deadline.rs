@@ -12,7 +12,8 @@ pub(crate) struct Deadline {
 }
 
 impl Deadline {
-    /// To be made as soon as the call is claimed. The time that is left is the store's word: clocks differ.
+    /// Call it as soon as the call is claimed. The remaining time comes from the store, because
+    /// clocks differ.
     pub fn after(time_left_ms: Option<u64>, request: &ToolRequest) -> Option<Self> {
         let left = Duration::from_millis(time_left_ms?);
         Some(Self { allowed_ms: request.deadline_ms.unwrap_or_default(), at: Instant::now() + left })
@@ -23,7 +24,7 @@ impl Deadline {
         Instant::now() + pause < self.at
     }
 
-    /// The tool's limits, with no more time than is left.
+    /// Reduces the time limit to the time that is left.
     pub fn shorten(&self, limits: &mut Limits) {
         let left = self.at.saturating_duration_since(Instant::now()).as_millis().max(1) as u64;
         limits.timeout_ms = limits.timeout_ms.min(left);

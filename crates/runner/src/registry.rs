@@ -1,4 +1,4 @@
-//! The tools as this runner has them: for each name one working version of one record, offered or
+//! The tools as this runner knows them: for each name one working version of one record, offered or
 //! waiting.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -13,7 +13,7 @@ use crate::missing_requirements::MissingRequirements;
 use crate::tool::{Candidate, Problem, Tool};
 use crate::tool_records::{ToolRecord, ToolRecords};
 
-/// What is to be reported of a record.
+/// What is reported to the author of a record.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Report {
     pub name: Option<String>,
@@ -26,9 +26,9 @@ pub(crate) struct Report {
 pub(crate) enum Found {
     Tool(Arc<Tool>),
     Waiting(Arc<Candidate>),
-    /// The name may be this record's, which was not validated here yet.
+    /// The name may belong to this record, which is not validated here yet.
     Unvalidated(Uuid),
-    /// The tool is there, and no version of it works.
+    /// The tool exists, and no version of it works.
     Broken(Problem),
     Unknown {
         nearest: Vec<String>,
@@ -44,16 +44,16 @@ pub(crate) struct Known {
 
 pub(crate) struct Registry {
     inner: RwLock<ToolRecords>,
-    /// Something is offered or waits that did not, or the other way round.
+    /// Notified when the set of offered or waiting tools may have changed.
     pub changes: watch::Sender<()>,
 }
 
-/// What a change of the registry leads to.
+/// What must follow a change of the registry.
 #[derive(Default)]
 pub(crate) struct Consequences {
-    /// Records whose report is another now.
+    /// Records whose report changed.
     pub reports: Vec<Uuid>,
-    /// A version that is not offered any more.
+    /// A version that is no longer offered.
     pub retired: Option<Arc<Candidate>>,
 }
 
@@ -72,7 +72,7 @@ impl Registry {
         changed
     }
 
-    /// `may_name`: which names the caller can see; the source is that of the tool, if it is known.
+    /// `may_name`: whether the caller can see a name, given the source of its tool if it is known.
     pub fn find(&self, name: &str, may_name: impl Fn(&str, Option<&ToolSource>) -> bool) -> Found {
         self.read(|records| {
             if let Some(tool) = records.offered.get(name) {
@@ -99,7 +99,7 @@ impl Registry {
         })
     }
 
-    /// The tool that is offered under this name, where it is validated.
+    /// The tool that is offered under this name, if it is validated.
     pub fn working_as(&self, name: &str) -> Option<Arc<Tool>> {
         self.read(|records| {
             let offered = records.offered.get(name)?;
@@ -112,12 +112,12 @@ impl Registry {
         self.read(|records| records.offered.get(name).cloned())
     }
 
-    /// The offered tools that some event may start, by name, as far as they pass.
+    /// The offered tools with subscriptions that pass the filter, by name.
     pub fn subscribed(&self, wanted: impl Fn(&Candidate) -> bool) -> Vec<Arc<Candidate>> {
         self.read(|records| records.subscribed.values().filter(|tool| wanted(tool)).cloned().collect())
     }
 
-    /// Those among the records that are to be validated which may be such tools.
+    /// Records with subscriptions that pass the filter and are not validated yet.
     pub fn unvalidated_subscribers(&self, wanted: impl Fn(&Candidate) -> bool) -> Vec<Arc<Candidate>> {
         let is_wanted = |tool: &&Arc<Candidate>| !tool.subscriptions.is_empty() && wanted(tool);
         self.read(|records| unvalidated(records).filter(is_wanted).cloned().collect())
@@ -129,7 +129,7 @@ impl Registry {
         })
     }
 
-    /// Whether calls of a tool that is offered only wait for others.
+    /// Whether a tool with I/O-bound calls is offered.
     pub fn has_io_bound(&self) -> bool {
         self.read(|records| !records.io_bound.is_empty())
     }
@@ -138,22 +138,22 @@ impl Registry {
         self.read(|records| records.io_bound.contains(name))
     }
 
-    /// The offered tools that want to run by themselves, by name.
+    /// The offered tools with a bootstrap, by name.
     pub fn bootstrapped(&self) -> Vec<Arc<Candidate>> {
         self.read(|records| records.bootstrapped.values().cloned().collect())
     }
 
-    /// The working version of each record, also where the name is another's.
+    /// The working version of each record, even if another record has its name.
     pub fn working(&self) -> Vec<Arc<Candidate>> {
         self.read(|records| records.all().filter_map(|one| Some(one.working.as_ref()?.candidate.clone())).collect())
     }
 
-    /// Whether the tool waits for something that a runner that is set up otherwise may have.
+    /// Whether the tool waits for a setting or a program that another runner may have.
     pub fn waits_for_settings(&self, name: &str) -> bool {
         self.read(|records| records.waiting.get(name).is_some_and(|one| one.missing.is_of_this_runner()))
     }
 
-    /// The native tools for which this runner is set up.
+    /// The native tools whose settings and programs this runner has.
     pub fn served_by_settings(&self) -> BTreeSet<String> {
         let is_native = |tool: &Candidate| tool.source() == ToolSource::Native;
         let is_set_up = |tool: &Candidate| tool.executor.waits_for(&tool.definition).is_empty();
@@ -164,7 +164,8 @@ impl Registry {
         })
     }
 
-    /// The catalog entry of a tool that lacks settings of this runner and nothing else, as if it had them.
+    /// The catalog entry of a tool that lacks settings of this runner and nothing else, as if it
+    /// had them.
     pub fn as_if_offered(&self, name: &str) -> Option<CatalogEntry> {
         self.read(|records| {
             let waiting = records.waiting.get(name).filter(|waiting| waiting.missing.is_only_of_this_runner())?;
@@ -172,12 +173,12 @@ impl Registry {
         })
     }
 
-    /// Something outside of the registry changed what the catalog has to say of these names.
+    /// Marks the catalog entries of these names as changed, after a change outside of the registry.
     pub fn touch(&self, names: impl IntoIterator<Item = String>) {
         self.write(|records| records.changed.extend(names));
     }
 
-    /// The versions that have this name or may have it, where more than one record does.
+    /// The versions that have or may have this name, if more than one record does.
     pub fn rivals(&self, name: &str) -> Vec<Arc<Candidate>> {
         self.read(|records| {
             let rivals: Vec<_> = records.claiming(name).filter_map(|one| one.candidate_as(name).cloned()).collect();
@@ -190,7 +191,7 @@ impl Registry {
         self.read(|records| records.claiming(name).any(|record| record.id != id))
     }
 
-    /// What the catalog is to say of a name.
+    /// The catalog entry of a name.
     pub fn entry(&self, name: &str) -> Option<CatalogEntry> {
         self.read(|records| {
             let offered = || records.offered.get(name).map(|tool| CatalogEntry::Offered(tool.registration()));
@@ -200,7 +201,8 @@ impl Registry {
         })
     }
 
-    /// All that is offered by this runner, or by the others that serve these names. Sorted by name.
+    /// All tools that are offered by this runner, or by the other runners that serve these names.
+    /// Sorted by name.
     pub fn all_offered(&self, served_elsewhere: &BTreeSet<String>) -> Vec<Arc<Candidate>> {
         self.read(|records| {
             let waiting = served_elsewhere.iter().filter_map(|name| records.waiting.get(name));
@@ -211,7 +213,7 @@ impl Registry {
         })
     }
 
-    /// For each profile, how many of the offered tools are open to it and how many closed.
+    /// For each profile, how many of the offered tools it allows and how many it denies.
     pub fn counts_by_profile(&self) -> Vec<(Profile, usize, usize)> {
         self.read(|records| {
             let count = |profile: Profile| {
@@ -223,12 +225,12 @@ impl Registry {
         })
     }
 
-    /// Every name of which the catalog says something.
+    /// Every name with a catalog entry.
     pub fn names(&self) -> Vec<String> {
         self.read(|records| records.offered.keys().chain(records.waiting.keys()).cloned().collect())
     }
 
-    /// The names of which the catalog may have to say something else than when this was asked the last time.
+    /// The names whose catalog entry may have changed since the last call of this function.
     pub fn take_changed(&self) -> HashSet<String> {
         std::mem::take(&mut self.inner.write().unwrap_or_else(PoisonError::into_inner).changed)
     }
@@ -246,8 +248,8 @@ impl Registry {
         self.known(id).map(|known| known.version)
     }
 
-    /// The version of a record, as code or as a `tool.v1`, that was validated to work, and is offered unless its name is
-    /// another's, or it waits.
+    /// The validated working version of a record, if the record is code (`is_code`) or a `tool.v1`.
+    /// It is offered unless another record has its name, or it waits.
     pub fn validated_version(&self, id: Uuid, is_code: bool) -> Option<i64> {
         self.read(|records| {
             let record = records.get(id).filter(|record| record.is_code == is_code)?;
@@ -263,16 +265,17 @@ impl Registry {
         self.read(|records| records.get(id)?.report())
     }
 
-    /// Takes what was read of a record in place of what was known. One without a working version goes on with the one
-    /// that is there, if that has the same schema.
+    /// Replaces what is known about a record. If the new state has no working version, the previous
+    /// one stays in use, provided that it has the same schema.
     pub fn put(&self, mut record: ToolRecord) -> Consequences {
         self.write(|records| {
             let id = record.id;
             let old = records.get(id).and_then(|old| Some((old.is_code, old.working.clone()?)));
             let retired = match (&record.working, old) {
-                // Precedence follows the record's schema, which the author may have changed to gain it.
+                // Precedence depends on the record's schema, which the author may have changed to
+                // gain precedence.
                 (None, Some((was_code, old))) if was_code != record.is_code => Some(old.candidate),
-                // A version that the catalog called valid was validated now, and failed.
+                // The catalog listed this version as valid, but validation has now failed.
                 (None, Some((_, old))) if old.tool.is_none() && record.is_validated => Some(old.candidate),
                 (None, old) => {
                     record.working = old.map(|(_, old)| old);
@@ -295,7 +298,7 @@ impl Registry {
         })
     }
 
-    /// What these versions lack now.
+    /// Sets what these versions lack now.
     pub fn set_missing(&self, missing: Vec<(Arc<Candidate>, MissingRequirements)>) {
         let is_news = |records: &ToolRecords, tool: &Candidate, now: &MissingRequirements| {
             let working = records.get(tool.id).and_then(|record| record.working.as_ref());

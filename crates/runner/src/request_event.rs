@@ -1,15 +1,15 @@
-//! The event of a request itself, in the form in which the original RCRT passes it to the tool:
-//! through it, fields that a caller writes beside the input (`config_id`) reach the tool.
+//! The event of a request itself, as the original RCRT passes it to the tool. With it, fields that
+//! a caller writes beside the input (such as `config_id`) reach the tool.
 
 use breadcrumb::{Breadcrumb, EventKind};
 use serde_json::{Map, Value, json};
 
 use crate::speculative_run::takes_at_most;
 
-/// The tool has its input already, so a larger one is not copied into the event.
+/// A larger input is not copied into the event: the tool has its input already.
 const MAX_INPUT_BYTES: usize = 16 * 1024;
 
-/// `input` is taken out of the record by now.
+/// `input` was removed from the record's context before.
 pub(crate) fn request_event(record: &Breadcrumb, input: &Value) -> Value {
     let mut context: Map<String, Value> = record.context.clone();
     if takes_at_most(MAX_INPUT_BYTES, input) {

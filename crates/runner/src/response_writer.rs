@@ -25,7 +25,7 @@ use crate::voice::in_name_of;
 
 const FIRST_RETRY: Duration = Duration::from_millis(500);
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
-/// How long the store is retried about a response whose lease is lost by then.
+/// How long writing a response is retried after its lease was lost.
 const LOST_LEASE_GRACE: Duration = Duration::from_secs(2);
 
 pub(crate) struct ResponseWriter {
@@ -34,11 +34,11 @@ pub(crate) struct ResponseWriter {
     pub hints: Arc<QueueHints>,
 }
 
-/// One attempt at a call, as far as its response needs it.
+/// What a response needs to know about its attempt.
 pub(crate) struct Attempt<'c> {
     /// From 1.
     pub number: u32,
-    /// The request as it is written.
+    /// The request's record.
     pub record: &'c Breadcrumb,
     pub request: &'c ToolRequest,
     pub queued_at: DateTime<Utc>,
@@ -46,28 +46,29 @@ pub(crate) struct Attempt<'c> {
     pub invocation: Invocation,
 }
 
-/// The content of the response.
+/// A response that is to be written, with what is needed to write it.
 pub(crate) struct PendingResponse<'c> {
     pub attempt: Attempt<'c>,
     pub claim: &'c Claim,
     pub held: &'c LeaseGuard,
     pub deadline: Option<Deadline>,
-    /// The number of attempts, if the store did not get the start: then it learns of this attempt
-    /// only from the response.
+    /// The maximum number of attempts, if the call was not started in the store. The store then
+    /// counts this attempt when it gets the response.
     pub unstarted: Option<u32>,
 }
 
 impl ResponseWriter {
-    /// A call that failed before it ran.
-    pub async fn fail(&self, answer: &PendingResponse<'_>, tool: Option<&Candidate>, failure: ToolFailure) {
-        let metadata = self.metadata(&answer.attempt, tool, Map::new());
-        self.write(answer, tool, Err(failure), Duration::ZERO, metadata).await;
+    /// Writes the response of a call that failed before it ran.
+    pub async fn fail(&self, pending: &PendingResponse<'_>, tool: Option<&Candidate>, failure: ToolFailure) {
+        let metadata = self.metadata(&pending.attempt, tool, Map::new());
+        self.write(pending, tool, Err(failure), Duration::ZERO, metadata).await;
     }
 
-    /// A call that ran: answered, or queued again if a retry can succeed and attempts are left.
+    /// Finishes a call that ran: writes its response, or queues it again if a retry can succeed and
+    /// attempts are left.
     pub async fn finish(
         &self,
-        answer: &PendingResponse<'_>,
+        pending: &PendingResponse<'_>,
         tool: &Tool,
         result: Result<Value, ToolFailure>,
         elapsed: Duration,
@@ -76,18 +77,19 @@ impl ResponseWriter {
         if let Err(failure) = &result
             && failure.is_retryable
             && failure.code != ErrorCode::Cancelled
-            && answer.attempt.number < tool.definition.limits.max_attempts
-            && let Some(pause) = pause_before_retry(answer)
-            && self.retry(answer, failure, pause).await
+            && pending.attempt.number < tool.definition.limits.max_attempts
+            && let Some(pause) = pause_before_retry(pending)
+            && self.retry(pending, failure, pause).await
         {
-            answer.attempt.invocation.failed(failure.code);
+            pending.attempt.invocation.failed(failure.code);
             return;
         }
-        let metadata = self.metadata(&answer.attempt, Some(tool), metadata);
-        self.write(answer, Some(tool), result, elapsed, metadata).await;
+        let metadata = self.metadata(&pending.attempt, Some(tool), metadata);
+        self.write(pending, Some(tool), result, elapsed, metadata).await;
     }
 
-    /// The response of an attempt that ended well before its request was written; `None` where the store would not take it.
+    /// The response of an attempt that succeeded before its request was written. `None` if the
+    /// store would refuse it.
     pub fn speculative_response(
         &self,
         attempt: &Attempt<'_>,
@@ -103,22 +105,22 @@ impl ResponseWriter {
 
     /// Releases a call that was not started.
     pub async fn give_back(&self, held: &LeaseGuard) {
-        let release = with_retries("give a call back", || self.store.release(held.lease, Release::Unstarted));
+        let release = with_retries("release a call", || self.store.release(held.lease, Release::Unstarted));
         tokio::select! {
             () = held.lost.cancelled() => {}
             released = release => match released {
-                Ok(()) => tracing::debug!("the call was given back"),
-                Err(error) => tracing::warn!(%error, "the call cannot be given back; its lease will end"),
+                Ok(()) => tracing::debug!("the call was released"),
+                Err(error) => tracing::warn!(%error, "the call cannot be released; its lease will expire"),
             },
         }
     }
 
-    /// True when nothing is left to do here.
-    async fn retry(&self, answer: &PendingResponse<'_>, failure: &ToolFailure, delay: Duration) -> bool {
+    /// True if nothing is left to do.
+    async fn retry(&self, pending: &PendingResponse<'_>, failure: &ToolFailure, delay: Duration) -> bool {
         let again = Release::Retry { after_ms: delay.as_millis() as u64 };
         let released = tokio::select! {
-            () = answer.held.lost.cancelled() => return true,
-            released = with_retries("queue a call again", || self.store.release(answer.held.lease, again)) => released,
+            () = pending.held.lost.cancelled() => return true,
+            released = with_retries("queue a call again", || self.store.release(pending.held.lease, again)) => released,
         };
         match released {
             Ok(()) => {
@@ -128,7 +130,7 @@ impl ResponseWriter {
             }
             Err(StoreError::LeaseLost { .. }) => true,
             Err(error) => {
-                tracing::warn!(%error, "the call cannot be queued again; it is answered");
+                tracing::warn!(%error, "the call cannot be queued again; its failure is the response");
                 false
             }
         }
@@ -142,8 +144,8 @@ impl ResponseWriter {
     ) -> Map<String, Value> {
         let mut metadata = from_executor;
         metadata.insert("attempt".into(), attempt.number.into());
-        // The id by which readers of the response know it: the request's own id may also be another
-        // request's.
+        // The record's id identifies the request. The `request_id` that the caller chose may not be
+        // unique.
         metadata.insert("request".into(), attempt.request.id.to_string().into());
         metadata.insert("runner_id".into(), self.runner_id.to_string().into());
         if let Some(tool) = tool {
@@ -162,78 +164,78 @@ impl ResponseWriter {
 
     async fn write(
         &self,
-        answer: &PendingResponse<'_>,
+        pending: &PendingResponse<'_>,
         tool: Option<&Candidate>,
         result: Result<Value, ToolFailure>,
         elapsed: Duration,
         metadata: Map<String, Value>,
     ) {
         let mut response =
-            ToolResponse::new(answer.attempt.request, result, elapsed.as_millis() as u64, metadata, Utc::now());
-        let mut record = record(&answer.attempt, &response);
+            ToolResponse::new(pending.attempt.request, result, elapsed.as_millis() as u64, metadata, Utc::now());
+        let mut record = record(&pending.attempt, &response);
         if let Some(failure) = unstorable(&record) {
-            response = failed(&answer.attempt, failure, &response);
-            record = self::record(&answer.attempt, &response);
+            response = failed(&pending.attempt, failure, &response);
+            record = self::record(&pending.attempt, &response);
         }
-        let writing = answer.attempt.invocation.stage("write");
-        match self.complete(answer, &record).with_context(writing.clone()).await {
+        let writing = pending.attempt.invocation.stage("write");
+        match self.complete(pending, &record).with_context(writing.clone()).await {
             Ok(()) => {}
             Err(error @ (StoreError::Invalid(_) | StoreError::TooLarge { .. })) => {
-                tracing::error!(%error, "the store refused a response that looked good here");
+                tracing::error!(%error, "the store refused a response that passed the checks here");
                 let failure = ToolFailure::new(ErrorCode::InvalidOutput, "the output cannot be stored");
-                response = failed(&answer.attempt, failure, &response);
-                let record = self::record(&answer.attempt, &response);
-                if let Err(error) = self.complete(answer, &record).with_context(writing).await {
-                    return self.response_not_written(answer, &error).await;
+                response = failed(&pending.attempt, failure, &response);
+                let record = self::record(&pending.attempt, &response);
+                if let Err(error) = self.complete(pending, &record).with_context(writing).await {
+                    return self.response_not_written(pending, &error).await;
                 }
             }
             Err(StoreError::LeaseLost { .. }) => {
                 tracing::warn!("the lease was lost; the response is not written");
                 return;
             }
-            Err(error) => return self.response_not_written(answer, &error).await,
+            Err(error) => return self.response_not_written(pending, &error).await,
         }
-        tracing::debug!(status = ?response.status, code = ?response.error_code, took_ms = response.execution_time_ms, "answered");
+        tracing::debug!(status = ?response.status, code = ?response.error_code, took_ms = response.execution_time_ms, "the response is written");
         if let Some(code) = response.error_code {
-            answer.attempt.invocation.failed(code);
+            pending.attempt.invocation.failed(code);
         }
         telemetry::answered(tool.map(Candidate::name), response.status, elapsed);
     }
 
-    /// The store responds to the call when its lease ends. If it knows of no attempt yet, it would
-    /// hand the call out again and again.
-    async fn response_not_written(&self, answer: &PendingResponse<'_>, error: &StoreError) {
-        tracing::error!(%error, "a response cannot be written; the lease will end");
-        if let Some(max_attempts) = answer.unstarted
-            && let Err(error) = self.store.start(answer.held.lease, max_attempts).await
+    /// The store responds to the call when its lease expires. Without a counted attempt it would
+    /// queue the call again each time.
+    async fn response_not_written(&self, pending: &PendingResponse<'_>, error: &StoreError) {
+        tracing::error!(%error, "a response cannot be written; the lease will expire");
+        if let Some(max_attempts) = pending.unstarted
+            && let Err(error) = self.store.start(pending.held.lease, max_attempts).await
         {
             tracing::warn!(%error, "the attempt cannot be counted");
         }
     }
 
-    /// Tries as long as the lease is kept.
-    async fn complete(&self, answer: &PendingResponse<'_>, record: &NewBreadcrumb) -> Result<(), StoreError> {
-        let lease = answer.held.lease;
-        // A private response belongs to the agent that asked.
-        let asker = answer.claim.request.created_by.filter(|_| record.visibility == Visibility::Private);
+    /// Retries while the lease is held.
+    async fn complete(&self, pending: &PendingResponse<'_>, record: &NewBreadcrumb) -> Result<(), StoreError> {
+        let lease = pending.held.lease;
+        // A private response belongs to the agent that made the request.
+        let asker = pending.claim.request.created_by.filter(|_| record.visibility == Visibility::Private);
         let store = in_name_of(&self.store, asker)?;
         tokio::select! {
             biased;
             done = with_retries("write a response", || store.complete(lease, record.clone())) => done.map(|_| ()),
-            // The lease also ends with the response itself: then the store's own response is the
-            // better one.
-            () = async { answer.held.lost.cancelled().await; sleep(LOST_LEASE_GRACE).await } => {
+            // A written response also ends the lease: then the result of `complete` is more
+            // precise.
+            () = async { pending.held.lost.cancelled().await; sleep(LOST_LEASE_GRACE).await } => {
                 Err(StoreError::LeaseLost { request: lease.request })
             }
         }
     }
 }
 
-/// `None` if the request's deadline passes first: then the failure is the response, not the
+/// `None` if the request's deadline passes first. The response is then this failure and not a
 /// timeout.
-fn pause_before_retry(answer: &PendingResponse<'_>) -> Option<Duration> {
-    let pause = jittered(doubled(FIRST_RETRY, answer.attempt.number.saturating_sub(1), LONGEST_RETRY));
-    answer.deadline.is_none_or(|deadline| deadline.outlasts(pause)).then_some(pause)
+fn pause_before_retry(pending: &PendingResponse<'_>) -> Option<Duration> {
+    let pause = jittered(doubled(FIRST_RETRY, pending.attempt.number.saturating_sub(1), LONGEST_RETRY));
+    pending.deadline.is_none_or(|deadline| deadline.outlasts(pause)).then_some(pause)
 }
 
 fn record(attempt: &Attempt<'_>, response: &ToolResponse) -> NewBreadcrumb {
@@ -250,12 +252,12 @@ fn record(attempt: &Attempt<'_>, response: &ToolResponse) -> NewBreadcrumb {
     record
 }
 
-/// The response is visible to those who see the request.
+/// The response has the visibility of its request.
 pub(crate) fn inherited(request: &Breadcrumb) -> Visibility {
     if request.visibility == Visibility::Private { Visibility::Private } else { Visibility::default() }
 }
 
-/// Why the store would not take this response.
+/// Why the store would refuse this response.
 fn unstorable(record: &NewBreadcrumb) -> Option<ToolFailure> {
     let violations = record.check().err()?;
     let size = serde_json::to_string(&record.context).map_or(0, |text| text.len());
@@ -268,7 +270,8 @@ fn unstorable(record: &NewBreadcrumb) -> Option<ToolFailure> {
     Some(ToolFailure::new(ErrorCode::InvalidOutput, message).with_details(json!({"violations": violations.0})))
 }
 
-/// The same response with a failure in place of its result; what executors added may be what is wrong.
+/// The same response with a failure in place of its result. Metadata of executors is dropped, since
+/// it may be what the store refused.
 fn failed(attempt: &Attempt<'_>, failure: ToolFailure, before: &ToolResponse) -> ToolResponse {
     let ours = [
         "attempt",

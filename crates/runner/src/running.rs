@@ -1,4 +1,4 @@
-//! The run itself, until it ends or is stopped.
+//! Runs a tool until it finishes or is stopped.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -27,28 +27,29 @@ pub(crate) enum Stopped {
     Overtime,
 }
 
-/// A run that was begun. It goes on while somebody waits for it, and dies when it is dropped.
+/// A run that has begun. It progresses only while it is polled, and is cancelled when it is
+/// dropped.
 pub(crate) struct Run {
     tool: Arc<Tool>,
     work: Pin<Box<dyn Future<Output = ToolOutput> + Send>>,
     stop: CancellationToken,
     began: Instant,
-    /// What came of it, and how long it took.
+    /// The output, and how long the run took.
     ended: Option<(ToolOutput, Duration)>,
 }
 
 impl Run {
     pub fn begin(tool: Arc<Tool>, call: ToolCall) -> Self {
         let stop = CancellationToken::new();
-        let (told, runs) = (stop.clone(), tool.clone());
+        let (stop_signal, runs) = (stop.clone(), tool.clone());
         let work = async move {
-            let run = AssertUnwindSafe(runs.executor.execute(call, told)).catch_unwind();
+            let run = AssertUnwindSafe(runs.executor.execute(call, stop_signal)).catch_unwind();
             run.await.unwrap_or_else(|_| panicked())
         };
         Self { tool, work: Box::pin(work), stop, began: Instant::now(), ended: None }
     }
 
-    /// Until it has ended; it may be left and come back to.
+    /// Polls the run until it has finished. Can be cancelled and called again.
     pub async fn go_on(&mut self) {
         if self.ended.is_none() {
             let output = (&mut self.work).await;
@@ -62,12 +63,12 @@ impl Run {
         self.ended.is_some()
     }
 
-    /// What it gave, where it ended well.
+    /// The result, if the run succeeded.
     pub fn result(&self) -> Option<&Value> {
         self.ended.as_ref().and_then(|(output, _)| output.result.as_ref().ok())
     }
 
-    /// What came of it, and how long it took.
+    /// The output, and how long the run took, once it has finished.
     pub fn ended(&self) -> Option<(&ToolOutput, Duration)> {
         self.ended.as_ref().map(|(output, took)| (output, *took))
     }
@@ -76,7 +77,7 @@ impl Run {
         self.ended.as_ref().and_then(|(output, _)| output.result.as_ref().err()).map(|failure| failure.code)
     }
 
-    /// Asks it to stop, and waits this long.
+    /// Requests a stop, and waits this long.
     async fn stop(&mut self, grace: Duration) {
         self.stop.cancel();
         let _ = timeout(grace, self.go_on()).await;
@@ -85,33 +86,33 @@ impl Run {
 
 /// How a run ended.
 pub(crate) struct Ran {
-    /// `None`: it did not stop, and was dropped.
+    /// `None` if it did not stop in time and was dropped.
     pub output: Option<ToolOutput>,
     pub took: Duration,
     pub stopped: Option<Stopped>,
 }
 
-/// What may end a run, and how long it has then to stop.
+/// What can stop a run, and how long it then has to stop.
 pub(crate) struct RunLimits<'c> {
     pub held: &'c LeaseGuard,
     pub deadline: Option<&'c Deadline>,
-    /// The runner's time for running calls is over.
+    /// The runner's drain time is over.
     pub drained: &'c CancellationToken,
     pub overtime: Duration,
     pub grace: Duration,
 }
 
-/// Continues the run, and stops it for whatever comes first. Its progress is written meanwhile, and
-/// no such write is in progress when this returns.
+/// Continues the run, and stops it at the first bound that it reaches. Writes its progress
+/// meanwhile. No such write is in progress when this returns.
 pub(crate) async fn run(run: Run, limit: Duration, progress_writer: ProgressWriter, bounds: RunLimits<'_>) -> Ran {
     let over = CancellationToken::new();
-    let told = progress_writer.run(&over);
+    let progress = progress_writer.run(&over);
     let ran = async {
         let ran = bounded(run, limit, &bounds).await;
         over.cancel();
         ran
     };
-    let (ran, ()) = tokio::join!(ran, told);
+    let (ran, ()) = tokio::join!(ran, progress);
     ran
 }
 
@@ -128,7 +129,7 @@ async fn bounded(mut run: Run, limit: Duration, bounds: &RunLimits<'_>) -> Ran {
         None => None,
         Some(stopped) => {
             run.stop(bounds.grace).await;
-            // What was lost meanwhile is lost, whatever was the reason before.
+            // A lost lease takes precedence over the first reason.
             Some(if bounds.held.lost.is_cancelled() { Stopped::Lost } else { stopped })
         }
     };

@@ -1,5 +1,5 @@
-//! How long each stage of a call took, for the response's metadata. A run that began before its
-//! request was written overlaps the stages before it.
+//! How long each stage of a call took, for the response's metadata. A speculative run overlaps the
+//! stages before it.
 
 use std::time::Duration;
 
@@ -7,23 +7,24 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-/// A stage that was not reached is 0.
+/// The duration of each stage. A stage that was not reached is 0.
 #[derive(Debug, Clone)]
 pub(crate) struct Stages {
-    /// From the request's writing, or the time of its retry, until a runner asked for it.
+    /// From the write of the request, or the time of its retry, to the claim.
     queue: Duration,
-    /// The store's part: giving the call out, and marking it as started.
+    /// The store's part: the claim and the start.
     claim: Duration,
     /// Finding the tool, checking the input, getting the secrets.
     load: Duration,
     /// The tool itself.
     run: Duration,
-    /// When the tool had ended, or the call had failed before it.
+    /// When the tool finished, or the call failed before it ran.
     ended: Option<Instant>,
 }
 
 impl Stages {
-    /// `ready_at`: since when this attempt could be claimed. `asked`: when the runner asked for it.
+    /// `ready_at`: since when this attempt could be claimed. `asked`: when the runner sent the
+    /// claim.
     pub fn claimed(ready_at: DateTime<Utc>, asked: Instant) -> Self {
         let claim = asked.elapsed();
         let since_queued = (Utc::now() - ready_at).to_std().unwrap_or_default();
@@ -32,7 +33,7 @@ impl Stages {
         Self { queue: since_queued.saturating_sub(claim), claim, ..Self::uncommitted() }
     }
 
-    /// Of a call whose request is not written yet: it has waited for nothing.
+    /// For a call whose request is not written yet: it has not waited.
     pub fn uncommitted() -> Self {
         let none = Duration::ZERO;
         Self { queue: none, claim: none, load: none, run: none, ended: None }

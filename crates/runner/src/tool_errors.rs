@@ -1,6 +1,6 @@
 //! Reports to a tool's author: one `tool.error.v1` for each tool record that has a problem, updated
-//! when the problem changes, deleted when it is fixed. Several runners write the same; the store
-//! keeps one.
+//! when the problem changes and deleted when it is fixed. Several runners write the same report;
+//! the store keeps one.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,14 +19,14 @@ use crate::backoff::with_retries;
 use crate::registry::{Registry, Report};
 use crate::tool_preparation::is_tool;
 
-/// How long a tool is being read at most before it is asked for again.
+/// How long to wait for a tool to be read before the store is queried for it again.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) struct ToolErrors {
     store: Arc<dyn Breadcrumbs>,
     registry: Arc<Registry>,
     waiting: Mutex<HashSet<Uuid>>,
-    /// Records of which it is not known yet what is to be reported.
+    /// Records whose report is not known until they are validated.
     unvalidated: Mutex<HashSet<Uuid>>,
     more: Notify,
 }
@@ -42,23 +42,24 @@ impl ToolErrors {
         })
     }
 
-    /// What is to be reported of this tool record changed.
+    /// The report on this tool record changed: compare it with the store's.
     pub fn look_at(&self, tool_id: Uuid) {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner).insert(tool_id);
         self.more.notify_one();
     }
 
-    /// What is to be reported of this tool record is known now.
+    /// This tool record was validated, so its report is known.
     pub fn validated(&self, tool_id: Uuid) {
         if self.unvalidated.lock().unwrap_or_else(PoisonError::into_inner).remove(&tool_id) {
             self.look_at(tool_id);
         }
     }
 
-    /// A report on what was not validated here is left as it is until then.
+    /// Whether the report stays unchanged for now, because the record is not validated here yet.
     fn is_put_off(&self, tool_id: Uuid) -> bool {
         let mut unvalidated = self.unvalidated.lock().unwrap_or_else(PoisonError::into_inner);
-        // Asked under the lock: who validates it now finds it here, or was before.
+        // Checked under the lock: a validation that finishes now either finds the id in the set, or
+        // has already updated the registry.
         let is_put_off = self.registry.known(tool_id).is_some_and(|known| !known.is_validated);
         if is_put_off {
             unvalidated.insert(tool_id);
@@ -73,11 +74,11 @@ impl ToolErrors {
         Some(id)
     }
 
-    /// Writes until stopped. Starts with the reports of others: their problems may be fixed.
+    /// Writes until stopped. Starts with the existing reports: their problems may be fixed.
     pub async fn run(&self, stop: CancellationToken) {
         let work = async {
             if let Err(error) = self.look_at_all_reports().await {
-                tracing::warn!(%error, "older tool errors cannot be listed");
+                tracing::warn!(%error, "existing tool errors cannot be listed");
             }
             loop {
                 while let Some(tool_id) = self.next() {
@@ -113,10 +114,10 @@ impl ToolErrors {
     }
 
     async fn write(&self, tool_id: Uuid) -> Result<(), StoreError> {
-        // Another runner may write at the same time; then read again what is there.
+        // Another runner may write at the same time; then read the existing reports again.
         for _ in 0..5 {
             let mut there = with_retries("find a tool's error", || self.list(tool_id)).await?;
-            // The oldest stays; more than one came from runners that act as different agents.
+            // The oldest is kept. Duplicates come from runners that act as different agents.
             let kept = there.pop();
             if let Some(kept) = &kept {
                 self.catch_up(tool_id, kept).await?;
@@ -144,8 +145,9 @@ impl ToolErrors {
         Ok(())
     }
 
-    /// Another runner may have reported on a version that this one has not read yet, so an unknown
-    /// problem is not a fixed one. Waits until the version is read, or the tool is deleted.
+    /// Another runner may have reported on a version that this one has not read yet, so a problem
+    /// that is unknown here is not necessarily fixed. Waits until the version is read, or the tool
+    /// is deleted.
     async fn catch_up(&self, tool_id: Uuid, there: &BreadcrumbListItem) -> Result<(), StoreError> {
         let told = there.context.as_ref().and_then(|context| context.get("version")?.as_i64()).unwrap_or_default();
         let mut changes = self.registry.changes.subscribe();
@@ -198,7 +200,7 @@ impl ToolErrors {
         let key = format!("tool.error:{tool_id}:{}", &record.fingerprint()[..32]);
         let create = |key| with_retries("write a tool's error", move || self.store.create(record.clone(), key));
         let created = create.clone()(Some(&key)).await?;
-        // The same problem was there before, was fixed, and is back: write it again.
+        // The same problem existed before, was fixed, and is back: write it again.
         if created.replayed && matches!(self.store.get(created.id).await, Err(StoreError::NotFound { .. })) {
             create(None).await?;
         }

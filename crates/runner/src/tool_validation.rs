@@ -1,12 +1,12 @@
-//! Validates a tool, where an operator has allowed some private hosts.
+//! Validates a tool with the private hosts that the operator allows.
 
 use breadcrumb::{HostEntry, NetPermission, ToolDefinition};
 use executors::egress::PrivateHost;
 use validate::{Author, Finding, Report};
 
 /// Validates a tool as a runner with these `--allow-private-host` does: a finding about a host that
-/// the operator allowed is dropped. The validator knows no operator; the egress gate checks again,
-/// host and port, whenever the tool fetches.
+/// the operator allowed is dropped. The validators do not know this setting. The egress gate checks
+/// host and port again at each request of the tool.
 pub fn validate_tool(definition: &ToolDefinition, author: Author, allowed: &[PrivateHost]) -> Report {
     let mut report = validate::tool_as(definition, author);
     report.errors.retain(|finding| !is_allowed(finding, definition, allowed));
