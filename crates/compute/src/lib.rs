@@ -1,7 +1,7 @@
-//! CPU-bound work outside of the async runtime: on a bounded number of threads, with a deadline,
-//! and with a fair share for each tenant.
+//! Runs CPU-bound work outside of the async runtime: on a bounded number of threads, with a
+//! deadline, and with a fair share for each tenant.
 //!
-//! It knows nothing about the work. Work that runs cannot be stopped, so the caller bounds its
+//! It knows nothing about the work. Running work cannot be stopped, so the caller must bound its
 //! cost. All of it is in this file; begin with [`Pool`].
 
 use std::collections::HashMap;
@@ -14,18 +14,18 @@ use tokio::task::spawn_blocking;
 use tokio::time::{Instant, timeout_at};
 use uuid::Uuid;
 
-/// Why there is no result.
+/// Why work has no result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum ComputeError {
     #[error("the processors were busy until the deadline")]
     DeadlineExceeded,
-    #[error("too much of the tenant's work waits for its turn")]
+    #[error("too much work of the tenant is queued")]
     QueueFull,
-    #[error("the work broke off")]
+    #[error("the work panicked")]
     Panicked,
 }
 
-/// Of one tenant's work with a deadline, what may wait for its turn.
+/// How much work of one tenant can be queued before work with a deadline is refused.
 const MOST_WAITING: usize = 256;
 
 /// Threads that tenants share.
@@ -33,7 +33,7 @@ const MOST_WAITING: usize = 256;
 pub struct Pool {
     threads: Arc<Semaphore>,
     share: usize,
-    /// Of tenants that have work here.
+    /// The tenants that have work in this pool.
     tenants: Mutex<HashMap<Uuid, Weak<TenantQueue>>>,
 }
 
@@ -46,30 +46,31 @@ struct TenantQueue {
 
 static POOL: LazyLock<Pool> = LazyLock::new(|| Pool::new(available_parallelism().map_or(2, usize::from)));
 
-/// The pool of this process: a thread for each processor, two at least.
+/// The pool of this process: a thread for each processor, and at least two.
 pub fn pool() -> &'static Pool {
     &POOL
 }
 
 impl Pool {
-    /// At least two threads, of which one tenant gets all but one: others never wait for a tenant's whole line.
+    /// A pool of at least two threads. One tenant can use all but one of them, so other tenants
+    /// never wait for its whole queue.
     pub fn new(threads: usize) -> Self {
         let threads = threads.max(2);
         Self { threads: Arc::new(Semaphore::new(threads)), share: threads - 1, tenants: Mutex::default() }
     }
 
-    /// How many threads one tenant gets at most.
+    /// The maximum number of threads for one tenant.
     pub fn share(&self) -> usize {
         self.share
     }
 
-    /// How much of a tenant's work waits for its turn.
+    /// How much work of a tenant is queued.
     pub fn waiting(&self, tenant: Uuid) -> usize {
-        self.line(tenant).waiting.load(Ordering::Acquire)
+        self.queue(tenant).waiting.load(Ordering::Acquire)
     }
 
-    /// Runs the work when it is its tenant's turn, however long its line is: for whoever has a bounded number of it. Work that
-    /// nobody waits for any more before it began is not done.
+    /// Queues the work and runs it, however long the tenant's queue is. The caller must bound how
+    /// much work it submits. Work whose future is dropped before it starts is not run.
     pub async fn run<T: Send + 'static>(
         &self,
         tenant: Uuid,
@@ -79,8 +80,8 @@ impl Pool {
         worked(turn, work).await
     }
 
-    /// The same, given up at the deadline, and at once where the line is long. Work that runs at the deadline ends by itself,
-    /// on its tenant's share.
+    /// The same, with a deadline. Fails at once if the tenant's queue is full. Work that is running
+    /// at the deadline runs to its end and uses its tenant's share until then.
     pub async fn run_until<T: Send + 'static>(
         &self,
         tenant: Uuid,
@@ -93,35 +94,36 @@ impl Pool {
         timeout_at(deadline, self.run(tenant, work)).await.unwrap_or(Err(ComputeError::DeadlineExceeded))
     }
 
-    /// First within the tenant, then among the tenants: so each tenant has no more than its share in the common line.
+    /// Waits first for the tenant's share, then for a thread, so each tenant has no more than its
+    /// share in the common queue.
     async fn turn(&self, tenant: Uuid) -> Permit {
-        let line = self.line(tenant);
-        let waits = WaitingGuard::in_line(&line);
-        let share = acquired(line.share.clone()).await;
+        let queue = self.queue(tenant);
+        let waits = WaitingGuard::enter(&queue);
+        let share = acquired(queue.share.clone()).await;
         let thread = acquired(self.threads.clone()).await;
         drop(waits);
-        Permit { _thread: thread, _share: share, _line: line }
+        Permit { _thread: thread, _share: share, _queue: queue }
     }
 
-    fn line(&self, tenant: Uuid) -> Arc<TenantQueue> {
+    fn queue(&self, tenant: Uuid) -> Arc<TenantQueue> {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(line) = tenants.get(&tenant).and_then(Weak::upgrade) {
-            return line;
+        if let Some(queue) = tenants.get(&tenant).and_then(Weak::upgrade) {
+            return queue;
         }
-        tenants.retain(|_, line| line.strong_count() > 0);
-        let line = Arc::new(TenantQueue { share: Arc::new(Semaphore::new(self.share)), waiting: AtomicUsize::new(0) });
-        tenants.insert(tenant, Arc::downgrade(&line));
-        line
+        tenants.retain(|_, queue| queue.strong_count() > 0);
+        let queue = Arc::new(TenantQueue { share: Arc::new(Semaphore::new(self.share)), waiting: AtomicUsize::new(0) });
+        tenants.insert(tenant, Arc::downgrade(&queue));
+        queue
     }
 }
 
-/// Counted as long as it waits, also where it gives up.
+/// Counts queued work. The drop also covers work that is given up.
 struct WaitingGuard<'l>(&'l TenantQueue);
 
 impl<'l> WaitingGuard<'l> {
-    fn in_line(line: &'l TenantQueue) -> Self {
-        line.waiting.fetch_add(1, Ordering::AcqRel);
-        Self(line)
+    fn enter(queue: &'l TenantQueue) -> Self {
+        queue.waiting.fetch_add(1, Ordering::AcqRel);
+        Self(queue)
     }
 }
 
@@ -131,15 +133,15 @@ impl Drop for WaitingGuard<'_> {
     }
 }
 
-/// A place on a thread, held until the work has ended.
+/// The right to a thread, held until the work has finished.
 struct Permit {
     _thread: Option<OwnedSemaphorePermit>,
     _share: Option<OwnedSemaphorePermit>,
-    /// So that the tenant keeps its line as long as it has work here.
-    _line: Arc<TenantQueue>,
+    /// Keeps the tenant's queue alive while it has work here.
+    _queue: Arc<TenantQueue>,
 }
 
-/// The semaphores here are never closed: there always is a permit.
+/// Always returns a permit, because the semaphores here are never closed.
 async fn acquired(permits: Arc<Semaphore>) -> Option<OwnedSemaphorePermit> {
     permits.acquire_owned().await.ok()
 }

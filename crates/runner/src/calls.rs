@@ -187,7 +187,7 @@ impl Calls {
         tokio::spawn(async move {
             let call = calls.dropped.run_until_cancelled(call);
             if AssertUnwindSafe(call).catch_unwind().await.is_err() {
-                // Its lease ends by itself, and the store responds.
+                // Its lease expires, and the store responds.
                 tracing::error!("a call's task panicked");
             }
             // Drop first: the notified task counts the tasks.

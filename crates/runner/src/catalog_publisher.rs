@@ -1,7 +1,7 @@
-//! Keeps the `tool.catalog.v1` records as this runner sees the tools. Several runners act as one
-//! agent and keep the same records. Each writes only what changed in its own view, so two runners
-//! with different views (one has a program that the other lacks) do not overwrite each other
-//! forever. A part is written again without a change only when it was deleted.
+//! Keeps the `tool.catalog.v1` records up to date with the tools as this runner sees them. Several
+//! runners act as one agent and update the same records. Each writes only what changed in its own
+//! view, so two runners with different views (one has a program that the other lacks) do not
+//! overwrite each other forever. An unchanged part is written again only if it was deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
@@ -21,13 +21,13 @@ use crate::peer_runners::PeerRunners;
 use crate::rcrt_catalog;
 use crate::registry::Registry;
 
-/// After a change, more of them are waited for this long …
+/// After a change, the publisher waits this long for more changes …
 const QUIET: Duration = Duration::from_millis(100);
-/// … but not longer than this in all.
+/// … but not longer than this in total.
 const LONGEST: Duration = Duration::from_secs(1);
-/// After a catalog that could not be written.
+/// The pause after the catalog could not be written.
 const AGAIN: Duration = Duration::from_secs(10);
-/// How often other runners may get in between.
+/// The maximum number of attempts while other runners change the catalog.
 const MAX_TRIES: usize = 10;
 
 pub(crate) struct CatalogPublisher {
@@ -38,7 +38,7 @@ pub(crate) struct CatalogPublisher {
     rcrt_compat: bool,
 }
 
-/// The catalog as it was written last, part by part.
+/// The catalog as it was last written, part by part.
 struct PublishedCatalog {
     names: Vec<BTreeSet<String>>,
     parts: Vec<PublishedPart>,
@@ -54,7 +54,7 @@ impl CatalogPublisher {
         Arc::new(Self { store, registry, peers, lost: Notify::new(), rcrt_compat })
     }
 
-    /// A part was deleted: by another runner that sees less, or by a person.
+    /// A part was deleted, by another runner that has fewer tools or by a person.
     pub fn look_for_parts(&self) {
         self.lost.notify_one();
     }
@@ -93,7 +93,7 @@ impl CatalogPublisher {
             if may_be_stale {
                 match rcrt_catalog::remove(&*self.store).await {
                     Ok(()) => may_be_stale = false,
-                    Err(error) => tracing::warn!(%error, "the catalog in RCRT's shape cannot be removed"),
+                    Err(error) => tracing::warn!(%error, "the catalog in RCRT's format cannot be removed"),
                 }
             }
             tokio::select! {
@@ -107,10 +107,11 @@ impl CatalogPublisher {
         }
     }
 
-    /// Writes what changed since the last time; everything where that is not known, or where parts are to be divided.
+    /// Writes what changed since the last time. Writes everything if that is unknown, or if parts
+    /// must be split.
     async fn synchronize(&self, written: Option<PublishedCatalog>) -> Result<PublishedCatalog, StoreError> {
         let written = self.synchronize_parts(written).await?;
-        // After our own, which what goes wrong here must not hold up.
+        // After our own catalog, so that a failure here does not delay it.
         if self.rcrt_compat {
             rcrt_catalog::synchronize(&*self.store, &self.peers.offered()).await?;
         }
@@ -129,10 +130,10 @@ impl CatalogPublisher {
                 return Ok(written);
             }
         }
-        Err(StoreError::Internal("other runners changed the catalog again and again".into()))
+        Err(StoreError::Internal("other runners kept changing the catalog".into()))
     }
 
-    /// `None` when that is not enough.
+    /// `None` if everything must be written again.
     async fn write_changed(
         &self,
         mut written: PublishedCatalog,
@@ -149,7 +150,7 @@ impl CatalogPublisher {
             entries.entry(number).or_default();
         }
         if written.names.iter().map(BTreeSet::len).sum::<usize>() < written.parts.len() {
-            // Mostly empty ones: perhaps fewer will do.
+            // Most parts are empty, so fewer may be enough.
             return Ok(None);
         }
         for (number, mut entries) in entries {
@@ -162,35 +163,36 @@ impl CatalogPublisher {
         Ok(Some(written))
     }
 
-    /// Writes what differs from what is there. `None` when another runner got in between: look again.
+    /// Writes what differs from the store's records. `None` if another runner interfered: try
+    /// again.
     async fn write_all(&self) -> Result<Option<PublishedCatalog>, StoreError> {
-        let mut there: BTreeMap<String, Vec<BreadcrumbListItem>> = BTreeMap::new();
+        let mut existing: BTreeMap<String, Vec<BreadcrumbListItem>> = BTreeMap::new();
         let mut surplus = Vec::new();
         for row in self.list().await? {
-            // One without a part's tag is another program's.
+            // A record without a part's tag belongs to another program.
             if let Some(tag) = Catalog::part_tag(&row.tags) {
-                there.entry(tag.to_owned()).or_default().push(row);
+                existing.entry(tag.to_owned()).or_default().push(row);
             }
         }
         let names = self.registry.names();
         let catalog = self.catalog(&names);
-        let parts = catalog.records_beside(there.len());
+        let parts = catalog.records_beside(existing.len());
         let mut kept = Vec::new();
         for part in &parts {
-            let mut rows = Catalog::part_tag(&part.tags).and_then(|tag| there.remove(tag)).unwrap_or_default();
-            // More than one came from runners that started at the same time; all of them keep the
-            // same.
+            let mut rows = Catalog::part_tag(&part.tags).and_then(|tag| existing.remove(tag)).unwrap_or_default();
+            // Duplicates come from runners that started at the same time. All runners keep the same
+            // one.
             rows.sort_by_key(|row| row.id);
             let mut rows = rows.into_iter();
             match rows.next() {
-                // Another may have made one of another view, or changed it: look.
+                // Another runner may have created a different part meanwhile, so it is read again.
                 None => create(&*self.store, part).await?,
                 Some(row) => kept.extend(self.update(&row, part).await?),
             }
             surplus.extend(rows.map(|row| row.id));
         }
-        surplus.extend(there.into_values().flatten().map(|row| row.id));
-        // Last, so that each tool is in some part at all times.
+        surplus.extend(existing.into_values().flatten().map(|row| row.id));
+        // Deleted last, so that each tool is in some part at all times.
         for id in surplus {
             delete(&*self.store, id).await?;
         }
@@ -237,12 +239,16 @@ impl CatalogPublisher {
 
     async fn update(
         &self,
-        there: &BreadcrumbListItem,
+        existing: &BreadcrumbListItem,
         part: &NewBreadcrumb,
     ) -> Result<Option<PublishedPart>, StoreError> {
-        if there.context.as_ref() == Some(&part.context) && there.tags == part.tags {
-            return Ok(Some(PublishedPart { id: there.id, version: there.version, fingerprint: part.fingerprint() }));
+        if existing.context.as_ref() == Some(&part.context) && existing.tags == part.tags {
+            return Ok(Some(PublishedPart {
+                id: existing.id,
+                version: existing.version,
+                fingerprint: part.fingerprint(),
+            }));
         }
-        update(&*self.store, there.id, there.version, part).await
+        update(&*self.store, existing.id, existing.version, part).await
     }
 }

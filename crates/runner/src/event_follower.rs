@@ -20,7 +20,7 @@ use crate::registry::Registry;
 use crate::tool_loader::ToolLoader;
 use crate::tool_preparation::is_tool;
 
-/// A stream that lived this long did not fail at once.
+/// A stream that lasted this long resets the backoff.
 const STEADY: Duration = Duration::from_secs(10);
 
 pub(crate) struct EventFollower {
@@ -32,12 +32,13 @@ pub(crate) struct EventFollower {
     pub bootstrap: Arc<BootstrapHints>,
     pub publisher: Arc<CatalogPublisher>,
     pub peers: Arc<PeerRunners>,
-    /// Events that a subscribed tool may want.
+    /// Events that may match a tool's subscription.
     pub triggers: mpsc::Sender<Event>,
 }
 
 impl EventFollower {
-    /// Follows every event after this number until stopped; goes on where it was when the stream breaks.
+    /// Follows every event after this number until stopped. Resumes where it was when the stream
+    /// breaks.
     pub async fn run(self, after: EventNumber, stop: CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => {}
@@ -69,7 +70,7 @@ impl EventFollower {
                 }
                 Err(error) if error.is_retryable() => tracing::warn!(%error, "events cannot be followed now"),
                 Err(error) => {
-                    // The events after this number are not kept any more: start with the present.
+                    // The events after this number are no longer stored: start with the newest one.
                     tracing::warn!(%error, after = %last, "events cannot be followed from here; reading all tools again");
                     if let Ok(latest) = self.store.latest_event().await {
                         last = latest;
@@ -80,7 +81,7 @@ impl EventFollower {
                 backoff.reset();
             }
             backoff.wait().await;
-            // Whatever was missed is in the lists.
+            // The lists show what was missed.
             if let Err(error) = self.loading.reconcile().await {
                 tracing::warn!(%error, "the list of tools cannot be compared with the store's");
             }
@@ -116,7 +117,7 @@ impl EventFollower {
         let may_trigger = event.kind != EventKind::Deleted
             && (!self.loading.is_listed() || !self.loading.is_settled() || self.registry.may_have_subscribed());
         if may_trigger {
-            // A full queue holds the stream back; nothing is left out.
+            // If the queue is full, the stream waits; no event is dropped.
             let _ = self.triggers.send(event).await;
         }
     }

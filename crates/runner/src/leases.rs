@@ -1,5 +1,5 @@
-//! The leases of all active calls: one heartbeat for all. Each call learns the state of its own
-//! lease.
+//! The leases of all active calls, extended by common heartbeats. Each call learns the state of its
+//! own lease.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,9 +12,9 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// The most leases in one heartbeat.
+/// The maximum number of leases in one heartbeat.
 const BATCH: usize = 100;
-/// The maximum number of concurrent heartbeats: those of a thousand leases must not take every
+/// The maximum number of concurrent heartbeats. Those of a thousand leases must not take every
 /// connection and processor from calls, and a slow one must not delay the others.
 const AT_ONCE: usize = 2;
 
@@ -28,17 +28,17 @@ pub(crate) struct Leases {
 struct Entry {
     cancel: CancellationToken,
     lost: CancellationToken,
-    /// When the lease ends if no heartbeat gets through, reckoned from before the store was asked: never later than
-    /// the store's own reckoning.
+    /// When the lease expires without another heartbeat. Counted from before the request to the
+    /// store, so it is never later than the store's own time.
     until: Instant,
 }
 
-/// A call's own end of its lease. Dropping it ends the heartbeats.
+/// A call's handle on its lease. Dropping it stops the heartbeats.
 pub(crate) struct LeaseGuard {
     pub lease: Lease,
-    /// Somebody wants the call to stop.
+    /// Cancelled when the call's cancellation is requested.
     pub cancel: CancellationToken,
-    /// The lease is somebody else's: stop, and write nothing.
+    /// Cancelled when the lease is lost: stop, and write nothing.
     pub lost: CancellationToken,
     leases: Arc<Leases>,
 }
@@ -62,13 +62,13 @@ impl Leases {
         Duration::from_millis(self.lease_ms)
     }
 
-    /// Keeps a lease that was asked for at `asked`.
+    /// Holds a lease that was requested at `asked`.
     pub fn keep(self: &Arc<Self>, lease: Lease, asked: Instant) -> LeaseGuard {
         let (cancel, lost) = (CancellationToken::new(), CancellationToken::new());
         let entry = Entry { cancel: cancel.clone(), lost: lost.clone(), until: asked + self.length() };
         self.entries().insert(lease, entry);
         if asked.elapsed() > self.length() / 3 {
-            // The next beat may be too late for it.
+            // The next regular heartbeat may be too late for it.
             self.at_once.notify_one();
         }
         LeaseGuard { lease, cancel, lost, leases: self.clone() }
@@ -81,7 +81,7 @@ impl Leases {
         }
     }
 
-    /// Beats until stopped.
+    /// Sends heartbeats until stopped.
     pub async fn run(&self, stop: CancellationToken) {
         let third = self.length() / 3;
         let mut next = Instant::now() + third;
@@ -103,19 +103,19 @@ impl Leases {
         let leases: Vec<Lease> = self.entries().keys().copied().collect();
         let beats =
             stream::iter(leases.chunks(BATCH)).for_each_concurrent(AT_ONCE, |batch| self.beat_batch(batch, patience));
-        // All of them together: a store that hangs is not to hold up what is to be given up.
+        // One timeout for all batches: a store that hangs must not delay giving up expired leases.
         if timeout(patience, beats).await.is_err() {
-            tracing::warn!(leases = leases.len(), "heartbeats took too long, and some were not made");
+            tracing::warn!(leases = leases.len(), "heartbeats took too long, and some were not sent");
         }
     }
 
     async fn beat_batch(&self, batch: &[Lease], patience: Duration) {
         let asked = Instant::now();
-        let answer = timeout(patience, self.store.heartbeat(batch, self.lease_ms)).await;
-        let held = match answer {
+        let outcome = timeout(patience, self.store.heartbeat(batch, self.lease_ms)).await;
+        let held = match outcome {
             Ok(Ok(held)) => held,
             Ok(Err(error)) => return tracing::warn!(%error, leases = batch.len(), "a heartbeat failed"),
-            Err(_) => return tracing::warn!(leases = batch.len(), "a heartbeat got no answer in time"),
+            Err(_) => return tracing::warn!(leases = batch.len(), "a heartbeat timed out"),
         };
         let mut entries = self.entries();
         for one in held {
@@ -133,13 +133,14 @@ impl Leases {
         }
     }
 
-    /// What was not extended in time is lost, whatever the store would say: it may have given the call to another.
+    /// A lease that was not extended in time is lost, because another runner may have claimed the
+    /// call.
     fn give_up_ended(&self) {
         let now = Instant::now();
         self.entries().retain(|lease, entry| {
             let ended = entry.until <= now;
             if ended {
-                tracing::warn!(request = %lease.request, "the lease ended without a heartbeat");
+                tracing::warn!(request = %lease.request, "the lease expired without a heartbeat");
                 entry.lost.cancel();
             }
             !ended

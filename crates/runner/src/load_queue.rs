@@ -1,11 +1,11 @@
-//! Which tool records are read next. One task reads a record at a time; what is requested meanwhile
-//! is done afterwards.
+//! Decides which tool records are read next. A record is read by one task at a time; what is
+//! requested meanwhile is read afterwards.
 
 use std::collections::{BTreeSet, HashMap};
 
 use uuid::Uuid;
 
-/// Who waits for it: the first comes first.
+/// Who waits for the record, most urgent first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Urgency {
     /// A call.
@@ -14,17 +14,16 @@ pub(crate) enum Urgency {
     Changed,
     /// The list of all tools.
     List,
-    /// No caller: validated before the first call asks for it. The installation's own tools come
-    /// first.
+    /// Nobody: validated in the background before the first call. System tools come first.
     SystemBackground,
     Background,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Depth {
-    /// What the record says.
+    /// Read the record without checking whether it works.
     Parse,
-    /// Whether it works.
+    /// Check whether it works.
     Validate,
 }
 
@@ -33,7 +32,7 @@ struct LoadRequest {
     urgency: Urgency,
     depth: Depth,
     number: u64,
-    /// From an event or a list, beside any other reason.
+    /// Whether an event or a list asked for it, possibly besides a call.
     is_heard: bool,
 }
 
@@ -62,21 +61,21 @@ impl LoadQueue {
         self.numbers += 1;
         let is_heard = matches!(urgency, Urgency::Changed | Urgency::List);
         let mut request = LoadRequest { urgency, depth, number: self.numbers, is_heard };
-        if let Some(there) = self.queue.remove(&id) {
-            self.order.remove(&(there.urgency, there.number, id));
+        if let Some(queued) = self.queue.remove(&id) {
+            self.order.remove(&(queued.urgency, queued.number, id));
             request = LoadRequest {
-                urgency: there.urgency.min(urgency),
-                depth: there.depth.max(depth),
-                number: there.number.min(request.number),
-                is_heard: there.is_heard || is_heard,
+                urgency: queued.urgency.min(urgency),
+                depth: queued.depth.max(depth),
+                number: queued.number.min(request.number),
+                is_heard: queued.is_heard || is_heard,
             };
         }
         self.queue.insert(id, request);
         self.order.insert((request.urgency, request.number, id));
     }
 
-    /// The next one to read. At most `max` are read at once, and half as many of those without a
-    /// waiting caller, so that they do not delay what a call waits for.
+    /// The next one to read. At most `max` are read at once, besides those that a call waits for.
+    /// Background reads use at most half of that.
     pub fn take(&mut self, max: usize) -> Option<(Uuid, Depth)> {
         let later = self.under_way.values().filter(|one| one.urgency.is_background()).count();
         let calls = self.under_way.values().filter(|one| one.urgency == Urgency::Call).count();
@@ -87,7 +86,7 @@ impl LoadQueue {
             _ => others < max,
         };
         let next = |(urgency, _, id): &&(Urgency, u64, Uuid)| has_room(*urgency) && !self.under_way.contains_key(id);
-        // After the first record without capacity, less urgent ones have none either.
+        // If one urgency has no capacity, less urgent ones have none either.
         let (urgency, number, id) = *self.order.iter().take_while(|one| has_room(one.0)).find(next)?;
         self.order.remove(&(urgency, number, id));
         let request = self.queue.remove(&id)?;
@@ -99,22 +98,21 @@ impl LoadQueue {
         self.under_way.remove(&id);
     }
 
-    /// Whether nothing waits for this record any more. Records that are left for later do not
-    /// count.
+    /// Whether nothing waits for this record any more. Background validation does not count.
     pub fn is_done(&self, id: Uuid) -> bool {
         self.queue.get(&id).is_none_or(|request| request.urgency.is_background())
             && self.under_way.get(&id).is_none_or(|one| one.urgency.is_background())
     }
 
-    /// Whether everything from events and lists is read. What only a call waits for was known
-    /// before.
+    /// Whether everything from events and lists is read. Records that only a call waits for do not
+    /// count: they were known before.
     pub fn is_settled(&self) -> bool {
         let mut waiting = self.order.iter().take_while(|(urgency, ..)| !urgency.is_background());
         !waiting.any(|(.., id)| self.queue.get(id).is_some_and(|request| request.is_heard))
             && !self.under_way.values().any(|one| one.is_heard)
     }
 
-    /// Whether nothing is left to be validated for which there was no time yet.
+    /// Whether no background validation is left.
     pub fn is_idle(&self) -> bool {
         !self.order.last().is_some_and(|(urgency, ..)| urgency.is_background())
             && !self.under_way.values().any(|one| one.urgency.is_background())
@@ -130,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_waits_for_goes_before_everything_else() {
+    fn records_that_calls_need_come_first() {
         let mut queue = LoadQueue::default();
         for number in 1..=10 {
             queue.add(id(number), Urgency::Background, Depth::Validate);
@@ -139,7 +137,7 @@ mod tests {
         assert!(queue.is_settled());
         assert_eq!(queue.take(4), Some((id(20), Depth::Validate)));
         assert_eq!(queue.take(4), Some((id(1), Depth::Validate)));
-        assert_eq!(queue.take(4), None, "half of the places are for what somebody waits for");
+        assert_eq!(queue.take(4), None, "background reads use at most half of the capacity");
         queue.add(id(30), Urgency::List, Depth::Parse);
         queue.add(id(31), Urgency::List, Depth::Parse);
         queue.add(id(32), Urgency::List, Depth::Parse);
@@ -152,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_is_read_by_one_and_again_for_what_was_wished_meanwhile() {
+    fn a_record_is_read_again_if_requested_while_it_is_read() {
         let mut queue = LoadQueue::default();
         queue.add(id(1), Urgency::List, Depth::Parse);
         assert_eq!(queue.take(4), Some((id(1), Depth::Parse)));
@@ -168,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_call_alone_waits_for_is_no_news() {
+    fn a_record_that_only_a_call_needs_does_not_unsettle_the_queue() {
         let mut queue = LoadQueue::default();
         queue.add(id(1), Urgency::Call, Depth::Validate);
         assert!(queue.is_settled() && !queue.is_done(id(1)));
@@ -176,7 +174,7 @@ mod tests {
         assert!(queue.is_settled() && !queue.is_done(id(1)));
         queue.add(id(2), Urgency::Changed, Depth::Validate);
         queue.add(id(2), Urgency::Call, Depth::Validate);
-        assert!(!queue.is_settled(), "it was heard of too");
+        assert!(!queue.is_settled(), "an event asked for it too");
         assert_eq!(queue.take(4), Some((id(2), Depth::Validate)));
         assert!(!queue.is_settled());
         queue.done(id(2));

@@ -1,7 +1,7 @@
 //! The tools that other live runners of the tenant serve. Runners can have different programs and
 //! settings. Each publishes its native tools in a `tool.runner.v1` record, which expires soon
-//! unless it is renewed. A runner that lacks something leaves the calls to one that has it, and
-//! refuses them only if there is none.
+//! unless it is renewed. A runner that lacks a requirement leaves the calls to a runner that has
+//! it, and refuses them only if no such runner exists.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -24,7 +24,7 @@ use crate::tool::Candidate;
 /// How long a runner without a renewed record counts as live.
 const REGISTRATION_TTL: Duration = Duration::from_mins(3);
 const REGISTRATION_INTERVAL: Duration = Duration::from_mins(1);
-/// After a change of the tools, more of them are waited for this long.
+/// After a change of the tools, the runner waits this long for more changes.
 const QUIET: Duration = Duration::from_millis(500);
 /// When stopping: how long a write in progress, and then the deregistration, can take.
 const DEREGISTER_TIMEOUT: Duration = Duration::from_secs(5);
@@ -62,20 +62,21 @@ impl PeerRunners {
         self.peers().values().any(|peer| peer.until > now && peer.serves.contains(tool))
     }
 
-    /// What live runners other than this one serve.
+    /// The tools that other live runners serve.
     fn served(&self) -> BTreeSet<String> {
         let now = Instant::now();
         self.peers().values().filter(|peer| peer.until > now).flat_map(|peer| &peer.serves).cloned().collect()
     }
 
-    /// Returns once the other runners were listed. Events keep the list up to date from then on.
+    /// Lists the other runners if that was not done before. Events keep the list up to date from
+    /// then on.
     pub async fn listed(&self) {
         if let Err(error) = self.listed.get_or_try_init(|| async { self.list().await.map(drop) }).await {
             tracing::warn!(%error, "other runners cannot be listed");
         }
     }
 
-    /// Whether another live runner serves the tool, for one that lacks something here.
+    /// Whether another live runner serves the tool; for tools with missing requirements here.
     pub async fn serves(&self, tool: &str) -> bool {
         self.listed().await;
         self.is_served(tool)
@@ -91,7 +92,7 @@ impl PeerRunners {
         self.registry.all_offered(&self.served())
     }
 
-    /// As the tenant's catalog is to have it: what one of the runners serves is offered.
+    /// The entry for the tenant's catalog: a tool that any of the runners serves is offered.
     pub fn entry(&self, tool: &str) -> Option<CatalogEntry> {
         match self.registry.entry(tool)? {
             CatalogEntry::Waiting(waiting) if self.is_served(tool) => {
@@ -109,19 +110,19 @@ impl PeerRunners {
         self.registry.touch(names);
     }
 
-    /// A runner's previous record no longer applies: it has a newer one, or has ended.
+    /// A runner's record no longer applies: the runner has written a newer one, or has stopped.
     pub fn deregistered(&self, record: Uuid) {
         let Some(peer) = self.peers().remove(&record) else { return };
         self.registry.touch(peer.serves);
         self.hints.now();
     }
 
-    /// After a gap in the events: who came meanwhile, and who went.
+    /// After a gap in the events: finds runners that started or stopped meanwhile.
     pub async fn list_again(&self) {
         let before: HashSet<Uuid> = self.peers().keys().copied().collect();
         match self.list().await {
-            Ok(there) if there.len() < MAX_PAGE as usize => {
-                for gone in before.difference(&there) {
+            Ok(listed) if listed.len() < MAX_PAGE as usize => {
+                for gone in before.difference(&listed) {
                     self.deregistered(*gone);
                 }
             }
@@ -130,7 +131,7 @@ impl PeerRunners {
         }
     }
 
-    /// The records that are there.
+    /// Reads the records of all runners. Returns their ids.
     async fn list(&self) -> Result<HashSet<Uuid>, StoreError> {
         let query = BreadcrumbQuery { limit: MAX_PAGE, ..BreadcrumbQuery::of_schema(TOOL_RUNNER) };
         let rows = with_retries("list runners", || self.store.list(&query)).await?;
@@ -144,19 +145,19 @@ impl PeerRunners {
 
     /// Publishes what this runner serves, until stopped.
     pub async fn run(&self, stop: CancellationToken) {
-        let mut told: Option<(Uuid, BTreeSet<String>)> = None;
+        let mut published: Option<(Uuid, BTreeSet<String>)> = None;
         tokio::select! {
-            // A write in progress is finished, so that no unknown record stays.
+            // Let a write in progress finish, so that no record is left behind.
             () = async { stop.cancelled().await; sleep(DEREGISTER_TIMEOUT).await } => {}
-            () = self.tell(&mut told, &stop) => {}
+            () = self.publish(&mut published, &stop) => {}
         }
-        if let Some((record, _)) = told {
-            // Others need not wait for its end.
+        if let Some((record, _)) = published {
+            // Delete it, so that other runners need not wait until it expires.
             let _ = timeout(DEREGISTER_TIMEOUT, self.store.delete(record, None)).await;
         }
     }
 
-    async fn tell(&self, told: &mut Option<(Uuid, BTreeSet<String>)>, stop: &CancellationToken) {
+    async fn publish(&self, published: &mut Option<(Uuid, BTreeSet<String>)>, stop: &CancellationToken) {
         tokio::select! {
             () = stop.cancelled() => return,
             () = self.listed() => {}
@@ -167,17 +168,18 @@ impl PeerRunners {
             changes.mark_unchanged();
             let serves = self.registry.served_by_settings();
             let is_due = renew <= Instant::now();
-            let is_news = told.as_ref().map_or(!serves.is_empty(), |(_, before)| *before != serves);
-            if is_news || (is_due && told.is_some()) {
+            let is_news = published.as_ref().map_or(!serves.is_empty(), |(_, before)| *before != serves);
+            if is_news || (is_due && published.is_some()) {
                 let record = record(self.runner_id, &serves);
-                match with_retries("tell what this runner serves", || self.store.create(record.clone(), None)).await {
+                match with_retries("publish what this runner serves", || self.store.create(record.clone(), None)).await
+                {
                     Ok(created) => {
-                        // First the new one, so that there is one all the time.
-                        if let Some((old, _)) = told.replace((created.id, serves)) {
+                        // Delete after creating, so that a record exists at all times.
+                        if let Some((old, _)) = published.replace((created.id, serves)) {
                             let _ = self.store.delete(old, None).await;
                         }
                     }
-                    Err(error) => tracing::warn!(%error, "other runners cannot be told what this one serves"),
+                    Err(error) => tracing::warn!(%error, "what this runner serves cannot be published"),
                 }
             }
             if is_news || is_due {
@@ -192,7 +194,7 @@ impl PeerRunners {
     }
 }
 
-/// `None` for this runner's own word, and for what is none.
+/// `None` for this runner's own record, and for a malformed one.
 fn serves(context: &Map<String, Value>, own: Uuid) -> Option<HashSet<String>> {
     if context.get("runner_id")?.as_str()?.parse::<Uuid>() == Ok(own) {
         return None;

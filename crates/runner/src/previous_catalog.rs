@@ -1,6 +1,5 @@
 //! The tools that were valid before this runner started, from the catalog, which only runners and
-//! curators write. Such a version is offered at once, and validated when the first call asks for
-//! it.
+//! curators can write. Such a version is offered at once, and validated for its first call.
 
 use std::collections::HashMap;
 
@@ -10,12 +9,13 @@ use uuid::Uuid;
 
 use crate::backoff::with_retries;
 
-/// A part has at most 256 KiB, and a reply of the store at most 64 MiB.
+/// A part has at most 256 KiB, and a page of the store at most 64 MiB.
 const PAGE: u32 = 200;
 
 #[derive(Debug, Default)]
 pub(crate) struct PreviousCatalog {
-    /// The version of a record that was offered last, and its name; no version for what waited.
+    /// The version of a record that was offered last, and its name. No version if the tool waited
+    /// for requirements.
     by_record: HashMap<Uuid, (Option<i64>, String)>,
     by_name: HashMap<String, Uuid>,
 }
@@ -48,7 +48,7 @@ impl PreviousCatalog {
         }
     }
 
-    /// Newest part first: what an older one says of the same tool is past.
+    /// Parts arrive newest first: an older entry for the same tool is outdated.
     fn learn(&mut self, entries: Vec<Value>) {
         for entry in entries {
             let text = |key: &str| entry.get(key).and_then(Value::as_str);
@@ -66,7 +66,7 @@ impl PreviousCatalog {
         self.by_record.get(&id).is_some_and(|(good, was)| *good == Some(version) && was == name)
     }
 
-    /// How many names it has.
+    /// The number of names.
     pub fn names(&self) -> usize {
         self.by_name.len()
     }

@@ -17,17 +17,19 @@ use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// The time from one word to the next.
+/// The minimum time between two writes.
 const PAUSE: Duration = Duration::from_millis(250);
-/// The time after a word that could not be written.
+/// The pause after a failed write.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_secs(2);
-/// How long a write may still take when the call is over: nothing is to be written after its response.
+/// How long a write in progress can still take after the run: no progress is written after the
+/// response.
 const LAST_WRITE: Duration = Duration::from_secs(5);
-/// How long a record stays after its last change.
+/// How long a record is kept after its last change.
 const TTL_SECONDS: u64 = 600;
-/// The most characters of a message.
+/// The maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 500;
-/// The most bytes of a message that is looked through for secrets before it is cut.
+/// The maximum size of a message in bytes. A larger one is not searched for secrets, and only its
+/// size is reported.
 const MAX_TOLD: usize = 256 * 1024;
 
 #[derive(Debug, Clone)]
@@ -36,7 +38,7 @@ struct ProgressUpdate {
     message: String,
 }
 
-/// The tool's end.
+/// The tool's side of the channel.
 struct ProgressSender(watch::Sender<Option<ProgressUpdate>>);
 
 impl ProgressSink for ProgressSender {
@@ -51,7 +53,7 @@ impl ProgressSink for ProgressSender {
     }
 }
 
-/// The store's end.
+/// The store's side of the channel.
 pub(crate) struct ProgressWriter {
     store: Arc<dyn Breadcrumbs>,
     request: ToolRequest,
@@ -59,11 +61,12 @@ pub(crate) struct ProgressWriter {
     chain: TriggerChain,
     secrets: Arc<Vault>,
     words: watch::Receiver<Option<ProgressUpdate>>,
-    /// The record and its version, once it is there.
+    /// The record and its version, once it is written.
     record: Option<(Uuid, i64)>,
 }
 
-/// `seen`: by whom, and how much of it, as of the request. `chain` marks what is written, so that no tool makes itself run by telling of its progress.
+/// `seen`: the visibility and sensitivity of the request. `chain` marks the record, so that a tool
+/// cannot trigger itself by reporting progress.
 pub(crate) fn channel(
     store: Arc<dyn Breadcrumbs>,
     request: &ToolRequest,
@@ -83,12 +86,12 @@ impl ProgressWriter {
         !self.words.has_changed().unwrap_or(false)
     }
 
-    /// Discards what was reported until now.
+    /// Discards the reports so far.
     pub fn forget(&mut self) {
         self.words.mark_unchanged();
     }
 
-    /// Writes until the call is over; then no write is in progress.
+    /// Writes until the run is over. No write is in progress when it returns.
     pub async fn run(mut self, over: &CancellationToken) {
         loop {
             let next = tokio::select! {
@@ -99,10 +102,10 @@ impl ProgressWriter {
             if next.is_err() {
                 return;
             }
-            let Some(word) = self.words.borrow_and_update().clone() else { continue };
+            let Some(update) = self.words.borrow_and_update().clone() else { continue };
             let began = Instant::now();
             let wrote = tokio::select! {
-                wrote = self.write(&word) => wrote,
+                wrote = self.write(&update) => wrote,
                 () = async { over.cancelled().await; sleep(LAST_WRITE).await } => return,
             };
             let mut pause = PAUSE;
@@ -119,21 +122,22 @@ impl ProgressWriter {
         }
     }
 
-    async fn write(&mut self, word: &ProgressUpdate) -> Result<(), StoreError> {
+    async fn write(&mut self, update: &ProgressUpdate) -> Result<(), StoreError> {
         if let Some((id, version)) = self.record {
-            match self.change(id, version, word).await {
+            match self.change(id, version, update).await {
                 // It has expired, or somebody deleted it.
                 Err(StoreError::NotFound { .. }) => self.record = None,
-                Err(StoreError::VersionConflict { actual, .. }) => return self.change(id, actual, word).await,
+                Err(StoreError::VersionConflict { actual, .. }) => return self.change(id, actual, update).await,
                 outcome => return outcome,
             }
         }
-        // Known to the store by the call, so that there is one, whatever became of an attempt before this one.
+        // The key depends on the call and not on the attempt, so that there is one record for all
+        // attempts.
         let key = format!("progress:{}", self.request.id);
-        let record = self.told(word, 1);
+        let record = self.record_of(update, 1);
         let created = match self.store.create(record.clone(), Some(&key)).await {
             Err(StoreError::IdempotencyMismatch) => match self.earlier().await? {
-                Some((id, version)) => return self.change(id, version, word).await,
+                Some((id, version)) => return self.change(id, version, update).await,
                 None => self.store.create(record, None).await?,
             },
             created => created?,
@@ -142,13 +146,13 @@ impl ProgressWriter {
         Ok(())
     }
 
-    async fn change(&mut self, id: Uuid, version: i64, word: &ProgressUpdate) -> Result<(), StoreError> {
-        let told = self.told(word, version + 1);
+    async fn change(&mut self, id: Uuid, version: i64, update: &ProgressUpdate) -> Result<(), StoreError> {
+        let content = self.record_of(update, version + 1);
         let changes = BreadcrumbChanges {
-            context: Some(told.context),
-            tags: Some(told.tags),
-            ttl_type: told.ttl_type,
-            ttl_config: told.ttl_config,
+            context: Some(content.context),
+            tags: Some(content.tags),
+            ttl_type: content.ttl_type,
+            ttl_config: content.ttl_config,
             ..BreadcrumbChanges::default()
         };
         let record = self.store.update(id, version, changes).await?;
@@ -156,7 +160,7 @@ impl ProgressWriter {
         Ok(())
     }
 
-    /// The record that an earlier attempt made.
+    /// The record that an earlier attempt wrote.
     async fn earlier(&self) -> Result<Option<(Uuid, i64)>, StoreError> {
         let path = ContextPath::try_from("$.request".to_owned()).map_err(StoreError::Internal)?;
         let of_call = ContextMatch { path, op: MatchOp::Eq, value: self.request.id.to_string().into() };
@@ -170,14 +174,14 @@ impl ProgressWriter {
         Ok(self.store.list(&query).await?.first().map(|row| (row.id, row.version)))
     }
 
-    fn told(&self, word: &ProgressUpdate, version: i64) -> NewBreadcrumb {
+    fn record_of(&self, update: &ProgressUpdate, version: i64) -> NewBreadcrumb {
         let request = &self.request;
         let context = json!({
             "request_id": request.request_id,
             "request": request.id,
             "tool": request.tool,
-            "fraction": word.fraction,
-            "message": one_line(&self.secrets.cleared(&word.message)),
+            "fraction": update.fraction,
+            "message": one_line(&self.secrets.cleared(&update.message)),
             "timestamp": Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true),
         });
         let mut tags = vec!["tool:progress".to_owned(), ToolResponse::tag(&request.request_id)];

@@ -20,14 +20,14 @@ const TAG: &str = "catalog:rcrt";
 const WORKSPACE: &str = "workspace:tools";
 /// Fields with times. A change of these alone does not rewrite the record.
 const TIMES: [&str; 2] = ["lastSeen", "lastUpdated"];
-/// What is left of a record for all but the tools.
+/// The size limit of a record, less what the other fields can use.
 const MAX_TOOLS_BYTES: usize = MAX_RECORD_BYTES - 64 * 1024;
-/// How often another runner may change the record meanwhile.
+/// The maximum number of attempts while other runners change the record.
 const MAX_TRIES: usize = 5;
 
-/// Removes the record that a runner with `--compat rcrt` left: otherwise nothing updates it. If
-/// such a runner is live, it sees the deletion and writes the record again, so this is done once
-/// and not on every change.
+/// Removes the record that a runner with `--compat rcrt` left behind, which nothing else would
+/// update. If such a runner is live, it sees the deletion and writes the record again. So call this
+/// once and not on every change.
 pub(crate) async fn remove(store: &dyn Breadcrumbs) -> Result<(), StoreError> {
     for row in list(store).await? {
         delete(store, row.id).await?;
@@ -42,13 +42,13 @@ async fn list(store: &dyn Breadcrumbs) -> Result<Vec<BreadcrumbListItem>, StoreE
         ..Selector::default()
     };
     let query = BreadcrumbQuery { selector, limit: 10, offset: 0, include_context: true };
-    with_retries("read the catalog in RCRT's shape", || store.list(&query)).await
+    with_retries("read the catalog in RCRT's format", || store.list(&query)).await
 }
 
-/// Brings the record up to the tools that are offered. Catalog records of other programs stay as they are.
+/// Updates the record to the offered tools. Catalog records of other programs are not changed.
 pub(crate) async fn synchronize(store: &dyn Breadcrumbs, offered: &[Arc<Candidate>]) -> Result<(), StoreError> {
     let Some(wanted) = record(offered) else {
-        tracing::warn!(tools = offered.len(), "there are too many tools for one catalog record of RCRT's shape");
+        tracing::warn!(tools = offered.len(), "there are too many tools for one catalog record in RCRT's format");
         return Ok(());
     };
     for _ in 0..MAX_TRIES {
@@ -63,15 +63,15 @@ pub(crate) async fn synchronize(store: &dyn Breadcrumbs, offered: &[Arc<Candidat
         for surplus in rows {
             delete(store, surplus.id).await?;
         }
-        let there = Value::Object(first.context.unwrap_or_default());
-        if without_times(there) == without_times(Value::Object(wanted.context.clone())) {
+        let current = Value::Object(first.context.unwrap_or_default());
+        if without_times(current) == without_times(Value::Object(wanted.context.clone())) {
             return Ok(());
         }
         if update(store, first.id, first.version, &wanted).await?.is_some() {
             return Ok(());
         }
     }
-    tracing::warn!("other runners change the catalog in RCRT's shape again and again");
+    tracing::warn!("other runners keep changing the catalog in RCRT's format");
     Ok(())
 }
 
@@ -80,7 +80,7 @@ fn record(offered: &[Arc<Candidate>]) -> Option<NewBreadcrumb> {
     let mut tools: Vec<Value> = offered.iter().map(|tool| entry(tool, &now)).collect();
     let bytes = |tools: &[Value]| tools.iter().map(|tool| tool.to_string().len() + 1).sum::<usize>();
     if bytes(&tools) > MAX_TOOLS_BYTES {
-        // `GET /tools` and the tool's record have them.
+        // Clients can read these fields from `GET /tools` or from the tool's record.
         for tool in &mut tools {
             (tool["inputSchema"], tool["outputSchema"], tool["examples"]) = (json!({}), json!({}), json!([]));
         }
@@ -107,7 +107,7 @@ fn record(offered: &[Arc<Candidate>]) -> Option<NewBreadcrumb> {
 fn entry(tool: &Candidate, now: &str) -> Value {
     let definition = &tool.definition;
     let version = if definition.version.is_empty() { "1.0.0" } else { definition.version.as_str() };
-    // Their clients read fields of the schemas, which `true` has none of.
+    // RCRT's clients expect an object; a schema can also be `true`.
     let schema = |schema: &Value| if schema.is_object() { schema.clone() } else { json!({}) };
     json!({
         "name": tool.name(),
@@ -127,7 +127,7 @@ fn entry(tool: &Candidate, now: &str) -> Value {
     })
 }
 
-/// How a model is shown the record.
+/// Hints that define how a model sees the record.
 fn hints() -> Value {
     let list = "{{context.activeTools}} tools can be called:\n{{#each context.tools}}\n- {{this.name}}: \
                 {{this.description}}{{/each}}\n";

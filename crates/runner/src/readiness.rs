@@ -1,6 +1,6 @@
 //! Which tools can be offered: their executors are ready, and their secrets exist and are granted.
-//! Secrets have no events, and neither has the installation of a program, so everything is checked
-//! again periodically.
+//! Changes of secrets and installed programs cause no events, so everything is checked again
+//! periodically.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ pub(crate) struct Readiness {
     store: Arc<dyn Breadcrumbs>,
     registry: Arc<Registry>,
     soon: Notify,
-    /// What was listed last, and when.
+    /// The last list of secrets, and when it was read.
     listed: Mutex<Option<(Instant, Arc<Vec<SecretInfo>>)>>,
 }
 
-/// The maximum age of a list of secrets for tools that are checked one after the other.
+/// The maximum age of the list of secrets in `lately`.
 const LATELY: Duration = Duration::from_secs(1);
 
 impl Readiness {
@@ -47,7 +47,8 @@ impl Readiness {
         }
     }
 
-    /// What the tool lacked at the last check; for checks of many tools. A call checks again.
+    /// As `of`, with a list of secrets that is up to a second old: for checks of many tools. A call
+    /// checks again.
     pub async fn lately(&self, tool: &Candidate) -> MissingRequirements {
         if tool.executor.required_secrets(&tool.definition).is_empty() {
             return MissingRequirements::of(tool, &[]);
@@ -68,14 +69,14 @@ impl Readiness {
         }
     }
 
-    /// What the tool lacks now, for a call of it; the registry learns it too.
+    /// What the tool lacks now, for a call of it. Also updates the registry.
     pub async fn recheck(&self, tool: &Arc<Candidate>) -> MissingRequirements {
         let missing = self.of(tool).await;
         self.registry.set_missing(vec![(tool.clone(), missing.clone())]);
         missing
     }
 
-    /// Looks again now and then, until stopped.
+    /// Checks all tools periodically, until stopped.
     pub async fn run(&self, every: Duration, stop: CancellationToken) {
         let work = async {
             loop {
@@ -110,7 +111,7 @@ impl Readiness {
     async fn secrets(&self) -> Result<Vec<SecretInfo>, MissingRequirements> {
         with_retries("list secrets", || self.store.secrets()).await.map_err(|error| match error {
             StoreError::Forbidden(_) | StoreError::Unauthorized(_) => {
-                MissingRequirements::sentence("the runner's agent may not use secrets: it needs the role runner")
+                MissingRequirements::sentence("the runner's agent cannot use secrets; it needs the role runner")
             }
             error => {
                 tracing::error!(%error, "the secrets cannot be listed");

@@ -12,9 +12,9 @@ use crate::backoff::with_retries;
 use crate::load_queue::{Depth, Urgency};
 use crate::tool_loader::ToolLoader;
 
-/// Rows of one read of the last changes.
+/// Rows in one page of recent changes.
 const GLANCE: u32 = 50;
-/// Every so many times the whole list is compared: only that shows what was deleted.
+/// In every tenth round the whole list is compared: only that shows deleted tools.
 const WHOLE_EVERY: u32 = 10;
 
 const SCHEMAS: [&str; 2] = [schema_names::TOOL_CODE, schema_names::TOOL_V1];
@@ -43,8 +43,8 @@ impl ToolLoader {
         true
     }
 
-    /// Pages overlap by one row: if the first row of a page was not seen, rows moved up meanwhile (one was deleted),
-    /// and the list is read again.
+    /// Pages overlap by one row. If the first row of a page was not seen before, rows moved up
+    /// because one was deleted, and the list is read again.
     async fn list_all(&self, schema: &str) -> Result<HashSet<Uuid>, StoreError> {
         'again: loop {
             let mut query =
@@ -68,8 +68,8 @@ impl ToolLoader {
         }
     }
 
-    /// Reads the last changes, as far back as they are new: a list with the newest changes first
-    /// has them on top.
+    /// Compares recent changes. The list has the newest changes first, so it reads until a page
+    /// brings nothing new.
     async fn glance(&self) -> Result<(), StoreError> {
         for schema in SCHEMAS {
             let mut query =
@@ -89,7 +89,7 @@ impl ToolLoader {
         Ok(())
     }
 
-    /// Compares now and then, until stopped.
+    /// Compares periodically, until stopped.
     pub async fn keep_reconciled(&self, every: Duration, stop: CancellationToken) {
         let work = async {
             self.listed().await;

@@ -36,12 +36,13 @@ use crate::tool_errors::ToolErrors;
 use crate::tool_loader::ToolLoader;
 use crate::tool_preparation::{SCHEMA_BYTES, ToolPreparer};
 
-/// Events that wait for the subscriptions to be matched; past that the stream waits.
+/// The maximum number of events that wait to be matched with subscriptions. If it is reached, the
+/// event stream waits.
 const MAX_TRIGGERS: usize = 256;
-/// Calls whose responses are being written, for each slot: that needs no worker, but memory.
+/// The maximum number of responses being written, for each slot. They need no worker, but memory.
 const RESPONSE_WRITES_PER_SLOT: usize = 4;
 
-/// Why a runner ended although it was not told to.
+/// Why a runner failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerError {
     /// The agent lacks the runner's rights, or the store is broken.
@@ -59,24 +60,24 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// Runners that work side by side must act as the same agent: what happens once across them (triggers,
-    /// bootstraps) is known in the store by that agent's idempotency keys.
+    /// Runners of one tenant must act as the same agent: triggers and bootstraps happen once across
+    /// all runners, by that agent's idempotency keys.
     pub fn new(store: Arc<dyn Breadcrumbs>, executors: impl Into<Arc<Executors>>, options: RunnerOptions) -> Self {
         telemetry::describe();
         Self { store, executors: executors.into(), options }
     }
 
-    /// Runs until stopped, then lets calls end as the options say. Waits for a store that cannot be
-    /// reached. Boxed, so that all of it is compiled here and not again in the binary, which is
-    /// compiled last.
+    /// Runs until stopped, then lets running calls finish within the drain time. Waits for a store
+    /// that cannot be reached. Boxed, so that all of it is compiled in this crate and not again in
+    /// the binary.
     pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, Result<(), RunnerError>> {
         Box::pin(self.until(shutdown))
     }
 
     async fn until(self, shutdown: CancellationToken) -> Result<(), RunnerError> {
-        // Ends what must outlive the calls: heartbeats, and the events that report cancellation.
+        // Stops what must outlive the calls: heartbeats, and the events that report cancellation.
         let end = CancellationToken::new();
-        // Ends what makes new work; also when a part of the runner fails.
+        // Stops what starts new work; also cancelled when a part of the runner fails.
         let stop = shutdown.child_token();
         let parts = Parts::new(&self, &stop);
         let mut tasks = JoinSet::new();
@@ -154,14 +155,14 @@ impl Parts {
         end: &CancellationToken,
     ) -> Result<(), RunnerError> {
         tasks.spawn(self.loading.clone().run(end.clone()));
-        // First the number, then the lists: what is written between the two arrives as an event and
+        // Read the number before the lists: what is written between the two arrives as an event and
         // is not missed.
         let latest = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             latest = with_retries("read the newest event's number", || self.store.latest_event()) => latest?,
         };
         tracing::info!(runner_id = %self.options.runner_id, "the runner is ready");
-        // Calls do not wait for the list of all tools: what they ask for is read first.
+        // Calls do not wait for the list of all tools: the tools that they need are read first.
         let listing = self.list();
         tokio::pin!(listing);
 
@@ -224,7 +225,7 @@ impl Parts {
         let every = self.options.reconcile;
         tasks.spawn(async move { leases.run(beat).await });
         tasks.spawn(async move { loading.keep_reconciled(every, reconcile).await });
-        // What these say of all tools they say when all are known.
+        // These parts publish something about all tools, so they start when all are known.
         let (errors, write, loading) = (self.errors.clone(), stop.clone(), self.loading.clone());
         once(tasks, stop, async move { loading.listed().await }, async move { errors.run(write).await });
         let (publish, loading) = (stop.clone(), self.loading.clone());
@@ -236,7 +237,7 @@ impl Parts {
 
         let claim_loop = claim_loop.run(stop);
         tokio::pin!(claim_loop);
-        // Until the stop, a part that ends has failed.
+        // Before the stop, a part whose task panicked stops the runner.
         let mut is_listed = false;
         let failed = loop {
             tokio::select! {
@@ -264,7 +265,7 @@ impl Parts {
     }
 }
 
-/// A part that begins when something has come to pass.
+/// Starts a part after a condition is met.
 fn once(
     tasks: &mut JoinSet<()>,
     stop: &CancellationToken,

@@ -12,8 +12,8 @@ use crate::backoff::with_retries;
 use crate::missing_requirements::MissingRequirements;
 use crate::tool::Tool;
 
-/// The tool's required secrets, by its grants, and those of its optional ones that are granted.
-/// Each decryption is audited with the tool and the request. A tool that lacks a required secret is
+/// The tool's required secrets, and those of its optional ones that are granted to it. Each
+/// decryption is audited with the tool and the request. A tool that lacks a required secret is
 /// refused before it runs, with the command that fixes it.
 pub(crate) async fn granted_secrets(
     store: &dyn Breadcrumbs,
@@ -60,14 +60,14 @@ async fn open(
         .map_err(|error| decryption_failure(name, tool, &error))?;
     let hosts: Result<Vec<HostEntry>, _> = secret.hosts.iter().map(|host| HostEntry::parse(host)).collect();
     let hosts = hosts.map_err(|error| {
-        // What the store keeps was read when it was written.
-        tracing::error!(secret = name, %error, "a secret is bound to something that is no host");
-        denied(format!("the secret {name:?} is bound to something that is no host: {error}"), name)
+        // The store validates hosts when a secret is written.
+        tracing::error!(secret = name, %error, "a secret is bound to an invalid host");
+        denied(format!("the secret {name:?} is bound to an invalid host: {error}"), name)
     })?;
     if !secret.readable
         && let Err(violations) = breadcrumb::check_opaque_length(value.len(), "its value")
     {
-        return Err(denied(format!("the secret {name:?} cannot be kept from the tool: {violations}"), name));
+        return Err(denied(format!("the secret {name:?} cannot be hidden from the tool: {violations}"), name));
     }
     Ok(HeldSecret { name: name.clone(), value, hosts, readable: secret.readable })
 }
@@ -76,7 +76,7 @@ fn listing_failure(error: &StoreError) -> ToolFailure {
     if matches!(error, StoreError::Forbidden(_) | StoreError::Unauthorized(_)) {
         return ToolFailure::new(
             ErrorCode::PermissionDenied,
-            "the runner's agent may not use secrets: it needs the role runner",
+            "the runner's agent cannot use secrets; it needs the role runner",
         );
     }
     tracing::error!(%error, "the secrets cannot be listed");
@@ -85,10 +85,10 @@ fn listing_failure(error: &StoreError) -> ToolFailure {
 
 fn decryption_failure(name: &str, tool: &Tool, error: &StoreError) -> ToolFailure {
     match error {
-        // Revoked, or deleted, since it was listed.
+        // The grant was revoked, or the secret deleted, after the list was read.
         StoreError::Forbidden(_) => MissingRequirements::secret(name, SecretUnavailable::NotGranted).failure(tool),
         StoreError::NotFound { .. } => MissingRequirements::secret(name, SecretUnavailable::Missing).failure(tool),
-        StoreError::Unauthorized(_) => denied(format!("the runner may not read the secret {name:?}"), name),
+        StoreError::Unauthorized(_) => denied(format!("the runner is not allowed to read the secret {name:?}"), name),
         other => {
             tracing::error!(secret = name, error = %other, "a secret cannot be read");
             ToolFailure::new(ErrorCode::ExecutionFailed, format!("the secret {name:?} cannot be read")).retryable(true)

@@ -1,4 +1,4 @@
-//! Runs tools when a record is created or changes that matches their subscriptions.
+//! Runs tools when a record that matches their subscriptions is created or changed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,14 +31,14 @@ pub(crate) struct Subscriptions {
 impl Subscriptions {
     pub async fn run(self, mut events: mpsc::Receiver<Event>, stop: CancellationToken) {
         let work = async {
-            // What was written while the tools are being read is not missed: events wait.
+            // Events wait while the tools are being read, so none is missed.
             self.loading.listed().await;
             while let Some(event) = events.recv().await {
                 if !self.loading.is_settled() {
                     let _ = timeout(PATIENCE, self.loading.settle()).await;
                 }
-                // Tools that were read and not validated yet: after validation they do not get this
-                // event again.
+                // Validate matching tools now: they do not get this event again after a later
+                // validation.
                 let event = Arc::new(event);
                 let unvalidated = self.registry.unvalidated_subscribers(|tool| may_want(tool, &event));
                 for tool in wanting(unvalidated, &event).await {
@@ -63,7 +63,7 @@ impl Subscriptions {
         let store = match in_name_of(&self.store, tool.author) {
             Ok(store) => store,
             Err(error) => {
-                tracing::error!(tool = tool.name(), %error, "a tool cannot be triggered in its author's name");
+                tracing::error!(tool = tool.name(), %error, "a tool cannot be triggered on behalf of its author");
                 return;
             }
         };
@@ -75,7 +75,7 @@ impl Subscriptions {
             Ok(created) => {
                 tracing::debug!(tool = tool.name(), event = %event.number, request = %created.id, "triggered");
             }
-            // Another runner made it of another version of the tool.
+            // Another runner wrote the request for another version of the tool.
             Err(StoreError::IdempotencyMismatch) => {}
             Err(error) => {
                 tracing::error!(tool = tool.name(), event = %event.number, %error, "a tool cannot be triggered");
@@ -88,18 +88,17 @@ impl Subscriptions {
 /// visibility.
 async fn sees_version(store: &Arc<dyn Breadcrumbs>, event: &Event) -> bool {
     let id = event.breadcrumb_id;
-    match with_retries("look who sees a record", || store.view(id)).await {
+    match with_retries("check who sees a record", || store.view(id)).await {
         Ok(present) if present.version == event.version => true,
         Ok(_) => {
-            let history = with_retries("look who sees a version", || store.history(id)).await;
+            let history = with_retries("check who sees a version", || store.history(id)).await;
             history.is_ok_and(|versions| versions.iter().any(|one| one.version == event.version))
         }
         Err(_) => false,
     }
 }
 
-/// Those of the tools whose subscriptions match the event. Longer matches run outside of the async
-/// runtime.
+/// The tools whose subscriptions match the event. Long matches run outside of the async runtime.
 async fn wanting(mut tools: Vec<Arc<Candidate>>, event: &Arc<Event>) -> Vec<Arc<Candidate>> {
     let mut fuel = Fuel::for_async();
     let mut wanting = Vec::new();
@@ -115,10 +114,10 @@ async fn wanting(mut tools: Vec<Arc<Candidate>>, event: &Arc<Event>) -> Vec<Arc<
     if rest.is_empty() {
         return wanting;
     }
-    let told = event.clone();
+    let matched_event = event.clone();
     let matching = move || {
         let is_wanted = |tool: &Arc<Candidate>| {
-            wants(tool, &told, &mut Fuel::for_blocking()).unwrap_or_else(|OutOfFuel| {
+            wants(tool, &matched_event, &mut Fuel::for_blocking()).unwrap_or_else(|OutOfFuel| {
                 metrics::counter!("rcrt_matches_refused_total", "where" => "subscription").increment(1);
                 false
             })
@@ -132,7 +131,7 @@ async fn wanting(mut tools: Vec<Arc<Candidate>>, event: &Arc<Event>) -> Vec<Arc<
     wanting
 }
 
-/// Whether one of the tool's subscriptions means the event.
+/// Whether one of the tool's subscriptions matches the event.
 fn wants(tool: &Candidate, event: &Event, fuel: &mut Fuel) -> Result<bool, OutOfFuel> {
     for one in &tool.subscriptions {
         if one.means(event, fuel)? {
@@ -142,9 +141,8 @@ fn wants(tool: &Candidate, event: &Event, fuel: &mut Fuel) -> Result<bool, OutOf
     Ok(false)
 }
 
-/// Whether the event can be for this tool, as far as that is known at once. Never what the tool
-/// itself asked for, answered or wrote, directly or through others that it triggered: such a cycle
-/// would not end.
+/// Whether the event can be for this tool, by checks that are cheap. It never is if the tool itself
+/// caused the event, directly or through tools that it triggered: such a cycle would not end.
 fn may_want(tool: &Candidate, event: &Event) -> bool {
     let schema = event.schema_name.as_deref();
     let about = event.context.get("tool").and_then(Value::as_str);
@@ -153,10 +151,10 @@ fn may_want(tool: &Candidate, event: &Event) -> bool {
         .contains(&schema);
     let is_own_call = of_a_call && about == Some(tool.name());
     !is_own_call
-        // What another tenant shares sets off nothing here.
+        // Records that another tenant shares trigger nothing here.
         && event.owner_id == tool.owner_id
-        // It does not say which call led to it, so a tool that writes tools because of it would
-        // never end.
+        // These records do not name the call that led to them, so a tool that writes tools in
+        // response would never stop.
         && ![schema_names::TOOL_CATALOG, schema_names::TOOL_RUNNER].map(Some).contains(&schema)
         // The event may be older than the tool.
         && event.updated_at >= tool.created_at
@@ -164,7 +162,7 @@ fn may_want(tool: &Candidate, event: &Event) -> bool {
         && !TriggerChain::of(&event.tags, event.version).contains(tool.name())
 }
 
-/// The same on every runner, so that the store knows it for the same.
+/// The same on every runner, so that the idempotency key matches.
 fn request(tool: &Candidate, event: &Event) -> NewBreadcrumb {
     let workspace = event.tags.iter().find(|tag| tag.starts_with("workspace:")).or(tool.workspace.as_ref());
     let mut record = ToolRequest::record(tool.name(), json!({}), None, workspace.map(String::as_str));
@@ -172,20 +170,19 @@ fn request(tool: &Candidate, event: &Event) -> NewBreadcrumb {
         Ok(Value::Object(trigger)) => trigger,
         _ => Map::new(),
     };
-    // A request must fit into a record together with the record that triggered it; the tool can
-    // read that one itself.
+    // The request must fit into one record together with the triggering record. If it does not, the
+    // tool can read that record itself.
     if serde_json::to_string(&event.context).map_or(0, |text| text.len()) > MAX_RECORD_BYTES / 2 {
         trigger.insert("context".into(), json!({}));
         trigger.insert("context_omitted".into(), true.into());
     }
     record.context.insert("trigger_event".into(), Value::Object(trigger));
-    // Its record is not visible to the whole tenant.
+    // The record is not visible to the whole tenant.
     if event.private {
         record.visibility = Visibility::Private;
     }
     TriggerChain::of(&event.tags, event.version).with(tool.name()).mark(&mut record.tags, 1);
-    // A request from a restricted profile, and its response, open nothing to the tools that they
-    // trigger.
+    // The profiles of a request and its response also restrict the tools that they trigger.
     let mut profiles = tool.profiles.clone();
     profiles.add_tags(&event.tags);
     record.tags.extend(profiles.tags());

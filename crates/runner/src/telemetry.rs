@@ -1,5 +1,5 @@
-//! Telemetry of invocations: a span for each attempt with its stages, and their number and duration
-//! by tool and status.
+//! Telemetry of invocations: a span for each attempt with its stages, and metrics of their number
+//! and duration by tool and status.
 
 use std::collections::HashSet;
 use std::sync::{LazyLock, Mutex, Once, PoisonError};
@@ -18,16 +18,15 @@ use crate::tool::Tool;
 const INVOCATIONS: &str = "rcrt_tool_invocations_total";
 const DURATION: &str = "rcrt_tool_invoke_duration_seconds";
 
-/// Replaces every name that no tool has: callers must not be able to create labels.
+/// Label for names of unknown tools: callers must not be able to create labels.
 pub(crate) const UNKNOWN_TOOL: &str = "(unknown)";
 
-/// Replaces the tools beyond the first [`MOST_NAMES`], so that tools cannot create series without
-/// end.
+/// Label for the tools beyond the first [`MOST_NAMES`], so that the number of series is bounded.
 const OTHER_TOOLS: &str = "(other)";
-/// So many tools are counted by their names in one process.
+/// How many tools have their own label in one process.
 const MOST_NAMES: usize = 200;
 
-/// The tools that are counted by their names.
+/// The tools that have their own label.
 static NAMES: LazyLock<Mutex<HashSet<String>>> = LazyLock::new(Mutex::default);
 
 /// OpenTelemetry's GenAI names.
@@ -38,18 +37,23 @@ const TOOL_NAME: &str = "gen_ai.tool.name";
 pub(crate) fn describe() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        metrics::describe_counter!(INVOCATIONS, "Answered tool requests, by tool and status");
-        metrics::describe_histogram!(DURATION, metrics::Unit::Seconds, "Execution time of answered tool requests");
+        metrics::describe_counter!(INVOCATIONS, "Tool requests with a response, by tool and status");
+        metrics::describe_histogram!(
+            DURATION,
+            metrics::Unit::Seconds,
+            "Execution time of tool requests with a response"
+        );
     });
 }
 
-/// One attempt to run one call, as a span in its caller's trace. It ends with its last clone.
+/// One attempt to run one call, as a span in its caller's trace. It ends when its last clone is
+/// dropped.
 pub(crate) struct Invocation {
     context: Context,
 }
 
 impl Invocation {
-    /// Counted from when the call began to wait.
+    /// Starts the span at the time when the call was queued.
     pub fn begin(owner_id: Uuid, attempt: u32, request: &ToolRequest, stages: &Stages) -> Self {
         let (queue, waiting) = stages.before();
         let claimed = SystemTime::now();
@@ -78,12 +82,13 @@ impl Invocation {
         Self { context }
     }
 
-    /// A stage that begins now and ends with its context. What is done in the context is a part of it.
+    /// A stage that begins now and ends when the context is dropped. Work in the context belongs to
+    /// it.
     pub fn stage(&self, name: &'static str) -> Context {
         trace::begin(&self.context, SpanBuilder::from_name(name))
     }
 
-    /// The tool has run, for so long until now.
+    /// Records a run that took this long and finishes now.
     pub fn ran(&self, took: Duration) {
         let ended = SystemTime::now();
         let began = ended.checked_sub(took).unwrap_or(ended);
@@ -109,7 +114,7 @@ impl Invocation {
     }
 }
 
-/// The same numbers for OTLP; none where it is off.
+/// The same metrics for OTLP; they record nothing if it is off.
 struct Measures {
     invocations: Counter<u64>,
     duration: Histogram<f64>,
@@ -120,8 +125,8 @@ static MEASURES: LazyLock<Measures> = LazyLock::new(|| {
     let invocations = meter.u64_counter("rcrt.tool.invocations").with_unit("{invocation}");
     let duration = meter.f64_histogram("rcrt.tool.invoke.duration").with_unit("s");
     Measures {
-        invocations: invocations.with_description("Answered tool requests").build(),
-        duration: duration.with_description("Execution time of answered tool requests").build(),
+        invocations: invocations.with_description("Tool requests with a response").build(),
+        duration: duration.with_description("Execution time of tool requests with a response").build(),
     }
 });
 
@@ -130,7 +135,7 @@ fn label<'t>(names: &Mutex<HashSet<String>>, tool: &'t str) -> &'t str {
     if names.contains(tool) || names.len() < MOST_NAMES && names.insert(tool.to_owned()) { tool } else { OTHER_TOOLS }
 }
 
-/// One response. `tool` is a known tool's name, or `None`.
+/// Counts one response. `tool`: the name of a known tool, or `None`.
 pub(crate) fn answered(tool: Option<&str>, status: ResponseStatus, elapsed: Duration) {
     let tool = tool.map_or(UNKNOWN_TOOL, |tool| label(&NAMES, tool)).to_owned();
     let status = if status == ResponseStatus::Success { "success" } else { "error" };
@@ -148,7 +153,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn so_many_tools_have_a_name_and_the_rest_is_counted_together() {
+    fn tools_beyond_the_limit_share_one_label() {
         let names = Mutex::default();
         for number in 0..MOST_NAMES {
             let tool = format!("tool-{number}");

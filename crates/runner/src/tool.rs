@@ -1,5 +1,5 @@
-//! One version of a tool: as its record describes it (`Candidate`), validated so that it can run
-//! (`Tool`), or what is wrong with it (`Problem`).
+//! One version of a tool, as its record describes it (`Candidate`) or validated so that it can run
+//! (`Tool`), and why a version is invalid (`Problem`).
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -30,44 +30,45 @@ impl NamedSince {
     }
 }
 
-/// What is known of a version without validation.
+/// What is known about a version without validation.
 pub(crate) struct Candidate {
     pub id: Uuid,
     pub owner_id: Uuid,
     pub version: i64,
-    /// The record's, not the version's.
+    /// When the record was created, not this version.
     pub created_at: DateTime<Utc>,
-    /// Looked up only where two records want one name.
+    /// Looked up only if several records claim the name.
     pub named_since: OnceLock<NamedSince>,
     pub workspace: Option<String>,
-    /// Of the tool's author: where it runs by itself, it runs under them.
+    /// The author's profiles. They apply when the tool is triggered or bootstrapped.
     pub profiles: Profiles,
     pub definition: Arc<ToolDefinition>,
-    /// The definition's, made ready.
+    /// The definition's subscriptions, compiled.
     pub subscriptions: Vec<Matcher>,
     pub executor: Arc<dyn Executor>,
-    /// The author of this version: the tool acts on its behalf where it runs by itself.
+    /// The author of this version. The tool acts on its behalf when it is triggered or
+    /// bootstrapped.
     pub author: Option<Uuid>,
     /// Written by the installation itself.
     pub is_system: bool,
-    /// A `tool.code.v1` that a curator wrote, as its tag says. Never true of a `tool.v1`.
+    /// Whether it is a `tool.code.v1` with the tag of a curator. Never true for a `tool.v1`.
     pub is_curators: bool,
 }
 
-/// A version that was validated here and found good.
+/// A version that was validated here.
 pub(crate) struct Tool {
     pub candidate: Arc<Candidate>,
     pub input: Schema,
     pub output: Schema,
-    /// Code that asks for secrets by their ids, as RCRT's tools do, may name none in its record: it gets all that were
-    /// granted to it.
+    /// Code that reads secrets by id, as RCRT's tools do, need not name them in its record. It gets
+    /// all secrets that were granted to it.
     pub gets_all_granted: bool,
     acts: AtomicBool,
     /// The recent duration of its runs, in microseconds; 0 before the first.
     took: AtomicU32,
 }
 
-/// How much of `took` the newest run is.
+/// The newest run's weight in `took` is one divided by this.
 const NEWEST: u32 = 8;
 
 impl Deref for Tool {
@@ -84,8 +85,9 @@ impl Tool {
         Self { candidate, input, output, gets_all_granted, acts: AtomicBool::new(false), took: AtomicU32::new(0) }
     }
 
-    /// Whether its calls may compute before the store knows of it: they do nothing yet that anybody could notice, and need
-    /// nothing whose use is written down, as that of a secret is. A tool that does something each time would be run twice.
+    /// Whether its calls can compute before the store has the request. The run must have no effect
+    /// yet, and no use that is audited, such as that of a secret. A tool that has an effect in each
+    /// run would run twice.
     pub fn may_speculate(&self) -> bool {
         let (executor, definition) = (&self.executor, &self.definition);
         !self.acts.load(Ordering::Relaxed)
@@ -95,27 +97,27 @@ impl Tool {
             && !self.gets_all_granted
     }
 
-    /// Whether its recent calls have ended within this time; before the first, assumed.
+    /// Whether its recent calls finished within this time. True before the first call.
     pub fn is_quicker_than(&self, time: Duration) -> bool {
         u128::from(self.took.load(Ordering::Relaxed)) < time.as_micros()
     }
 
-    /// A call of it has computed that never was: nothing is to remember it.
+    /// Discards the tool's kept isolate after a speculative run whose request was not written.
     pub fn invalidate_kept_isolate(&self) {
         if self.executor.keeps_state(&self.definition) {
             self.executor.forget(self.id, self.version);
         }
     }
 
-    /// A run of it has ended.
+    /// Records the duration of a run.
     pub fn ran(&self, took: Duration) {
         let newest = u32::try_from(took.as_micros()).unwrap_or(u32::MAX).max(1);
         let before = Some(self.took.load(Ordering::Relaxed)).filter(|before| *before > 0).unwrap_or(newest);
-        // If two end at once, one of them may not be counted.
+        // If two runs finish at once, one of them may not be counted.
         self.took.store(before - before / NEWEST + newest / NEWEST, Ordering::Relaxed);
     }
 
-    /// A call of it that was ahead would have done something.
+    /// Records that a speculative run asked for an effect.
     pub fn mark_as_acting(&self) {
         self.acts.store(true, Ordering::Relaxed);
     }
@@ -126,7 +128,7 @@ impl Candidate {
         &self.definition.name
     }
 
-    /// Whether it is code that can ask for secrets while it runs.
+    /// Whether it is code that may read secrets while it runs.
     pub fn asks_for_secrets(&self) -> bool {
         let Implementation::Code(code) = &self.definition.implementation else { return false };
         ["getSecret", "decryptSecret"].iter().any(|method| code.source.contains(method))
@@ -146,12 +148,13 @@ impl Candidate {
         self.definition.implementation.source()
     }
 
-    /// Until it is looked up, the date when the record was created.
+    /// The date when the record was created, until the real one is looked up.
     pub fn named_since(&self) -> NamedSince {
         self.named_since.get().copied().unwrap_or(NamedSince::both(self.created_at))
     }
 
-    /// The same version, and the next one of the same name and schema, has had it for as long as the one before.
+    /// Takes over since when the older version has its name, if this is the same or the next
+    /// version with the same name and schema.
     pub fn inherit_name(&self, older: &Self) {
         if let Some(since) = older.named_since.get()
             && older.name() == self.name()
@@ -162,7 +165,7 @@ impl Candidate {
         }
     }
 
-    /// The tool's settings to be run by itself, unless it is switched off.
+    /// The tool's bootstrap settings, unless they are disabled.
     pub fn bootstrap(&self) -> Option<&Bootstrap> {
         self.definition
             .bootstrap
@@ -183,7 +186,8 @@ impl Candidate {
     }
 }
 
-/// Why a record's newest version is not offered. The same on every runner, so that they agree on what they report.
+/// Why a record's newest version is not offered. It is the same on every runner, so that their
+/// reports agree.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Problem {
     /// `{field, message, line?, column?, rule?}` each.

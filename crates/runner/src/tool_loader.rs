@@ -1,10 +1,10 @@
 //! Keeps the registry up to date with the store: decides which records to read again, and reads
 //! them.
 //!
-//! A record is read in two steps. It is *parsed*: what it says of itself. That is cheap, and is
-//! done for every tool when the runner starts. It is *validated* by the validators and by its
-//! executor, once for each version: when it was written, when a call asks for it, or, if it is not
-//! known to be valid, when there is time.
+//! A record is read in two steps. First it is *parsed*, which is cheap and is done for every tool
+//! when the runner starts. Then it is *validated* by the validators and its executor, once for each
+//! version: after it was written, when a call needs it, or, if it is not known to be valid, in the
+//! background.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,12 +30,13 @@ use crate::tool_errors::ToolErrors;
 use crate::tool_preparation::{ToolPreparer, Version, is_tool};
 use crate::tool_records::{ToolRecord, Working};
 
-/// How far back a working version is looked for when the newest does not work.
+/// How many older versions are tried when the newest does not work.
 const MAX_HISTORY: usize = 20;
-/// How long the catalog waits for tools that were never validated.
+/// How long the catalog waits for the validation of tools that were never validated.
 const MOSTLY: Duration = Duration::from_secs(10);
-/// From this many tools in the catalog on, tools that are called first are read one by one before
-/// all are listed: a caller at startup need not wait until thousands are read.
+/// If the catalog has at least this many tools, listing all of them is delayed for a moment. Tools
+/// that are called first are read one by one meanwhile, so a caller at startup need not wait until
+/// thousands are read.
 const MANY: usize = 1000;
 const HEAD_START: Duration = Duration::from_millis(300);
 /// The maximum number of records of one name that a call reads.
@@ -52,7 +53,7 @@ pub(crate) struct ToolLoader {
     more: Notify,
     done: Notify,
     previous: OnceCell<PreviousCatalog>,
-    /// Every tool that was there at the beginning has been read.
+    /// Cancelled when every tool that existed at the start has been read.
     listed: CancellationToken,
 }
 
@@ -94,13 +95,12 @@ impl ToolLoader {
         self.enqueue(id, Urgency::Changed, Depth::Validate);
     }
 
-    /// Whether everything that is known is read. Records to be validated when there is time do not
-    /// count.
+    /// Whether every known change is read. Background validation does not count.
     pub fn is_settled(&self) -> bool {
         self.queue().is_settled()
     }
 
-    /// Returns when everything that is known is read.
+    /// Returns when every known change is read.
     pub async fn settle(&self) {
         self.until(LoadQueue::is_settled).await;
     }
@@ -117,7 +117,7 @@ impl ToolLoader {
         }
     }
 
-    /// Returns when every tool that was there when the runner began has been read.
+    /// Returns when every tool that existed when the runner started has been read.
     pub async fn listed(&self) {
         self.listed.cancelled().await;
     }
@@ -126,8 +126,8 @@ impl ToolLoader {
         self.listed.is_cancelled()
     }
 
-    /// Returns when what was there at the start is validated, as far as necessary, or when that
-    /// takes long: then only tools that are known to be valid are published.
+    /// Returns when the tools that existed at the start are validated, or after a limited time. In
+    /// the second case only tools that are known to be valid are published.
     pub async fn mostly_validated(&self) {
         self.listed().await;
         if tokio::time::timeout(MOSTLY, self.until(LoadQueue::is_idle)).await.is_err() {
@@ -135,8 +135,8 @@ impl ToolLoader {
         }
     }
 
-    /// Reads all existing tools; those that are not known to be valid are validated afterwards,
-    /// beside the calls.
+    /// Reads all existing tools. Those that are not known to be valid are validated in the
+    /// background.
     pub async fn begin(&self) -> Result<(), StoreError> {
         if self.previous().await?.names() >= MANY {
             tokio::time::sleep(HEAD_START).await;
@@ -192,12 +192,12 @@ impl ToolLoader {
         self.until(|queue| queue.is_done(id)).await;
     }
 
-    /// Queries the store for an unknown tool: its event, or the list of all tools, may still be in
-    /// progress.
+    /// Queries the store for an unknown tool, whose event may not have arrived, or which the list
+    /// of all tools may not have reached yet.
     pub async fn look_for(&self, name: &str) -> Result<(), StoreError> {
         let mut ids = Vec::new();
         if !self.is_listed() {
-            // A record may serve an older version, whose name differs from its current one.
+            // A record may still serve an older version with another name.
             ids.extend(self.previous().await?.owner_of(name).filter(|id| self.registry.known(*id).is_none()));
         }
         let Ok(path) = ContextPath::try_from("$.name".to_owned()) else { return Ok(()) };
@@ -241,7 +241,7 @@ impl ToolLoader {
         }
     }
 
-    /// Takes the record as it says it is.
+    /// Reads the record without validating it.
     async fn parse(&self, record: &Breadcrumb) {
         let previous = match self.previous().await {
             Ok(previous) => previous,
@@ -264,7 +264,8 @@ impl ToolLoader {
             }
             None => None,
         };
-        // An older version may serve under the name that it has in the catalog, or under the same as the newest.
+        // An older version may serve under its name in the catalog, or under the newest version's
+        // name.
         let names = said(record).into_iter().chain(previous.name_of(record.id));
         let may_claim = names.map(str::to_owned).collect();
         let reading = ToolRecord { may_claim, parsed, ..read_of(record, working, None, false) };
@@ -303,15 +304,17 @@ impl ToolLoader {
         }
     }
 
-    /// A record that takes a name must not have it too early.
+    /// Looks up since when the record has its name, if another record claims that name. Done before
+    /// the registry gets the record, so that it does not own the name too early.
     async fn date_before_it_is_seen(&self, candidate: &Candidate) {
         if self.registry.is_wanted_by_another(candidate.name(), candidate.id) {
             self.date(candidate).await;
         }
     }
 
-    /// The newest version before this one that works, where it is newer than the one that was validated and is offered: so
-    /// a runner that starts now offers the same as one that was there all the time.
+    /// The newest working version before this one, if it is newer than the validated version that
+    /// is offered. So a runner that starts now offers the same version as one that has run all the
+    /// time.
     async fn last_working(&self, record: &Breadcrumb) -> Option<Arc<Tool>> {
         let offered = self.registry.validated_version(record.id, is_code(record)).unwrap_or(0);
         if record.version <= offered + 1 {
@@ -319,7 +322,7 @@ impl ToolLoader {
         }
         let history = self.history(record.id).await;
         let older = history.iter().filter(|one| one.version < record.version && one.version > offered);
-        // The record may have had another schema: such a version was not checked or tagged as a tool.
+        // Skip versions with another schema: they were not checked or tagged as a tool.
         for one in older.filter(|one| one.schema_name == record.schema_name).take(MAX_HISTORY) {
             let version =
                 Version { record, number: one.version, context: &one.context, tags: &one.tags, author: one.updated_by };
@@ -337,7 +340,7 @@ impl ToolLoader {
         })
     }
 
-    /// Two records want this name: looks up which had it first, where that is not known.
+    /// If several records claim this name, looks up which had it first.
     async fn settle_rivals(&self, name: &str) {
         let mut learned = false;
         for tool in self.registry.rivals(name) {
@@ -348,8 +351,9 @@ impl ToolLoader {
         }
     }
 
-    /// Looks up since when the tool has its name, unless that is known. A record that was renamed is not older under
-    /// its new name than who had it. True when something was learned.
+    /// Looks up since when the tool has its name, unless that is known. A renamed record counts
+    /// from the renaming, so that it does not precede the name's owner. True if something was
+    /// learned.
     async fn date(&self, tool: &Candidate) -> bool {
         if tool.named_since.get().is_some() {
             return false;
@@ -370,7 +374,7 @@ impl ToolLoader {
     }
 }
 
-/// The name in the record.
+/// The name in the record's context.
 fn said(record: &Breadcrumb) -> Option<&str> {
     record.context.get("name").and_then(Value::as_str)
 }
@@ -403,7 +407,7 @@ fn log(reading: &ToolRecord) {
         None => tracing::debug!(tool, tool_id = %reading.id, version = reading.version, "a tool is live"),
         Some(problem) => {
             let reason = problem.sentence();
-            tracing::info!(tool, tool_id = %reading.id, version = reading.version, reason, "a tool is not taken");
+            tracing::info!(tool, tool_id = %reading.id, version = reading.version, reason, "a tool version is invalid");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Turns a tool's record into something that can run, or into what is wrong with it.
+//! Turns a tool's record into a tool that can run, or into a problem for its author.
 
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
@@ -24,11 +24,11 @@ pub(crate) struct ToolPreparer {
     pub system_authors: HashSet<Uuid>,
     pub allowed_private: Arc<[PrivateHost]>,
     pub rcrt_compat: bool,
-    /// For the schemas of all tools together.
+    /// The memory budget for the schemas of all tools together.
     pub schemas: Budget,
 }
 
-/// Bytes that the compiled schemas of a runner's tools take, about.
+/// The approximate maximum size of the compiled schemas of a runner's tools, in bytes.
 pub(crate) const SCHEMA_BYTES: u64 = 512 * 1024 * 1024;
 
 /// One version of a tool's record.
@@ -82,13 +82,14 @@ impl ToolPreparer {
             executor,
             author: version.author,
             is_system: version.author.is_some_and(|agent| self.system_authors.contains(&agent)),
-            // The store checks the tag on this schema only; on another it is the author's own word.
+            // The store checks the tag on this schema only. On another schema any author could set
+            // it.
             is_curators: record.schema_name.as_deref() == Some(schema_names::TOOL_CODE)
                 && version.tags.iter().any(|tag| tag == CURATORS_TOOL_TAG),
         })
     }
 
-    /// Validates the version: the validators, the schemas, and what its executor says to it.
+    /// Validates the version: by the validators, by compiling its schemas, and by its executor.
     pub async fn prepare(&self, version: &Version<'_>) -> Result<Tool, Problem> {
         let candidate = Arc::new(self.candidate(version)?);
         let author = if candidate.is_system { Author::System } else { Author::User };
@@ -100,7 +101,8 @@ impl ToolPreparer {
     }
 }
 
-/// Validation reads a syntax tree and compiles schemas: beside the runtime, in the tenant's turn.
+/// Validation parses code and compiles schemas, so it runs outside of the async runtime, in the
+/// tenant's fair share.
 async fn checked(
     definition: Arc<ToolDefinition>,
     author: Author,
@@ -137,7 +139,7 @@ fn of_violations(violations: &Violations) -> Problem {
     Problem { errors: violations.0.iter().map(|violation| json!(violation)).collect() }
 }
 
-/// An executor that knows where the errors are lists them in its details.
+/// An executor that can locate the errors lists them in its details.
 fn of_failure(failure: ToolFailure) -> Problem {
     match failure.details.as_ref().and_then(|details| details.get("errors")?.as_array()) {
         Some(errors) if !errors.is_empty() => Problem { errors: errors.clone() },

@@ -22,32 +22,33 @@ pub(crate) struct Working {
     pub missing: MissingRequirements,
 }
 
-/// What is known of a tool's record.
+/// What is known about a tool's record.
 pub(crate) struct ToolRecord {
     pub id: Uuid,
-    /// The newest that was read.
+    /// The newest version that was read.
     pub version: i64,
     pub created_at: DateTime<Utc>,
     pub created_by: Option<Uuid>,
-    /// A `tool.code.v1`, not a `tool.v1`.
+    /// Whether it is a `tool.code.v1` and not a `tool.v1`.
     pub is_code: bool,
-    /// The name as the record says it, valid or not.
+    /// The name in the record, valid or not.
     pub name: Option<String>,
     pub workspace: Option<String>,
     /// Whether the newest version was validated here.
     pub is_validated: bool,
-    /// Names that may turn out to be this record's when it is validated.
+    /// Names that validation may show to belong to this record.
     pub may_claim: Vec<String>,
-    /// The newest version, where that is not validated and can be read.
+    /// The newest version, if it can be parsed and is not validated.
     pub parsed: Option<Arc<Candidate>>,
     pub working: Option<Working>,
     pub problem: Option<Problem>,
-    /// Its name belongs to another record.
+    /// Set if its name belongs to another record.
     pub taken: Option<Problem>,
 }
 
 impl ToolRecord {
-    /// The names that no younger record may have, as long as it is not known better.
+    /// The names that this record reserves from younger records until it is validated, and its
+    /// working version's name.
     fn claims(&self) -> BTreeSet<&str> {
         let working = self.working.as_ref().map(|working| working.candidate.name());
         let open = self.may_claim.iter().map(String::as_str).filter(|_| !self.is_validated);
@@ -69,26 +70,28 @@ impl ToolRecord {
         self.candidate_as(name).map_or(NamedSince::both(self.created_at), |candidate| candidate.named_since())
     }
 
-    /// Whether this record was the first of the two to have the name, whatever its schema was then. The id decides
-    /// between equal dates, so that every runner decides the same.
+    /// Whether this record was the first of the two to have the name, whatever its schema was then.
+    /// The id decides between equal dates, so that every runner decides the same.
     fn is_older_than(&self, other: &ToolRecord, name: &str) -> bool {
         (self.named_since(name).any_schema, self.id) < (other.named_since(name).any_schema, other.id)
     }
 
-    /// Whether this is code that may take the name from an older `tool.v1` of who made the other record.
+    /// Whether this is code that can take the name from the other record, an older `tool.v1`.
     fn may_replace(&self, other: &ToolRecord, name: &str) -> bool {
         let candidate = self.candidate_as(name).filter(|_| self.is_code);
         candidate.is_some_and(|candidate| candidate.may_replace_a_tool_of(other.created_by))
     }
 
-    /// Whether this code takes the name although these `tool.v1` records have it too: those that are older let it.
+    /// Whether this code precedes all these `tool.v1` records: it is older than each, or can
+    /// replace it.
     fn goes_before(&self, native: &[&ToolRecord], name: &str) -> bool {
         self.is_code && native.iter().all(|other| self.is_older_than(other, name) || self.may_replace(other, name))
     }
 
-    /// The order among records of one schema: since when each has the name with this schema. An owner that changes its
-    /// schema would lose its name to a record that had no right to it until then, so that record counts from the change.
-    /// `changed`: the records that already had the name under their previous schema.
+    /// The sort key among records of one schema: since when each has the name with this schema. An
+    /// owner that changes its schema must not lose its name to a record that had no right to it
+    /// until then, so that record counts from the change. `changed`: the records that already had
+    /// the name under their previous schema.
     fn claim_among(&self, changed: &[&ToolRecord], name: &str) -> (DateTime<Utc>, DateTime<Utc>, Uuid) {
         let own = self.named_since(name);
         let had_it_before = |other: &&&ToolRecord| {
@@ -98,12 +101,12 @@ impl ToolRecord {
         (changes.fold(own.own_schema, Ord::max), own.any_schema, self.id)
     }
 
-    /// Whether this is a `tool.v1` that had the name before the code which has it now.
+    /// Whether this is a `tool.v1` that had the name before the code that owns it now.
     fn is_replaced_by(&self, owner: &ToolRecord, name: &str) -> bool {
         !self.is_code && owner.is_code && self.is_older_than(owner, name)
     }
 
-    /// What its author is told where another record has the name.
+    /// What is reported to the author if another record has the name.
     fn loses_to(&self, owner: &ToolRecord, name: &str) -> Option<Problem> {
         let first = &owner.working_as(name)?.candidate;
         if owner.id == self.id || self.is_replaced_by(owner, name) {
@@ -116,7 +119,7 @@ impl ToolRecord {
         } else {
             "choose another"
         };
-        let message = format!("the name {name:?} is taken by a tool of the source {source} (record {id}); {advice}");
+        let message = format!("the name {name:?} is taken by a tool with the source {source} (record {id}); {advice}");
         Some(Problem::new("name", message))
     }
 
@@ -140,20 +143,20 @@ impl ToolRecord {
 #[derive(Default)]
 pub(crate) struct ToolRecords {
     records: HashMap<Uuid, ToolRecord>,
-    /// Who claims a name.
+    /// The records that claim a name.
     claims: HashMap<String, BTreeSet<Uuid>>,
-    /// The records that say a name, whether they can claim it or not.
+    /// The records that contain a name, whether or not they can claim it.
     said: HashMap<String, BTreeSet<Uuid>>,
     pub offered: BTreeMap<String, Arc<Candidate>>,
     pub waiting: BTreeMap<String, Working>,
-    /// Names whose owner has to be validated first.
+    /// Names whose owner must be validated first.
     pub open: HashMap<String, Uuid>,
-    /// Of what is offered: what runs because of events, and what runs by itself.
+    /// Of the offered tools: those with subscriptions, and those with a bootstrap.
     pub subscribed: BTreeMap<String, Arc<Candidate>>,
     pub bootstrapped: BTreeMap<String, Arc<Candidate>>,
-    /// And what only waits for others when it runs.
+    /// The offered tools whose calls are I/O-bound.
     pub io_bound: HashSet<String>,
-    /// Names of which something else is to be said in the catalog.
+    /// Names whose catalog entry may have changed.
     pub changed: HashSet<String>,
 }
 
@@ -207,7 +210,7 @@ impl ToolRecords {
         self.comparing(&names, Uuid::nil(), |_| {})
     }
 
-    /// What this version lacks now. True when that is news.
+    /// Sets what this version lacks now. True if that changed.
     pub fn set_missing(&mut self, tool: &Candidate, now: MissingRequirements) -> bool {
         let working = self.records.get_mut(&tool.id).and_then(|record| record.working.as_mut());
         let Some(working) = working.filter(|working| working.candidate.version == tool.version) else { return false };
@@ -236,8 +239,8 @@ impl ToolRecords {
         pairs.filter(|(_, (before, after))| before != after).map(|(id, _)| *id).collect()
     }
 
-    /// Whose the name is, in their order: code that goes before the `tool.v1` records, those, then other code; of each
-    /// kind the oldest claim first.
+    /// The claimants of the name, by precedence: code that precedes the `tool.v1` records, then
+    /// those, then other code. Within each group the oldest claim comes first.
     fn in_order(&self, name: &str) -> Vec<&ToolRecord> {
         let mut claimants: Vec<&ToolRecord> = self.claiming(name).collect();
         let native: Vec<&ToolRecord> = claimants.iter().copied().filter(|record| !record.is_code).collect();
@@ -253,10 +256,10 @@ impl ToolRecords {
         claimants
     }
 
-    /// Assigns the name to the first in order, even if it waits: a record gets no name because its
-    /// owner cannot run, or is not validated yet. Later records are told who owns it. A `tool.v1`
-    /// that code replaces is told nothing; it serves if the code cannot, because it was never
-    /// valid, is deleted, or still waits.
+    /// Assigns the name to the first claimant, even if that one waits: a name stays with its owner
+    /// while the owner cannot run or is not validated yet. The other claimants' reports name the
+    /// owner. A `tool.v1` that code replaces gets no report. It serves while the code cannot,
+    /// because the code was never valid, is deleted, or still waits.
     fn settle(&mut self, name: &str) {
         let claimants = self.in_order(name);
         let serving = claimants.first().map(|owner| {
@@ -270,12 +273,12 @@ impl ToolRecords {
         });
         let (owner_id, working) =
             (serving.map(|serving| serving.id), serving.and_then(|serving| serving.working_as(name).cloned()));
-        let told: Vec<(Uuid, Option<Problem>)> = claimants
+        let reports: Vec<(Uuid, Option<Problem>)> = claimants
             .iter()
             .filter(|record| record.is_validated && record.working_as(name).is_some())
             .map(|record| (record.id, claimants.first().and_then(|owner| record.loses_to(owner, name))))
             .collect();
-        for (id, problem) in told {
+        for (id, problem) in reports {
             if let Some(record) = self.records.get_mut(&id) {
                 record.taken = problem;
             }

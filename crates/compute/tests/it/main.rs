@@ -1,4 +1,4 @@
-//! Whose work runs, and who waits. What is under way is held by signals, never by time.
+//! Tests which work runs and which waits. Running work is blocked by signals, never by time.
 
 #![allow(clippy::unwrap_used)]
 
@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use uuid::Uuid;
 
-/// Work that says when it began and ends when it is told to.
+/// Work that signals its start and blocks until the test releases it.
 fn held() -> (oneshot::Receiver<()>, mpsc::Sender<()>, impl FnOnce() + Send + 'static) {
     let (began, has_begun) = oneshot::channel();
     let (end, ends) = mpsc::channel();
@@ -22,7 +22,7 @@ fn held() -> (oneshot::Receiver<()>, mpsc::Sender<()>, impl FnOnce() + Send + 's
 }
 
 #[tokio::test]
-async fn a_tenant_that_fills_its_share_holds_up_nobody_else() {
+async fn a_tenant_that_fills_its_share_does_not_delay_others() {
     let pool = Arc::new(Pool::new(3));
     let (busy, other) = (Uuid::new_v4(), Uuid::new_v4());
     let (mut running, mut ends) = (Vec::new(), Vec::new());
@@ -33,7 +33,7 @@ async fn a_tenant_that_fills_its_share_holds_up_nobody_else() {
         begun.await.unwrap();
         ends.push(end);
     }
-    // Its line is long.
+    // Its queue is long.
     for _ in 0..10 {
         let pool = pool.clone();
         running.push(tokio::spawn(async move { pool.run(busy, || ()).await }));
@@ -41,7 +41,7 @@ async fn a_tenant_that_fills_its_share_holds_up_nobody_else() {
     while pool.waiting(busy) < 10 {
         tokio::task::yield_now().await;
     }
-    // A longer one is refused at once, where it has a deadline.
+    // In a full queue, work with a deadline is refused at once.
     let much_later = Instant::now() + std::time::Duration::from_hours(1);
     for _ in 10..256 {
         let pool = pool.clone();
@@ -64,13 +64,13 @@ async fn a_tenant_that_fills_its_share_holds_up_nobody_else() {
 }
 
 #[tokio::test]
-async fn work_is_given_up_at_its_deadline_and_keeps_its_place_until_it_ends() {
+async fn work_keeps_its_thread_past_its_deadline_until_it_finishes() {
     let pool = Pool::new(2);
     let tenant = Uuid::new_v4();
     let (begun, end, work) = held();
     let run = async { pool.run_until(tenant, Instant::now() + std::time::Duration::from_millis(1), work).await };
     assert_eq!(run.await, Err(ComputeError::DeadlineExceeded));
-    // It never began where its time was over first.
+    // It never starts if its deadline passes first.
     if begun.await.is_ok() {
         assert_eq!(pool.run(tenant, || ()).now(), None);
         end.send(()).unwrap();
@@ -79,7 +79,7 @@ async fn work_is_given_up_at_its_deadline_and_keeps_its_place_until_it_ends() {
 }
 
 #[tokio::test]
-async fn what_panics_gives_its_place_back() {
+async fn a_panic_releases_the_thread() {
     let pool = Pool::new(2);
     let tenant = Uuid::new_v4();
     assert_eq!(pool.run(tenant, || panic!("on purpose")).await, Err::<(), _>(ComputeError::Panicked));
@@ -87,7 +87,7 @@ async fn what_panics_gives_its_place_back() {
 }
 
 trait Now: Future + Sized {
-    /// What it gives without waiting.
+    /// The output, if it is ready without waiting.
     fn now(self) -> Option<Self::Output> {
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         match std::pin::pin!(self).poll(&mut context) {

@@ -12,8 +12,8 @@ fn message(error: &Value) -> &str {
     error["errors"][0]["message"].as_str().unwrap()
 }
 
-/// What is refused is named with the source of what was first, in each pairing of kinds. (Code goes before native tools
-/// where a curator wrote it, which is another matter: see `precedence`.)
+/// What is refused is named with the source of what was first, in each pairing of kinds. (Code goes
+/// before native tools where a curator wrote it, which is another matter: see `precedence`.)
 #[tokio::test]
 async fn a_second_tool_of_a_name_is_refused_with_the_source_of_the_first() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
@@ -32,8 +32,9 @@ async fn a_second_tool_of_a_name_is_refused_with_the_source_of_the_first() {
         for second in [native(&name, json!({})), code(&name, json!({})), native(&name, http.clone())] {
             let second = stranger.create(second, None).await.unwrap().id;
             let error = fixture.tool_error(second, |_| true).await;
-            let expected =
-                format!("the name {name:?} is taken by a tool of the source {source} (record {first}); choose another");
+            let expected = format!(
+                "the name {name:?} is taken by a tool with the source {source} (record {first}); choose another"
+            );
             assert!(message(&error).starts_with(&expected), "{error}");
             assert!(error["running_version"].is_null());
             assert_eq!(fixture.call(&name, json!({})).await.output, Some(json!(first)));
@@ -69,8 +70,8 @@ async fn the_next_in_line_serves_when_the_first_is_gone() {
     runner.stop().await;
 }
 
-/// A record that is older, but had another name, does not take a name by being renamed; also not in the eyes of a runner
-/// that starts afterwards.
+/// A record that is older, but had another name, does not take a name by being renamed; also not in
+/// the eyes of a runner that starts afterwards.
 #[tokio::test]
 async fn a_renamed_record_takes_no_name_from_who_had_it() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());

@@ -1,4 +1,5 @@
-//! A `tool.code.v1` goes before the `tool.v1` of its name, and the `tool.v1` serves where it cannot.
+//! A `tool.code.v1` goes before the `tool.v1` of its name, and the `tool.v1` serves where it
+//! cannot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -182,7 +183,7 @@ async fn an_emitter_takes_no_name_by_writing_code() {
     assert_eq!(
         error["errors"][0]["message"],
         format!(
-            "the name \"echo\" is taken by a tool of the source native (record {shipped}); choose another, or have \
+            "the name \"echo\" is taken by a tool with the source native (record {shipped}); choose another, or have \
              this record written by a curator (`rcrt bootstrap` does so with a curator's token) or by the agent that \
              created that record"
         )
@@ -208,7 +209,8 @@ async fn an_emitter_takes_no_name_by_writing_code() {
     runner.stop().await;
 }
 
-/// That the older tool holds a secret makes no difference: its name stays with whoever made it, and with curators.
+/// That the older tool holds a secret makes no difference: its name stays with whoever made it, and
+/// with curators.
 #[tokio::test]
 async fn a_granted_tools_name_is_taken_by_its_author_or_a_curator_alone() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
@@ -257,7 +259,8 @@ fn becomes(schema: &str, context: Option<Value>) -> BreadcrumbChanges {
     }
 }
 
-/// The store checks `author:curator` on `tool.code.v1` only, so on a version of another schema the tag proves nothing.
+/// The store checks `author:curator` on `tool.code.v1` only, so on a version of another schema the
+/// tag proves nothing.
 async fn a_version_of_another_schema_takes_no_name(is_runner_there: bool) {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let (_, stranger) = emitter(&fixture).await;
@@ -322,7 +325,8 @@ async fn broken_code_falls_back_to_code_and_not_to_a_tool_v1_between() {
     runner.stop().await;
 }
 
-/// Among records of one schema the oldest keeps the name. The time as a `tool.v1` does not count among code.
+/// Among records of one schema the oldest keeps the name. The time as a `tool.v1` does not count
+/// among code.
 #[tokio::test]
 async fn a_replaced_tool_does_not_win_its_name_back_by_becoming_code() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
