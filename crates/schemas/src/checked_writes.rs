@@ -14,7 +14,8 @@ use crate::definition_cache::{DefinitionSet, MAX_DEFINITIONS};
 use crate::hints::Hints;
 use crate::layer::Layer;
 
-/// How often one change is begun: at home, after its check, and with some to spare.
+/// The maximum number of attempts of one change: for the owner's definitions, after the check, and
+/// some in reserve.
 const MOST_TRIES: usize = 5;
 
 impl Layer {
@@ -29,7 +30,7 @@ impl Layer {
         };
         let known = self.definitions.of(self.identity.owner_id).await?;
         if name == schema_names::SCHEMA_DEFINITION {
-            // What every store refuses is reported first, with the same text.
+            // Report first what every store refuses, with the same text.
             record.check()?;
             if known.count() >= MAX_DEFINITIONS {
                 let message = format!("cannot be {name} again: a tenant has at most {MAX_DEFINITIONS} definitions");
@@ -56,12 +57,13 @@ impl Layer {
         Ok(created)
     }
 
-    /// What can be told at once is checked in the transaction that makes the change. For all else the transaction is given
-    /// up, and begins again when the check is done, which counts for that very record alone. The version is expected each
-    /// time, so a change that came between is a conflict as ever.
+    /// A quick check runs in the transaction that makes the change. For a slow check the
+    /// transaction is rolled back and repeated after the check, whose result applies to exactly
+    /// that record. Each attempt expects the version, so a concurrent change is a conflict as
+    /// usual.
     ///
-    /// A record that another tenant has opened to this agent is held to that tenant's definitions: whose it is is known
-    /// when it is read, and then the change begins again, too.
+    /// A record that another tenant has opened to this agent is checked against that tenant's
+    /// definitions. Its owner is known only once it is read, and then the change is repeated, too.
     pub(crate) async fn update_as_defined(
         &self,
         id: Uuid,
@@ -87,7 +89,7 @@ impl Layer {
                     *locked(&stopped) = Some(Stopped::Check(Box::new(next)));
                     return Err(begins_again());
                 };
-                // The last try counts, where there are several.
+                // If there are several attempts, the last one counts.
                 *locked(&warnings) = found;
                 Ok(next)
             };
@@ -109,10 +111,10 @@ impl Layer {
                 (Err(error), None) => return Err(error),
             }
         }
-        Err(StoreError::Unavailable("the record changed again and again while it was checked; try again".into()))
+        Err(StoreError::Unavailable("the record kept changing while it was checked; try again".into()))
     }
 
-    /// The check without an open transaction. Final refusals are reported here.
+    /// Runs the check without an open transaction. Returns final refusals.
     async fn judge(&self, known: &DefinitionSet, mut next: NewBreadcrumb) -> Result<CheckedChange, StoreError> {
         let tenant = self.identity.owner_id;
         if next.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION) {
@@ -126,7 +128,7 @@ impl Layer {
         Ok(CheckedChange { record: next, found, defines: None })
     }
 
-    /// The warnings, or `None` where the check would take longer than a transaction may and was not done yet.
+    /// The warnings. `None` if the check is too slow for a transaction and was not done yet.
     fn checked_now(
         &self,
         known: &DefinitionSet,
@@ -181,14 +183,14 @@ impl Layer {
         Ok(())
     }
 
-    /// A response is written whatever is wrong with it: each request gets one.
+    /// A response is written even if it violates its definition: each request gets one.
     pub(crate) async fn response_as_defined(&self, mut response: NewBreadcrumb) -> NewBreadcrumb {
         let Ok(known) = self.definitions.of(self.identity.owner_id).await else { return response };
         let Some(definition) = known.of(response.schema_name.as_deref()).cloned() else { return response };
         definition.limit(&mut response);
         let found = match definition.check_at_once(&mut response.context) {
             Some(found) => Ok(found),
-            // A copy: where its check does not come soon, the response is written all the same.
+            // Check a copy: the response is written even if its check does not finish in time.
             None => definition.check(self.identity.owner_id, &mut response.context.clone()).await,
         };
         match found {
@@ -196,7 +198,7 @@ impl Layer {
                 if let Ok(warnings) = definition.verdict(found)
                     && let Some(first) = warnings.first()
                 {
-                    tracing::warn!(tenant = %self.identity.owner_id, %first, "a response is not as its definition says");
+                    tracing::warn!(tenant = %self.identity.owner_id, %first, "a response violates its definition");
                 }
             }
             Err(error) => {
@@ -209,31 +211,32 @@ impl Layer {
     /// A guest from another tenant is never a curator.
     fn refuse_the_runtimes(&self, name: &str, is_guest: bool) -> Result<(), StoreError> {
         if is_the_runtimes(name) && (is_guest || !self.identity.has(Role::Curator)) {
-            let why = format!("only a curator may say what {name} is: the runtime itself reads or writes it");
+            let why = format!("only a curator can define {name}, because the runtime itself reads or writes it");
             return Err(StoreError::Forbidden(why));
         }
         Ok(())
     }
 }
 
-/// Why a change begins again.
+/// Why a change is repeated.
 enum Stopped {
-    /// The record is this tenant's.
+    /// The record belongs to this tenant.
     Home(Uuid),
-    /// This is to be checked first.
+    /// This record must be checked first.
     Check(Box<NewBreadcrumb>),
 }
 
-/// What was checked with no transaction open, and what came of it.
+/// A record that was checked without an open transaction, and the result.
 struct CheckedChange {
     record: NewBreadcrumb,
     found: Vec<Violation>,
-    /// The name that it defines, where it is a definition.
+    /// The name that the record defines, if it is a definition.
     defines: Option<String>,
 }
 
 impl CheckedChange {
-    /// Whether that is what is to be written now, as far as a definition speaks of it.
+    /// Whether the checked record equals the one to be written, in all fields that a definition
+    /// checks.
     fn is_of(&self, next: &NewBreadcrumb) -> bool {
         let NewBreadcrumb { schema_name, context, tags, llm_hints, .. } = &self.record;
         next.schema_name == *schema_name
@@ -243,7 +246,7 @@ impl CheckedChange {
     }
 }
 
-/// Rolls the transaction back; the error is not reported.
+/// Rolls the transaction back. The error is never returned to the caller.
 fn begins_again() -> StoreError {
     StoreError::Internal("a change begins again".into())
 }
@@ -252,10 +255,13 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Everybody who writes a record is held to its definition, so everybody may read that.
+/// A definition applies to everyone who writes its records, so everyone must be able to read it.
 fn refuse_hidden(record: &NewBreadcrumb) -> Result<(), Violations> {
     if record.sensitivity == Sensitivity::Secret {
-        return Err(Violations::one("sensitivity", "of a definition cannot be secret: records are held to it"));
+        return Err(Violations::one(
+            "sensitivity",
+            "of a definition cannot be secret: everyone who writes its records must be able to read it",
+        ));
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A definition: what a `schema.def.v1` record says of the records of one schema name.
+//! A definition: what a `schema.def.v1` record requires of the records of one schema name.
 
 use breadcrumb::{NewBreadcrumb, StoreError, TtlType, Violation, Violations, schema_names, ttl_seconds};
 use json_schema::{Budget, Schema};
@@ -11,27 +11,27 @@ use uuid::Uuid;
 
 use crate::hints::Hints;
 
-/// Bytes of a definition's context, at most.
+/// The maximum size of a definition's context, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 const TAG: &str = "defines:";
 /// How long a write waits for its check.
 pub(crate) const CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Why a write was not checked: it is not written.
+/// The error of a write whose check failed to run.
 pub(crate) fn busy(failed: compute::ComputeError) -> StoreError {
     match failed {
         compute::ComputeError::DeadlineExceeded => {
             let seconds = CHECK_TIMEOUT.as_secs();
-            StoreError::Unavailable(format!("this write waited {seconds} s for its check by a schema; try again"))
+            StoreError::Unavailable(format!("this write waited {seconds} s for its check against a schema; try again"))
         }
         compute::ComputeError::QueueFull => {
             StoreError::Unavailable("too many writes wait for their checks; try again".into())
         }
-        compute::ComputeError::Panicked => StoreError::Internal("a check by a schema broke off".into()),
+        compute::ComputeError::Panicked => StoreError::Internal("a check against a schema panicked".into()),
     }
 }
 
-/// What becomes of a record that is not as its definition says.
+/// What happens to a record that violates its definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Validation {
     Refuse,
@@ -43,17 +43,17 @@ pub(crate) enum Validation {
 pub(crate) struct Definition {
     pub(crate) name: String,
     pub(crate) validation: Validation,
-    /// `None`: anything goes.
+    /// `None`: every context is valid.
     schema: Option<Schema>,
     ttl: Option<TtlRule>,
     pub(crate) hints: Option<Hints>,
 }
 
-/// How long records stay that do not say so themselves.
+/// How long records without a time to live of their own are kept.
 #[derive(Debug)]
 struct TtlRule {
     stays: Lifetime,
-    /// For records that have a tag with this text in it, the first that fits.
+    /// For records with a tag that contains this text. The first match applies.
     by_tag: Vec<(String, Lifetime)>,
     may_override: bool,
 }
@@ -64,8 +64,8 @@ struct Lifetime {
     ttl_config: Option<Value>,
 }
 
-/// Names whose records the runtime writes to keep its promises: the one response to each request, and what runners and
-/// schedulers tell each other. To refuse one would break them.
+/// Names whose records the runtime must always be able to write: the one response to each request,
+/// and the records by which runners and schedulers coordinate.
 const NEVER_REFUSED: [&str; 9] = [
     schema_names::TOOL_RESPONSE,
     schema_names::TOOL_ERROR,
@@ -78,15 +78,16 @@ const NEVER_REFUSED: [&str; 9] = [
     schema_names::SCHEMA_DEFINITION,
 ];
 
-/// Whether the runtime itself reads or writes records of this name: curators alone say what they are.
+/// Whether the runtime itself reads or writes records of this name. Only curators can define such
+/// names.
 pub(crate) fn is_the_runtimes(name: &str) -> bool {
     let others = [schema_names::TOOL_REQUEST, schema_names::TOOL_CODE, schema_names::TOOL_V1, schema_names::TOOL_GUIDE];
     NEVER_REFUSED.contains(&name) || others.contains(&name)
 }
 
 impl Definition {
-    /// Reads a definition's record, or tells what is wrong with it. Compiling its schema takes some milliseconds, and a part
-    /// of what is left to the tenant's definitions.
+    /// Reads a definition's record. Compiling its schema takes some milliseconds, and a part of the
+    /// tenant's memory budget.
     pub(crate) fn read(
         context: &Map<String, Value>,
         tags: &[String],
@@ -119,7 +120,7 @@ impl Definition {
             (None, Some(rule)) => ttl(&mut found, "context.lifecycle.ttl_policy", rule),
             (None, None) => None,
         };
-        // RCRT's definitions have them on the record itself.
+        // RCRT's definitions have hints on the record itself.
         let hints = match (context.get("llm_hints"), llm_hints) {
             (Some(hints), _) => Some(("context.llm_hints", hints)),
             (None, Some(hints)) => Some(("llm_hints", hints)),
@@ -134,12 +135,12 @@ impl Definition {
         Ok(Self { name, validation, schema, ttl, hints })
     }
 
-    /// Whether records of this name are looked at when they are written.
+    /// Whether records of this name are validated when they are written.
     pub(crate) fn validates(&self) -> bool {
         self.validation != Validation::Off && self.schema.is_some()
     }
 
-    /// What is wrong with a record's context, by its places in the record, where that is known at once.
+    /// Validates a record's context, if that is quick. The violations name fields of the record.
     pub(crate) fn check_at_once(&self, context: &mut Map<String, Value>) -> Option<Vec<Violation>> {
         if !self.validates() {
             return Some(Vec::new());
@@ -150,8 +151,8 @@ impl Definition {
         })
     }
 
-    /// The same, also where it takes longer: then beside the runtime, in the tenant's turn. [`StoreError::Unavailable`] where
-    /// that does not come soon.
+    /// The same for any context. A slow check runs outside of the async runtime, in the tenant's
+    /// fair share. [`StoreError::Unavailable`] if it does not finish in time.
     pub(crate) async fn check(
         self: &Arc<Self>,
         tenant: Uuid,
@@ -184,7 +185,8 @@ impl Definition {
         self.schema.as_ref().map_or_else(Vec::new, |schema| schema.check_as("context", value))
     }
 
-    /// Gives a record the time to live of its schema name, where it has none of its own or may not have one.
+    /// Sets a record's time to live to that of its schema name, if the record has none or cannot
+    /// override it.
     pub(crate) fn limit(&self, record: &mut NewBreadcrumb) {
         let Some(rule) = &self.ttl else { return };
         let names_own = record.ttl.is_some() || record.ttl_type.is_some() || record.ttl_config.is_some();
@@ -198,12 +200,12 @@ impl Definition {
         record.ttl_config.clone_from(&stays.ttl_config);
     }
 
-    /// Whether a record may say itself how long it stays.
+    /// Whether a record can override the time to live.
     pub(crate) fn may_override(&self) -> bool {
         self.ttl.as_ref().is_none_or(|rule| rule.may_override)
     }
 
-    /// The refusal, or the warnings that go with the answer.
+    /// The refusal, or the warnings for the caller.
     pub(crate) fn verdict(&self, found: Vec<Violation>) -> Result<Vec<Violation>, StoreError> {
         if found.is_empty() {
             return Ok(found);
@@ -216,7 +218,7 @@ impl Definition {
 }
 
 fn name(found: &mut Violations, context: &Map<String, Value>, tags: &[String]) -> String {
-    // RCRT's definitions say `defines_schema`, one of them `target_schema`.
+    // RCRT's definitions use `defines_schema`, and one of them `target_schema`.
     let keys = ["schema_name", "defines_schema", "target_schema"];
     let mut names: Vec<(String, &str)> = Vec::new();
     for key in keys {
@@ -239,7 +241,7 @@ fn name(found: &mut Violations, context: &Map<String, Value>, tags: &[String]) -
         return String::new();
     };
     for (field, other) in names.iter().filter(|(_, name)| *name != first) {
-        found.add(field.clone(), format!("names {other}, but the definition is of {first}"));
+        found.add(field.clone(), format!("names {other}, but the definition is for {first}"));
     }
     first.to_owned()
 }
@@ -247,7 +249,7 @@ fn name(found: &mut Violations, context: &Map<String, Value>, tags: &[String]) -
 fn validation(found: &mut Violations, context: &Map<String, Value>, name: &str) -> Validation {
     let has_schema = context.get("schema").is_some_and(|schema| !schema.is_null());
     let given = match context.get("validation") {
-        // What the runtime writes is checked before it is released.
+        // Records of the runtime are checked by its own tests, not when they are written.
         None if !has_schema || is_the_runtimes(name) => return Validation::Off,
         None => return Validation::Refuse,
         Some(given) => given.as_str(),
@@ -262,11 +264,11 @@ fn validation(found: &mut Violations, context: &Map<String, Value>, name: &str) 
         }
     };
     if !has_schema {
-        found.add("context.schema", "is required where records are to be validated: a JSON Schema of their context");
+        found.add("context.schema", "is required if records are validated: a JSON Schema of their context");
     }
     if validation == Validation::Refuse && NEVER_REFUSED.contains(&name) {
         let message =
-            format!("must be warn or off: the runtime itself writes {name}, and a refusal would break its promises");
+            format!("must be warn or off: the runtime itself writes {name}, and cannot work if that is refused");
         found.add("context.validation", message);
     }
     validation
@@ -322,7 +324,7 @@ fn stays(found: &mut Violations, field: &str, given: &Value) -> Option<Lifetime>
                 let unit = match name.as_str() {
                     "duration" => Some(ttl_seconds(value)),
                     "seconds" | "minutes" | "hours" | "days" | "weeks" => {
-                        // The units of a text, with the number beside it.
+                        // The same units as in a text such as `2 hours`.
                         Some(value.as_u64().and_then(|number| ttl_seconds(&json!(format!("{number} {name}")))))
                     }
                     _ => None,

@@ -1,5 +1,5 @@
-//! A cache of each tenant's definitions: read once when first needed, then updated by the tenant's
-//! events.
+//! A cache of each tenant's definitions. They are read when first needed and then updated by the
+//! tenant's events.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,12 +19,12 @@ use uuid::Uuid;
 
 use crate::definition::{CHECK_TIMEOUT, Definition, busy};
 
-/// Definitions of one tenant, at most.
+/// The maximum number of definitions of one tenant.
 pub(crate) const MAX_DEFINITIONS: usize = MAX_PAGE as usize;
-/// A tenant without reads and writes for this long is no longer followed, and read again when it is
-/// needed.
+/// A tenant without reads and writes for this long is no longer followed. Its definitions are read
+/// again when they are needed.
 const KEPT_FOR: Duration = Duration::from_mins(10);
-/// Bytes that the compiled schemas of one tenant's definitions take, about.
+/// The approximate maximum size of the compiled schemas of one tenant's definitions, in bytes.
 const BUDGET: u64 = 64 * 1024 * 1024;
 const RETRY: Duration = Duration::from_millis(500);
 
@@ -32,18 +32,18 @@ const RETRY: Duration = Duration::from_millis(500);
 #[derive(Debug, Default)]
 pub(crate) struct DefinitionSet {
     by_name: HashMap<String, Arc<Definition>>,
-    /// Every definition's record, also of those that do not serve.
+    /// The records of all definitions, including those that do not apply.
     by_record: HashMap<Uuid, (i64, Option<Arc<Definition>>)>,
 }
 
 impl DefinitionSet {
-    /// What serves for this name.
+    /// The definition that applies to this name.
     pub(crate) fn of(&self, schema_name: Option<&str>) -> Option<&Arc<Definition>> {
-        // Most tenants have none that matters, and most records no name that is defined.
+        // Most tenants have no definitions, and most records have no defined name.
         if self.by_name.is_empty() { None } else { self.by_name.get(schema_name?) }
     }
 
-    /// The name that a record defines; `None` for a record that is no good definition.
+    /// The name that a record defines. `None` if it is not a valid definition.
     pub(crate) fn defined_by(&self, record: Uuid) -> Option<&str> {
         Some(self.by_record.get(&record)?.1.as_ref()?.name.as_str())
     }
@@ -53,7 +53,7 @@ impl DefinitionSet {
     }
 }
 
-/// What this process knows of all tenants.
+/// The definitions of all tenants that this process uses.
 pub(crate) struct DefinitionCache {
     tenancy: Arc<dyn Tenancy>,
     tenants: Mutex<HashMap<Uuid, Arc<Tenant>>>,
@@ -63,12 +63,13 @@ pub(crate) struct DefinitionCache {
 
 struct Tenant {
     id: Uuid,
-    /// For the schemas of all its definitions.
+    /// The memory budget for the schemas of all its definitions.
     budget: Budget,
     known: RwLock<Arc<DefinitionSet>>,
     begun: OnceCell<()>,
     used_at: Mutex<Instant>,
-    /// Readings are numbered as they begin, so that an older one does not replace what a newer one found.
+    /// Numbers each read when it begins, so that an older read does not replace the result of a
+    /// newer one.
     begins: AtomicU64,
     read: AtomicU64,
 }
@@ -78,25 +79,26 @@ impl DefinitionCache {
         Arc::new(Self { tenancy, tenants: Mutex::default(), tasks: TaskTracker::new(), stop: CancellationToken::new() })
     }
 
-    /// The tenant's definitions. Asks the store the first time only.
+    /// The tenant's definitions. Queries the store only the first time.
     pub(crate) async fn of(self: &Arc<Self>, owner_id: Uuid) -> Result<Arc<DefinitionSet>, StoreError> {
         let tenant = self.tenant(owner_id);
         tenant.begun.get_or_try_init(|| Box::pin(self.begin(owner_id, &tenant))).await?;
         Ok(tenant.known())
     }
 
-    /// Reads them again, after a definition was written here: its writer must see it at once.
-    /// Writes of other servers arrive as events.
+    /// Reads the definitions again after a definition was written here, because its writer must see
+    /// it at once. Writes of other servers arrive as events.
     pub(crate) async fn refresh(&self, owner_id: Uuid) {
         let tenant = self.tenant(owner_id);
         if tenant.begun.initialized()
             && let Err(error) = tenant.read(&*self.reader(owner_id)).await
         {
-            tracing::warn!(tenant = %owner_id, %error, "definitions cannot be read anew; their event will bring them");
+            tracing::warn!(tenant = %owner_id, %error, "definitions cannot be read again; their event will update them");
         }
     }
 
-    /// Judges what may become a definition of the tenant: gives the name that it defines.
+    /// Validates a record that is to become a definition of the tenant. Returns the name that it
+    /// defines.
     pub(crate) async fn judge(&self, owner_id: Uuid, record: &NewBreadcrumb) -> Result<String, StoreError> {
         let budget = self.tenant(owner_id).budget.clone();
         let (context, tags, hints) = (record.context.clone(), record.tags.clone(), record.llm_hints.clone());
@@ -114,7 +116,7 @@ impl DefinitionCache {
         tenant
     }
 
-    /// Reads as the runtime: it sees all, and its reads count for nothing.
+    /// A store for the runtime's own reads: it sees all records, and its reads are not counted.
     fn reader(&self, owner_id: Uuid) -> Arc<dyn Breadcrumbs> {
         let roles = vec![Role::Runner, Role::Emitter, Role::Subscriber];
         self.tenancy.acting_as(Identity { owner_id, agent_id: Uuid::nil(), roles, profile: Profile::Main })
@@ -122,7 +124,7 @@ impl DefinitionCache {
 
     async fn begin(self: &Arc<Self>, owner_id: Uuid, tenant: &Arc<Tenant>) -> Result<(), StoreError> {
         let reader = self.reader(owner_id);
-        // What is written from here on arrives as an event.
+        // What is written after this number arrives as an event.
         let after = reader.latest_event().await?;
         tenant.read(&*reader).await?;
         let (definitions, tenant) = (self.clone(), tenant.clone());
@@ -160,7 +162,7 @@ impl Tenant {
         self.used_at.lock().unwrap_or_else(PoisonError::into_inner).elapsed()
     }
 
-    /// Until the tenant is not used any more.
+    /// Follows the tenant's events until the tenant is no longer used.
     async fn follow(&self, reader: &dyn Breadcrumbs, mut after: EventNumber) {
         loop {
             let options = SubscribeOptions { after: Some(after), filters: vec![definitions()], by_selectors: false };
@@ -173,7 +175,7 @@ impl Tenant {
                 Err(StoreError::Invalid(_)) => after = EventNumber(0),
                 Err(_) => {}
             }
-            // The stream broke: what was missed is read.
+            // The stream broke: read what was missed.
             tokio::time::sleep(RETRY).await;
             if let Ok(newest) = reader.latest_event().await
                 && self.read(reader).await.is_ok()
@@ -208,14 +210,14 @@ impl Tenant {
                 Some(Err(_)) | None => return std::ops::ControlFlow::Continue(()),
             };
             while let Err(error) = self.read(reader).await {
-                tracing::warn!(%error, "definitions cannot be read anew; trying again");
+                tracing::warn!(%error, "definitions cannot be read again; retrying");
                 tokio::time::sleep(RETRY).await;
             }
             *after = number;
         }
     }
 
-    /// Reads the definitions that are not known yet.
+    /// Reads the definitions that are not in the cache yet.
     async fn read(&self, reader: &dyn Breadcrumbs) -> Result<(), StoreError> {
         let begin = self.begins.fetch_add(1, Ordering::Relaxed);
         let before = self.known();
@@ -223,14 +225,14 @@ impl Tenant {
         let mut known = DefinitionSet::default();
         let mut oldest: HashMap<String, Uuid> = HashMap::new();
         let mut items = reader.list(&query).await?;
-        // If there are too many, the oldest apply: on every server the same.
+        // If there are too many, the oldest apply, so that all servers agree.
         items.sort_unstable_by_key(|item| item.id);
         for item in items {
             let (version, definition) = match before.by_record.get(&item.id) {
                 Some((version, definition)) if *version == item.version => (*version, definition.clone()),
                 _ => match reader.get(item.id).await {
                     Ok(record) => (record.version, self.judge(record).await),
-                    // Deleted in between: its event comes.
+                    // Deleted meanwhile: its event will arrive.
                     Err(StoreError::NotFound { .. }) => continue,
                     Err(error) => return Err(error),
                 },
@@ -253,15 +255,15 @@ impl Tenant {
         Ok(())
     }
 
-    /// `None` for a record that is not a valid definition: it was written before they were checked,
-    /// or there are too many.
+    /// `None` for an invalid definition: it was written before definitions were checked, or there
+    /// are too many.
     async fn judge(&self, record: Breadcrumb) -> Option<Arc<Definition>> {
         let (id, budget) = (record.id, self.budget.clone());
         let reading = move || Definition::read(&record.context, &record.tags, record.llm_hints.as_ref(), &budget);
         match compute::pool().run(self.id, reading).await {
             Ok(Ok(definition)) => Some(Arc::new(definition)),
             Ok(Err(violations)) => {
-                tracing::warn!(record = %id, %violations, "this definition is not good, and does not serve");
+                tracing::warn!(record = %id, %violations, "this definition is invalid and does not apply");
                 None
             }
             Err(error) => {

@@ -1,5 +1,5 @@
-//! The layer as one agent's store. Every method of the trait must be forwarded here, also those
-//! with a default body.
+//! The layer as one agent's store. Every method of the trait must be forwarded here, including
+//! those with a default body.
 
 use std::sync::Arc;
 
@@ -35,14 +35,15 @@ impl Breadcrumbs for Layer {
     }
 
     async fn view(&self, id: Uuid) -> Result<BreadcrumbView, StoreError> {
-        // First: where they cannot be had, no read is counted.
+        // Read the definitions first: if they are unavailable, the record's read must not be
+        // counted.
         let known = self.definitions.of(self.identity.owner_id).await?;
         let mut view = self.inner.view(id).await?;
-        // The hints on a definition's record are those of the records that it defines.
+        // The hints of a definition apply to the records that it defines, not to itself.
         if view.schema_name.as_deref() == Some(schema_names::SCHEMA_DEFINITION) {
             return Ok(view);
         }
-        // A record's own hints stand in the place of its schema's.
+        // A record's own hints replace those of its schema name.
         if let Some(own) = &view.llm_hints {
             let (hints, _) = Hints::read("llm_hints", own);
             view.context = hints.apply(&view);
@@ -99,7 +100,7 @@ impl Breadcrumbs for Layer {
     fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
         let inner = self.inner.acting_for(agent)?;
         let mut identity = self.identity.clone();
-        // Nobody is a curator in somebody else's name.
+        // An agent that acts on behalf of another has no curator rights.
         if agent != identity.agent_id {
             identity.roles.retain(|role| *role != Role::Curator);
         }

@@ -22,7 +22,8 @@ use breadcrumb::Tenancy;
 
 use crate::definition_cache::DefinitionCache;
 
-/// All tenants' stores, with their definitions in force. Ends with [`Schemas::close`], or when it is dropped.
+/// The stores of all tenants, with their definitions applied. Stops with [`Schemas::close`], or
+/// when it is dropped.
 pub struct Schemas {
     inner: Arc<dyn Tenancy>,
     definitions: Arc<DefinitionCache>,
@@ -33,7 +34,7 @@ impl Schemas {
         Arc::new(Self { definitions: DefinitionCache::new(inner.clone()), inner })
     }
 
-    /// Stops following events. To be called before the store is closed.
+    /// Stops following events. Call it before the store is closed.
     pub async fn close(&self) {
         self.definitions.stop.cancel();
         self.definitions.tasks.close();

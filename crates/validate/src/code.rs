@@ -1,4 +1,4 @@
-//! A tool's code, by its syntax tree.
+//! Checks a tool's code by its syntax tree.
 
 use breadcrumb::{Language, ToolCode};
 use typescript::Dialect;

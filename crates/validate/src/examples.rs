@@ -1,4 +1,4 @@
-//! A tool's schemas, and whether its examples keep to them.
+//! Checks a tool's schemas, and its examples against them.
 
 use breadcrumb::{ToolDefinition, Violations};
 use json_schema::{Schema, lint};
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Finding, Report};
 
-/// The schemas' and examples' names in the record.
+/// The fields of the schemas and examples in the record.
 struct Fields {
     input: &'static str,
     output: &'static str,
@@ -54,7 +54,7 @@ fn check_presence(definition: &ToolDefinition, fields: &Fields, report: &mut Rep
         report.warning(Finding::new("input-schema", format!("{}.type", fields.input), message));
     }
     if definition.output_schema == Value::Bool(true) {
-        let message = "is missing: callers cannot know what the tool answers";
+        let message = "is missing: callers cannot know what the tool returns";
         report.warning(Finding::new("output-schema", fields.output, message));
     }
     if definition.examples.is_empty() {
@@ -64,7 +64,7 @@ fn check_presence(definition: &ToolDefinition, fields: &Fields, report: &mut Rep
     }
 }
 
-/// The schema, where it is good enough to check examples against.
+/// The compiled schema, if examples can be checked against it.
 fn check_schema(schema: &Value, field: &str, report: &mut Report) -> Option<Schema> {
     let compiled = match Schema::compile(schema) {
         Ok(compiled) => compiled,

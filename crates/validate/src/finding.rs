@@ -1,10 +1,10 @@
-//! What a validator says.
+//! The findings of validators.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// Who wrote a definition: the operator's own tools, seeded at bootstrap, may ask for more.
+/// Who wrote a definition. System tools, which `rcrt bootstrap` writes, can ask for more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Author {
     System,
@@ -12,12 +12,13 @@ pub enum Author {
     User,
 }
 
-/// One thing that is wrong, or that could be better.
+/// One error or warning.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// The field of the definition, dotted: `permissions.net[2]`, `examples[0].input.a`, `code.source`.
+    /// The field of the definition, dotted: `permissions.net[2]`, `examples[0].input.a`,
+    /// `code.source`.
     pub field: String,
-    /// What is wrong and what would be right.
+    /// What is wrong, and what would be right.
     pub message: String,
     /// The rule's stable name, such as `no-eval`.
     pub rule: &'static str,
@@ -55,15 +56,16 @@ impl fmt::Display for Finding {
 /// Everything found in one definition.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// The tool is not offered while there is one.
+    /// If there are any, the tool is not offered.
     pub errors: Vec<Finding>,
-    /// What would be better, or does less than its author may think; the tool is offered all the same. A property
-    /// without a description is a warning. `bootstrap-breadcrumbs/README.md` lists every rule.
+    /// Possible improvements, and settings without effect. The tool is offered anyway. For example,
+    /// a property without a description is a warning. `bootstrap-breadcrumbs/README.md` lists every
+    /// rule.
     pub warnings: Vec<Finding>,
 }
 
 impl Report {
-    /// No errors; there may be warnings.
+    /// Whether there are no errors. There may be warnings.
     pub fn is_ok(&self) -> bool {
         self.errors.is_empty()
     }

@@ -1,21 +1,22 @@
 //! `tool.guide.v1`: how a family of tools is used, with worked examples in markdown.
 //!
-//! The context: `{name, title, summary, tools: [names], content, resources?: [texts]}`. The record is tagged `tool:guide` and `guide:<name>`.
+//! The context: `{name, title, summary, tools: [names], content, resources?: [texts]}`. The record
+//! is tagged `tool:guide` and `guide:<name>`.
 
 use breadcrumb::{NewBreadcrumb, Violations};
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Characters of a guide's content.
+/// The maximum length of a guide's content, in characters.
 pub const MAX_CONTENT: usize = 200_000;
-/// Tools that one guide names.
+/// The maximum number of tools that one guide names.
 pub const MAX_TOOLS: usize = 100;
 
 /// A guide, read from its record's context.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Guide {
-    /// By which agents ask for it.
+    /// The name by which agents request it.
     pub name: String,
     pub title: String,
     /// One or two sentences: what it is about, and when to read it.
@@ -29,10 +30,10 @@ pub struct Guide {
     pub resources: Vec<String>,
 }
 
-/// What is wrong with a guide's record, each with its field, or `Ok`.
+/// Checks a guide's record. The violations name its fields.
 pub fn check(record: &NewBreadcrumb) -> Result<(), Violations> {
     let guide = Guide::deserialize(Value::Object(record.context.clone()))
-        .map_err(|error| Violations::one("context", format!("is no tool.guide.v1: {error}")))?;
+        .map_err(|error| Violations::one("context", format!("is not a valid tool.guide.v1: {error}")))?;
     let mut found = Violations::default();
     let texts = [("name", &guide.name, 100), ("title", &guide.title, 200), ("summary", &guide.summary, 500)];
     for (field, text, most) in texts.into_iter().chain([("content", &guide.content, MAX_CONTENT)]) {

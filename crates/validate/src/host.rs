@@ -1,10 +1,10 @@
-//! Whether a host that a tool asks for is public, by its spelling alone. What a name resolves to is
-//! checked when it is connected to. The parser and the table of addresses are those of the egress
-//! gate.
+//! Whether a host that a tool asks for is public, by its spelling alone. The addresses of a name
+//! are checked when a tool connects. The egress gate uses the same parser and table of addresses.
 
 use breadcrumb::{Host, HostEntry, special_purpose};
 
-/// Names that no public resolver answers, or that lead into the operator's own network.
+/// Suffixes of names that no public resolver resolves, or that lead into the operator's own
+/// network.
 const PRIVATE_SUFFIXES: &[&str] = &[
     "arpa",
     "corp",
@@ -22,8 +22,9 @@ const PRIVATE_SUFFIXES: &[&str] = &[
     "test",
 ];
 
-/// `Ok` for `api.example.com`, `api.example.com:8443`, `*.example.com` (every subdomain, at any depth, but not
-/// `example.com` itself) and public addresses; else what is wrong.
+/// `Ok` for `api.example.com`, `api.example.com:8443`, `*.example.com` (every subdomain, at any
+/// depth, but not `example.com` itself) and public addresses. Otherwise a message that says what is
+/// wrong.
 pub(crate) fn check(entry: &str) -> Result<(), String> {
     if entry == "*" {
         return Err("must name a host; for every public host write net: true".into());

@@ -1,5 +1,5 @@
 //! Validators: pure functions from a tool's definition to findings. They report all errors and
-//! warnings at once. Also parses files of breadcrumbs (`seed`) and templates.
+//! warnings at once. Also parses files of breadcrumbs (`seed`) and templates (`template`).
 //!
 //! It knows no store, no network and no file system: its caller provides the input, and nothing is
 //! fetched.

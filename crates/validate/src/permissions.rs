@@ -1,4 +1,4 @@
-//! What a tool may ask to be allowed.
+//! Rules for the permissions that a tool asks for.
 
 use breadcrumb::{AccessList, ToolDefinition};
 
@@ -6,7 +6,7 @@ use crate::builtin::is_builtin;
 use crate::host;
 use crate::{Author, Finding, Report};
 
-/// Hosts that one tool of a user may name.
+/// The maximum number of hosts that one tool of a user can name.
 const MAX_DOMAINS: usize = 5;
 
 pub(crate) fn check(definition: &ToolDefinition, author: Author, report: &mut Report) {
@@ -23,7 +23,7 @@ pub(crate) fn check(definition: &ToolDefinition, author: Author, report: &mut Re
             let finding = Finding::new(
                 "forbidden-permission",
                 format!("permissions.{name}"),
-                format!("is not given to tools, which reach no {instead}; set it to false"),
+                format!("cannot be granted, because tools have no access to {instead}; set it to false"),
             );
             match author {
                 Author::User => report.error(finding),
@@ -32,8 +32,7 @@ pub(crate) fn check(definition: &ToolDefinition, author: Author, report: &mut Re
         }
     }
     if permissions.hrtime {
-        let message =
-            "opens clocks finer than a millisecond, with which code can spy on its neighbours; set it to false";
+        let message = "opens clocks finer than a millisecond, with which code can spy on other calls; set it to false";
         let finding = Finding::new("forbidden-permission", "permissions.hrtime", message);
         match author {
             Author::User => report.error(finding),
@@ -41,7 +40,7 @@ pub(crate) fn check(definition: &ToolDefinition, author: Author, report: &mut Re
         }
     }
     if permissions.env.is_granted() {
-        let message = "gives nothing: a sandbox has no environment; name what the tool needs in required_secrets";
+        let message = "has no effect: a sandbox has no environment; name what the tool needs in required_secrets";
         report.warning(Finding::new("env-permission", "permissions.env", message));
     }
 }
@@ -49,7 +48,7 @@ pub(crate) fn check(definition: &ToolDefinition, author: Author, report: &mut Re
 fn check_net(definition: &ToolDefinition, author: Author, report: &mut Report) {
     match &definition.permissions.net {
         AccessList::None => {}
-        // What the program itself does with it is not for a record to say.
+        // The code of a builtin tool is trusted, so open access needs no warning.
         AccessList::All if is_builtin(definition) => {}
         AccessList::All => {
             let message = "opens every public host: list the hosts that the tool needs";

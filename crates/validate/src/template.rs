@@ -1,7 +1,9 @@
-//! `tool.template.v1`: a tool to start from, with placeholders such as `{{name}}` that a name and a description fill.
+//! `tool.template.v1`: a tool to start from, with placeholders such as `{{name}}` that a name and a
+//! description fill.
 //!
-//! The template's context: `{name, description, placeholders: [{name, description, default?}], record, code:
-//! {language, source}}`, where `record` is the body of a `tool.code.v1` without its code.
+//! The template's context: `{name, description, placeholders: [{name, description, default?}],
+//! record, code: {language, source}}`, where `record` is the body of a `tool.code.v1` without its
+//! code.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +14,14 @@ use serde_json::{Map, Value};
 /// The schema name of a template's record.
 pub const TOOL_TEMPLATE: &str = "tool.template.v1";
 
-/// A value that a template asks for.
+/// A value that a template needs.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Placeholder {
-    /// `{{name}}` stands where the value goes.
+    /// The value replaces `{{name}}`.
     pub name: String,
     pub description: String,
-    /// Taken when the caller gives none; without one, the caller must.
+    /// Used if the caller passes no value. Without a default, the value is required.
     #[serde(default)]
     pub default: Option<String>,
 }
@@ -56,10 +58,11 @@ pub struct NewTool {
 impl Template {
     pub fn from_context(context: &Map<String, Value>) -> Result<Self, Violations> {
         Self::deserialize(Value::Object(context.clone()))
-            .map_err(|error| Violations::one("context", format!("is no tool.template.v1: {error}")))
+            .map_err(|error| Violations::one("context", format!("is not a valid tool.template.v1: {error}")))
     }
 
-    /// Fills the placeholders. A value is one line; in the source it stands in a string or a line comment.
+    /// Fills the placeholders. A value must be one line. In the source it is inside a string or a
+    /// line comment.
     pub fn instantiate(&self, given: &BTreeMap<String, String>) -> Result<NewTool, Violations> {
         let values = self.values(given)?;
         let mut record = self.record.clone();
@@ -75,7 +78,7 @@ impl Template {
         let mut values = BTreeMap::new();
         for name in given.keys().filter(|name| self.placeholders.iter().all(|placeholder| placeholder.name != **name)) {
             let known: Vec<&str> = self.placeholders.iter().map(|placeholder| placeholder.name.as_str()).collect();
-            found.add(name, format!("is no placeholder of this template; it has {}", known.join(", ")));
+            found.add(name, format!("is not a placeholder of this template; it has {}", known.join(", ")));
         }
         for placeholder in &self.placeholders {
             match given.get(&placeholder.name).or(placeholder.default.as_ref()) {
@@ -108,7 +111,7 @@ fn fill_value(value: &mut Value, values: &BTreeMap<String, String>) {
     }
 }
 
-/// One pass from left to right: what a value brings in is not filled again.
+/// One pass from left to right: placeholders inside values are not filled.
 fn fill(text: &str, values: &BTreeMap<String, String>, escape: impl Fn(&str) -> String) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;

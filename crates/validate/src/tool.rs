@@ -1,4 +1,4 @@
-//! All validators over one definition.
+//! Runs all validators on one definition.
 
 use std::collections::HashSet;
 
@@ -6,15 +6,16 @@ use breadcrumb::{Implementation, Limits, ToolDefinition, is_secret_name};
 
 use crate::{Author, Finding, Report, builtin, code, examples, permissions};
 
-/// Secrets that one tool may need: each is read for each call.
+/// The maximum number of secrets of one tool. Each is read for each call.
 const MAX_SECRETS: usize = 50;
 
-/// Everything that is wrong with a user's tool, and what could be better.
+/// Validates a user's tool: all errors and warnings.
 pub fn tool(definition: &ToolDefinition) -> Report {
     tool_as(definition, Author::User)
 }
 
-/// As [`tool`], by the rules for its author: what is forbidden to users' tools is a warning for the operator's own.
+/// As [`tool`], with the rules for this author: some errors of users' tools are only warnings for
+/// system tools.
 pub fn tool_as(definition: &ToolDefinition, author: Author) -> Report {
     let mut report = Report::default();
     warn_of_ignored(definition, &mut report);
@@ -75,7 +76,7 @@ fn check_secrets(names: &[String], report: &mut Report) {
 fn check_bootstrap(definition: &ToolDefinition, report: &mut Report) {
     let Some(bootstrap) = &definition.bootstrap else { return };
     if bootstrap.wait_for.contains(&definition.name) {
-        let message = "names the tool itself, which would wait for ever";
+        let message = "names the tool itself, which would then wait forever";
         report.error(Finding::new("bootstrap", "bootstrap.wait_for", message));
     }
 }

@@ -1,21 +1,23 @@
-//! Keeps, excludes and renames fields by their paths: `links`, `user.ssn`, `$.items[*].price`,
+//! Includes, excludes and renames fields by path: `links`, `user.ssn`, `$.items[*].price`,
 //! `context.links`.
 
 use serde_json::{Map, Value};
 
-/// A path as it is compared: without `$.`, and without marks for "each item", since arrays are gone through anyway.
+/// The normalized form of a path, for comparison: without `$.`, and without wildcards, since arrays
+/// are always traversed.
 pub(super) fn plain(path: &str) -> String {
     let path = path.trim();
     let path = path.strip_prefix("$.").unwrap_or(path);
     path.replace("[*]", "").replace(".*", "")
 }
 
-/// The path that a name of the record's own gives (`context.links`): a context may have a field `context`, so both count.
+/// The path, and the path without a leading `context.` (as in `context.links`). Both count, since a
+/// context can have a field `context`.
 pub(super) fn within_context(path: &str) -> impl Iterator<Item = &str> {
     std::iter::once(path).chain(path.strip_prefix("context."))
 }
 
-/// The context without these fields, also where they stand in the items of arrays.
+/// The context without these fields, including those in the items of arrays.
 pub(super) fn without(context: &Map<String, Value>, paths: &[&str]) -> Map<String, Value> {
     let mut kept = Map::new();
     for (key, value) in context {
@@ -36,7 +38,7 @@ fn value_without(value: &Value, paths: &[&str]) -> Value {
     }
 }
 
-/// The context with these fields alone.
+/// The context with only these fields.
 pub(super) fn only(context: &Map<String, Value>, paths: &[&str]) -> Map<String, Value> {
     let mut kept = Map::new();
     for (key, value) in context {
@@ -52,7 +54,7 @@ pub(super) fn only(context: &Map<String, Value>, paths: &[&str]) -> Map<String, 
     kept
 }
 
-/// `None` where nothing of it is wanted.
+/// `None` if no path selects a part of the value.
 fn value_only(value: &Value, paths: &[&str]) -> Option<Value> {
     match value {
         Value::Object(entries) => {
@@ -64,12 +66,12 @@ fn value_only(value: &Value, paths: &[&str]) -> Option<Value> {
     }
 }
 
-/// What is left of the paths that lead through this key.
+/// The remainders of the paths that lead through this key.
 fn below<'p>(key: &str, paths: &[&'p str]) -> Vec<&'p str> {
     paths.iter().filter_map(|path| path.strip_prefix(key)?.strip_prefix('.')).collect()
 }
 
-/// Gives the field at the path another name, beside its siblings. A field that has that name already stays.
+/// Renames the field at the path. Does nothing if a sibling already has that name.
 pub(super) fn rename(context: &mut Map<String, Value>, path: &str, name: &str) {
     if context.contains_key(path) {
         if !context.contains_key(name) {

@@ -15,7 +15,7 @@ enum Piece {
 }
 
 impl Format {
-    /// Braces around what is no path stand for themselves.
+    /// Braces around something that is not a path are literal text.
     pub(super) fn parse(text: &str) -> Self {
         let (mut pieces, mut plain, mut rest) = (Vec::new(), String::new(), text);
         while let Some(open) = rest.find('{') {

@@ -1,14 +1,14 @@
-//! The cost limits of hints: steps, and bytes of their output.
+//! The cost limits of hints: steps, and bytes of output.
 
 use serde_json::Value;
 
-/// Steps of one view.
+/// The maximum number of steps for one view.
 const STEPS: usize = 50_000;
-/// Bytes that the rules of one view may make, and that one text may have.
+/// The maximum output of the rules of one view, and of one text, in bytes.
 pub(super) const BYTES: usize = 256 * 1024;
 pub(super) const TEXT_BYTES: usize = 64 * 1024;
 
-/// What is left.
+/// The steps and bytes that are left.
 #[derive(Debug)]
 pub(super) struct HintBudget {
     steps: usize,
@@ -22,7 +22,7 @@ impl Default for HintBudget {
 }
 
 impl HintBudget {
-    /// Takes steps; `false` when there are not so many left, and none are from then on.
+    /// Takes steps. If fewer are left, returns `false` and leaves none.
     pub(super) fn burn(&mut self, steps: usize) -> bool {
         match self.steps.checked_sub(steps) {
             Some(left) => {
@@ -36,7 +36,8 @@ impl HintBudget {
         }
     }
 
-    /// Takes a step for each 256 bytes of a value's text. Looks no further than the fuel reaches.
+    /// Takes a step for each 256 bytes of a value's JSON text. Stops measuring where the fuel would
+    /// run out.
     pub(super) fn burn_for_copy(&mut self, value: &Value) -> bool {
         let most = self.steps.saturating_mul(256);
         match size_within(value, most) {
@@ -45,12 +46,12 @@ impl HintBudget {
         }
     }
 
-    /// Takes the bytes of a value that is made.
+    /// Takes the bytes of an output value.
     pub(super) fn spend_for(&mut self, value: &Value) -> bool {
         size_within(value, self.bytes).is_some_and(|bytes| self.spend(bytes))
     }
 
-    /// Takes bytes of what is made; `false` when there are not so many left.
+    /// Takes bytes of output. Returns `false` if fewer are left.
     pub(super) fn spend(&mut self, bytes: usize) -> bool {
         match self.bytes.checked_sub(bytes) {
             Some(left) => {
@@ -62,7 +63,7 @@ impl HintBudget {
     }
 }
 
-/// A text that takes no more than its bound, and says that it was cut.
+/// A text of at most [`TEXT_BYTES`], which ends with `…` if it was cut.
 #[derive(Debug)]
 pub(super) struct BoundedText {
     text: String,
@@ -90,18 +91,18 @@ impl BoundedText {
         self.is_cut = true;
     }
 
-    /// Ends it before its time.
+    /// Marks the text as cut and accepts no more.
     pub(super) fn cut(&mut self) {
         self.is_cut = true;
     }
 
-    /// What people read of a value: texts as they are, nothing for null, else its JSON.
+    /// Appends a value: a string without quotes, nothing for null, and JSON for other values.
     pub(super) fn push_value(&mut self, value: &Value) {
         match value {
             Value::Null => {}
             Value::String(text) => self.push(text),
             other => {
-                // Ends with an error when the text is full.
+                // The error only means that the text is full.
                 let _ = serde_json::to_writer(Utf8(self), other);
             }
         }
@@ -115,7 +116,7 @@ impl BoundedText {
     }
 }
 
-/// serde_json writes whole characters, piece by piece.
+/// A writer into the text. serde_json writes only whole characters, piece by piece.
 struct Utf8<'t>(&'t mut BoundedText);
 
 impl std::io::Write for Utf8<'_> {
@@ -129,7 +130,7 @@ impl std::io::Write for Utf8<'_> {
     }
 }
 
-/// The bytes of a value's JSON text, if they are no more than `most`.
+/// The size of a value's JSON text in bytes. `None` if it exceeds `most`.
 fn size_within(value: &Value, most: usize) -> Option<usize> {
     let mut counted = Counted { bytes: 0, most };
     serde_json::to_writer(&mut counted, value).ok()?;

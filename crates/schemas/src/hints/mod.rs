@@ -1,6 +1,6 @@
-//! `llm_hints`: how a record's short view is made for a model. Fields are kept, excluded and
-//! renamed; then rules make new fields from the rest. A hint shows only what the record has, within
-//! its cost limits.
+//! `llm_hints`: how a record is shortened for a model. Fields are included, excluded and renamed.
+//! Then rules create new fields from the result. A hint shows only what the record has, within its
+//! cost limits.
 
 mod filter;
 mod format;
@@ -15,16 +15,16 @@ use self::format::Format;
 use self::fuel::HintBudget;
 use self::template::Template;
 
-/// The keys with a meaning. Others are notes for readers of the record.
+/// The keys that have an effect. Other keys are notes for readers of the record.
 const KEYS: [&str; 6] = ["include", "exclude", "rename", "template", "transform", "mode"];
-/// What the rules of one view make is no longer, in bytes of its JSON text.
+/// The maximum output of the rules of one view, in bytes of its JSON text.
 pub const MAX_VIEW_BYTES: usize = fuel::BYTES;
 const MAX_ENTRIES: usize = 100;
 const MAX_PATH: usize = 300;
 const MAX_TEMPLATE: usize = 16 * 1024;
-/// What a rule gives whose value would pass the bound of a view.
+/// The value of a rule whose output would exceed the limit of a view.
 const TOO_LARGE: &str = "… (too large for a view)";
-/// The field that a template of the whole makes.
+/// The field for the output of the top-level `template`.
 const TEXT: &str = "text";
 
 /// Hints that can be applied.
@@ -34,7 +34,7 @@ pub struct Hints {
     exclude: Vec<String>,
     rename: Vec<(String, String)>,
     rules: Vec<(String, Rule)>,
-    /// What the rules make stands beside the fields, instead of in their place.
+    /// Whether the rules' output is added to the fields instead of replacing them.
     merges: bool,
 }
 
@@ -47,8 +47,9 @@ enum Rule {
 }
 
 impl Hints {
-    /// Reads hints, and tells what is wrong with them by their places below `field`. What is good of them is given too:
-    /// hints that were stored before they were checked must still leave out what they leave out.
+    /// Reads hints. Returns the valid part, and the violations with their fields below `field`. The
+    /// valid part is returned even if there are violations: hints that were stored without a check
+    /// must still exclude fields.
     pub fn read(field: &str, hints: &Value) -> (Self, Violations) {
         let mut found = Violations::default();
         let mut read = Self::default();
@@ -67,7 +68,7 @@ impl Hints {
         read.merges = match hints.get("mode") {
             None | Some(Value::Null) => false,
             Some(Value::String(mode)) if mode == "merge" => true,
-            // RCRT's own records say `transform` where a template stands for the whole.
+            // RCRT's own records have `transform` if a template replaces the whole context.
             Some(Value::String(mode)) if mode == "replace" || mode == "transform" => false,
             Some(_) => {
                 found.add(format!("{field}.mode"), "must be replace or merge");
@@ -82,7 +83,7 @@ impl Hints {
                 }
             }
             Some(_) => {
-                found.add(format!("{field}.template"), "must be a text, such as \"{{title}}: {{context.summary}}\"");
+                found.add(format!("{field}.template"), "must be a string, such as \"{{title}}: {{context.summary}}\"");
             }
         }
         match hints.get("transform") {
@@ -139,7 +140,7 @@ impl Hints {
         }
     }
 
-    /// What templates see: the record's own fields, but for those that are left out, and what is left of its context.
+    /// What templates see: the record's fields that are not excluded, and the filtered context.
     fn root(&self, view: &BreadcrumbView, context: Map<String, Value>) -> Value {
         let mut root = Map::new();
         root.insert("id".into(), json!(view.id));
@@ -165,7 +166,7 @@ impl Rule {
             Self::Literal(value) => value.clone(),
             Self::Extract(steps) => {
                 let found = path::find(context, steps, fuel);
-                // Before it is copied.
+                // Check the size before copying.
                 if !found.iter().all(|one| fuel.spend_for(one.value())) {
                     return TOO_LARGE.into();
                 }
@@ -181,7 +182,7 @@ impl Rule {
     }
 }
 
-/// Each path as it stands, and without the name of the context before it.
+/// Each path, and the same path without a leading `context.`.
 fn both(paths: &[String]) -> Vec<&str> {
     paths.iter().flat_map(|path| filter::within_context(path)).collect()
 }
@@ -245,7 +246,7 @@ fn rule(found: &mut Violations, field: &str, given: &Value) -> Option<Rule> {
         _ => {
             found.add(
                 format!("{field}.{key}"),
-                format!("must be a text of at most {MAX_TEMPLATE} bytes, such as {example}"),
+                format!("must be a string of at most {MAX_TEMPLATE} bytes, such as {example}"),
             );
             None
         }
@@ -262,7 +263,7 @@ fn rule(found: &mut Violations, field: &str, given: &Value) -> Option<Rule> {
             let given = text(found, "value", "\"$.tools[*].name\"")?;
             let steps = path::parse(given).map(Rule::Extract);
             if steps.is_none() {
-                let message = "must be a path of names, indices and wildcards, such as $.tools[*].name; filters and .. are not taken";
+                let message = "must be a path of names, indices and wildcards, such as $.tools[*].name; filters and .. are not supported";
                 found.add(format!("{field}.value"), message);
             }
             steps
@@ -275,7 +276,7 @@ fn rule(found: &mut Violations, field: &str, given: &Value) -> Option<Rule> {
             }
         },
         "jq" => {
-            found.add(format!("{field}.type"), "jq is not taken; use template, extract, literal or format");
+            found.add(format!("{field}.type"), "jq is not supported; use template, extract, literal or format");
             None
         }
         _ => {

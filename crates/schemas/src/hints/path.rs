@@ -1,4 +1,4 @@
-//! Paths in a value, as hints write them: `$.tools[*].name`, `context.items.[0]`, `a.b.length`.
+//! Paths in a value, as written in hints: `$.tools[*].name`, `context.items.[0]`, `a.b.length`.
 //!
 //! A small part of JSONPath: names, indices and wildcards, without filters and recursive descent,
 //! so that a path costs no more than the values it visits.
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::fuel::HintBudget;
 
-/// Steps of one path, at most.
+/// The maximum number of steps of one path.
 const MAX_STEPS: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(super) enum Step {
     All,
 }
 
-/// What a path leads to: what stands there, or a number that is counted there (`length`).
+/// What a path leads to: an existing value, or a computed number (`length`).
 #[derive(Debug, Clone)]
 pub(super) enum Found<'v> {
     There(&'v Value),
@@ -33,7 +33,7 @@ impl Found<'_> {
     }
 }
 
-/// Reads a path; `None` for what is none. A `$` at its beginning may be left out.
+/// Parses a path. `None` if it is invalid. The leading `$` is optional.
 pub(super) fn parse(text: &str) -> Option<Vec<Step>> {
     let text = text.trim();
     let mut rest = text.strip_prefix('$').unwrap_or(text);
@@ -50,7 +50,7 @@ pub(super) fn parse(text: &str) -> Option<Vec<Step>> {
         if steps.len() >= MAX_STEPS {
             return None;
         }
-        // Handlebars writes `.[0]`.
+        // Handlebars writes an index as `.[0]`.
         let after_dot = rest.strip_prefix('.');
         let place = after_dot.unwrap_or(rest);
         let (step, left) = match place.strip_prefix('[') {
@@ -86,7 +86,7 @@ fn in_brackets(text: &str) -> Option<(Step, &str)> {
     }
 }
 
-/// Everything that the path leads to, in order; fewer when the fuel runs out.
+/// Everything that the path leads to, in order. Fewer values if the fuel runs out.
 pub(super) fn find<'v>(root: &'v Value, steps: &[Step], fuel: &mut HintBudget) -> Vec<Found<'v>> {
     let mut found = vec![Found::There(root)];
     for (index, step) in steps.iter().enumerate() {

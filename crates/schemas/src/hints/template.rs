@@ -1,8 +1,10 @@
-//! Templates in the syntax of the original RCRT's hints: a part of Handlebars without computation.
+//! Templates in the syntax of the original RCRT's hints: a subset of Handlebars without
+//! computation.
 //!
-//! `{{context.title}}`, `{{items.length}}`, `{{items.[0].name}}`, `{{#each items}}{{name}}{{#unless @last}}, {{/unless}}{{/each}}`,
-//! `{{#if (eq status "ok")}}…{{else}}…{{/if}}`, `{{context.tools | keys | length}}`. Nothing is escaped, since
-//! the output is not HTML. Every step burns fuel, so a template ends however its blocks are nested.
+//! `{{context.title}}`, `{{items.length}}`, `{{items.[0].name}}`, `{{#each items}}{{name}}{{#unless
+//! @last}}, {{/unless}}{{/each}}`, `{{#if (eq status "ok")}}…{{else}}…{{/if}}`, `{{context.tools |
+//! keys | length}}`. Nothing is escaped, since the output is not HTML. Every step burns fuel, so
+//! rendering terminates however the blocks are nested.
 
 use serde_json::{Map, Value, json};
 
@@ -53,7 +55,7 @@ enum Filter {
     Json,
 }
 
-/// Where names are looked up: the innermost `each`, then what is around it.
+/// Where names are looked up: the innermost `each`, then the scopes around it.
 struct Scope<'s> {
     this: &'s Value,
     /// `@index`, `@key`, `@first`, `@last`.
@@ -62,7 +64,7 @@ struct Scope<'s> {
 }
 
 impl Template {
-    /// Reads a template, or says what is wrong with it.
+    /// Parses a template. The error says what is wrong.
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let mut parser = Parser { rest: text, nodes: 0 };
         let (nodes, end) = parser.block(0)?;
@@ -73,7 +75,8 @@ impl Template {
         }
     }
 
-    /// What it makes of `root`, cut where its bound or the fuel ends.
+    /// Renders the template for `root`. The text is cut at its size limit, or when the fuel runs
+    /// out.
     pub(super) fn render(&self, root: &Value, fuel: &mut HintBudget) -> String {
         let mut text = BoundedText::new();
         render(&self.nodes, &Scope { this: root, marks: Map::new(), around: None }, &mut text, fuel);
@@ -133,7 +136,7 @@ fn each(
     }
 }
 
-/// A value that stands somewhere is copied: what that costs is burnt first.
+/// Evaluates an expression. The fuel for copying a value is burnt before the copy.
 fn evaluate(expression: &Expression, scope: &Scope<'_>, fuel: &mut HintBudget) -> Value {
     match expression {
         Expression::Literal(value) => value.clone(),
@@ -156,7 +159,7 @@ fn look_up(up: usize, steps: &[Step], scope: &Scope<'_>, fuel: &mut HintBudget) 
     if first == "this" {
         return found(at.this, steps.get(1..).unwrap_or_default(), fuel);
     }
-    // A name is the nearest one, as far out as it takes.
+    // The innermost scope with this name applies.
     let mut near = Some(at);
     while let Some(scope) = near {
         if !fuel.burn(1) {
@@ -175,7 +178,7 @@ fn look_up(up: usize, steps: &[Step], scope: &Scope<'_>, fuel: &mut HintBudget) 
         }
         near = scope.around;
     }
-    // Below the record's own names, those of its context.
+    // Then the fields of the record's context.
     let mut root = at;
     while let Some(around) = root.around {
         root = around;
@@ -190,12 +193,12 @@ fn found(root: &Value, steps: &[Step], fuel: &mut HintBudget) -> Value {
     }
 }
 
-/// Null where a copy would cost too much.
+/// A copy of the value. Null if it would cost too much.
 fn copied(value: &Value, fuel: &mut HintBudget) -> Value {
     if fuel.burn_for_copy(value) { value.clone() } else { Value::Null }
 }
 
-/// As Handlebars has it: nothing, nought, an empty text and an empty list are false.
+/// As in Handlebars, null, false, 0, an empty string and an empty array are false.
 fn is_true(value: &Value) -> bool {
     match value {
         Value::Null => false,
@@ -232,7 +235,8 @@ impl Filter {
             (Self::Length, Value::String(text)) => text.chars().count().into(),
             (Self::First, Value::Array(items)) => items.into_iter().next().unwrap_or_default(),
             (Self::Last, Value::Array(mut items)) => items.pop().unwrap_or_default(),
-            // A text of quotes is twice as long each time: some filters in a row would fill any memory.
+            // Each `json` doubles a text of quotes, so a few of these filters in a row could fill
+            // all memory.
             (Self::Json, value) if fuel.burn_for_copy(&value) => value.to_string().into(),
             _ => Value::Null,
         }
@@ -244,7 +248,7 @@ struct Parser<'t> {
     nodes: usize,
 }
 
-/// Why a block ended.
+/// What a block was ended by.
 enum End {
     Text,
     Else,
@@ -274,7 +278,7 @@ impl<'t> Parser<'t> {
                 Some('#') => nodes.push(self.opened(tag[1..].trim(), nesting)?),
                 Some('/') => return Ok((nodes, End::Close(tag[1..].trim().to_owned()))),
                 Some('>' | '&' | '^' | '*') => {
-                    return Err(format!("has {{{{{}}}}}: partials and decorators are not taken", shorten(tag)));
+                    return Err(format!("has {{{{{}}}}}: partials and decorators are not supported", shorten(tag)));
                 }
                 _ if tag == "else" => return Ok((nodes, End::Else)),
                 _ => nodes.push(Node::Show(expression(tag)?)),
@@ -282,7 +286,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// What stands between the braces that open at this place.
+    /// The text between the braces that open at this position.
     fn tag(&mut self, open: usize) -> Result<&'t str, String> {
         let from = &self.rest[open..];
         let (start, end) = if from.starts_with("{{!--") {
@@ -386,7 +390,7 @@ fn call_in(text: &str, nesting: usize) -> Result<Expression, String> {
                 }
             };
             if !wanted.contains(&arguments.len()) {
-                return Err(format!("gives {name} {} values", arguments.len()));
+                return Err(format!("calls {name} with a wrong number of values: {}", arguments.len()));
             }
             let arguments = arguments.iter().map(|one| call_in(one, nesting + 1)).collect::<Result<_, _>>()?;
             Ok(Expression::Call { helper, arguments })
@@ -416,11 +420,11 @@ fn atom(text: &str) -> Result<Expression, String> {
     let rest = rest.strip_prefix("./").unwrap_or(rest);
     match path::parse(rest) {
         Some(steps) => Ok(Expression::Path { up, steps }),
-        None => Err(format!("has {:?}, which is no path such as context.items.[0].name", shorten(text))),
+        None => Err(format!("has {:?}, which is not a valid path, such as context.items.[0].name", shorten(text))),
     }
 }
 
-/// Parts between this separator, outside of quotes and parentheses.
+/// Splits at this separator, outside of quotes and parentheses.
 fn split(text: &str, separator: char) -> Result<Vec<&str>, String> {
     let (mut parts, mut from, mut depth, mut quote) = (Vec::new(), 0, 0usize, None);
     for (place, character) in text.char_indices() {

@@ -295,7 +295,7 @@ fn every_template_becomes_a_tool_that_passes_without_an_edit() {
 fn a_broken_file_is_told_by_file_and_field() {
     let tool = json!({ "schema_name": "tool.code.v1", "title": "T", "context": { "name": "1 bad", "code": { "language": "cobol" } } });
     let fails = |json: &str, source: Option<&str>| seed::read("tools/x.json", json, source).unwrap_err().to_string();
-    assert_eq!(fails("{", None), "tools/x.json: is no JSON: EOF while parsing an object at line 1 column 1");
+    assert_eq!(fails("{", None), "tools/x.json: is not valid JSON: EOF while parsing an object at line 1 column 1");
     assert!(fails("[]", None).contains("must be a JSON object"));
     assert!(fails(r#"{"title": "x", "colour": 1}"#, None).contains("colour"));
     let message = fails(&tool.to_string(), None);
