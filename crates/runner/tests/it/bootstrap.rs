@@ -13,7 +13,7 @@ fn wish(more: Value) -> Value {
     json!({"bootstrap": wish})
 }
 
-/// Waits for a number of answers of the tool.
+/// Waits for a number of responses of the tool.
 async fn answers(fixture: &Fixture, tool: &str, count: usize) {
     fixture
         .events(count, |event| {
@@ -34,7 +34,7 @@ async fn requests(fixture: &Fixture) -> Vec<(String, Value)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn once_is_once_for_each_version_however_many_runners_there_are() {
+async fn once_runs_once_per_version_across_runners() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let id = fixture.create(code("setup", wish(json!({"input": {"a": 1}})))).await;
     let runners = [fixture.start(&fake), fixture.start(&fake)];
@@ -43,7 +43,7 @@ async fn once_is_once_for_each_version_however_many_runners_there_are() {
         runner.stop().await;
     }
     let runner = fixture.start(&fake);
-    // A later runner has judged the first tool when it bootstraps the second.
+    // A later runner has handled the first tool when it bootstraps the second.
     fixture.create(code("second", wish(json!({"priority": 200})))).await;
     answers(&fixture, "second", 1).await;
     assert_eq!(requests(&fixture).await, [("setup".into(), json!({"a": 1})), ("second".into(), json!({}))]);
@@ -54,7 +54,7 @@ async fn once_is_once_for_each_version_however_many_runners_there_are() {
 }
 
 #[tokio::test]
-async fn higher_priority_goes_first_and_wait_for_waits_for_success() {
+async fn higher_priority_runs_first_and_wait_for_waits_for_success() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("plain", json!({}))).await;
     fixture.create(code("last", wish(json!({"priority": 90, "wait_for": ["middle", "plain"]})))).await;
@@ -77,7 +77,7 @@ async fn higher_priority_goes_first_and_wait_for_waits_for_success() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn continuous_is_one_at_a_time_and_slows_down_when_it_fails() {
+async fn continuous_runs_one_at_a_time_and_slows_down_after_failures() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("loop", wish(json!({"mode": "continuous"})))).await;
     let tries = Arc::new(AtomicU32::new(0));

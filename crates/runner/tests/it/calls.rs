@@ -10,7 +10,7 @@ use crate::fake::Fake;
 use crate::fixture::{Fixture, code, native, options};
 
 #[tokio::test]
-async fn a_request_is_answered_once_with_all_that_belongs_to_it() {
+async fn a_request_gets_one_complete_response() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let tool = fixture.create(code("echo", json!({}))).await;
     let options = options();
@@ -34,7 +34,7 @@ async fn a_request_is_answered_once_with_all_that_belongs_to_it() {
 }
 
 #[tokio::test]
-async fn a_tool_that_is_not_there_is_told_with_names_that_are() {
+async fn an_unknown_tool_is_refused_with_similar_names() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("calculator", json!({}))).await;
     let runner = fixture.start(&fake);
@@ -47,7 +47,7 @@ async fn a_tool_that_is_not_there_is_told_with_names_that_are() {
 }
 
 #[tokio::test]
-async fn input_and_output_are_checked_with_each_violation_and_its_path() {
+async fn invalid_input_and_output_are_refused_with_all_violations() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let schemas = json!({
         "input_schema": {
@@ -75,7 +75,7 @@ async fn input_and_output_are_checked_with_each_violation_and_its_path() {
 }
 
 #[tokio::test]
-async fn a_retryable_failure_is_tried_again_while_attempts_are_left() {
+async fn a_retryable_failure_is_retried_while_attempts_are_left() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("flaky", json!({"limits": {"max_attempts": 3}}))).await;
     fixture.create(code("hopeless", json!({"limits": {"max_attempts": 2}}))).await;
@@ -102,7 +102,7 @@ async fn a_retryable_failure_is_tried_again_while_attempts_are_left() {
 }
 
 #[tokio::test]
-async fn outputs_that_cannot_be_stored_are_typed_errors() {
+async fn outputs_that_cannot_be_stored_become_typed_errors() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     for name in ["huge", "wordy", "nul", "panics"] {
         fixture.create(code(name, json!({}))).await;
@@ -115,7 +115,8 @@ async fn outputs_that_cannot_be_stored_are_typed_errors() {
     fake.does("nul", |_, _| async { Ok(json!({"text": "a\0b"})) });
     fake.does("panics", |_, _| async { panic!("on purpose") });
     let runner = fixture.start(&fake);
-    // What is too large as a result is cut; as a failure there is nothing to hand over.
+    // A result that is too large is truncated; a failure that is too large has no result to
+    // truncate.
     assert_eq!(fixture.call("huge", json!({})).await.status, ResponseStatus::Success);
     let response = fixture.call("wordy", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::ResourceExhausted));
@@ -126,7 +127,7 @@ async fn outputs_that_cannot_be_stored_are_typed_errors() {
 }
 
 #[tokio::test]
-async fn an_executor_that_forgets_the_time_is_stopped() {
+async fn an_executor_that_exceeds_its_time_limit_is_stopped() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("endless", json!({"limits": {"timeout_ms": 10}}))).await;
     fake.does("endless", |_, _| std::future::pending());
@@ -148,12 +149,13 @@ async fn caps_hold_for_the_runner_and_for_each_tool() {
     for _ in 0..6 {
         requests.push(fixture.ask("burner", json!({})).await);
     }
-    // As many as may: else both waiters could find places before a burner that is still to be claimed.
+    // All that can run at once: otherwise both waiters could get slots before a burner that is not
+    // claimed yet.
     fake.until(|p| p.running.get("burner") == Some(&3)).await;
     for _ in 0..2 {
         requests.push(fixture.ask("waiter", json!({})).await);
     }
-    // The first waiter runs although burners came before it and still wait.
+    // The first waiter runs although burners were queued before it and still wait.
     fake.until(|p| p.running.get("burner") == Some(&3) && p.running.get("waiter") == Some(&1)).await;
     waiter.add_permits(2);
     fixture.answer(requests[7]).await;
@@ -167,7 +169,7 @@ async fn caps_hold_for_the_runner_and_for_each_tool() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_runners_share_the_work_and_run_nothing_twice() {
+async fn two_runners_share_the_calls_and_run_each_once() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(native("echo", json!({}))).await;
     let runners = [fixture.start(&fake), fixture.start(&fake)];
@@ -188,9 +190,10 @@ async fn two_runners_share_the_work_and_run_nothing_twice() {
     assert_eq!(fixture.list("tool.response.v1").await.len(), 60);
 }
 
-/// Two tools have more long calls waiting than there are places; whoever comes after them is answered all the same.
+/// Two tools have more long calls queued than there are slots; a later call of another tool still
+/// runs.
 #[tokio::test]
-async fn tools_with_long_calls_never_keep_out_another() {
+async fn tools_with_long_calls_never_block_another_tool() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     for tool in ["burner", "other-burner", "echo"] {
         fixture.create(native(tool, json!({}))).await;
@@ -208,7 +211,7 @@ async fn tools_with_long_calls_never_keep_out_another() {
     for n in 0..3 {
         assert_eq!(fixture.call("echo", json!({"n": n})).await.status, ResponseStatus::Success);
     }
-    assert_eq!(fake.progress.borrow().running.values().sum::<usize>(), 12, "the burners still hold their places");
+    assert_eq!(fake.progress.borrow().running.values().sum::<usize>(), 12, "the burners still hold their slots");
     for burner in burners {
         burner.add_permits(12);
     }
@@ -218,9 +221,9 @@ async fn tools_with_long_calls_never_keep_out_another() {
     runner.stop().await;
 }
 
-/// What a caller writes beside the input reaches code by the request's own event, as in RCRT.
+/// Fields that a caller writes beside the input reach code in the request's own event, as in RCRT.
 #[tokio::test]
-async fn code_is_given_the_event_of_its_own_request() {
+async fn code_receives_the_event_of_its_own_request() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("echo", json!({}))).await;
     fixture.create(native("part", json!({}))).await;
@@ -238,11 +241,11 @@ async fn code_is_given_the_event_of_its_own_request() {
     assert_eq!((&event["type"], &event["version"]), (&json!("breadcrumb.created"), &json!(1)));
     assert_eq!(event["schema_name"], "tool.request.v1");
     assert_eq!(event["tags"], json!(["tool:request", "workspace:test"]));
-    // A large input is not given twice.
+    // A large input is not copied into the event.
     let request = fixture.ask_with("echo", json!({"config_id": "c-2", "input": {"text": "x".repeat(50_000)}})).await;
     let event = fixture.answer(request).await.output.unwrap();
     assert_eq!(event["context"], json!({"tool": "echo", "config_id": "c-2", "input_omitted": true}));
-    // Parts of the program look at no events.
+    // Native tools do not receive the event.
     assert_eq!(fixture.call("part", json!({})).await.output, Some(json!(false)));
     runner.stop().await;
 }

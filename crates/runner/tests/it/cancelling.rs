@@ -38,7 +38,7 @@ async fn deleting_a_request_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn a_request_that_says_itself_that_it_was_cancelled_is_run() {
+async fn a_new_request_that_claims_to_be_cancelled_runs() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("echo", json!({}))).await;
     let runner = fixture.start(&fake);

@@ -7,7 +7,7 @@ use crate::fake::Fake;
 use crate::fixture::{Fixture, code, code_context, native, options};
 
 #[tokio::test]
-async fn the_catalog_has_each_tool_with_what_a_chooser_needs() {
+async fn catalog_entries_have_all_fields_needed_to_choose_a_tool() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let parameters = json!({
         "type": "object",
@@ -41,10 +41,10 @@ async fn the_catalog_has_each_tool_with_what_a_chooser_needs() {
 }
 
 #[tokio::test]
-async fn the_catalog_follows_what_is_written_changed_and_deleted() {
+async fn the_catalog_follows_created_changed_and_deleted_tools() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let runner = fixture.start(&fake);
-    // An empty one is written too: a reader can tell it from none.
+    // An empty catalog is written too, so that readers can distinguish it from a missing one.
     fixture.catalog(|catalog| catalog.tools.is_empty()).await;
     let id = fixture.create(code("echo", json!({}))).await;
     fixture.catalog(|catalog| catalog.find("echo").is_some()).await;
@@ -55,7 +55,7 @@ async fn the_catalog_follows_what_is_written_changed_and_deleted() {
     let deleted = fixture.list(schema_names::TOOL_CATALOG).await;
     assert_eq!(deleted.len(), 1);
     let mut last = deleted[0].version;
-    // Past the first, empty one.
+    // After the first, empty catalog.
     while !versions(&Catalog::read(&*fixture.person).await.unwrap().unwrap()) {
         fixture.event(|event| event.breadcrumb_id == deleted[0].id && event.version > last).await;
         last += 1;
@@ -63,9 +63,10 @@ async fn the_catalog_follows_what_is_written_changed_and_deleted() {
     runner.stop().await;
 }
 
-/// Parts are made by a hash of the names: a change of one tool rewrites one of them, and what is no part any more goes.
+/// Tools are assigned to parts by a hash of their names: a change of one tool rewrites one part,
+/// and obsolete parts are deleted.
 #[tokio::test]
-async fn a_large_catalog_stands_in_parts_and_a_change_rewrites_one() {
+async fn a_large_catalog_is_split_and_a_change_rewrites_one_part() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let long = "x".repeat(60_000);
     let mut tools = Vec::new();
@@ -98,27 +99,28 @@ async fn a_large_catalog_stands_in_parts_and_a_change_rewrites_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn several_runners_keep_one_catalog_and_let_it_rest() {
+async fn several_runners_share_one_catalog_without_needless_writes() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(native("echo", json!({}))).await;
     fixture.create(native("shell", json!({}))).await;
-    // One of them sees another thing than the rest.
+    // One of them sees a different set of tools.
     let other = Fake::new();
     other.waits_for.lock().unwrap().insert("shell".into(), vec!["Switch it on.".into()]);
     let runners = [fixture.start(&fake), fixture.start(&other), fixture.start(&fake)];
     fixture.catalog(|catalog| catalog.find("echo").is_some()).await;
     let more = fixture.create(native("more", json!({}))).await;
-    // Each runner has written or left what it saw when it has answered for a tool that came later.
+    // A runner that responds for a later tool has finished its write of the earlier ones.
     fixture.catalog(|catalog| catalog.find("more").is_some()).await;
     for runner in runners {
         runner.stop().await;
     }
     let rows = fixture.list(schema_names::TOOL_CATALOG).await;
     assert_eq!(rows.len(), 1);
-    // Two views and two changes of each, and a runner that came between: a few versions, and no more of them.
+    // Two views, two changes of each, and a runner that started in between cause only a few
+    // versions.
     assert!(rows[0].version <= 12, "{}", rows[0].version);
 
-    // A runner that sees what is there already writes nothing.
+    // A runner whose view equals the catalog writes nothing.
     let runner = fixture.start(&fake);
     fixture.catalog(|catalog| catalog.find("shell").is_some() && catalog.find("more").is_some()).await;
     runner.stop().await;
@@ -132,7 +134,7 @@ async fn several_runners_keep_one_catalog_and_let_it_rest() {
 }
 
 #[tokio::test]
-async fn a_part_that_somebody_deletes_is_written_again() {
+async fn a_deleted_part_is_written_again() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(native("echo", json!({}))).await;
     let runner = fixture.start(&fake);
@@ -147,9 +149,9 @@ async fn a_part_that_somebody_deletes_is_written_again() {
     runner.stop().await;
 }
 
-/// It would be a circle without an end: a tool that writes tools changes the catalog.
+/// Otherwise a tool that writes tools would trigger itself forever, since it changes the catalog.
 #[tokio::test]
-async fn a_catalog_triggers_nobody() {
+async fn a_catalog_change_triggers_no_tool() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let schema = json!({"subscriptions": [{"schema_name": schema_names::TOOL_CATALOG}]});
     fixture.create(code("curious", schema)).await;
@@ -169,9 +171,9 @@ async fn a_catalog_triggers_nobody() {
     runner.stop().await;
 }
 
-/// What RCRT's own runner, or anybody else who may, keeps beside ours.
+/// A catalog that RCRT's own runner or another program keeps.
 #[tokio::test]
-async fn a_catalog_of_another_program_is_not_read_and_stays() {
+async fn a_catalog_of_another_program_is_ignored_and_not_deleted() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let theirs = json!({
         "workspace": "workspace:tools",
@@ -197,9 +199,9 @@ async fn a_catalog_of_another_program_is_not_read_and_stays() {
     assert_eq!(fixture.person.get(theirs).await.unwrap().version, 1);
 }
 
-/// The shape that RCRT's dashboard and agents read, where the operator asks for it.
+/// The format that RCRT's dashboard and agents read, if the operator enables it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn in_compat_the_catalog_is_one_record_of_rcrts_shape_too() {
+async fn in_compat_the_catalog_is_also_written_in_rcrts_format() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let compat = || runner::RunnerOptions { rcrt_compat: true, ..options() };
     let schema = json!({"type": "object", "properties": {"n": {"type": "integer", "description": "a number"}}});
@@ -245,7 +247,7 @@ async fn in_compat_the_catalog_is_one_record_of_rcrts_shape_too() {
     assert_eq!(fixture.person.get(event.breadcrumb_id).await.unwrap().title, "workspace:tools Tool Catalog");
     fixture.person.delete(add, None).await.unwrap();
     fixture.event(|event| is_theirs(event, 1)).await;
-    // Our own is there beside it, and nobody takes one for the other.
+    // Our own catalog exists too, and neither is mistaken for the other.
     let catalog = fixture.catalog(|catalog| catalog.find("add").is_none() && catalog.find("zip").is_some()).await;
     assert_eq!(catalog.names().collect::<Vec<_>>(), ["zip"]);
     for runner in runners {
@@ -254,7 +256,7 @@ async fn in_compat_the_catalog_is_one_record_of_rcrts_shape_too() {
     let rows = fixture.list(schema_names::TOOL_CATALOG).await;
     let theirs: Vec<_> = rows.iter().filter(|row| row.tags.contains(&"catalog:rcrt".to_owned())).collect();
     assert_eq!((rows.len(), theirs.len()), (2, 1));
-    // Without a change it rests.
+    // It is not written again without a change.
     let version = theirs[0].version;
     let runner = fixture.start_with(&fake, compat());
     fixture.call("zip", json!({})).await;
@@ -266,9 +268,9 @@ async fn in_compat_the_catalog_is_one_record_of_rcrts_shape_too() {
     assert_eq!(theirs.version, version + 1);
 }
 
-/// Nobody would keep the record up to date.
+/// Nothing would keep the record up to date.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_runner_without_compat_removes_the_catalog_in_rcrts_shape_unless_another_keeps_it() {
+async fn a_runner_without_compat_removes_rcrts_catalog_unless_another_updates_it() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let compat = || runner::RunnerOptions { rcrt_compat: true, ..options() };
     fixture.create(native("echo", json!({}))).await;

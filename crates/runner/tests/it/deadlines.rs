@@ -1,4 +1,4 @@
-//! A request's own time, counted from its writing.
+//! The deadline of a request, counted from its write.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,7 +18,7 @@ fn assert_late(response: &ToolResponse, allowed: u64) {
 }
 
 #[tokio::test]
-async fn a_run_ends_at_the_deadline_and_the_tool_feels_it() {
+async fn a_run_is_cancelled_at_the_deadline() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     for tool in ["waits", "deaf"] {
         fixture.create(code(tool, json!({}))).await;
@@ -35,7 +35,7 @@ async fn a_run_ends_at_the_deadline_and_the_tool_feels_it() {
     });
     fake.does("deaf", |_, _| std::future::pending());
     let runner = fixture.start(&fake);
-    // Long enough for both to begin, also on a machine that has much to do.
+    // Long enough for both to begin, even on a busy machine.
     let deadline = json!({"deadline_ms": 4000});
     let requests = [fixture.ask_with("waits", deadline.clone()).await, fixture.ask_with("deaf", deadline).await];
     for request in requests {
@@ -46,7 +46,8 @@ async fn a_run_ends_at_the_deadline_and_the_tool_feels_it() {
     runner.stop().await;
 }
 
-/// An executor that keeps its limits is given what is left, and the answer says whose time was over.
+/// An executor that enforces limits gets the remaining time, and the response says which limit was
+/// reached.
 #[tokio::test]
 async fn a_run_gets_the_shorter_of_its_limit_and_what_is_left() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
@@ -74,9 +75,9 @@ async fn a_run_gets_the_shorter_of_its_limit_and_what_is_left() {
     runner.stop().await;
 }
 
-/// There is no room for it: whoever answers, the runner or the store, nothing runs.
+/// No slot is free for it: whether the runner or the store responds, nothing runs.
 #[tokio::test]
-async fn a_request_whose_time_passed_before_its_turn_is_not_run() {
+async fn a_request_whose_deadline_passes_in_the_queue_does_not_run() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("waits", json!({}))).await;
     let gate = fake.waits("waits");
@@ -92,9 +93,9 @@ async fn a_request_whose_time_passed_before_its_turn_is_not_run() {
     runner.stop().await;
 }
 
-/// The answer is why the attempt failed: there was no time for another.
+/// The response is the failure of the attempt, since no time was left for another.
 #[tokio::test]
-async fn attempts_do_not_go_past_the_deadline() {
+async fn no_attempt_starts_after_the_deadline() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("flaky", json!({"limits": {"max_attempts": 5}}))).await;
     fake.does("flaky", |_, _| async { Err(ToolFailure::new(ErrorCode::ExecutionFailed, "busy").retryable(true)) });
@@ -106,7 +107,7 @@ async fn attempts_do_not_go_past_the_deadline() {
         assert_eq!((response.error.as_deref(), response.is_retryable), (Some("busy"), Some(true)));
         assert_eq!(response.metadata["attempt"], 1);
     } else {
-        // A loaded machine: the time passed before its turn.
+        // On a busy machine the deadline passed in the queue.
         assert_late(&response, 240);
     }
     assert!(fake.progress.borrow().begun <= 1);

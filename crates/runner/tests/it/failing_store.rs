@@ -1,4 +1,4 @@
-//! A store that fails when a test says so; everything else is the real one.
+//! A store that fails on request of a test, and otherwise passes everything to the real one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -17,26 +17,26 @@ use uuid::Uuid;
 pub struct FailingStore {
     pub store: Arc<dyn Breadcrumbs>,
     pub heartbeats_fail: AtomicBool,
-    /// How many of the next answers are lost before they are written.
+    /// How many of the next responses are lost before they are written.
     pub completes_fail: AtomicU32,
-    /// How many starts were asked for.
+    /// How many starts were requested.
     pub starts: watch::Sender<u32>,
     /// The event stream ends with an error after each event.
     pub events_break: AtomicBool,
-    /// While it has no permit, events are not given.
+    /// While it has no permit, events are held back.
     pub events: Arc<Semaphore>,
-    /// While it has no permit, histories are not answered.
+    /// While it has no permit, reads of histories are held back.
     pub histories: Semaphore,
-    /// While they have no permit, records are not given, nor lists of tool errors.
+    /// While they have no permit, reads of records and lists of tool errors are held back.
     pub gets: Semaphore,
     pub reports: Semaphore,
     pub reports_asked: Notify,
-    /// How many lists of tool errors were given.
+    /// How many lists of tool errors were returned.
     pub reports_given: watch::Sender<usize>,
-    /// A history was asked for.
+    /// Notified when a history is requested.
     pub history_asked: Notify,
-    /// While they have no permit, lists of runners are not given, nor what a runner tells of itself is answered, though
-    /// it is written.
+    /// While they have no permit, lists of runners are held back, and so are the results of writing
+    /// a runner's record, which is written.
     pub runners: Semaphore,
     pub tells: Semaphore,
     pub runners_asked: Notify,

@@ -1,4 +1,4 @@
-//! One way to fail: a code, whether a retry can help, and particulars.
+//! The one format of failures: a code, whether a retry can help, and details.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,9 +14,9 @@ use tokio_util::sync::CancellationToken;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, code, native, options};
 
-/// Each code as a tool gives it goes through as it is, and is tried again exactly where a retry can help.
+/// A tool's error code is passed on unchanged, and the call is retried exactly if a retry can help.
 #[tokio::test]
-async fn each_code_says_whether_a_retry_can_help_and_only_then_there_is_one() {
+async fn only_retryable_failures_are_retried() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     for code_ in ErrorCode::ALL {
         for retryable in [false, true] {
@@ -41,13 +41,13 @@ async fn each_code_says_whether_a_retry_can_help_and_only_then_there_is_one() {
             assert_eq!(response.metadata["attempt"], attempts, "{code} {retryable}");
         }
     }
-    // What a code says by itself.
+    // The default of a code.
     let by_itself: Vec<ErrorCode> = ErrorCode::ALL.into_iter().filter(|code| code.is_retryable()).collect();
     assert_eq!(by_itself, [ErrorCode::Timeout]);
     runner.stop().await;
 }
 
-/// Between two attempts a call waits in the queue, and may be cancelled there like any other.
+/// Between two attempts a call is queued, and can be cancelled like any queued call.
 #[tokio::test]
 async fn a_call_that_waits_for_its_next_attempt_can_be_cancelled() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
@@ -77,7 +77,7 @@ async fn a_call_that_waits_for_its_next_attempt_can_be_cancelled() {
 }
 
 #[tokio::test]
-async fn a_call_that_waits_for_room_is_cancelled_and_never_runs() {
+async fn a_call_that_waits_for_a_slot_is_cancelled_and_never_runs() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("waits", json!({}))).await;
     let gate = fake.waits("waits");
@@ -124,9 +124,10 @@ impl NativeTool for Endless {
     }
 }
 
-/// The program's own tools feel it as the end of their future: what they hold is let go before the answer.
+/// A native tool is cancelled by dropping its future: what it holds is released before the
+/// response.
 #[tokio::test]
-async fn a_native_tool_ends_when_its_request_is_cancelled_or_deleted() {
+async fn a_native_tool_stops_when_its_request_is_cancelled_or_deleted() {
     let fixture = Fixture::new().await;
     let record = native("endless", json!({"implementation": {"type": "builtin", "tool": "endless"}}));
     fixture.create(record).await;

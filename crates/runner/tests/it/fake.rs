@@ -1,4 +1,4 @@
-//! An executor that does what a test tells it to, by the tool's name.
+//! An executor whose behaviour a test sets for each tool name.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
@@ -18,21 +18,21 @@ type Behaviour =
 #[derive(Default)]
 pub struct Fake {
     behaviours: Mutex<HashMap<String, Behaviour>>,
-    /// Requests that began, in order.
+    /// Requests that began to run, in order.
     pub begun: Mutex<Vec<Uuid>>,
     pub progress: watch::Sender<RunCounts>,
-    /// The tools that were loaded, in the order in which that began.
+    /// The tools that were loaded, in the order in which loading began.
     pub loads: watch::Sender<Vec<String>>,
-    /// While it is there, only tools that it names are loaded; the others wait.
+    /// While it is set, only the tools that it names are loaded; the others wait.
     pub only_loads: Mutex<Option<String>>,
     pub more_loads: Notify,
-    /// By tool: what it waits for.
+    /// The missing settings, by tool.
     pub waits_for: Mutex<HashMap<String, Vec<String>>>,
-    /// Tools whose calls may begin before their requests are written.
+    /// Tools whose calls can begin before their requests are written.
     pub supports_speculation: Mutex<HashSet<String>>,
-    /// Tools that keep something in memory from one call to the next.
+    /// Tools that keep state in memory between calls.
     pub keeps: Mutex<HashSet<String>>,
-    /// By the tool's record: how often what was prepared for it was forgotten.
+    /// How often `forget` was called, by tool record.
     pub forgotten: watch::Sender<HashMap<Uuid, usize>>,
 }
 
@@ -40,7 +40,7 @@ pub struct Fake {
 pub struct RunCounts {
     pub begun: usize,
     pub running: HashMap<String, usize>,
-    /// The most that ever ran at once, by tool and in all.
+    /// The maximum number of concurrent runs, by tool and in total.
     pub most: HashMap<String, usize>,
     pub most_in_all: usize,
 }
@@ -50,7 +50,7 @@ impl Fake {
         Arc::default()
     }
 
-    /// Without this, a tool answers its input and version.
+    /// Sets a tool's behaviour. The default returns its input and version.
     pub fn does<F>(&self, tool: &str, behaviour: impl Fn(ToolCall, CancellationToken) -> F + Send + Sync + 'static)
     where
         F: Future<Output = Result<Value, ToolFailure>> + Send + 'static,
@@ -59,7 +59,7 @@ impl Fake {
         self.behaviours.lock().unwrap().insert(tool.to_owned(), behaviour);
     }
 
-    /// The tool's calls wait until the semaphore lets them, or until they are cancelled.
+    /// The tool's calls wait for a permit of the semaphore, or until they are cancelled.
     pub fn waits(&self, tool: &str) -> Arc<Semaphore> {
         let gate = Arc::new(Semaphore::new(0));
         let shared = gate.clone();
@@ -92,7 +92,7 @@ impl Fake {
     }
 }
 
-/// A call that runs, until it ends or is dropped.
+/// A running call, counted until it finishes or is dropped.
 struct Running<'f> {
     progress: &'f watch::Sender<RunCounts>,
     name: &'f str,

@@ -1,4 +1,4 @@
-//! A tenant in a database of its own, with a person who asks and runners that answer.
+//! A tenant in its own database, with an agent that makes requests and runners that respond.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use crate::fake::Fake;
 
-/// How long a test waits for what must come.
+/// How long a test waits for an expected event.
 pub const PATIENCE: Duration = Duration::from_mins(1);
 
 pub struct Fixture {
@@ -26,7 +26,7 @@ pub struct Fixture {
     pub store: Arc<Store>,
     pub owner: Uuid,
     pub person: Arc<dyn Breadcrumbs>,
-    /// The store as every runner here sees it.
+    /// The store as every runner of the test sees it.
     pub runner: Arc<dyn Breadcrumbs>,
     beginning: EventNumber,
 }
@@ -84,12 +84,12 @@ impl Fixture {
         self.store.acting_as(Identity { owner_id: self.owner, agent_id: agent.id, roles: agent.roles, profile })
     }
 
-    /// What the runners have written of the tools, once it passes.
+    /// The catalog, once it satisfies the condition.
     pub async fn catalog(&self, passes: impl Fn(&Catalog) -> bool) -> Catalog {
         let mut events = self.person.events(Some(self.beginning)).await.unwrap();
         let found = async {
             loop {
-                // Read after each change of it: an event tells only that there is something new.
+                // Read after each change: an event only says that something changed.
                 let event = events.next().await.unwrap().unwrap();
                 if event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG)
                     && let Some(catalog) = Catalog::read(&*self.person).await.unwrap()
@@ -102,7 +102,7 @@ impl Fixture {
         tokio::time::timeout(PATIENCE, found).await.expect("the catalog in time")
     }
 
-    /// The request's response, as soon as it is there.
+    /// The request's response, as soon as it exists.
     pub async fn answer(&self, request: Uuid) -> ToolResponse {
         let tag = ToolResponse::tag(&request.to_string());
         let is_response = |event: &Event| {
@@ -117,7 +117,7 @@ impl Fixture {
         self.answer(request).await
     }
 
-    /// The first event since the test began that passes.
+    /// The first event since the test began that satisfies the condition.
     pub async fn event(&self, mut passes: impl FnMut(&Event) -> bool) -> Event {
         let mut events = self.person.events(Some(self.beginning)).await.unwrap();
         let found = async {
@@ -131,7 +131,7 @@ impl Fixture {
         tokio::time::timeout(PATIENCE, found).await.expect("the event in time")
     }
 
-    /// Waits until this many events passed.
+    /// Waits until this many events satisfied the condition.
     pub async fn events(&self, count: usize, mut passes: impl FnMut(&Event) -> bool) {
         let mut left = count;
         self.event(|event| {
@@ -156,7 +156,7 @@ impl Fixture {
         self.person.list(&BreadcrumbQuery::of_schema(schema)).await.unwrap()
     }
 
-    /// The one report about this tool record, once it is there and passes.
+    /// The one report about this tool record, once it exists and satisfies the condition.
     pub async fn tool_error(&self, tool_id: Uuid, mut passes: impl FnMut(&Value) -> bool) -> Value {
         let event = self
             .event(|event| {
@@ -203,7 +203,7 @@ impl Running {
         tokio::time::timeout(PATIENCE, self.task).await.expect("the runner to stop").unwrap().unwrap();
     }
 
-    /// As a crash would end it: nothing is given back.
+    /// Stops it like a crash: nothing is released.
     pub async fn kill(self) {
         self.task.abort();
         let _ = self.task.await;

@@ -1,4 +1,5 @@
-//! Checks and matches that take long, and who waits for them. They are held by signals, never by time.
+//! Slow checks and matches, and what they must not delay. They are blocked by signals, never by
+//! time.
 
 use breadcrumb::{ErrorCode, Event, NewBreadcrumb};
 use conformance::Busy;
@@ -13,7 +14,7 @@ fn large() -> Value {
 
 /// The validation of a tool's input took 6 s, and the call succeeded under `timeout_ms: 5000`.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn checks_count_toward_the_time_of_their_call() {
+async fn checks_count_toward_the_time_limit_of_their_call() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     for (tool, timeout_ms) in [("short", 300), ("grows", 2_000), ("quick", 60_000), ("patient", 60_000)] {
         fixture.create(code(tool, json!({"limits": {"timeout_ms": timeout_ms}}))).await;
@@ -26,7 +27,7 @@ async fn checks_count_toward_the_time_of_their_call() {
     for tool in ["quick", "patient"] {
         assert_eq!(fixture.call(tool, json!({})).await.error, None);
     }
-    // The runner knows these after a call, in time or not.
+    // The runner knows these tools after a call, whether it was in time or not.
     for tool in ["short", "grows"] {
         fixture.call(tool, json!({})).await;
     }
@@ -36,7 +37,7 @@ async fn checks_count_toward_the_time_of_their_call() {
     assert_eq!(late.error_code, Some(ErrorCode::Timeout), "{late:?}");
     assert_eq!(late.error_details, Some(json!({"limit": "timeout_ms", "allowed": 300})));
     assert!(late.error.unwrap().contains("before its input was checked"));
-    // What is checked in a moment does not wait.
+    // A quick check does not wait.
     assert_eq!(fixture.call("quick", json!({"n": 1})).await.output, Some(json!(1)));
     let grown = fixture.call("grows", json!({})).await;
     assert_eq!(grown.error_code, Some(ErrorCode::Timeout), "{grown:?}");
@@ -47,7 +48,7 @@ async fn checks_count_toward_the_time_of_their_call() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn subscriptions_that_take_long_to_match_hold_up_no_call() {
+async fn slow_subscription_matches_do_not_delay_calls() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let contains = json!({"path": "$.many", "op": "contains", "value": 1});
     fixture.create(code("follows", json!({"subscriptions": [{"context_match": [contains]}]}))).await;
@@ -66,7 +67,7 @@ async fn subscriptions_that_take_long_to_match_hold_up_no_call() {
     Busy::wait_for(fixture.owner, 1).await;
     assert_eq!(fixture.call("answers", json!({})).await.output, Some(json!(1)));
     busy.end().await;
-    // The second answer: the first was asked for.
+    // The second response: the first is from the direct call.
     let is_answer =
         |event: &Event| event.schema_name.as_deref() == Some("tool.response.v1") && event.context["tool"] == "follows";
     fixture.events(2, is_answer).await;
@@ -75,7 +76,7 @@ async fn subscriptions_that_take_long_to_match_hold_up_no_call() {
 
 /// 1,500 such patterns took 2.8 GB.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_whose_patterns_take_too_much_is_reported() {
+async fn a_tool_whose_patterns_need_too_much_memory_is_reported() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let pattern = |n: usize| (format!("p{n}"), json!({"pattern": format!("\\p{{L}}{{20}}{n}"), "description": "text"}));
     let properties: serde_json::Map<_, _> = (0..1500).map(pattern).collect();

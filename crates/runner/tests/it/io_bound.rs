@@ -1,4 +1,4 @@
-//! Calls that only wait for others, beside calls that need a worker.
+//! I/O-bound calls together with calls that need a worker.
 
 use std::collections::HashSet;
 
@@ -13,7 +13,7 @@ fn http(name: &str) -> breadcrumb::NewBreadcrumb {
     native(name, json!({"implementation": {"type": "http", "url": "https://api.example.com/"}}))
 }
 
-async fn two_places(fixture: &Fixture, fake: &std::sync::Arc<Fake>) -> crate::fixture::Running {
+async fn two_slots(fixture: &Fixture, fake: &std::sync::Arc<Fake>) -> crate::fixture::Running {
     let runner = fixture.start_with(fake, RunnerOptions { max_calls: 2, max_calls_per_tool: 2, ..options() });
     fixture.catalog(|catalog| catalog.tools.len() == 3).await;
     runner
@@ -33,13 +33,13 @@ async fn all_answered_once(fixture: &Fixture, count: usize) {
 }
 
 #[tokio::test]
-async fn many_wait_at_once_and_keep_no_worker_from_its_work() {
+async fn many_waiting_calls_do_not_block_workers() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     for tool in [http("slow"), code("quick", json!({})), code("other", json!({}))] {
         fixture.create(tool).await;
     }
     let gate = fake.waits("slow");
-    let runner = two_places(&fixture, &fake).await;
+    let runner = two_slots(&fixture, &fake).await;
     for _ in 0..40 {
         fixture.ask("slow", json!({})).await;
     }
@@ -52,20 +52,20 @@ async fn many_wait_at_once_and_keep_no_worker_from_its_work() {
     runner.stop().await;
 }
 
-/// While every worker is taken, calls that only wait still begin, and the calls that need workers keep their turns.
+/// While every worker is busy, I/O-bound calls still start, and CPU-bound calls keep their order.
 #[tokio::test]
-async fn full_workers_keep_nobody_from_waiting() {
+async fn io_bound_calls_start_while_all_workers_are_busy() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     for tool in [http("slow"), code("busy", json!({})), code("other", json!({}))] {
         fixture.create(tool).await;
     }
     let (waiting, busy, other) = (fake.waits("slow"), fake.waits("busy"), fake.waits("other"));
-    let runner = two_places(&fixture, &fake).await;
+    let runner = two_slots(&fixture, &fake).await;
     for _ in 0..2 {
         fixture.ask("busy", json!({})).await;
     }
     fake.until(|progress| progress.running.get("busy") == Some(&2)).await;
-    // Between them calls that find no worker, of a tool of which none runs.
+    // In between, calls that find no worker, of a tool without a running call.
     for _ in 0..10 {
         fixture.ask("other", json!({})).await;
         fixture.ask("slow", json!({})).await;
@@ -83,7 +83,7 @@ async fn full_workers_keep_nobody_from_waiting() {
 }
 
 #[tokio::test]
-async fn no_more_wait_than_may() {
+async fn the_limit_of_waiting_calls_is_enforced() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     for tool in [http("slow"), http("slower"), code("quick", json!({}))] {
         fixture.create(tool).await;
@@ -94,7 +94,7 @@ async fn no_more_wait_than_may() {
     for _ in 0..12 {
         fixture.ask("slow", json!({})).await;
     }
-    // Three quarters are the most of one tool; a second one has its place all the same.
+    // One tool can have three quarters of the slots; a second tool still gets one.
     fake.until(|progress| progress.running.get("slow") == Some(&6)).await;
     fixture.ask("slower", json!({})).await;
     fake.until(|progress| progress.running.get("slower") == Some(&1)).await;

@@ -1,4 +1,4 @@
-//! What a caller gets of a result that is larger than it takes.
+//! What a caller gets if a result is larger than its limit.
 
 use breadcrumb::{ErrorCode, ResponseStatus, schema_names};
 use memory::large_result::Settings;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::fake::Fake;
 use crate::fixture::{Fixture, code, options};
 
-/// Two parts of the smallest size, and a rest.
+/// Two chunks of the smallest size, and a remainder.
 fn long() -> String {
     let paragraph = format!("{}\n\n", "word ".repeat(200));
     format!("# One\n\n{}# Two\n\n{}", paragraph.repeat(30), paragraph.repeat(20))
@@ -30,10 +30,11 @@ async fn fixture() -> (Fixture, std::sync::Arc<Fake>) {
 }
 
 #[tokio::test]
-async fn a_large_result_goes_to_the_session_and_the_caller_gets_a_table_of_its_parts() {
+async fn a_large_result_is_stored_and_the_caller_gets_a_table_of_chunks() {
     let (fixture, fake) = fixture().await;
     let runner = fixture.start_with(&fake, small());
-    // The tool's output is an object, as its schema wants; the table that stands for it is a text.
+    // The tool's output is an object, as its schema requires; the table that replaces it is a
+    // string.
     for tool in ["texts", "reads"] {
         let response = fixture.answer(fixture.ask_with(tool, json!({"session": "s1"})).await).await;
         assert_eq!(response.status, ResponseStatus::Success, "{response:?}");
@@ -57,7 +58,7 @@ async fn a_large_result_goes_to_the_session_and_the_caller_gets_a_table_of_its_p
 }
 
 #[tokio::test]
-async fn without_a_session_it_is_cut_and_says_how_much_is_missing() {
+async fn without_a_session_a_result_is_truncated_and_says_how_much_is_missing() {
     let (fixture, fake) = fixture().await;
     let runner = fixture.start_with(&fake, small());
     let response = fixture.answer(fixture.ask_with("texts", json!({})).await).await;
@@ -70,7 +71,7 @@ async fn without_a_session_it_is_cut_and_says_how_much_is_missing() {
 }
 
 #[tokio::test]
-async fn the_request_says_how_much_it_takes_else_its_model_else_the_operator() {
+async fn the_limit_comes_from_the_request_then_its_model_then_the_operator() {
     let (fixture, fake) = fixture().await;
     let runner = fixture.start_with(&fake, small());
     let whole = Value::String(long());
@@ -88,9 +89,9 @@ async fn the_request_says_how_much_it_takes_else_its_model_else_the_operator() {
     runner.stop().await;
 }
 
-/// What the schema refuses is not kept anywhere.
+/// An output that violates the schema is not stored.
 #[tokio::test]
-async fn the_output_is_judged_before_it_is_split() {
+async fn the_output_is_validated_before_it_is_split() {
     let (fixture, fake) = fixture().await;
     fake.does("reads", |_, _| async { Ok(json!({"other": long()})) });
     let runner = fixture.start_with(&fake, small());

@@ -14,14 +14,14 @@ fn short() -> RunnerOptions {
 }
 
 #[tokio::test]
-async fn a_lease_is_kept_for_as_long_as_the_call_runs() {
+async fn a_lease_is_extended_while_the_call_runs() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("waits", json!({}))).await;
     let gate = fake.waits("waits");
     let runner = fixture.start_with(&fake, short());
     let request = fixture.ask("waits", json!({})).await;
     fake.until(|progress| progress.begun == 1).await;
-    // Longer than the lease: what is waited for here is time itself.
+    // Longer than the lease: this test must wait for time to pass.
     tokio::time::sleep(Duration::from_millis(2500)).await;
     assert_eq!(fixture.person.call(request).await.unwrap().state, CallState::Running);
     gate.add_permits(1);
@@ -42,14 +42,14 @@ async fn a_runner_that_lost_its_lease_writes_nothing() {
     let runner = Running::start(store, &fake, short());
     let response = fixture.call("deaf", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::ExecutionFailed));
-    assert!(response.error.unwrap().contains("the runner was lost"), "the store's own answer");
+    assert!(response.error.unwrap().contains("the runner was lost"), "the store's own response");
     fake.until(|progress| progress.running["deaf"] == 0).await;
     runner.stop().await;
     assert_eq!(fixture.list("tool.response.v1").await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_killed_runners_call_is_answered_or_run_again_as_its_tool_says() {
+async fn a_killed_runners_call_fails_or_is_retried_by_its_tools_limits() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("careful", json!({}))).await;
     fixture.create(code("again", json!({"limits": {"max_attempts": 2}}))).await;
@@ -70,7 +70,7 @@ async fn a_killed_runners_call_is_answered_or_run_again_as_its_tool_says() {
 }
 
 #[tokio::test]
-async fn an_answer_is_written_again_until_the_store_takes_it() {
+async fn writing_a_response_is_retried_until_it_succeeds() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("echo", json!({}))).await;
     let store = FailingStore::new(fixture.runner.clone());
@@ -82,7 +82,7 @@ async fn an_answer_is_written_again_until_the_store_takes_it() {
 }
 
 #[tokio::test]
-async fn a_broken_event_stream_is_followed_again_from_where_it_was() {
+async fn a_broken_event_stream_is_resumed() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let store = FailingStore::new(fixture.runner.clone());
     store.events_break.store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! Tools that lack something are not offered, and say what.
+//! Tools with missing requirements are not offered, and the requirements are reported.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ fn quick() -> RunnerOptions {
 }
 
 #[tokio::test]
-async fn what_an_executor_waits_for_is_told_in_the_catalog_and_to_callers() {
+async fn missing_settings_are_shown_in_the_catalog_and_to_callers() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let tool = fixture.create(native("shell", json!({}))).await;
     fixture.create(native("echo", json!({}))).await;
@@ -34,9 +34,9 @@ async fn what_an_executor_waits_for_is_told_in_the_catalog_and_to_callers() {
         "the tool \"shell\" has missing requirements: Switch it on with --enable-tool shell. Install a jail"
     );
     assert!(fake.begun.lock().unwrap().is_empty());
-    assert!(fixture.list(schema_names::TOOL_ERROR).await.is_empty(), "waiting is no fault of the author");
+    assert!(fixture.list(schema_names::TOOL_ERROR).await.is_empty(), "a missing setting is not the author's error");
 
-    // It is offered as soon as it is ready, and waits again when that ends.
+    // It is offered as soon as it is ready, and waits again when it is not.
     fake.waits_for.lock().unwrap().clear();
     fixture.catalog(|catalog| catalog.find("shell").is_some() && catalog.waiting.is_empty()).await;
     assert_eq!(fixture.call("shell", json!({})).await.status, ResponseStatus::Success);
@@ -51,7 +51,7 @@ async fn what_an_executor_waits_for_is_told_in_the_catalog_and_to_callers() {
 }
 
 #[tokio::test]
-async fn a_tool_is_offered_once_its_secret_is_granted_and_not_after_that_ends() {
+async fn a_tool_is_offered_while_its_secret_is_granted() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let tool = fixture.create(code("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
     let runner = fixture.start_with(&fake, quick());
@@ -81,9 +81,9 @@ async fn a_tool_is_offered_once_its_secret_is_granted_and_not_after_that_ends() 
     runner.stop().await;
 }
 
-/// No clock is needed for a call: it looks, and what it finds the catalog says.
+/// A call does not wait for the periodic check: it checks itself, and updates the catalog.
 #[tokio::test]
-async fn a_call_finds_a_change_by_itself() {
+async fn a_call_checks_requirements_itself() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let tool = fixture.create(code("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
     let runner = fixture.start_with(&fake, RunnerOptions { readiness: Duration::from_hours(1), ..options() });
@@ -100,7 +100,7 @@ async fn a_call_finds_a_change_by_itself() {
 }
 
 #[tokio::test]
-async fn what_waits_is_not_triggered_and_is_bootstrapped_when_it_is_ready() {
+async fn a_waiting_tool_is_not_triggered_and_bootstraps_when_ready() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("eager", json!({"bootstrap": {"enabled": true, "mode": "once"}}))).await;
     fixture.create(code("follower", json!({"subscriptions": [{"any_tags": ["news"]}]}))).await;
@@ -115,8 +115,7 @@ async fn what_waits_is_not_triggered_and_is_bootstrapped_when_it_is_ready() {
         ..breadcrumb::NewBreadcrumb::default()
     };
     fixture.create(news("one")).await;
-    // Through the same queue of events: whatever the first one led to is there when this tool has
-    // run.
+    // Uses the same queue of events: all effects of the first event exist when this tool has run.
     fixture.create(code("echo", json!({"subscriptions": [{"any_tags": ["marker"]}]}))).await;
     fixture.catalog(|catalog| catalog.find("echo").is_some()).await;
     let marker = breadcrumb::NewBreadcrumb { tags: vec!["marker".into()], ..news("marker") };

@@ -1,4 +1,4 @@
-//! One registry: each name is one tool's, whatever runs it.
+//! One registry: each name belongs to one tool, whichever executor runs it.
 
 use breadcrumb::{BreadcrumbChanges, EventKind, schema_names};
 use serde_json::{Value, json};
@@ -12,8 +12,8 @@ fn message(error: &Value) -> &str {
     error["errors"][0]["message"].as_str().unwrap()
 }
 
-/// What is refused is named with the source of what was first, in each pairing of kinds. (Code goes
-/// before native tools where a curator wrote it, which is another matter: see `precedence`.)
+/// The report names the source of the first tool, for each pair of kinds. (Code of a curator takes
+/// precedence over native tools; see `precedence`.)
 #[tokio::test]
 async fn a_second_tool_of_a_name_is_refused_with_the_source_of_the_first() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
@@ -70,14 +70,14 @@ async fn the_next_in_line_serves_when_the_first_is_gone() {
     runner.stop().await;
 }
 
-/// A record that is older, but had another name, does not take a name by being renamed; also not in
-/// the eyes of a runner that starts afterwards.
+/// An older record does not take a name by being renamed, and a runner that starts afterwards
+/// decides the same.
 #[tokio::test]
-async fn a_renamed_record_takes_no_name_from_who_had_it() {
+async fn a_renamed_record_cannot_take_the_name_of_another() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let old = fixture.create(code("old", json!({}))).await;
     let echo = fixture.create(code("echo", json!({}))).await;
-    // The owner of the name is changed too, and keeps it.
+    // The owner of the name is changed too, and keeps the name.
     fixture.change(echo, 1, code_context("echo", json!({"description": "second"}))).await;
     fake.does("echo", |call, _| async move { Ok(json!(call.tool_id)) });
     let runner = fixture.start(&fake);
@@ -91,7 +91,7 @@ async fn a_renamed_record_takes_no_name_from_who_had_it() {
     for _ in 0..3 {
         assert_eq!(fixture.call("echo", json!({})).await.output, Some(json!(echo)));
     }
-    // Who had a name, gave it up and takes it again, comes after who took it meanwhile.
+    // A record that gave up a name and takes it again comes after the one that took it meanwhile.
     fixture.change(echo, 2, code_context("other", json!({}))).await;
     while fixture.call("echo", json!({})).await.output != Some(json!(old)) {}
     fixture.change(echo, 3, code_context("echo", json!({}))).await;
@@ -100,9 +100,9 @@ async fn a_renamed_record_takes_no_name_from_who_had_it() {
     runner.stop().await;
 }
 
-/// Not for a moment either: until it is known who had the name first, it stays where it is.
+/// Not even for a moment: until it is known which record had the name first, the owner stays.
 #[tokio::test]
-async fn a_renamed_record_waits_until_its_claim_is_judged() {
+async fn a_renamed_record_waits_until_its_claim_is_checked() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let old = fixture.create(code("old", json!({}))).await;
     let echo = fixture.create(code("echo", json!({}))).await;
@@ -133,9 +133,9 @@ async fn a_tool_that_waits_keeps_its_name() {
     runner.stop().await;
 }
 
-/// Titles and tags are not what the catalog shows: a change of them moves no name.
+/// The catalog does not contain titles and tags: a change of them moves no name.
 #[tokio::test]
-async fn what_is_changed_beside_the_name_moves_it_to_nobody() {
+async fn changes_of_title_and_tags_do_not_move_the_name() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let first = fixture.create(code("echo", json!({}))).await;
     let second = fixture.create(native("echo", json!({}))).await;

@@ -1,4 +1,4 @@
-//! Runners that are set up differently: what one lacks, another does.
+//! Runners with different settings: what one lacks, another serves.
 
 use breadcrumb::{ErrorCode, Event, ResponseStatus, schema_names};
 use runner::RunnerOptions;
@@ -15,25 +15,25 @@ fn without(tool: &str) -> std::sync::Arc<Fake> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_is_left_to_the_runner_that_is_set_up_for_it() {
+async fn a_call_is_left_to_the_runner_with_the_settings_for_it() {
     let (fixture, able) = (Fixture::new().await, Fake::new());
     fixture.create(native("shell", json!({}))).await;
     let first = fixture.start(&able);
     let told = fixture.event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_RUNNER)).await;
     assert_eq!(told.context["serves"], json!(["shell"]));
     let unable = without("shell");
-    // More of those that cannot: one of them is nearly always asked first.
+    // More runners without the setting, so that one of them nearly always claims first.
     let others = [fixture.start(&unable), fixture.start(&unable), fixture.start(&unable)];
     for _ in 0..20 {
         assert_eq!(fixture.call("shell", json!({})).await.status, ResponseStatus::Success);
     }
-    // Whoever wrote the catalog last, it says what the tenant's runners can.
+    // Whichever runner wrote the catalog last, it lists what any runner of the tenant serves.
     assert!(unable.begun.lock().unwrap().is_empty());
     fixture.create(native("more", json!({}))).await;
     let catalog = fixture.catalog(|catalog| catalog.find("more").is_some() && catalog.find("shell").is_some()).await;
     assert!(catalog.waiting.is_empty());
 
-    // Where nobody can, it is said.
+    // If no runner has the setting, the call fails with the reason.
     first.stop().await;
     let response = fixture.call("shell", json!({})).await;
     assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied));
@@ -43,7 +43,7 @@ async fn a_call_is_left_to_the_runner_that_is_set_up_for_it() {
     }
 }
 
-/// The runner that writes RCRT's catalog is the one that lacks the setting.
+/// The runner that writes RCRT's catalog lacks the setting.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_compat_the_catalog_lists_what_another_runner_serves() {
     let (fixture, able) = (Fixture::new().await, Fake::new());
@@ -66,9 +66,9 @@ async fn in_compat_the_catalog_lists_what_another_runner_serves() {
     second.stop().await;
 }
 
-/// Each of them has the settings, so each tells the other that it serves the tool.
+/// Both have the settings, so each publishes that it serves the tool.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_without_its_secret_waits_on_runners_that_are_set_up_alike() {
+async fn a_tool_without_its_secret_waits_on_runners_with_equal_settings() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(native("vault", json!({"required_secrets": ["API_KEY"]}))).await;
     let compat = || RunnerOptions { rcrt_compat: true, ..options() };
@@ -84,9 +84,9 @@ async fn a_tool_without_its_secret_waits_on_runners_that_are_set_up_alike() {
     }
 }
 
-/// Otherwise others would leave calls to it that it does not take any more.
+/// Otherwise other runners would leave calls to it that it no longer takes.
 #[tokio::test]
-async fn a_runner_that_stops_while_it_tells_of_itself_leaves_no_word_behind() {
+async fn a_runner_that_stops_while_registering_leaves_no_record_behind() {
     let fixture = Fixture::new().await;
     fixture.create(native("shell", json!({}))).await;
     let store = FailingStore::new(fixture.runner.clone());
@@ -100,7 +100,7 @@ async fn a_runner_that_stops_while_it_tells_of_itself_leaves_no_word_behind() {
 }
 
 #[tokio::test]
-async fn a_runner_stops_though_it_hears_nothing_of_others() {
+async fn a_runner_stops_while_the_list_of_runners_hangs() {
     let fixture = Fixture::new().await;
     let store = FailingStore::new(fixture.runner.clone());
     let _never = store.runners.acquire().await.unwrap();

@@ -1,5 +1,5 @@
-//! A `tool.code.v1` goes before the `tool.v1` of its name, and the `tool.v1` serves where it
-//! cannot.
+//! A `tool.code.v1` takes precedence over the `tool.v1` of its name, and the `tool.v1` serves while
+//! the code cannot.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::fake::Fake;
 use crate::fixture::{Fixture, PATIENCE, code, code_context, native};
 use crate::rights::emitter;
 
-/// Which version of which record answered.
+/// The record and version that responded.
 type Ran = (Uuid, &'static str, i64);
 
 fn ran(response: &ToolResponse) -> Ran {
@@ -29,7 +29,7 @@ fn ran(response: &ToolResponse) -> Ran {
     (metadata["tool_id"].as_str().unwrap().parse().unwrap(), schema, metadata["tool_version"].as_i64().unwrap())
 }
 
-/// Callers that ask without a pause, each for its next answer, and what answered them.
+/// Callers that call without a pause, and the versions that responded.
 struct Load {
     answers: watch::Sender<Vec<ToolResponse>>,
     stop: CancellationToken,
@@ -61,7 +61,7 @@ impl Load {
         Self { answers, stop, callers }
     }
 
-    /// Waits for ten more answers, the last four of them from this version.
+    /// Waits for ten more responses, the last four of them from this version.
     async fn until(&self, wanted: Ran) {
         let mut answers = self.answers.subscribe();
         let seen = answers.borrow_and_update().len();
@@ -70,10 +70,10 @@ impl Load {
                 && all[all.len() - 4..].iter().all(|answer| is_success(answer) && ran(answer) == wanted)
         };
         let waited = tokio::time::timeout(PATIENCE, answers.wait_for(holds)).await;
-        assert!(waited.is_ok(), "{wanted:?} does not answer; the last: {:?}", self.answers.borrow().last());
+        assert!(waited.is_ok(), "{wanted:?} did not respond; the last: {:?}", self.answers.borrow().last());
     }
 
-    /// Stops, and gives how often each version answered. Every call has succeeded.
+    /// Stops, and returns how often each version responded. Asserts that every call succeeded.
     async fn end(mut self) -> BTreeMap<Ran, usize> {
         self.stop.cancel();
         while let Some(ended) = self.callers.join_next().await {
@@ -105,12 +105,12 @@ async fn a_tool_is_migrated_to_code_under_load_and_back_without_a_failed_call() 
     let load = Load::on(&fixture, "echo");
     load.until(by_native).await;
 
-    // Never good: the tool.v1 goes on.
+    // Never valid: the tool.v1 continues to serve.
     let never_good = NewBreadcrumb { context: broken().as_object().unwrap().clone(), ..code("echo", json!({})) };
     let first = fixture.create(never_good).await;
     fixture.tool_error(first, |error| error["running_version"].is_null()).await;
     load.until(by_native).await;
-    // Mended, then broken again: the last good version stays, as with any tool.
+    // Fixed, then broken again: the last valid version stays, as with any tool.
     fixture.change(first, 1, code_context("echo", json!({}))).await;
     load.until((first, schema_names::TOOL_CODE, 2)).await;
     fixture.change(first, 2, broken()).await;
@@ -118,7 +118,7 @@ async fn a_tool_is_migrated_to_code_under_load_and_back_without_a_failed_call() 
     load.until((first, schema_names::TOOL_CODE, 2)).await;
     fixture.change(first, 3, code_context("echo", json!({"description": "better"}))).await;
     load.until((first, schema_names::TOOL_CODE, 4)).await;
-    // Under another name it is another tool.
+    // With another name it is another tool.
     fixture.change(first, 4, code_context("other", json!({}))).await;
     load.until(by_native).await;
     fixture.change(first, 5, code_context("echo", json!({}))).await;
@@ -126,7 +126,7 @@ async fn a_tool_is_migrated_to_code_under_load_and_back_without_a_failed_call() 
     fixture.person.delete(first, None).await.unwrap();
     load.until(by_native).await;
 
-    // Good from the first version on.
+    // Valid from the first version on.
     let second = fixture.create(code("echo", json!({}))).await;
     load.until((second, schema_names::TOOL_CODE, 1)).await;
     let counts = load.end().await;
@@ -134,13 +134,13 @@ async fn a_tool_is_migrated_to_code_under_load_and_back_without_a_failed_call() 
         counts.into_keys().map(|(_, schema, version)| (schema, version)).collect::<std::collections::BTreeSet<_>>(),
         [("tool.code.v1", 1), ("tool.code.v1", 2), ("tool.code.v1", 4), ("tool.code.v1", 6), ("tool.v1", 1)].into()
     );
-    // Nobody is told to rename the tool that was replaced.
+    // The replaced tool gets no report about its name.
     let told = fixture.list(schema_names::TOOL_ERROR).await;
     assert!(told.iter().all(|row| row.context.as_ref().unwrap()["tool_id"] != native.to_string()), "{told:?}");
     runner.stop().await;
 }
 
-/// Grants are made to a record, so code that needs a secret always waits at first.
+/// Grants belong to a record, so code that needs a secret always waits at first.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_replaced_tool_serves_while_its_code_waits_for_a_secret() {
     let (fixture, fake) = (Arc::new(Fixture::new().await), Fake::new());
@@ -162,16 +162,16 @@ async fn the_replaced_tool_serves_while_its_code_waits_for_a_secret() {
     load.until(by_native).await;
     fixture.person.grant_secret(secret, needy).await.unwrap();
     load.until((needy, schema_names::TOOL_CODE, 1)).await;
-    // Its grants end with the record, before anybody hears of that.
+    // Its grants are deleted with the record, before the event arrives.
     fixture.person.delete(needy, None).await.unwrap();
     load.until(by_native).await;
     load.end().await;
     runner.stop().await;
 }
 
-/// Callers trust whoever had the name, so nobody else takes it but a curator.
+/// Callers trust the owner of the name, so only the owner or a curator can replace the tool.
 #[tokio::test]
-async fn an_emitter_takes_no_name_by_writing_code() {
+async fn an_emitter_cannot_take_a_name_by_writing_code() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let shipped = fixture.create(native("echo", json!({}))).await;
     let runner = fixture.start(&fake);
@@ -190,7 +190,7 @@ async fn an_emitter_takes_no_name_by_writing_code() {
     );
     assert_eq!(ran(&fixture.call("echo", json!({})).await), (shipped, schema_names::TOOL_V1, 1));
 
-    // A curator's version takes it; one that an emitter makes of that gives it back.
+    // A curator's version takes the name; an emitter's later version loses it again.
     let there = fixture.person.get(forged).await.unwrap();
     fixture.change(forged, there.version, code_context("echo", json!({"description": "a curator's"}))).await;
     while ran(&fixture.call("echo", json!({})).await) != (forged, schema_names::TOOL_CODE, 2) {}
@@ -209,10 +209,10 @@ async fn an_emitter_takes_no_name_by_writing_code() {
     runner.stop().await;
 }
 
-/// That the older tool holds a secret makes no difference: its name stays with whoever made it, and
-/// with curators.
+/// A granted secret of the older tool makes no difference: only its creator and curators can take
+/// its name.
 #[tokio::test]
-async fn a_granted_tools_name_is_taken_by_its_author_or_a_curator_alone() {
+async fn only_its_author_or_a_curator_can_take_a_granted_tools_name() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let (_, author) = emitter(&fixture).await;
     let (_, stranger) = emitter(&fixture).await;
@@ -226,7 +226,7 @@ async fn a_granted_tools_name_is_taken_by_its_author_or_a_curator_alone() {
     assert_eq!(ran(&fixture.call("echo", json!({})).await), (theirs, schema_names::TOOL_V1, 1));
     let own = author.create(code("echo", json!({})), None).await.unwrap().id;
     while ran(&fixture.call("echo", json!({})).await) != (own, schema_names::TOOL_CODE, 1) {}
-    // And of two codes the older keeps it.
+    // Between two code records the older keeps the name.
     let later = fixture.create(code("echo", json!({}))).await;
     let error = fixture.tool_error(later, |_| true).await;
     assert!(error["errors"][0]["message"].as_str().unwrap().contains(&own.to_string()), "{error}");
@@ -237,9 +237,9 @@ async fn a_granted_tools_name_is_taken_by_its_author_or_a_curator_alone() {
     runner.stop().await;
 }
 
-/// Nobody gets a name by waiting for the moment when its owner cannot run.
+/// A record gets no name because the owner cannot run at the moment.
 #[tokio::test]
-async fn a_younger_native_tool_does_not_serve_where_code_waits() {
+async fn a_younger_native_tool_does_not_serve_while_code_waits() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let needy = fixture.create(code("echo", json!({"required_secrets": ["API_KEY"]}))).await;
     let runner = fixture.start(&fake);
@@ -305,7 +305,7 @@ async fn a_version_of_another_schema_takes_no_name_in_a_runner_that_starts_later
     a_version_of_another_schema_takes_no_name(false).await;
 }
 
-/// A running runner falls back to the same version as one that starts now.
+/// A running runner falls back to the same version as a runner that starts now.
 #[tokio::test]
 async fn broken_code_falls_back_to_code_and_not_to_a_tool_v1_between() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
@@ -326,9 +326,9 @@ async fn broken_code_falls_back_to_code_and_not_to_a_tool_v1_between() {
 }
 
 /// Among records of one schema the oldest keeps the name. The time as a `tool.v1` does not count
-/// among code.
+/// among code records.
 #[tokio::test]
-async fn a_replaced_tool_does_not_win_its_name_back_by_becoming_code() {
+async fn a_replaced_tool_does_not_regain_its_name_by_becoming_code() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let (_, author) = emitter(&fixture).await;
     let theirs = author.create(native("echo", json!({})), None).await.unwrap().id;
@@ -348,9 +348,9 @@ async fn a_replaced_tool_does_not_win_its_name_back_by_becoming_code() {
     runner.stop().await;
 }
 
-/// Who could not take a name from its owner does not get it when the owner changes its schema.
+/// A record that could not take a name does not get it when the owner changes its schema.
 #[tokio::test]
-async fn an_owner_that_changes_its_schema_keeps_its_name_from_who_had_no_right_to_it() {
+async fn an_owner_that_changes_its_schema_keeps_its_name() {
     for (first, second) in
         [(native("echo", json!({})), code("echo", json!({}))), (code("echo", json!({})), native("echo", json!({})))]
     {

@@ -1,4 +1,4 @@
-//! What a profile closes, the runner refuses.
+//! The runner refuses tools that a profile denies.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ async fn fixture() -> (Fixture, std::sync::Arc<Fake>) {
 }
 
 #[tokio::test]
-async fn an_agents_profile_keeps_its_calls_from_what_it_closes() {
+async fn an_agents_calls_are_limited_by_its_profile() {
     let (fixture, fake) = fixture().await;
     let runner = fixture.start(&fake);
     let cases = [
@@ -46,7 +46,7 @@ async fn an_agents_profile_keeps_its_calls_from_what_it_closes() {
 }
 
 #[tokio::test]
-async fn a_requests_own_tag_closes_too_and_names_of_closed_tools_are_not_proposed() {
+async fn a_requests_profile_tag_applies_and_denied_names_are_not_suggested() {
     let (fixture, fake) = fixture().await;
     let runner = fixture.start(&fake);
     let ask = |tool: &str| {
@@ -64,9 +64,9 @@ async fn a_requests_own_tag_closes_too_and_names_of_closed_tools_are_not_propose
     runner.stop().await;
 }
 
-/// The call itself knows its profiles, and a tool that its record triggers is under them too.
+/// The call has its profiles, and they also apply to a tool that its record triggers.
 #[tokio::test]
-async fn profiles_go_on_with_the_call_and_with_what_it_triggers() {
+async fn profiles_apply_to_nested_and_triggered_calls() {
     let (fixture, fake) = fixture().await;
     fixture.create(code("follower", json!({"subscriptions": [{"any_tags": ["news"]}]}))).await;
     fake.does("echo", |call, _| async move { Ok(json!(call.profiles.tags().collect::<Vec<_>>())) });
@@ -88,9 +88,10 @@ async fn profiles_go_on_with_the_call_and_with_what_it_triggers() {
     runner.stop().await;
 }
 
-/// A tool that a subagent wrote is no way out of what is closed to the subagent: by itself it runs under its author's profile.
+/// A subagent cannot reach denied tools through a tool that it wrote: when triggered, that tool
+/// runs under its author's profile.
 #[tokio::test]
-async fn what_runs_by_itself_runs_under_the_profile_of_its_author() {
+async fn triggered_tools_run_under_their_authors_profile() {
     let (fixture, fake) = fixture().await;
     let agent = fixture.agent_of(Profile::Subagent).await;
     let bootstrap = json!({"bootstrap": {"enabled": true, "mode": "once"}});
@@ -100,7 +101,7 @@ async fn what_runs_by_itself_runs_under_the_profile_of_its_author() {
         fake.does(tool, |call, _| async move { Ok(json!(call.profiles.tags().collect::<Vec<_>>())) });
     }
     let runner = fixture.start(&fake);
-    // Written by a person: only the tool is the subagent's.
+    // Written by another agent: only the tool is the subagent's.
     fixture.catalog(|catalog| catalog.find("follower").is_some()).await;
     let news = NewBreadcrumb { title: "news".into(), tags: vec!["news".into()], ..NewBreadcrumb::default() };
     fixture.create(news).await;
@@ -110,16 +111,17 @@ async fn what_runs_by_itself_runs_under_the_profile_of_its_author() {
         };
         assert_eq!(fixture.event(is_answer).await.context["output"], json!(["profile:subagent"]), "{tool}");
     }
-    // Whoever calls it, calls it under their own.
+    // A direct call uses the caller's profile.
     assert_eq!(fixture.call("follower", json!({})).await.output, Some(json!([])));
     runner.stop().await;
 }
 
-/// What each profile is offered of all that is shipped, and of tools that are made at run time: code, an http tool, and the
-/// same under a name that a profile closes. A new tool, a new source or a changed rule changes this list: look at
-/// `breadcrumb::profile`, decide, and keep the list with `GOLDEN=renew`.
+/// Which tools each profile is offered: all shipped tools, and tools that are created at run time
+/// (code, an http tool, and both under a name that a profile denies). A new tool, a new source or a
+/// changed rule changes this list. Then check `breadcrumb::profile`, and update the list with
+/// `GOLDEN=renew`.
 #[tokio::test]
-async fn each_profile_is_offered_what_was_decided_for_it() {
+async fn each_profile_is_offered_the_tools_of_the_golden_list() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let mut tools = 0;
     for tool in ["tools-self-contained", "tools", "tools-native"].into_iter().flat_map(shipped) {
@@ -161,8 +163,11 @@ async fn each_profile_is_offered_what_was_decided_for_it() {
         std::fs::write(&path, &text).unwrap();
     }
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
-    assert!(kept == text, "another list; decide, and keep it with GOLDEN=renew:\n--- kept\n{kept}\n--- now\n{text}");
-    // The runner refuses what the catalog does not offer.
+    assert!(
+        kept == text,
+        "the list changed; check it, and update it with GOLDEN=renew:\n--- kept\n{kept}\n--- now\n{text}"
+    );
+    // The runner refuses the tools that the profile is not offered.
     for profile in Profile::ALL {
         let agent = fixture.agent_of(profile).await;
         let open = catalog.clone().for_profile(profile);

@@ -1,4 +1,4 @@
-//! What a running call tells of its progress.
+//! Progress reports of running calls.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ fn is_progress(event: &Event) -> bool {
     event.schema_name.as_deref() == Some(schema_names::TOOL_PROGRESS)
 }
 
-/// `told`, and the tool goes on when it is notified.
+/// Reports `told`. The tool continues when the returned `Notify` is notified.
 fn tells(fake: &Arc<Fake>, tool: &str, told: Vec<(Option<f64>, String)>) -> Arc<Notify> {
     let go = Arc::new(Notify::new());
     let wait = go.clone();
@@ -32,7 +32,7 @@ fn tells(fake: &Arc<Fake>, tool: &str, told: Vec<(Option<f64>, String)>) -> Arc<
 }
 
 #[tokio::test]
-async fn each_word_is_seen_while_the_tool_runs_in_one_record() {
+async fn each_report_updates_one_record_while_the_tool_runs() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("slow", json!({}))).await;
     let words = vec![(Some(0.0), "beginning".into()), (Some(0.5), "half of it".into()), (None, "nearly\nthere".into())];
@@ -67,9 +67,9 @@ async fn each_word_is_seen_while_the_tool_runs_in_one_record() {
     runner.stop().await;
 }
 
-/// The newest word counts, and none of them comes after the answer.
+/// Only the newest report is written, and none after the response.
 #[tokio::test]
-async fn a_flood_of_words_is_few_records_and_nothing_follows_the_answer() {
+async fn a_flood_of_reports_causes_few_writes_and_none_after_the_response() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("chatty", json!({}))).await;
     fixture.create(code("echo", json!({}))).await;
@@ -80,7 +80,7 @@ async fn a_flood_of_words_is_few_records_and_nothing_follows_the_answer() {
         async move {
             call.progress.report(Some(0.0), "first");
             wait.notified().await;
-            // Time enough for hundreds of records, if each word were told.
+            // Long enough for hundreds of writes, if each report were written.
             let began = Instant::now();
             let mut n = 0_u32;
             while began.elapsed() < Duration::from_millis(700) {
@@ -102,12 +102,12 @@ async fn a_flood_of_words_is_few_records_and_nothing_follows_the_answer() {
     let began = Instant::now();
     go.notify_one();
     let last = fixture.event(|event| is_progress(event) && event.context["message"] == "last").await;
-    assert_eq!(last.context["fraction"], 1.0, "never more than all");
+    assert_eq!(last.context["fraction"], 1.0, "the fraction is at most 1");
     let most = 3 + began.elapsed().as_millis() as i64 / 250;
     assert!(last.version <= most, "{} of {most}", last.version);
     go.notify_one();
     fixture.answer(request).await;
-    // Whatever could still come would come before this.
+    // Any late progress event would arrive before this one.
     fixture.call("echo", json!({})).await;
     runner.stop().await;
     let (mut answered, mut after) = (false, 0);
@@ -177,16 +177,16 @@ async fn a_message_is_one_short_line_without_secrets() {
     runner.stop().await;
 }
 
-/// Who follows progress, and reports its own, would run for ever.
+/// A tool that subscribes to progress and reports its own would trigger itself forever.
 #[tokio::test]
-async fn progress_leads_to_no_circle() {
+async fn progress_reports_cause_no_trigger_cycle() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let follows = json!({"subscriptions": [{"schema_name": schema_names::TOOL_PROGRESS}]});
     for tool in ["left", "right"] {
         fixture.create(code(tool, follows.clone())).await;
         fake.does(tool, |call, _| async move {
             call.progress.report(None, "here");
-            // Until it is written, and its event is out.
+            // Until it is written and its event is published.
             let mut events = call.breadcrumbs.events(None).await.unwrap();
             let _ = tokio::time::timeout(Duration::from_millis(500), futures::StreamExt::next(&mut events)).await;
             Ok(json!("done"))
@@ -195,7 +195,7 @@ async fn progress_leads_to_no_circle() {
     let runner = fixture.start(&fake);
     let request = fixture.ask("left", json!({})).await;
     fixture.answer(request).await;
-    // left → right → (left stands in that chain only if it was triggered) left → nobody.
+    // left → right → left (in the chain only if it was triggered) → none.
     let requests = |count: usize| move |progress: &crate::fake::RunCounts| progress.begun >= count;
     fake.until(requests(3)).await;
     let of_right = fixture

@@ -1,4 +1,5 @@
-//! A runner sees all of its tenant. What it does for others sees no more than they do.
+//! A runner sees all records of its tenant. What it does for an agent sees no more than that agent
+//! does.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use crate::failing_store::FailingStore;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, Running, code, options};
 
-/// An agent that has no say in the tenant, and the store as it sees it.
+/// An agent without special roles, and the store as it sees it.
 pub async fn emitter(fixture: &Fixture) -> (Uuid, Arc<dyn Breadcrumbs>) {
     let roles = vec![Role::Emitter, Role::Subscriber];
     let agent = NewAgent { name: Uuid::new_v4().to_string(), roles, profile: Profile::Main };
@@ -31,7 +32,7 @@ fn note(visibility: Visibility) -> NewBreadcrumb {
     NewBreadcrumb { title: "a note".into(), context, tags, visibility, ..NewBreadcrumb::default() }
 }
 
-/// What a tool's code finds of the record by `context.api`: by id, in a list, by its words.
+/// What a tool's code finds of the record through `context.api`: by id, in a list, by search.
 async fn found(call: executors::ToolCall, egress: Arc<Egress>) -> Result<Value, ToolFailure> {
     let id = call.input["id"].as_str().unwrap().to_owned();
     let world = CallHostOps::new(egress, &call).unwrap();
@@ -45,12 +46,12 @@ async fn found(call: executors::ToolCall, egress: Arc<Egress>) -> Result<Value, 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_reads_and_changes_what_who_asked_may() {
+async fn a_tool_has_the_rights_of_the_requesting_agent() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
     let own = egress.clone();
     fake.does("peek", move |call, _| found(call, own.clone()));
-    // Asks another tool to do it.
+    // Calls another tool to do it.
     fake.does("ask", move |call, _| {
         let egress = egress.clone();
         async move {
@@ -90,7 +91,7 @@ async fn a_tool_reads_and_changes_what_who_asked_may() {
             .await;
         if visibility == Visibility::Private {
             assert_eq!(event.context["output"], expected);
-            // Whoever may see it sees it by way of the same tool.
+            // An agent that can see the record sees it through the same tool.
             assert_eq!(fixture.call("peek", json!({"id": id})).await.output.unwrap(), json!([true, true, true, true]));
         }
         fixture.person.delete(id, None).await.unwrap();
@@ -99,7 +100,7 @@ async fn a_tool_reads_and_changes_what_who_asked_may() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_is_set_off_by_what_its_author_may_hear_of() {
+async fn a_tool_is_triggered_only_by_records_its_author_can_see() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let (_, author) = emitter(&fixture).await;
     let listening = json!({"subscriptions": [{"all_tags": ["note"]}]});
@@ -112,7 +113,7 @@ async fn a_tool_is_set_off_by_what_its_author_may_hear_of() {
     fixture.call("theirs", json!({})).await;
     let private = fixture.create(note(Visibility::Private)).await;
     let team = fixture.create(note(Visibility::Team)).await;
-    // Answers come in any order.
+    // Responses arrive in any order.
     let mut heard = Vec::new();
     fixture
         .event(|event| {
@@ -129,9 +130,9 @@ async fn a_tool_is_set_off_by_what_its_author_may_hear_of() {
     runner.stop().await;
 }
 
-/// The runner comes to hear of the private version when the record is open already.
+/// The runner receives the event of the private version when the record is already visible.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tool_is_not_set_off_by_an_old_version_that_its_author_may_not_see() {
+async fn a_tool_is_not_triggered_by_an_old_version_its_author_cannot_see() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let (_, author) = emitter(&fixture).await;
     let listening = json!({"subscriptions": [{"all_tags": ["note"]}]});
@@ -165,14 +166,14 @@ async fn a_tool_is_not_set_off_by_an_old_version_that_its_author_may_not_see() {
         .await;
     heard.sort_unstable();
     assert_eq!(heard, [(id, 2), (last, 1)]);
-    // One request for each event that it was told of, and the call of the beginning.
+    // One request for each event that it received, and the first call.
     let requests = fixture.list(schema_names::TOOL_REQUEST).await;
     assert_eq!(requests.len(), 3);
     runner.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_answer_to_a_private_request_is_private_too() {
+async fn the_response_to_a_private_request_is_private() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("quiet", json!({}))).await;
     fake.does("quiet", |_, _| async move { Ok(json!({"word": "hush"})) });

@@ -1,4 +1,5 @@
-//! Many tools: a runner is ready however many there are, and judges what nobody judged before.
+//! Many tools: a runner is ready however many exist, and validates those that were not validated
+//! before.
 
 use std::collections::HashSet;
 
@@ -8,10 +9,10 @@ use serde_json::json;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, native};
 
-/// More than are loaded at once, and more than one part of the catalog holds.
+/// More tools than are loaded at once, and more than one part of the catalog holds.
 const TOOLS: usize = 400;
 
-/// Written past the store, as they would stand in it.
+/// Inserts the records directly into the database.
 async fn seed(fixture: &Fixture) {
     let sql = format!(
         "INSERT INTO breadcrumbs (id, owner_id, title, context, tags, schema_name, visibility, sensitivity, version,
@@ -28,13 +29,13 @@ async fn seed(fixture: &Fixture) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn calls_wait_for_no_other_tools() {
+async fn calls_do_not_wait_for_other_tools_to_load() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     seed(&fixture).await;
     *fake.only_loads.lock().unwrap() = Some("tool_234".into());
     let runner = fixture.start(&fake);
     assert_eq!(fixture.call("tool_234", json!({})).await.status, ResponseStatus::Success);
-    // None of the others gets through meanwhile; as many as may be loaded at once have begun.
+    // No other tool finishes loading meanwhile; as many as can be loaded at once have begun.
     let begun: HashSet<String> = fake.loads.borrow().iter().cloned().collect();
     assert!(begun.contains("tool_234") && begun.len() <= 1 + 4, "{begun:?}");
     let missing = fixture.call("tool_9999", json!({})).await;
@@ -44,7 +45,7 @@ async fn calls_wait_for_no_other_tools() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_found_good_is_judged_again_only_when_it_is_called() {
+async fn a_valid_version_is_validated_again_only_when_it_is_called() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     seed(&fixture).await;
     let runner = fixture.start(&fake);
@@ -73,9 +74,10 @@ async fn what_was_found_good_is_judged_again_only_when_it_is_called() {
     runner.stop().await;
 }
 
-/// The catalog's word is good for the version that it names: a later one is judged before it is offered.
+/// The catalog vouches only for the version that it names: a later one is validated before it is
+/// offered.
 #[tokio::test]
-async fn a_version_that_came_while_no_runner_was_there_is_judged_first() {
+async fn a_version_written_while_no_runner_ran_is_validated_first() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let id = fixture.create(crate::fixture::code("echo", json!({}))).await;
     let runner = fixture.start(&fake);

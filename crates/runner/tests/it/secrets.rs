@@ -1,4 +1,4 @@
-//! What a call gets of the secrets that its tool needs.
+//! Which secrets a call receives.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, code, code_context};
 
-/// A place with the tool `secretive`, which needs `API_KEY` and gives what it is shown of it.
+/// A fixture with the tool `secretive`, which needs `API_KEY` and returns what it sees of it.
 async fn secretive() -> (Fixture, Arc<Fake>, Uuid) {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let tool = fixture.create(code("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
@@ -25,7 +25,7 @@ fn bound(value: &str) -> NewSecret {
     NewSecret { hosts: vec!["api.example.com".into()], ..NewSecret::new("API_KEY", value) }
 }
 
-/// The one thing that a refused call lacks: its word, and the command that mends it.
+/// The one missing requirement of a refused call: its code, and the command that fixes it.
 fn lack(response: &ToolResponse) -> (String, String) {
     assert_eq!(response.error_code, Some(ErrorCode::PermissionDenied), "{response:?}");
     let details = response.error_details.as_ref().unwrap();
@@ -37,7 +37,7 @@ fn lack(response: &ToolResponse) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_tool_gets_what_it_needs_step_by_step() {
+async fn each_missing_step_of_a_secret_is_reported() {
     let (fixture, fake, tool) = secretive().await;
     let runner = fixture.start(&fake);
     let (problem, mend) = lack(&fixture.call("secretive", json!({})).await);
@@ -58,12 +58,12 @@ async fn a_tool_gets_what_it_needs_step_by_step() {
     let handle = shown["API_KEY"].as_str().unwrap();
     assert!(handle.starts_with("rcrt_secret_API_KEY_"), "{handle}");
     let again = fixture.call("secretive", json!({})).await.output.unwrap();
-    assert_ne!(again, shown, "a handle is of one call");
+    assert_ne!(again, shown, "each call has its own handle");
     runner.stop().await;
 }
 
 #[tokio::test]
-async fn a_refused_call_never_runs_and_names_all_that_it_lacks() {
+async fn a_refused_call_never_runs_and_lists_all_missing_secrets() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let needs = json!({"required_secrets": ["ONE", "TWO", "THREE"]});
     let tool = fixture.create(code("needy", needs)).await;
@@ -89,7 +89,7 @@ async fn a_refused_call_never_runs_and_names_all_that_it_lacks() {
 }
 
 #[tokio::test]
-async fn a_readable_secret_is_shown_as_it_is_and_needs_no_host() {
+async fn a_readable_secret_is_plain_text_and_needs_no_host() {
     let (fixture, fake, tool) = secretive().await;
     let secret = keep(&fixture, NewSecret { readable: true, ..NewSecret::new("API_KEY", "hunter2") }).await.id;
     fixture.person.grant_secret(secret, tool).await.unwrap();
@@ -100,7 +100,7 @@ async fn a_readable_secret_is_shown_as_it_is_and_needs_no_host() {
 }
 
 #[tokio::test]
-async fn each_decryption_tells_the_tool_and_the_request() {
+async fn each_decryption_is_audited_with_tool_and_request() {
     let (fixture, fake, tool) = secretive().await;
     let secret = keep(&fixture, bound("hunter2hunter2")).await.id;
     fixture.person.grant_secret(secret, tool).await.unwrap();
@@ -116,7 +116,7 @@ async fn each_decryption_tells_the_tool_and_the_request() {
 }
 
 #[tokio::test]
-async fn a_grant_is_of_the_record_and_not_of_the_name() {
+async fn a_grant_belongs_to_the_record_and_not_to_the_name() {
     let (fixture, fake, tool) = secretive().await;
     let secret = keep(&fixture, bound("hunter2hunter2")).await.id;
     fixture.person.grant_secret(secret, tool).await.unwrap();
@@ -128,7 +128,7 @@ async fn a_grant_is_of_the_record_and_not_of_the_name() {
     let anew = fixture.create(code("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
     let response = loop {
         let response = fixture.call("secretive", json!({})).await;
-        // Until the runner has heard of both: the one that is gone has no grant any more, either.
+        // Until the runner has received both events: the deleted one has no grant any more, either.
         if response.error_details.as_ref().is_some_and(|details| details["tool_id"] == json!(anew)) {
             break response;
         }
@@ -141,7 +141,7 @@ async fn a_grant_is_of_the_record_and_not_of_the_name() {
 }
 
 #[tokio::test]
-async fn a_tools_grant_is_not_its_successors() {
+async fn a_grant_is_not_inherited_by_the_next_tool_of_the_name() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let needs = json!({"required_secrets": ["API_KEY"]});
     let first = fixture.create(crate::fixture::native("secretive", needs.clone())).await;
@@ -150,7 +150,7 @@ async fn a_tools_grant_is_not_its_successors() {
     fixture.person.grant_secret(secret, first).await.unwrap();
     let runner = fixture.start(&fake);
     assert_eq!(fixture.call("secretive", json!({})).await.output, Some(json!(first)));
-    // An untrusted tool of the same name gets no call, and when its turn comes, no secret.
+    // An untrusted tool of the same name gets no call, and no secret once it owns the name.
     let (_, agent) = crate::rights::emitter(&fixture).await;
     let stranger = agent.create(code("secretive", needs), None).await.unwrap().id;
     fixture.tool_error(stranger, |_| true).await;
@@ -158,7 +158,8 @@ async fn a_tools_grant_is_not_its_successors() {
     fixture.person.delete(first, None).await.unwrap();
     let response = loop {
         let response = fixture.call("secretive", json!({})).await;
-        // Until the runner has heard of the end: the one that is gone has no grant any more, either.
+        // Until the runner has received the deletion: the deleted one has no grant any more,
+        // either.
         if response.error_details.as_ref().is_some_and(|details| details["tool_id"] == json!(stranger)) {
             break response;
         }
@@ -169,7 +170,7 @@ async fn a_tools_grant_is_not_its_successors() {
 }
 
 #[tokio::test]
-async fn an_optional_secret_is_there_only_where_it_is_granted() {
+async fn an_optional_secret_is_passed_only_if_it_is_granted() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let tool = fixture.create(code("choosy", json!({}))).await;
     fake.does("choosy", |call, _| async move { Ok(json!(call.secrets.shown().contains_key("EXTRA_KEY"))) });
@@ -184,7 +185,7 @@ async fn an_optional_secret_is_there_only_where_it_is_granted() {
 }
 
 #[tokio::test]
-async fn a_revocation_leaves_running_calls_alone_and_refuses_the_next() {
+async fn a_revocation_affects_the_next_call_and_not_running_ones() {
     let (fixture, fake, tool) = secretive().await;
     let secret = keep(&fixture, bound("hunter2hunter2")).await.id;
     fixture.person.grant_secret(secret, tool).await.unwrap();
@@ -208,9 +209,10 @@ async fn a_revocation_leaves_running_calls_alone_and_refuses_the_next() {
     runner.stop().await;
 }
 
-/// A stranger writes what is evil, and over it what looks good and does not work; a curator grants what they see.
+/// An untrusted agent writes a malicious version, then a harmless-looking one that does not work. A
+/// curator grants the secret to the version that they see.
 #[tokio::test]
-async fn an_older_version_that_runs_gets_nothing_of_what_a_newer_was_granted() {
+async fn an_older_running_version_gets_no_secret_granted_to_a_newer_one() {
     let (fixture, fake, tool) = secretive().await;
     let secret = keep(&fixture, bound("hunter2hunter2")).await.id;
     let runner = fixture.start(&fake);
@@ -222,7 +224,7 @@ async fn an_older_version_that_runs_gets_nothing_of_what_a_newer_was_granted() {
     let (problem, mend) = lack(&fixture.call("secretive", json!({})).await);
     assert_eq!((problem.as_str(), mend.as_str()), ("newer_only", "rcrt crumb list --schema tool.error.v1"));
 
-    // Mended, it is what was granted, or what a curator made of it.
+    // Once fixed, it is the granted version, or a curator's version of it.
     let mended = fixture.change(tool, 2, code_context("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
     let response = loop {
         let response = fixture.call("secretive", json!({})).await;
@@ -234,9 +236,9 @@ async fn an_older_version_that_runs_gets_nothing_of_what_a_newer_was_granted() {
     runner.stop().await;
 }
 
-/// RCRT's model tools are told the id of their key by a configuration record, and name no secret.
+/// RCRT's model tools read the id of their key from a configuration record, and name no secret.
 #[tokio::test]
-async fn in_compat_code_that_asks_by_id_gets_what_was_granted_to_it() {
+async fn in_compat_code_that_reads_secrets_by_id_gets_its_granted_ones() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let asks = |method: &str| {
         let source =

@@ -15,14 +15,14 @@ fn stages(response: &ToolResponse) -> Vec<f64> {
 }
 
 #[tokio::test]
-async fn a_response_tells_how_long_each_stage_took() {
+async fn a_response_has_the_duration_of_each_stage() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("slow", json!({}))).await;
     fake.does("slow", |_, _| async {
         tokio::time::sleep(Duration::from_millis(80)).await;
         Ok(json!("done"))
     });
-    // It waits in the queue until the runner starts.
+    // The request is queued until the runner starts.
     let request = fixture.ask("slow", json!({})).await;
     tokio::time::sleep(Duration::from_millis(60)).await;
     let runner = fixture.start(&fake);
@@ -30,14 +30,14 @@ async fn a_response_tells_how_long_each_stage_took() {
     let all = stages(&response);
     assert!(all[0] >= 50.0 && all[3] >= 80.0, "{all:?}");
     assert!(all.iter().all(|stage| *stage >= 0.0) && all[1] > 0.0 && all[2] > 0.0, "{all:?}");
-    // What was measured fits into what passed between the request and the response.
+    // The stages add up to at most the time between the request and the response.
     let passed = response.metadata["since_queued_ms"].as_f64().unwrap();
     assert!(all.iter().sum::<f64>() <= passed + 100.0, "{all:?} {passed}");
     runner.stop().await;
 }
 
 #[tokio::test]
-async fn a_call_that_never_ran_tells_so() {
+async fn a_call_that_never_ran_has_no_run_time() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let runner = fixture.start(&fake);
     let response = fixture.call("nobody", json!({})).await;
@@ -47,7 +47,7 @@ async fn a_call_that_never_ran_tells_so() {
 }
 
 #[tokio::test]
-async fn a_second_attempt_did_not_wait_while_the_first_ran() {
+async fn the_queue_time_of_a_retry_excludes_the_first_attempt() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("slow", json!({"limits": {"max_attempts": 2}}))).await;
     let attempts = std::sync::atomic::AtomicU32::new(0);

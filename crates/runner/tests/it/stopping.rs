@@ -8,7 +8,7 @@ use crate::fake::Fake;
 use crate::fixture::{Fixture, code, options};
 
 #[tokio::test]
-async fn running_calls_end_before_the_runner_does_and_waiting_ones_stay_queued() {
+async fn running_calls_finish_before_the_runner_stops_and_queued_ones_stay() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("waits", json!({}))).await;
     let gate = fake.waits("waits");
@@ -24,7 +24,7 @@ async fn running_calls_end_before_the_runner_does_and_waiting_ones_stay_queued()
 }
 
 #[tokio::test]
-async fn what_does_not_end_in_time_is_stopped_and_told_so_or_left_to_another_runner() {
+async fn calls_that_outlast_the_drain_are_stopped_or_left_to_another_runner() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("careful", json!({}))).await;
     fixture.create(code("again", json!({"limits": {"max_attempts": 2}}))).await;

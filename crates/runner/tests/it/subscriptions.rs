@@ -35,13 +35,13 @@ fn answered(tool: &'static str) -> impl FnMut(&breadcrumb::Event) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_matching_record_makes_one_request_across_runners() {
+async fn a_matching_record_causes_one_request_across_runners() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("reader", on(json!({"schema_name": "note.v1"})))).await;
     fixture.create(code("other", on(json!({"all_tags": ["elsewhere"]})))).await;
     fake.does("reader", |call, _| async move { Ok(call.request.trigger_event.unwrap()) });
     let runners = [fixture.start(&fake), fixture.start(&fake)];
-    // Until one runner answers, it may not follow yet.
+    // A runner may not follow events until it has responded once.
     fixture.call("other", json!({})).await;
     let id = fixture.create(note("hello")).await;
     let event = fixture.event(answered("reader")).await;
@@ -57,17 +57,17 @@ async fn a_matching_record_makes_one_request_across_runners() {
     let requests = triggered(&fixture, "reader").await;
     assert_eq!(requests.len(), 2);
     assert!(requests.iter().all(|request| request["input"] == json!({})));
-    assert_eq!(triggered(&fixture, "other").await.len(), 1, "only the call that asked for it");
+    assert_eq!(triggered(&fixture, "other").await.len(), 1, "only the direct call");
 }
 
-/// What a tool's code would do by `context.api`.
+/// What a tool's code does through `context.api`.
 async fn api(call: &executors::ToolCall, egress: &Arc<Egress>, api: ApiCall) -> Result<Value, ToolFailure> {
     let world = CallHostOps::new(egress.clone(), call).unwrap();
     world.api(api).await.map_err(|error| ToolFailure::new(breadcrumb::ErrorCode::ExecutionFailed, error.to_string()))
 }
 
 #[tokio::test]
-async fn tools_do_not_trigger_themselves_alone_or_over_others() {
+async fn tools_do_not_trigger_themselves_directly_or_through_others() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
     for name in ["marker", "copier", "logger"] {
@@ -75,7 +75,7 @@ async fn tools_do_not_trigger_themselves_alone_or_over_others() {
             if name == "logger" { json!({"schema_name": "tool.response.v1"}) } else { json!({"all_tags": ["note"]}) };
         fixture.create(code(name, on(selector))).await;
     }
-    // Changes the very record that made it run.
+    // Changes the record that triggered it.
     let shared = egress.clone();
     fake.does("marker", move |call, _| {
         let egress = shared.clone();
@@ -100,8 +100,8 @@ async fn tools_do_not_trigger_themselves_alone_or_over_others() {
     let runner = fixture.start(&fake);
     fixture.call("none", json!({})).await;
     let id = fixture.create(note("hello")).await;
-    // note → marker → changed note → copier → copy; note → copier → copy → marker → changed copy. No tool comes
-    // twice in a chain. A later note is handled in full only after all of that was heard.
+    // note → marker → changed note → copier → copy; note → copier → copy → marker → changed copy.
+    // No tool occurs twice in a chain. A later note is handled only after all of these events.
     for _ in 0..2 {
         let mut left = 2;
         fixture
@@ -119,7 +119,7 @@ async fn tools_do_not_trigger_themselves_alone_or_over_others() {
         let count = triggered(&fixture, tool).await.len();
         assert!((1..=20).contains(&count), "{tool} ran {count} times");
     }
-    // A person's change makes a version without the marks: it triggers again.
+    // A change by another agent makes a version without the chain: it triggers again.
     let record = breadcrumb::Breadcrumbs::get(&*fixture.person, id).await.unwrap();
     assert!(record.tags.iter().any(|tag| tag.starts_with("triggered:")));
     let before = triggered(&fixture, "marker").await.len();
@@ -132,7 +132,7 @@ async fn tools_do_not_trigger_themselves_alone_or_over_others() {
 }
 
 #[tokio::test]
-async fn a_tool_that_asks_for_itself_comes_to_an_end() {
+async fn a_tool_that_calls_itself_is_stopped() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let egress = Arc::new(Egress::new(EgressOptions::default()).unwrap());
     fixture.create(code("again", json!({}))).await;

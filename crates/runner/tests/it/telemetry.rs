@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::fake::Fake;
 use crate::fixture::{Fixture, code};
 
-/// The recorder is one for the process: other tests' numbers stand beside.
+/// The process has one recorder: it also has the numbers of other tests.
 #[tokio::test]
 async fn invocations_are_counted_by_known_tools_and_status() {
     let metrics = PrometheusBuilder::new().install_recorder().unwrap();

@@ -12,7 +12,7 @@ fn bad_source() -> serde_json::Value {
 }
 
 #[tokio::test]
-async fn a_request_that_follows_its_tool_at_once_finds_it() {
+async fn a_request_right_after_its_tool_finds_it() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let runner = fixture.start(&fake);
     for n in 0..10 {
@@ -24,7 +24,7 @@ async fn a_request_that_follows_its_tool_at_once_finds_it() {
 }
 
 #[tokio::test]
-async fn a_changed_tool_is_live_and_a_deleted_one_is_gone() {
+async fn changes_and_deletions_of_a_tool_take_effect() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let id = fixture.create(code("echo", json!({}))).await;
     let runner = fixture.start(&fake);
@@ -43,7 +43,7 @@ async fn a_changed_tool_is_live_and_a_deleted_one_is_gone() {
 }
 
 #[tokio::test]
-async fn a_broken_version_never_replaces_a_working_one_and_its_author_is_told() {
+async fn a_broken_version_is_reported_and_never_replaces_a_working_one() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let id = fixture.create(code("echo", json!({}))).await;
     let runner = fixture.start(&fake);
@@ -58,7 +58,7 @@ async fn a_broken_version_never_replaces_a_working_one_and_its_author_is_told() 
     assert_eq!(listed[0].tags, ["tool:error", "tool:echo", "workspace:tools"]);
     assert_eq!(fixture.call("echo", json!({})).await.output.unwrap()["version"], 1);
 
-    // A second broken version changes the report; a working one ends it.
+    // A second broken version changes the report; a working one removes it.
     fixture.change(id, 2, code_context("echo", json!({"description": 3}))).await;
     fixture.tool_error(id, |error| error["version"] == 3).await;
     assert_eq!(fixture.list(schema_names::TOOL_ERROR).await.len(), 1);
@@ -83,7 +83,7 @@ async fn a_runner_that_starts_later_offers_the_same_version() {
 }
 
 #[tokio::test]
-async fn a_tool_that_never_worked_is_told_from_one_that_is_not_there() {
+async fn a_tool_that_never_worked_is_distinguished_from_an_unknown_one() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let code_id = fixture.create(code("broken", bad_source())).await;
     let native_id = fixture.create(native("odd", json!({"implementation": {"type": "quantum"}}))).await;
@@ -96,7 +96,7 @@ async fn a_tool_that_never_worked_is_told_from_one_that_is_not_there() {
     for id in [code_id, native_id] {
         assert!(fixture.tool_error(id, |_| true).await["running_version"].is_null());
     }
-    // The report goes with the tool.
+    // The report is deleted with the tool.
     let reports = fixture.list(schema_names::TOOL_ERROR).await;
     fixture.person.delete(native_id, None).await.unwrap();
     let of_native = reports.iter().find(|row| row.context.as_ref().unwrap()["tool_id"] == json!(native_id)).unwrap().id;
@@ -104,15 +104,16 @@ async fn a_tool_that_never_worked_is_told_from_one_that_is_not_there() {
     runner.stop().await;
 }
 
-/// It begins with the reports that are there, and knows a tool that was written meanwhile not yet.
+/// The runner starts with the existing reports, and does not know a tool that was written
+/// meanwhile.
 #[tokio::test]
-async fn a_runner_leaves_a_report_on_what_it_has_not_read() {
+async fn a_runner_keeps_a_report_on_a_tool_it_has_not_read() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let runner = fixture.start(&fake);
     let behind = FailingStore::new(fixture.runner.clone());
     let reports = behind.reports.acquire().await.unwrap();
     let late = Running::start(behind.clone(), &Fake::new(), options());
-    // It has read all tools, and looks at the reports as its next step.
+    // It has read all tools, and next it checks the reports.
     behind.reports_asked.notified().await;
     let gets = behind.gets.acquire().await.unwrap();
     let id = fixture.create(code("broken", bad_source())).await;
@@ -134,7 +135,8 @@ async fn several_runners_write_one_report() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let runners = [fixture.start(&fake), fixture.start(&fake), fixture.start(&fake)];
     for runner in ["one", "two"] {
-        // Both are there before the reports: every runner has seen the first tool when it has answered for the second.
+        // Both tools exist before the reports: a runner that handled the second tool has read the
+        // first.
         let id = fixture.create(code(runner, bad_source())).await;
         fixture.tool_error(id, |_| true).await;
     }
@@ -145,7 +147,7 @@ async fn several_runners_write_one_report() {
 }
 
 #[tokio::test]
-async fn a_private_host_is_a_fault_unless_the_operator_allowed_it() {
+async fn a_private_host_is_an_error_unless_the_operator_allows_it() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     let net = |hosts: &[&str]| json!({"permissions": {"net": hosts}});
     let allowed =

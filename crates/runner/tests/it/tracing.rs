@@ -1,4 +1,4 @@
-//! The spans of a call, as an exporter gets them.
+//! The spans of a call, as an exporter receives them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, Once};
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::fake::Fake;
 use crate::fixture::{Fixture, code};
 
-/// Of all tests in this process; each looks for the trace of its own.
+/// The spans of all tests in this process; each test looks for its own trace.
 static SPANS: Mutex<Vec<SpanData>> = Mutex::new(Vec::new());
 
 #[derive(Debug)]
@@ -87,7 +87,7 @@ async fn an_attempt_is_a_span_in_its_callers_trace_with_a_span_for_each_stage() 
         assert_eq!(attribute(call, key).as_deref(), Some(value), "{key}");
     }
     assert!(attribute(call, "gen_ai.tool.call.id").is_some());
-    assert_eq!(attribute(call, "gen_ai.tool.call.id"), attribute(call, "rcrt.request"), "the caller gave no other id");
+    assert_eq!(attribute(call, "gen_ai.tool.call.id"), attribute(call, "rcrt.request"), "the caller set no other id");
     let mut last = call.start_time;
     for stage in ["queue", "claim", "load", "run", "write"] {
         let span = &spans[stage];
@@ -96,12 +96,12 @@ async fn an_attempt_is_a_span_in_its_callers_trace_with_a_span_for_each_stage() 
         assert!(span.end_time <= call.end_time, "{stage} ends before the call");
         last = span.start_time;
     }
-    let seen = seen.lock().unwrap().expect("what the tool does has a place in the trace");
+    let seen = seen.lock().unwrap().expect("the tool's work belongs to the trace");
     assert_eq!(u64::from(seen.span_id), u64::from_be_bytes(spans["run"].span_context.span_id().to_bytes()));
 }
 
 #[tokio::test]
-async fn a_failure_is_told_by_its_code_alone_and_each_attempt_is_a_span() {
+async fn each_attempt_is_a_span_and_a_failure_has_only_its_code() {
     export();
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("fails", json!({"limits": {"max_attempts": 2}}))).await;
@@ -130,7 +130,7 @@ async fn a_failure_is_told_by_its_code_alone_and_each_attempt_is_a_span() {
 }
 
 #[tokio::test]
-async fn a_place_that_cannot_be_read_begins_a_trace_of_its_own() {
+async fn an_invalid_traceparent_starts_a_new_trace() {
     export();
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("forged", json!({}))).await;
@@ -140,7 +140,7 @@ async fn a_place_that_cannot_be_read_begins_a_trace_of_its_own() {
         let trace_id = u128::from_str_radix(metadata["trace_id"].as_str().unwrap(), 16).unwrap();
         assert_ne!(trace_id, 0);
     }
-    // A caller that does not record its part is not recorded here either, and told its own trace all the same.
+    // An unsampled trace is not recorded here either, but its id is still returned.
     let metadata =
         asked(&fixture, "forged", json!({"traceparent": "00-aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa03-00f067aa0ba902b7-00"}))
             .await;

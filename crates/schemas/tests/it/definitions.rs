@@ -1,4 +1,4 @@
-//! Which definitions are taken, from whom, and which of them serves.
+//! Which definitions are accepted, from which agents, and which of them applies.
 
 use breadcrumb::{BreadcrumbChanges, NewBreadcrumb, Role, Sensitivity};
 use conformance::Harness;
@@ -33,7 +33,7 @@ async fn a_bad_definition_is_refused_by_its_field() {
         assert_eq!(fields(agent.create(of_notes(more.clone()), None).await), [field], "{more}");
     }
     assert!(!fields(agent.create(of_notes(json!({"schema": deep})), None).await).is_empty());
-    // A pattern that would make others go on for ever is one of linear time here.
+    // A pattern that backtracks without end in other engines runs in linear time here.
     agent.create(of_notes(json!({"schema": {"properties": {"t": {"pattern": "^(a+)+$"}}}})), None).await.unwrap();
     let record = noted("x", json!({"t": format!("{}b", "a".repeat(50_000))}), &[]);
     assert_eq!(fields(agent.create(record, None).await), ["context.t"]);
@@ -46,7 +46,7 @@ async fn a_bad_definition_is_refused_by_its_field() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_definition_can_be_as_rcrt_writes_it() {
+async fn definitions_in_rcrts_format_are_accepted() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     let message = NewBreadcrumb {
@@ -80,14 +80,14 @@ async fn a_definition_can_be_as_rcrt_writes_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_oldest_definition_of_a_name_serves() {
+async fn the_oldest_definition_of_a_name_applies() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     let strict = agent.create(of_notes(json!({})), None).await.unwrap().id;
     let loose = agent.create(of_notes(json!({"validation": "off"})), None).await.unwrap().id;
     let bad = || noted("x", json!({"n": 0}), &[]);
     assert_eq!(fields(agent.create(bad(), None).await), ["context.n"]);
-    // Also after a change of the younger one.
+    // Also after a change of the younger definition.
     let titled = BreadcrumbChanges { title: Some("Another".into()), ..BreadcrumbChanges::default() };
     agent.update(loose, 1, titled).await.unwrap();
     assert_eq!(fields(agent.create(bad(), None).await), ["context.n"]);
@@ -97,7 +97,7 @@ async fn the_oldest_definition_of_a_name_serves() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn curators_alone_define_what_the_runtime_reads_and_writes() {
+async fn only_curators_define_records_of_the_runtime() {
     let harness = LayerHarness::start().await;
     let tenant = harness.tenant().await;
     let curator = harness.agent_with(tenant, &[Role::Curator]).await;
@@ -110,7 +110,7 @@ async fn curators_alone_define_what_the_runtime_reads_and_writes() {
     assert_forbidden(emitter.update(id, 1, titled()).await);
     assert_forbidden(emitter.delete(id, None).await);
     curator.update(id, 1, titled()).await.unwrap();
-    // Nothing becomes a definition by a change, and no definition something else.
+    // No record becomes a definition by a change, and no definition becomes another record.
     let note = emitter.create(noted("x", json!({"n": 1}), &[]), None).await.unwrap().id;
     let named = |name: &str| BreadcrumbChanges { schema_name: Some(name.into()), ..BreadcrumbChanges::default() };
     assert_eq!(fields(emitter.update(note, 1, named("schema.def.v1")).await), ["schema_name"]);

@@ -1,4 +1,4 @@
-//! The layer over a store on a database of its own, and words to write definitions in.
+//! The layer over a store with its own database, and helpers that build definitions.
 
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ pub fn definition(context: Value) -> NewBreadcrumb {
     }
 }
 
-/// A definition of `note.v1`: a context with a number `n` from 1, and what else is given.
+/// A definition of `note.v1`: a context with a number `n` of at least 1, and the given fields.
 pub fn of_notes(more: Value) -> NewBreadcrumb {
     let mut context = object(json!({
         "schema_name": "note.v1",

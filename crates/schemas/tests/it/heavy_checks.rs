@@ -1,4 +1,5 @@
-//! What definitions and their checks may cost, and who waits for them. Checks are held by signals, never by time.
+//! The cost limits of definitions and their checks, and what slow checks must not delay. Checks are
+//! blocked by signals, never by time.
 
 use breadcrumb::{BreadcrumbChanges, NewBreadcrumb, StoreError};
 use conformance::harness::{fields, noted, object};
@@ -7,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::harness::{LayerHarness, definition, of_notes};
 
-/// A context that takes longer to check than a transaction may.
+/// A context whose check is too slow for a transaction.
 fn large(n: i64) -> Value {
     json!({"n": n, "many": vec![0; 100_000]})
 }
@@ -31,17 +32,17 @@ async fn no_transaction_waits_for_a_check() {
 
     let changing = harness.here(&agent);
     let change = tokio::spawn(async move { changing.update(id, 1, context(large(2))).await });
-    // It has read the record, and given up the transaction.
+    // It has read the record and rolled back the transaction.
     Busy::wait_for(agent.identity.owner_id, 1).await;
     harness.no_transaction_is_open().await;
-    // Nobody waits for it: neither who changes the same record, nor another tenant whose write is to be checked.
+    // It delays neither a change of the same record, nor another tenant's write that needs a check.
     agent.update(id, 1, context(json!({"n": 3}))).await.unwrap();
     let stranger = harness.alone().await;
     stranger.create(of_notes(json!({})), None).await.unwrap();
     stranger.create(noted("x", large(1), &[]), None).await.unwrap();
     assert!(!change.is_finished());
     busy.end().await;
-    // It was checked for a version that is not the present one any more.
+    // It was checked for a version that is no longer the current one.
     assert_eq!(change.await.unwrap(), Err(StoreError::VersionConflict { expected: 1, actual: 2 }));
 
     let updated = agent.update(id, 2, context(large(4))).await.unwrap();
@@ -76,7 +77,7 @@ async fn a_definition_that_changes_is_compiled_before_its_transaction() {
 
 /// 58 KB with 1,500 such patterns took 2.8 GB.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn patterns_that_take_too_much_are_refused_with_their_place() {
+async fn patterns_that_need_too_much_memory_are_refused_with_their_field() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     let found = fields(agent.create(of_notes(json!({"schema": costly_patterns(1500)})), None).await);
@@ -84,9 +85,9 @@ async fn patterns_that_take_too_much_are_refused_with_their_place() {
     harness.close().await;
 }
 
-/// Each is small enough; together they are not. What is deleted makes room.
+/// Each is small enough, but together they are not. A deletion frees memory.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_definitions_of_a_tenant_are_bounded_together() {
+async fn the_definitions_of_a_tenant_share_one_memory_limit() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     let of = |n: usize| -> NewBreadcrumb {

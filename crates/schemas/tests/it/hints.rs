@@ -1,4 +1,5 @@
-//! Hints against any record: they never panic, never pass their bounds, and never show what they leave out.
+//! Hints on any record: they never panic, never exceed their limits, and never show excluded
+//! fields.
 
 use breadcrumb::BreadcrumbView;
 use proptest::prelude::*;
@@ -38,7 +39,7 @@ fn wrong(hints: &Value) -> Vec<String> {
 }
 
 #[test]
-fn templates_read_as_handlebars_does() {
+fn templates_follow_handlebars() {
     let context = json!({
         "items": [{"name": "a", "n": 1}, {"name": "b", "n": 2}], "best": ["first"], "status": "high", "empty": [], "no": false
     });
@@ -60,16 +61,16 @@ fn templates_read_as_handlebars_does() {
     }
 }
 
-/// Each `json` in a row makes a text of quotes twice as long: sixteen would make 650 MB of these.
+/// Each `json` filter doubles a text of quotes: sixteen would make 650 MB of these.
 #[test]
-fn filters_in_a_row_stay_within_the_bounds() {
+fn chained_filters_stay_within_the_limits() {
     assert_eq!(text("{{context.q | json | json}}", json!({"q": "\""})), r#""\"\\\"\"""#);
     let template = format!("{{{{context.q{}}}}}", " | json".repeat(16));
     assert_eq!(text(&template, json!({"q": "\"".repeat(10_000)})), "");
 }
 
 #[test]
-fn rules_make_new_fields() {
+fn rules_create_new_fields() {
     let context = json!({"tools": [{"name": "a"}, {"name": "b"}], "content": "hi", "dom": {"count": 3}});
     let hints = json!({"transform": {
         "names": {"type": "extract", "value": "$.tools[*].name"},
@@ -85,7 +86,7 @@ fn rules_make_new_fields() {
 }
 
 #[test]
-fn paths_go_through_arrays_and_the_contexts_name() {
+fn paths_traverse_arrays_and_accept_a_context_prefix() {
     let context = json!({"a": [{"b": 1, "c": 2}], "d.e": 5, "d": {"e": 6, "f": 7}, "links": 1});
     let exclude = json!({"exclude": ["$.a[*].b", "d.e", "context.links", "version"]});
     assert_eq!(shown(&exclude, context.clone()), json!({"a": [{"c": 2}], "d": {"f": 7}}));
@@ -93,7 +94,7 @@ fn paths_go_through_arrays_and_the_contexts_name() {
 }
 
 #[test]
-fn what_cannot_be_applied_is_named() {
+fn invalid_hints_are_refused_by_field() {
     assert_eq!(wrong(&json!([])), ["llm_hints"]);
     assert_eq!(wrong(&json!({"include": [1]})), ["llm_hints.include[0]"]);
     assert_eq!(wrong(&json!({"rename": {"a": ""}})), ["llm_hints.rename.a"]);
@@ -114,12 +115,12 @@ fn what_cannot_be_applied_is_named() {
     ] {
         assert_eq!(wrong(&json!({"template": template})), ["llm_hints.template"], "{template}");
     }
-    // A note of RCRT's own beside the hints is none of our business.
+    // RCRT's own notes beside the hints are accepted.
     assert!(wrong(&json!({"summary": "x", "when_to_use": "y", "comment": "z"})).is_empty());
 }
 
 #[test]
-fn nested_blocks_end_by_their_fuel() {
+fn nested_blocks_are_stopped_by_the_fuel() {
     let items: Vec<u32> = (0..10_000).collect();
     let template = format!("{}{}", "{{#each context.a}}".repeat(10), "{{/each}}".repeat(10));
     let begun = std::time::Instant::now();
@@ -127,7 +128,7 @@ fn nested_blocks_end_by_their_fuel() {
     let long = "x".repeat(100_000);
     let repeated = text("{{#each context.a}}{{context.long}}{{/each}}", json!({"a": items, "long": long}));
     assert!(repeated.len() < 70_000 && repeated.ends_with('…'), "{}", repeated.len());
-    // Far more than it takes, and far less than without a bound.
+    // Far more time than it needs, and far less than without a limit.
     assert!(begun.elapsed() < std::time::Duration::from_secs(20));
 }
 
@@ -212,7 +213,7 @@ fn hints() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Gives each leaf a text of its own, and tells which stand below the path.
+/// Gives each leaf a unique text, and collects those below the path.
 fn marked(value: &Value, at: &str, path: &str, hidden: bool, next: &mut usize, below: &mut Vec<String>) -> Value {
     match value {
         Value::Object(entries) => Value::Object(
@@ -255,7 +256,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_hints_on_any_record_end_within_their_bounds(hints in hints(), context in context()) {
+    fn any_hints_on_any_record_stay_within_their_limits(hints in hints(), context in context()) {
         let (read, _) = Hints::read("llm_hints", &hints);
         let before = serde_json::to_vec(&context).unwrap().len();
         let after = serde_json::to_vec(&read.apply(&view(context))).unwrap().len();
@@ -263,12 +264,12 @@ proptest! {
     }
 
     #[test]
-    fn what_is_left_out_is_nowhere_in_the_view(
+    fn excluded_fields_are_nowhere_in_the_view(
         hints in hints(), context in context(), which in any::<prop::sample::Index>(), named in any::<bool>(),
     ) {
         let mut paths = Vec::new();
         paths_in(&context, "", &mut paths);
-        // Marks for "each item" and blanks at the ends are no part of a name in a path.
+        // Wildcards and surrounding spaces are not part of a name in a path.
         paths.retain(|path| path.trim() == path && !path.is_empty() && !path.contains('*') && !path.starts_with("$."));
         prop_assume!(!paths.is_empty());
         let path = which.get(&paths).clone();
@@ -277,7 +278,7 @@ proptest! {
         let mut hints = hints;
         let excluded = if named { format!("context.{path}") } else { path.clone() };
         hints["exclude"] = json!([excluded]);
-        // Everything that is left is shown in every way there is.
+        // Everything that is left is shown by every kind of rule.
         hints["transform"]["all"] = json!({"type": "extract", "value": "$"});
         hints["transform"]["told"] = json!({"type": "template", "template": "{{context}}{{this}}{{#each context}}{{this}}{{/each}}"});
         let (read, _) = Hints::read("llm_hints", &hints);
@@ -288,7 +289,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_a_template_or_refused(text in template(), context in context()) {
+    fn any_text_is_a_template_or_is_refused(text in template(), context in context()) {
         let (read, _) = Hints::read("llm_hints", &json!({"template": text}));
         read.apply(&view(context));
     }

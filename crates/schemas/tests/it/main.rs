@@ -1,4 +1,4 @@
-//! The layer over the store, and what it must not change of it.
+//! The layer over the store, and the behaviour of the store that it must not change.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,5 @@
-//! The definitions that come with the program: they warn, and refuse no record that somebody else's tools or clients write.
+//! The shipped definitions: they only warn, and refuse no record of another author's tools or
+//! clients.
 
 use breadcrumb::{NewBreadcrumb, Role};
 use conformance::Harness;
@@ -19,7 +20,8 @@ async fn no_shipped_definition_refuses_a_record() {
         agent.create(record, None).await.unwrap();
     }
     assert!(names.len() >= 13, "{names:?}");
-    // What a request must be, and that runners alone respond, are the runtime's own rules and no definition's.
+    // The format of requests, and that only runners respond, are rules of the runtime and not of a
+    // definition.
     let judged_elsewhere = ["tool.request.v1", "tool.response.v1"];
     for name in names.into_iter().filter(|name| !judged_elsewhere.contains(&name.as_str())) {
         let foreign = NewBreadcrumb {

@@ -1,4 +1,4 @@
-//! How long records stay by their definition.
+//! How long records are kept by their definition.
 
 use breadcrumb::{BreadcrumbChanges, NewBreadcrumb, TtlType};
 use conformance::Harness;
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::harness::{LayerHarness, of_notes};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_without_a_time_to_live_gets_its_names() {
+async fn a_record_without_a_time_to_live_gets_the_one_of_its_schema_name() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     agent.create(of_notes(json!({"ttl": {"ttl_type": "usage", "ttl_config": {"max_reads": 1}}})), None).await.unwrap();
@@ -16,7 +16,7 @@ async fn a_record_without_a_time_to_live_gets_its_names() {
     let once = agent.create(note(), None).await.unwrap().id;
     assert_eq!(agent.get(once).await.unwrap().reads_left, Some(0));
     assert_not_found(agent.get(once).await);
-    // One that says so itself stays as it says.
+    // A record's own time to live applies.
     let own = NewBreadcrumb { ttl_type: Some(TtlType::Never), ..note() };
     let own = agent.create(own, None).await.unwrap().id;
     for _ in 0..3 {
@@ -26,7 +26,7 @@ async fn a_record_without_a_time_to_live_gets_its_names() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_no_other_is_allowed_the_names_time_to_live_stands() {
+async fn without_override_the_definitions_time_to_live_applies() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     let ttl = json!({"type": "duration", "config": {"duration": "1h"}, "allow_override": false});

@@ -1,4 +1,4 @@
-//! Records are held to their definitions when they are written.
+//! Records are checked against their definitions when they are written.
 
 use breadcrumb::{BreadcrumbChanges, BreadcrumbQuery, StoreError};
 use conformance::Harness;
@@ -12,7 +12,7 @@ fn context(value: Value) -> BreadcrumbChanges {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_record_that_is_not_as_defined_is_refused_by_its_fields() {
+async fn a_record_that_violates_its_definition_is_refused_by_field() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     agent.create(of_notes(json!({})), None).await.unwrap();
@@ -25,19 +25,19 @@ async fn a_record_that_is_not_as_defined_is_refused_by_its_fields() {
     let read = agent.get(id).await.unwrap();
     assert_eq!((read.version, read.context), (1, object(json!({"n": 1}))));
     agent.update(id, 1, context(json!({"n": 2}))).await.unwrap();
-    // A name that nobody defined, and another tenant's records, are free.
+    // Undefined names, and records of another tenant, are not checked.
     let other = breadcrumb::NewBreadcrumb { schema_name: Some("other.v1".into()), ..noted("x", json!({}), &[]) };
     let other = agent.create(other, None).await.unwrap();
     let stranger = harness.alone().await;
     stranger.create(noted("x", json!({}), &[]), None).await.unwrap();
-    // Who takes the name takes on what it asks.
+    // A record that changes to the name is checked, too.
     let named = BreadcrumbChanges { schema_name: Some("note.v1".into()), ..BreadcrumbChanges::default() };
     assert_eq!(fields(agent.update(other.id, 1, named).await), ["context.n"]);
     harness.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_warning_goes_with_the_answer() {
+async fn a_warning_is_returned_with_the_record() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     agent.create(of_notes(json!({"validation": "warn"})), None).await.unwrap();
@@ -64,7 +64,7 @@ async fn records_from_before_a_definition_stay_and_can_be_changed_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_large_record_is_checked_as_well() {
+async fn a_large_record_is_checked_too() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     agent.create(of_notes(json!({})), None).await.unwrap();
@@ -79,7 +79,7 @@ async fn a_large_record_is_checked_as_well() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_request_is_answered_whatever_a_definition_says_of_responses() {
+async fn every_request_gets_a_response_whatever_its_definition_says() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     let of_responses = |validation: &str| {

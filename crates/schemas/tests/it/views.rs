@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::harness::{LayerHarness, of_notes};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_short_view_is_transformed_and_nothing_else() {
+async fn only_the_short_view_is_transformed() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     let hints = json!({"exclude": ["internal", "people.mail"], "rename": {"n": "number"}});
@@ -21,13 +21,13 @@ async fn the_short_view_is_transformed_and_nothing_else() {
     assert_eq!(agent.history(id).await.unwrap()[0].context, object(context.clone()));
     let listed = agent.list(&BreadcrumbQuery::tagged("note")).await.unwrap();
     assert_eq!(listed[0].context, Some(object(context)));
-    // A definition itself is shown as it is.
+    // A definition itself is shown unchanged.
     assert!(agent.view(definition).await.unwrap().context.contains_key("schema"));
     harness.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_records_own_hints_stand_before_its_schemas() {
+async fn a_records_own_hints_replace_those_of_its_schema() {
     let harness = LayerHarness::start().await;
     let agent = harness.alone().await;
     agent.create(of_notes(json!({"llm_hints": {"include": ["n"]}})), None).await.unwrap();

@@ -1,4 +1,4 @@
-//! Whatever is given, there is an answer.
+//! Any input gets a result and never a panic.
 
 use breadcrumb::ToolDefinition;
 use proptest::prelude::*;
@@ -116,14 +116,14 @@ proptest! {
     }
 
     #[test]
-    fn any_json_is_a_schema_or_refused(schema in any_json(), value in any_json()) {
+    fn any_json_is_a_schema_or_is_refused(schema in any_json(), value in any_json()) {
         if let Ok(compiled) = Schema::compile(&schema) {
             compiled.check(&value);
         }
     }
 
     #[test]
-    fn any_definition_is_judged(
+    fn any_definition_gets_a_report(
         input in schema_like(),
         output in any_json(),
         source in "\\PC{0,80}",
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn any_file_is_read_or_refused(text in "\\PC{0,100}", value in any_json(), source in "\\PC{0,20}") {
+    fn any_file_is_read_or_is_refused(text in "\\PC{0,100}", value in any_json(), source in "\\PC{0,20}") {
         let _ = seed::read("x.json", &text, None);
         let _ = seed::read("x.json", &value.to_string(), Some(&source));
         let _ = seed::read("x.json", &json!({"schema_name": "tool.code.v1", "title": "t", "context": value}).to_string(), Some(&source));

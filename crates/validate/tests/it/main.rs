@@ -12,12 +12,12 @@ use breadcrumb::{ToolDefinition, Violations};
 use serde_json::{Value, json};
 use validate::Finding;
 
-/// A tool that nothing is wrong with, with `changes` put over the top level of its context.
+/// A valid tool, with `changes` merged into the top level of its context.
 fn definition(changes: Value) -> ToolDefinition {
     read(changes).unwrap()
 }
 
-/// The same, for changes that may make it no definition at all.
+/// The same, for changes that can make the definition unreadable.
 fn read(changes: Value) -> Result<ToolDefinition, Violations> {
     let mut context = json!({
         "name": "adder",

@@ -1,4 +1,4 @@
-//! Which hosts a tool may name.
+//! Which hosts a tool can name.
 
 use serde_json::json;
 use validate::tool;
@@ -11,7 +11,7 @@ fn complaint(host: &str) -> Option<String> {
 }
 
 #[test]
-fn public_hosts_are_fine() {
+fn public_hosts_are_accepted() {
     for host in [
         "example.com",
         "api.example.com",
@@ -151,7 +151,7 @@ fn an_open_net_is_a_warning() {
 }
 
 #[test]
-fn what_no_tool_gets_is_refused_by_name() {
+fn permissions_that_no_tool_gets_are_refused_by_name() {
     for name in ["read", "write", "run", "ffi", "hrtime"] {
         let report = tool(&definition(json!({ "permissions": { name: true } })));
         assert_eq!(short(&report.errors), [("forbidden-permission", format!("permissions.{name}").as_str())]);

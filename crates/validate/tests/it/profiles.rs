@@ -1,5 +1,5 @@
-//! What each kind of agent sees of the tools that come with the program, and of each source. A new tool or source changes
-//! this list: look at what `breadcrumb::profile` closes, decide, and keep the list with `GOLDEN=renew`.
+//! Which shipped tools, and which sources, each profile sees. A new tool or source changes this
+//! list. Then check what `breadcrumb::profile` denies, and update the list with `GOLDEN=renew`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,12 +10,12 @@ use breadcrumb::{Profile, ToolSource};
 use crate::seeds::seeds;
 
 #[test]
-fn each_profile_sees_what_was_decided_for_it() {
+fn each_profile_sees_the_tools_of_the_golden_list() {
     let read = seeds().into_iter().filter_map(|seed| seed.tool);
     let mut tools: Vec<(String, ToolSource)> =
         read.map(|tool| (tool.name.clone(), tool.implementation.source())).collect();
     let shipped: Vec<String> = tools.iter().map(|(name, _)| name.clone()).collect();
-    // Those that are closed by name before they are there.
+    // Tools that are denied by name before they exist.
     let to_come = [SUBAGENT_TOOLS, MCP_REGISTRATION_TOOLS, A2A_TOOLS].concat();
     tools.extend(to_come.into_iter().map(|name| (name.to_owned(), ToolSource::Native)));
     tools.sort();
@@ -47,7 +47,8 @@ fn each_profile_sees_what_was_decided_for_it() {
     );
 }
 
-/// One of each kind that there is, then those that a profile names. A new kind does not compile until it is here.
+/// One source of each kind, then those that a profile names. A new kind does not compile until it
+/// is listed here.
 fn sources() -> Vec<ToolSource> {
     let next = |source: &ToolSource| match source {
         ToolSource::Native => Some(ToolSource::Sandbox),

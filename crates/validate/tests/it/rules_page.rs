@@ -1,5 +1,5 @@
-//! bootstrap-breadcrumbs/README.md lists every rule, no rule that is not there, and says of each whether it gives an error
-//! or a warning, and for whom that differs.
+//! bootstrap-breadcrumbs/README.md lists exactly the existing rules, and says for each whether it
+//! is an error or a warning, and for which authors that differs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What the table's last column says of each rule.
+/// The last column of the table, by rule.
 fn listed() -> BTreeMap<String, String> {
     let page = std::fs::read_to_string(top().join("bootstrap-breadcrumbs/README.md")).unwrap();
     let (_, table) =
@@ -31,13 +31,13 @@ fn listed() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn the_page_lists_the_rules_that_there_are() {
+fn the_page_lists_exactly_the_existing_rules() {
     let code: Vec<String> = sources(&top().join("crates/validate/src"))
         .into_iter()
         .chain([top().join("crates/typescript/src/inspect.rs")])
         .map(|file| std::fs::read_to_string(file).unwrap())
         .collect();
-    // `Finding::new("rule", …)`, and the names of what the syntax tree shows.
+    // The rules in `Finding::new("rule", …)`, and the rules of the syntax tree.
     let rules: BTreeSet<String> = code
         .iter()
         .flat_map(|text| text.split("Finding::new(").skip(1).chain(text.split("=> ").skip(1)))
@@ -54,8 +54,8 @@ fn sources(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect()
 }
 
-/// For each rule: a `tool.code.v1` that breaks it, as changes to a good one, and a `tool.v1` that does. Null where no tool of
-/// that kind can.
+/// For each rule, a `tool.code.v1` and a `tool.v1` that violate it, as changes to a valid one. Null
+/// if no tool of that kind can violate it.
 fn broken() -> Vec<(&'static str, Value, Value)> {
     let code = |source: &str| json!({"code": {"language": "typescript", "source": source}});
     let execute = |body: &str| code(&format!("export async function execute() {{ {body} }}"));
@@ -119,11 +119,11 @@ fn legacy(changes: &Value) -> Result<ToolDefinition, Violations> {
     ToolDefinition::read("tool.v1", context.as_object().unwrap(), None, None)
 }
 
-/// `error` or `warning`, or `not` where the rule finds nothing.
+/// `error` or `warning`, or `not` if the rule finds nothing.
 fn outcome(rule: &str, definition: &Result<ToolDefinition, Violations>, author: Author) -> &'static str {
     let report = match definition {
         Ok(definition) => tool_as(definition, author),
-        // Limits are judged where a definition is read.
+        // Limits are checked when a definition is read.
         Err(violations) => {
             assert!(violations.0.iter().all(|one| one.field.starts_with(rule)), "{rule}: {violations:?}");
             return "error";
@@ -142,7 +142,7 @@ fn outcome(rule: &str, definition: &Result<ToolDefinition, Violations>, author: 
 }
 
 #[test]
-fn the_page_says_what_is_an_error_and_for_whom() {
+fn the_page_says_which_findings_are_errors_and_for_whom() {
     let listed = listed();
     let broken = broken();
     let tried: BTreeSet<String> = broken.iter().map(|(rule, ..)| (*rule).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! Every file that is shipped in `bootstrap-breadcrumbs/` loads, and nothing is wrong with it.
+//! Every file in `bootstrap-breadcrumbs/` loads and has no findings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ fn root() -> PathBuf {
 
 const FOLDERS: &[&str] = &["schemas", "tools-self-contained", "tools", "tools-native", "guides", "templates", "system"];
 
-/// The tools of the program itself, by the family that has them.
+/// The builtin tools, by family.
 const NATIVE: &[(&str, &[&str])] = &[
     ("files", &["append_file", "read_file", "write_file"]),
     ("processes", &["bash", "execute_python_script"]),
@@ -74,7 +74,7 @@ fn shipped_schemas() -> BTreeMap<String, Schema> {
 }
 
 #[test]
-fn everything_that_is_promised_is_there() {
+fn all_required_seeds_exist() {
     let mut tools: Vec<String> = seeds().into_iter().filter_map(|seed| Some(seed.tool?.name)).collect();
     tools.sort();
     let mut promised = vec![
@@ -112,7 +112,7 @@ fn everything_that_is_promised_is_there() {
 }
 
 #[test]
-fn every_folder_is_looked_into() {
+fn every_folder_is_read() {
     let mut there: Vec<String> = fs::read_dir(root())
         .unwrap()
         .filter_map(|entry| Some(entry.unwrap()).filter(|entry| entry.path().is_dir()))
@@ -125,7 +125,7 @@ fn every_folder_is_looked_into() {
 }
 
 #[test]
-fn native_tools_say_what_they_do_to_the_world() {
+fn native_tools_have_annotations_of_their_effects() {
     for seed in seeds() {
         let Some(name) = seed.path.strip_prefix("tools-native/") else { continue };
         let tool = seed.tool.unwrap_or_else(|| panic!("{} is no tool", seed.path));
@@ -145,7 +145,7 @@ fn native_tools_say_what_they_do_to_the_world() {
 }
 
 #[test]
-fn every_native_tool_has_its_familys_guide_and_guides_name_tools_that_are_there() {
+fn every_native_tool_has_a_guide_and_guides_name_existing_tools() {
     let (mut about, mut names) = (BTreeMap::new(), Vec::new());
     let tools: Vec<String> = seeds().into_iter().filter_map(|seed| Some(seed.tool?.name)).collect();
     for seed in seeds().into_iter().filter(|seed| seed.path.starts_with("guides/")) {
@@ -168,7 +168,7 @@ fn every_native_tool_has_its_familys_guide_and_guides_name_tools_that_are_there(
 }
 
 #[test]
-fn a_broken_guide_is_told_by_field() {
+fn a_broken_guide_is_reported_by_field() {
     let read = |context: Value, tags: Value| {
         let record = json!({ "schema_name": "tool.guide.v1", "title": "T", "tags": tags, "context": context });
         seed::read("g.json", &record.to_string(), None)
@@ -216,7 +216,7 @@ fn shipped_tools_have_neither_errors_nor_warnings() {
 }
 
 #[test]
-fn every_record_keeps_to_the_schema_that_is_shipped_for_its_kind() {
+fn every_record_conforms_to_the_shipped_schema_of_its_kind() {
     let schemas = shipped_schemas();
     for seed in seeds() {
         if let Some(schema) = schemas.get(seed.record.schema_name.as_deref().unwrap()) {
@@ -227,7 +227,7 @@ fn every_record_keeps_to_the_schema_that_is_shipped_for_its_kind() {
 }
 
 #[test]
-fn the_records_of_the_runtime_keep_to_the_shipped_schemas() {
+fn the_records_of_the_runtime_conform_to_the_shipped_schemas() {
     let schemas = shipped_schemas();
     let check = |name: &str, context: Map<String, Value>| {
         assert_eq!(schemas[name].check_as("context", &Value::Object(context)), [], "{name}");
@@ -263,7 +263,7 @@ fn the_records_of_the_runtime_keep_to_the_shipped_schemas() {
 }
 
 #[test]
-fn every_template_becomes_a_tool_that_passes_without_an_edit() {
+fn every_template_becomes_a_valid_tool_without_edits() {
     let mut names = Vec::new();
     for seed in seeds() {
         if seed.record.schema_name.as_deref() != Some(TOOL_TEMPLATE) {
@@ -292,7 +292,7 @@ fn every_template_becomes_a_tool_that_passes_without_an_edit() {
 }
 
 #[test]
-fn a_broken_file_is_told_by_file_and_field() {
+fn a_broken_file_is_reported_by_file_and_field() {
     let tool = json!({ "schema_name": "tool.code.v1", "title": "T", "context": { "name": "1 bad", "code": { "language": "cobol" } } });
     let fails = |json: &str, source: Option<&str>| seed::read("tools/x.json", json, source).unwrap_err().to_string();
     assert_eq!(fails("{", None), "tools/x.json: is not valid JSON: EOF while parsing an object at line 1 column 1");
@@ -306,7 +306,7 @@ fn a_broken_file_is_told_by_file_and_field() {
 }
 
 #[test]
-fn the_source_beside_and_the_source_inside_give_the_same_record() {
+fn a_separate_source_file_gives_the_same_record_as_inline_source() {
     let with =
         |code: Value| json!({ "schema_name": "tool.code.v1", "title": "T", "context": { "name": "t", "code": code } });
     let inside = with(json!({ "language": "typescript", "source": "export {}" })).to_string();

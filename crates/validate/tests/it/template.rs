@@ -24,7 +24,7 @@ fn values(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
 }
 
 #[test]
-fn values_go_where_their_placeholders_stand_once() {
+fn values_replace_placeholders_in_one_pass() {
     let new = template().instantiate(&values(&[("name", "a \"b\" {{host}}")])).unwrap();
     assert_eq!(new.source, "const a = \"a \\\"b\\\" {{host}}\"; // example.com {{x}} {{");
     assert_eq!(new.extension, "js");
@@ -36,13 +36,13 @@ fn values_go_where_their_placeholders_stand_once() {
 }
 
 #[test]
-fn wrong_values_are_all_told() {
+fn all_wrong_values_are_reported() {
     let refused = template().instantiate(&values(&[("host", "a\nb"), ("nam", "x")])).unwrap_err();
     let fields: Vec<&str> = refused.0.iter().map(|violation| violation.field.as_str()).collect();
     assert_eq!(fields, ["nam", "name", "host"]);
 }
 
 #[test]
-fn what_is_no_template_is_refused() {
+fn an_invalid_template_is_refused() {
     assert!(Template::from_context(json!({ "name": "t" }).as_object().unwrap()).is_err());
 }

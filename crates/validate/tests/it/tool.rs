@@ -1,4 +1,4 @@
-//! All findings of a definition at once, errors and warnings apart.
+//! All findings of a definition are reported at once, errors separate from warnings.
 
 use breadcrumb::{ToolDefinition, Violations};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ fn a_good_tool_has_no_findings() {
 }
 
 #[test]
-fn every_finding_is_told_at_once() {
+fn all_findings_are_reported_at_once() {
     let report = tool(&definition(json!({
         "description": " ",
         "code": { "language": "javascript", "source": "export function execute() {\n  return eval('1');\n}" },
@@ -59,7 +59,7 @@ fn every_finding_is_told_at_once() {
 }
 
 #[test]
-fn what_the_runtime_does_not_take_is_a_warning() {
+fn ignored_fields_are_warnings() {
     let report = tool(&definition(json!({
         "category": "math",
         "permissions": { "net": false, "breadcrumbs": { "read": ["note.v1"] } },
@@ -80,7 +80,7 @@ fn what_the_runtime_does_not_take_is_a_warning() {
 }
 
 #[test]
-fn a_source_that_does_not_parse_is_told_with_its_place() {
+fn a_syntax_error_is_reported_with_its_position() {
     let report =
         tool(&definition(json!({ "code": { "language": "typescript", "source": "export async function (" } })));
     assert!(short(&report.errors).iter().all(|found| *found == ("syntax", "code.source")), "{:?}", report.errors);
@@ -90,7 +90,7 @@ fn a_source_that_does_not_parse_is_told_with_its_place() {
 }
 
 #[test]
-fn schemas_and_examples_must_be_there() {
+fn schemas_and_examples_are_required() {
     let report = tool(&definition(json!({ "input_schema": true, "output_schema": true, "examples": [] })));
     assert_eq!(short(&report.errors), [("input-schema", "input_schema"), ("example-required", "examples")]);
     assert_eq!(short(&report.warnings), [("output-schema", "output_schema")]);
@@ -99,7 +99,7 @@ fn schemas_and_examples_must_be_there() {
 }
 
 #[test]
-fn a_broken_schema_is_told_with_its_place() {
+fn a_broken_schema_is_reported_with_its_field() {
     let report = tool(&definition(json!({
         "input_schema": { "type": "object", "properties": { "a": { "type": "nummber", "description": "?" } } },
         "output_schema": { "$ref": "https://example.com/schema.json" }
@@ -119,7 +119,7 @@ fn the_input_of_a_bootstrap_must_conform() {
 }
 
 #[test]
-fn the_operators_own_tools_are_warned_where_others_are_refused() {
+fn errors_of_user_tools_are_warnings_for_system_tools() {
     let definition = definition(json!({ "permissions": {
         "read": true,
         "net": ["a.org", "b.org", "c.org", "d.org", "e.org", "f.org"]
@@ -134,7 +134,7 @@ fn the_operators_own_tools_are_warned_where_others_are_refused() {
 }
 
 #[test]
-fn limits_are_within_what_a_runner_keeps() {
+fn limits_beyond_the_maximum_are_refused() {
     let limits = |limits| match read(json!({ "limits": limits })) {
         Ok(definition) => {
             let report = tool(&definition);
@@ -149,7 +149,7 @@ fn limits_are_within_what_a_runner_keeps() {
 }
 
 #[test]
-fn code_that_no_engine_loads_is_told_with_its_place() {
+fn code_that_no_engine_loads_is_reported_with_its_position() {
     let execute = "export async function execute() { return {}; }\n";
     for line in [execute, "export { nope };", "const re = /(/;", "const re = /[b-a]/u;"] {
         let code = json!({ "language": "typescript", "source": format!("{execute}{line}") });
@@ -160,7 +160,7 @@ fn code_that_no_engine_loads_is_told_with_its_place() {
 }
 
 #[test]
-fn a_legacy_tool_names_its_own_fields() {
+fn findings_of_a_legacy_tool_name_its_own_fields() {
     let context = json!({
         "name": "old",
         "definition": { "inputSchema": { "type": "object", "required": ["x"] } },
@@ -180,7 +180,7 @@ fn a_legacy_tool_names_its_own_fields() {
 }
 
 #[test]
-fn a_secret_that_could_not_exist_or_one_too_many_is_refused() {
+fn invalid_secret_names_and_too_many_secrets_are_refused() {
     let of = |names: Vec<String>| tool(&definition(json!({"required_secrets": names})));
     for bad in ["API-KEY", "api.key", "9TH", "", &"x".repeat(201)] {
         assert_eq!(short(&of(vec![bad.to_owned()]).errors), [("secret-name", "required_secrets[0]")], "{bad:?}");
@@ -191,7 +191,7 @@ fn a_secret_that_could_not_exist_or_one_too_many_is_refused() {
 }
 
 #[test]
-fn a_builtin_tool_keeps_its_name_and_may_reach_every_host() {
+fn a_builtin_tool_keeps_its_name_and_can_reach_every_host() {
     let builtin = |implementation: Value| {
         let context = json!({
             "name": "web_fetch",
@@ -211,7 +211,7 @@ fn a_builtin_tool_keeps_its_name_and_may_reach_every_host() {
     for named in [json!({ "type": "builtin", "tool": "bash" }), json!({ "type": "builtin" })] {
         assert_eq!(short(&builtin(named).errors), [("builtin-name", "implementation.tool")]);
     }
-    // Where a record says what is fetched, every host is worth a warning still.
+    // An http tool with every host still gets a warning.
     let report = builtin(json!({ "type": "http", "url": "https://example.com/" }));
     assert_eq!(short(&report.warnings), [("net-open", "permissions.net")]);
 }
