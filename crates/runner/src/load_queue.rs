@@ -14,7 +14,7 @@ pub(crate) enum Urgency {
     Changed,
     /// The list of all tools.
     List,
-    /// Nobody: validated in the background before the first call. System tools come first.
+    /// No caller: validated in the background before the first call. System tools come first.
     SystemBackground,
     Background,
 }

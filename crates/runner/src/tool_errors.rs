@@ -116,9 +116,9 @@ impl ToolErrors {
     async fn write(&self, tool_id: Uuid) -> Result<(), StoreError> {
         // Another runner may write at the same time; then read the existing reports again.
         for _ in 0..5 {
-            let mut there = with_retries("find a tool's error", || self.list(tool_id)).await?;
+            let mut existing = with_retries("find a tool's error", || self.list(tool_id)).await?;
             // The oldest is kept. Duplicates come from runners that act as different agents.
-            let kept = there.pop();
+            let kept = existing.pop();
             if let Some(kept) = &kept {
                 self.catch_up(tool_id, kept).await?;
             }
@@ -126,7 +126,7 @@ impl ToolErrors {
                 return Ok(());
             }
             let report = self.registry.report(tool_id);
-            for extra in there {
+            for extra in existing {
                 self.delete(extra.id).await?;
             }
             let outcome = match (kept, report) {
@@ -148,12 +148,13 @@ impl ToolErrors {
     /// Another runner may have reported on a version that this one has not read yet, so a problem
     /// that is unknown here is not necessarily fixed. Waits until the version is read, or the tool
     /// is deleted.
-    async fn catch_up(&self, tool_id: Uuid, there: &BreadcrumbListItem) -> Result<(), StoreError> {
-        let told = there.context.as_ref().and_then(|context| context.get("version")?.as_i64()).unwrap_or_default();
+    async fn catch_up(&self, tool_id: Uuid, existing: &BreadcrumbListItem) -> Result<(), StoreError> {
+        let reported =
+            existing.context.as_ref().and_then(|context| context.get("version")?.as_i64()).unwrap_or_default();
         let mut changes = self.registry.changes.subscribe();
-        while self.registry.version_of(tool_id).is_none_or(|known| known < told) {
+        while self.registry.version_of(tool_id).is_none_or(|known| known < reported) {
             match with_retries("look at a tool", || self.store.get(tool_id)).await {
-                Ok(record) if is_tool(record.schema_name.as_deref()) && record.version >= told => {}
+                Ok(record) if is_tool(record.schema_name.as_deref()) && record.version >= reported => {}
                 Ok(_) | Err(StoreError::NotFound { .. }) => return Ok(()),
                 Err(error) => return Err(error),
             }
@@ -178,9 +179,9 @@ impl ToolErrors {
         }
     }
 
-    async fn update(&self, tool_id: Uuid, there: &BreadcrumbListItem, report: &Report) -> Result<(), StoreError> {
+    async fn update(&self, tool_id: Uuid, existing: &BreadcrumbListItem, report: &Report) -> Result<(), StoreError> {
         let record = record(tool_id, report);
-        if there.context.as_ref() == Some(&record.context) && there.tags == record.tags {
+        if existing.context.as_ref() == Some(&record.context) && existing.tags == record.tags {
             return Ok(());
         }
         let changes = BreadcrumbChanges {
@@ -189,7 +190,7 @@ impl ToolErrors {
             tags: Some(record.tags),
             ..BreadcrumbChanges::default()
         };
-        with_retries("change a tool's error", || self.store.update(there.id, there.version, changes.clone()))
+        with_retries("change a tool's error", || self.store.update(existing.id, existing.version, changes.clone()))
             .await
             .map(|_| ())
     }

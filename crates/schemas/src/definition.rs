@@ -249,7 +249,7 @@ fn name(found: &mut Violations, context: &Map<String, Value>, tags: &[String]) -
 fn validation(found: &mut Violations, context: &Map<String, Value>, name: &str) -> Validation {
     let has_schema = context.get("schema").is_some_and(|schema| !schema.is_null());
     let given = match context.get("validation") {
-        // Records of the runtime are checked by its own tests, not when they are written.
+        // Tests of the runtime cover its own records, so those are not validated by default.
         None if !has_schema || is_the_runtimes(name) => return Validation::Off,
         None => return Validation::Refuse,
         Some(given) => given.as_str(),

@@ -52,7 +52,8 @@ async fn many_waiting_calls_do_not_block_workers() {
     runner.stop().await;
 }
 
-/// While every worker is busy, I/O-bound calls still start, and CPU-bound calls keep their order.
+/// While every worker is busy, I/O-bound calls still start, and CPU-bound calls stay within their
+/// slots.
 #[tokio::test]
 async fn io_bound_calls_start_while_all_workers_are_busy() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());

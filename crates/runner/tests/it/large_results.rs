@@ -38,12 +38,12 @@ async fn a_large_result_is_stored_and_the_caller_gets_a_table_of_chunks() {
     for tool in ["texts", "reads"] {
         let response = fixture.answer(fixture.ask_with(tool, json!({"session": "s1"})).await).await;
         assert_eq!(response.status, ResponseStatus::Success, "{response:?}");
-        let told = &response.metadata["large_result"];
-        let key = told["key"].as_str().unwrap();
+        let metadata = &response.metadata["large_result"];
+        let key = metadata["key"].as_str().unwrap();
         assert!(key.starts_with(&format!("session/s1/tool-{tool}-")), "{key}");
         let table = response.output.as_ref().unwrap().as_str().unwrap();
         assert!(table.chars().count() <= 5_000 && table.contains(key), "{table}");
-        let chunks = told["chunks"].as_u64().unwrap() as usize;
+        let chunks = metadata["chunks"].as_u64().unwrap() as usize;
         let entries: Vec<String> = fixture
             .list(schema_names::MEMORY_ENTRY)
             .await

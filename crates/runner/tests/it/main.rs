@@ -1,7 +1,7 @@
 //! The runner on the real store. A fake executor runs the tools: a runner knows executors only by
 //! their trait.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-// Tests say values in place and hold little state.
+// Tests write values inline and hold little state.
 #![allow(clippy::needless_pass_by_value, clippy::similar_names, clippy::unnecessary_wraps, clippy::large_futures)]
 
 mod bootstrap;

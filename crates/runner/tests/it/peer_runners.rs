@@ -19,8 +19,8 @@ async fn a_call_is_left_to_the_runner_with_the_settings_for_it() {
     let (fixture, able) = (Fixture::new().await, Fake::new());
     fixture.create(native("shell", json!({}))).await;
     let first = fixture.start(&able);
-    let told = fixture.event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_RUNNER)).await;
-    assert_eq!(told.context["serves"], json!(["shell"]));
+    let registration = fixture.event(|event| event.schema_name.as_deref() == Some(schema_names::TOOL_RUNNER)).await;
+    assert_eq!(registration.context["serves"], json!(["shell"]));
     let unable = without("shell");
     // More runners without the setting, so that one of them nearly always claims first.
     let others = [fixture.start(&unable), fixture.start(&unable), fixture.start(&unable)];

@@ -135,8 +135,8 @@ async fn a_tool_is_migrated_to_code_under_load_and_back_without_a_failed_call() 
         [("tool.code.v1", 1), ("tool.code.v1", 2), ("tool.code.v1", 4), ("tool.code.v1", 6), ("tool.v1", 1)].into()
     );
     // The replaced tool gets no report about its name.
-    let told = fixture.list(schema_names::TOOL_ERROR).await;
-    assert!(told.iter().all(|row| row.context.as_ref().unwrap()["tool_id"] != native.to_string()), "{told:?}");
+    let reports = fixture.list(schema_names::TOOL_ERROR).await;
+    assert!(reports.iter().all(|row| row.context.as_ref().unwrap()["tool_id"] != native.to_string()), "{reports:?}");
     runner.stop().await;
 }
 

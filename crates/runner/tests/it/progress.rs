@@ -15,7 +15,7 @@ fn is_progress(event: &Event) -> bool {
 }
 
 /// Reports `told`. The tool continues when the returned `Notify` is notified.
-fn tells(fake: &Arc<Fake>, tool: &str, told: Vec<(Option<f64>, String)>) -> Arc<Notify> {
+fn reports_progress(fake: &Arc<Fake>, tool: &str, told: Vec<(Option<f64>, String)>) -> Arc<Notify> {
     let go = Arc::new(Notify::new());
     let wait = go.clone();
     fake.does(tool, move |call, _| {
@@ -36,7 +36,7 @@ async fn each_report_updates_one_record_while_the_tool_runs() {
     let (fixture, fake) = (Fixture::new().await, Fake::new());
     fixture.create(code("slow", json!({}))).await;
     let words = vec![(Some(0.0), "beginning".into()), (Some(0.5), "half of it".into()), (None, "nearly\nthere".into())];
-    let go = tells(&fake, "slow", words);
+    let go = reports_progress(&fake, "slow", words);
     let runner = fixture.start(&fake);
     let record = ToolRequest::record("slow", json!({}), Some("mine"), Some("workspace:here"));
     let request = fixture.create(record).await;
@@ -156,7 +156,7 @@ async fn a_message_is_one_short_line_without_secrets() {
     let secret = fixture.person.create_secret(key).await.unwrap().id;
     fixture.person.grant_secret(secret, tool).await.unwrap();
     let long = format!("{}hunter2hunter2", "é\n\0".repeat(300));
-    let go = tells(
+    let go = reports_progress(
         &fake,
         "talks",
         vec![(None, "the key is hunter2hunter2".into()), (None, long), (None, "x".repeat(1_000_000))],

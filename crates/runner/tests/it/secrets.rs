@@ -40,17 +40,17 @@ fn lack(response: &ToolResponse) -> (String, String) {
 async fn each_missing_step_of_a_secret_is_reported() {
     let (fixture, fake, tool) = secretive().await;
     let runner = fixture.start(&fake);
-    let (problem, mend) = lack(&fixture.call("secretive", json!({})).await);
+    let (problem, fix) = lack(&fixture.call("secretive", json!({})).await);
     assert_eq!(problem, "missing");
-    assert_eq!(mend, format!("rcrt secret set API_KEY --host HOST && rcrt secret grant API_KEY {tool}"));
+    assert_eq!(fix, format!("rcrt secret set API_KEY --host HOST && rcrt secret grant API_KEY {tool}"));
 
     let secret = keep(&fixture, NewSecret::new("API_KEY", "hunter2hunter2")).await.id;
-    let (problem, mend) = lack(&fixture.call("secretive", json!({})).await);
-    assert_eq!((problem.as_str(), mend), ("not_granted", format!("rcrt secret grant API_KEY {tool}")));
+    let (problem, fix) = lack(&fixture.call("secretive", json!({})).await);
+    assert_eq!((problem.as_str(), fix), ("not_granted", format!("rcrt secret grant API_KEY {tool}")));
 
     fixture.person.grant_secret(secret, tool).await.unwrap();
-    let (problem, mend) = lack(&fixture.call("secretive", json!({})).await);
-    assert_eq!((problem.as_str(), mend.as_str()), ("unbound", "rcrt secret set API_KEY --keep-value --host HOST"));
+    let (problem, fix) = lack(&fixture.call("secretive", json!({})).await);
+    assert_eq!((problem.as_str(), fix.as_str()), ("unbound", "rcrt secret set API_KEY --keep-value --host HOST"));
 
     let hosts = Some(vec!["api.example.com".into()]);
     fixture.person.update_secret(secret, SecretChanges { hosts, ..SecretChanges::default() }).await.unwrap();
@@ -125,17 +125,17 @@ async fn a_grant_belongs_to_the_record_and_not_to_the_name() {
 
     // Deleted and created again: another record.
     fixture.person.delete(tool, None).await.unwrap();
-    let anew = fixture.create(code("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
+    let recreated = fixture.create(code("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
     let response = loop {
         let response = fixture.call("secretive", json!({})).await;
         // Until the runner has received both events: the deleted one has no grant any more, either.
-        if response.error_details.as_ref().is_some_and(|details| details["tool_id"] == json!(anew)) {
+        if response.error_details.as_ref().is_some_and(|details| details["tool_id"] == json!(recreated)) {
             break response;
         }
         assert!(response.error_code.is_some(), "{response:?}");
     };
-    assert_eq!(lack(&response), ("not_granted".into(), format!("rcrt secret grant API_KEY {anew}")));
-    fixture.person.grant_secret(secret, anew).await.unwrap();
+    assert_eq!(lack(&response), ("not_granted".into(), format!("rcrt secret grant API_KEY {recreated}")));
+    fixture.person.grant_secret(secret, recreated).await.unwrap();
     fixture.call("secretive", json!({})).await.output.unwrap();
     runner.stop().await;
 }
@@ -221,18 +221,18 @@ async fn an_older_running_version_gets_no_secret_granted_to_a_newer_one() {
     fixture.change(tool, 1, code_context("secretive", needs)).await;
     fixture.tool_error(tool, |report| report["version"] == 2 && report["running_version"] == 1).await;
     fixture.person.grant_secret(secret, tool).await.unwrap();
-    let (problem, mend) = lack(&fixture.call("secretive", json!({})).await);
-    assert_eq!((problem.as_str(), mend.as_str()), ("newer_only", "rcrt crumb list --schema tool.error.v1"));
+    let (problem, fix) = lack(&fixture.call("secretive", json!({})).await);
+    assert_eq!((problem.as_str(), fix.as_str()), ("newer_only", "rcrt crumb list --schema tool.error.v1"));
 
     // Once fixed, it is the granted version, or a curator's version of it.
-    let mended = fixture.change(tool, 2, code_context("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
+    let fixed = fixture.change(tool, 2, code_context("secretive", json!({"required_secrets": ["API_KEY"]}))).await;
     let response = loop {
         let response = fixture.call("secretive", json!({})).await;
         if response.error_code.is_none() {
             break response;
         }
     };
-    assert_eq!(response.metadata["tool_version"], mended.version);
+    assert_eq!(response.metadata["tool_version"], fixed.version);
     runner.stop().await;
 }
 

@@ -43,7 +43,7 @@ fn each_profile_sees_the_tools_of_the_golden_list() {
     let kept = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         kept == text,
-        "another list now; decide, and keep it with GOLDEN=renew:\n--- kept\n{kept}\n--- now\n{text}"
+        "the list changed; check it, and update it with GOLDEN=renew:\n--- kept\n{kept}\n--- now\n{text}"
     );
 }
 

@@ -128,14 +128,14 @@ fn every_folder_is_read() {
 fn native_tools_have_annotations_of_their_effects() {
     for seed in seeds() {
         let Some(name) = seed.path.strip_prefix("tools-native/") else { continue };
-        let tool = seed.tool.unwrap_or_else(|| panic!("{} is no tool", seed.path));
+        let tool = seed.tool.unwrap_or_else(|| panic!("{} is not a tool", seed.path));
         assert_eq!(name, format!("{}.json", tool.name), "a file is named after its tool");
         assert_eq!(tool.implementation.source(), ToolSource::Native, "{name}");
         for field in ["annotations", "limits"] {
-            assert!(seed.record.context.contains_key(field), "{name} says nothing of {field}");
+            assert!(seed.record.context.contains_key(field), "{name} has no {field}");
         }
         for hint in ["read_only", "destructive", "idempotent", "open_world"] {
-            assert!(seed.record.context["annotations"].get(hint).is_some(), "{name} leaves {hint} open");
+            assert!(seed.record.context["annotations"].get(hint).is_some(), "{name} does not set {hint}");
         }
         assert!(!(tool.annotations.read_only && tool.annotations.destructive), "{name} cannot be both");
         assert_eq!(tool.input_schema["additionalProperties"], json!(false), "{name}");
@@ -153,7 +153,7 @@ fn every_native_tool_has_a_guide_and_guides_name_existing_tools() {
         assert_eq!(seed.path, format!("guides/{}.json", guide.name));
         assert!(seed.record.tags.iter().any(|tag| tag == "workspace:tools"), "{}", seed.path);
         for tool in guide.tools {
-            assert!(tools.contains(&tool), "{} tells of {tool}, which is not there", seed.path);
+            assert!(tools.contains(&tool), "{} names {tool}, which does not exist", seed.path);
             assert!(guide.content.contains(&tool), "{} names {tool} and says nothing of it", seed.path);
             about.insert(tool, guide.name.clone());
         }
@@ -162,7 +162,7 @@ fn every_native_tool_has_a_guide_and_guides_name_existing_tools() {
     for (family, tools) in NATIVE {
         assert!(names.iter().any(|name| name == family), "there is no guide for {family}");
         for tool in *tools {
-            assert!(about.contains_key(*tool), "no guide tells of {tool}");
+            assert!(about.contains_key(*tool), "no guide names {tool}");
         }
     }
 }
