@@ -8,7 +8,7 @@ use breadcrumb::{LimitName, LimitReached, MAX_BREADCRUMBS_WRITTEN, MAX_BYTES_WRI
 use sandbox::OpError;
 use serde_json::Value;
 
-/// How often one call may ask for a secret. Each time is written to the audit log.
+/// How often one call can read a secret. Each read is written to the audit log.
 const MAX_SECRETS_ASKED: u64 = 100;
 
 #[derive(Default)]
@@ -19,28 +19,30 @@ pub(crate) struct CallQuota {
 }
 
 impl CallQuota {
-    /// Counts one try to create, change or delete a record, with what is to be written.
+    /// Counts one attempt to create, change or delete a record; `written` is its new content.
     pub fn take(&self, written: Option<&Value>) -> Result<(), OpError> {
         let bytes = written.map_or(0, json_bytes);
         let too_many = exceeds(&self.records, 1, MAX_BREADCRUMBS_WRITTEN);
         let too_much = exceeds(&self.bytes, bytes, MAX_BYTES_WRITTEN);
         if too_many {
             let reached = LimitReached { limit: LimitName::BreadcrumbsWritten, allowed: MAX_BREADCRUMBS_WRITTEN };
-            let message = format!("one call may create, change and delete {MAX_BREADCRUMBS_WRITTEN} records in all");
+            let message = format!("one call may create, change and delete {MAX_BREADCRUMBS_WRITTEN} records in total");
             return Err(OpError::exhausted(reached, message));
         }
         if too_much {
             let reached = LimitReached { limit: LimitName::BytesWritten, allowed: MAX_BYTES_WRITTEN };
-            let message = format!("one call may write {MAX_BYTES_WRITTEN} bytes of JSON into records in all");
+            let message = format!("one call may write {MAX_BYTES_WRITTEN} bytes of JSON into records in total");
             return Err(OpError::exhausted(reached, message));
         }
         Ok(())
     }
 
-    /// Counts one try to get a secret.
+    /// Counts one attempt to read a secret.
     pub fn take_secret(&self) -> Result<(), OpError> {
         if exceeds(&self.secrets, 1, MAX_SECRETS_ASKED) {
-            let message = format!("one call may ask for secrets {MAX_SECRETS_ASKED} times; keep what getSecret gave");
+            let message = format!(
+                "one call may ask for secrets {MAX_SECRETS_ASKED} times; keep the value that getSecret returned"
+            );
             return Err(OpError::new("ResourceExhausted", message));
         }
         Ok(())

@@ -22,18 +22,22 @@ pub struct ToolCall {
     pub request: ToolRequest,
     /// Valid against the tool's input schema.
     pub input: Value,
-    /// The tool's `required_secrets`. Whatever the attempt gives back has been cleared of their values.
+    /// The values of the tool's `required_secrets`. They are redacted from everything the attempt
+    /// returns.
     pub secrets: Arc<Vault>,
-    /// The store in the tool's tenant, with the runner's rights to write, as far as who asked may see.
+    /// The store of the tool's tenant. It reads what the caller can see and writes with the
+    /// runner's rights.
     pub breadcrumbs: Arc<dyn Breadcrumbs>,
     /// The triggered tools that led to this call; marks what it writes.
     pub chain: TriggerChain,
-    /// What the requests that the call writes are bound to as well.
+    /// The profiles that bound the call. The requests that it writes are bound to them too.
     pub profiles: Profiles,
     pub progress: Arc<dyn ProgressSink>,
-    /// When the request's `deadline_ms` has passed: requests that the call writes wait no longer.
+    /// The end of the request's `deadline_ms`. Requests that the call writes wait no longer than
+    /// this.
     pub deadline: Option<tokio::time::Instant>,
-    /// Where it is not given yet, only an executor that [waits for it](Executor::supports_speculation) has the call.
+    /// If it is still closed, only an executor that [waits for it](Executor::supports_speculation)
+    /// gets the call.
     pub effect_gate: EffectGate,
 }
 
@@ -42,12 +46,12 @@ pub struct ToolOutput {
     pub result: Result<Value, ToolFailure>,
     /// Goes into the response's metadata (`console`, `http_status`, …).
     pub metadata: Map<String, Value>,
-    /// What the output uses while it is in memory: the holder of the result keeps it until the
-    /// result is written.
+    /// Memory budget that the output uses. The holder of the result keeps it until the result is
+    /// written.
     pub hold: Option<Hold>,
 }
 
-/// Given back when it is dropped.
+/// Released on drop.
 pub type Hold = Box<dyn Send + Sync>;
 
 impl ToolOutput {
@@ -55,7 +59,8 @@ impl ToolOutput {
         Self { result, metadata, hold: None }
     }
 
-    /// The same without the values of the call's secrets. A result may be large: not on a thread that others wait for.
+    /// The same without the values of the call's secrets. A result can be large, so it is redacted
+    /// on a separate thread.
     pub(crate) async fn cleared(mut self, vault: Arc<Vault>) -> Self {
         if vault.is_empty() {
             return self;
@@ -70,7 +75,7 @@ impl ToolOutput {
             self
         };
         tokio::task::spawn_blocking(clear).await.unwrap_or_else(|error| {
-            let message = format!("the output cannot be cleared of secrets: {error}");
+            let message = format!("the secrets cannot be redacted from the output: {error}");
             Self::new(Err(ToolFailure::new(ErrorCode::ExecutionFailed, message)), Map::new())
         })
     }
@@ -89,42 +94,44 @@ pub trait Executor: Send + Sync + 'static {
         tool_version: i64,
     ) -> Result<(), ToolFailure>;
 
-    /// Runs to the end, to the limit, or until cancelled (then the result is `Cancelled`), whichever comes first.
+    /// Runs until the tool finishes, reaches a limit or is cancelled (the result is then
+    /// `Cancelled`).
     async fn execute(&self, call: ToolCall, cancelled: CancellationToken) -> ToolOutput;
 
-    /// What the tool still waits for before it can be offered, each a sentence that says how to get it: a setting of
-    /// the operator, a program on this machine. Secrets are looked at by the runner.
+    /// What is missing before the tool can be offered: a setting of the operator, a program on this
+    /// machine. Each entry is a sentence that says how to provide it. The runner checks secrets
+    /// itself.
     fn waits_for(&self, _definition: &ToolDefinition) -> Vec<String> {
         Vec::new()
     }
 
-    /// Whether its calls do little but wait for others, in this process: such calls need no worker, and many of them may
-    /// be under way at once.
+    /// Whether its calls mostly wait for I/O in this process. Such calls need no worker, and many
+    /// of them can run at once.
     fn is_io_bound(&self, _definition: &ToolDefinition) -> bool {
         false
     }
 
-    /// Whether a call of the tool does nothing that anybody could notice before its [`EffectGate`] is given, but for what
-    /// [it keeps](Executor::keeps_state): then it may begin while its request is still on its way to the disk.
+    /// Whether a call has no visible effect before its [`EffectGate`] opens, except for [state that
+    /// it keeps](Executor::keeps_state). Such a call can start before its request is on disk.
     fn supports_speculation(&self, _definition: &ToolDefinition) -> bool {
         false
     }
 
-    /// Whether the next calls of the tool may find in memory what a call left there.
+    /// Whether later calls of the tool can see state that a call left in memory.
     fn keeps_state(&self, _definition: &ToolDefinition) -> bool {
         false
     }
 
-    /// The secrets without which the tool cannot run here.
+    /// The secrets without which the tool cannot run on this runner.
     fn required_secrets(&self, definition: &ToolDefinition) -> Vec<String> {
         definition.required_secrets.clone()
     }
 
-    /// Secrets that the call gets where they are there and granted, and without which the tool runs too.
+    /// Secrets that the call gets if they exist and are granted. The tool also runs without them.
     fn optional_secrets(&self, _definition: &ToolDefinition) -> Vec<String> {
         Vec::new()
     }
 
-    /// Forgets what was prepared for a tool that is gone or replaced.
+    /// Drops what was prepared for a tool version that was deleted or replaced.
     fn forget(&self, tool_id: Uuid, tool_version: i64);
 }

@@ -21,7 +21,7 @@ use crate::provenance::Provenance;
 use crate::vault::Redaction;
 use crate::{EffectGate, NeverOpened, ProgressSink, ToolCall, Vault, trace};
 
-/// The host ops of one call, under its tool's permissions; they exist once the call's effect gate
+/// The host ops of one call, under its tool's permissions. They wait until the call's effect gate
 /// is open. They read what the agent that asked for the call can read. Writes are attributed to the
 /// runner's agent, except requests and private records, which belong to the agent that asked.
 pub struct CallHostOps {
@@ -43,7 +43,7 @@ pub struct CallHostOps {
 }
 
 impl CallHostOps {
-    /// Tells which entry of the tool's `permissions.net` cannot be read.
+    /// The error names the entry of the tool's `permissions.net` that cannot be parsed.
     pub fn new(egress: Arc<Egress>, call: &ToolCall) -> Result<Self, String> {
         Ok(Self {
             egress,
@@ -64,7 +64,7 @@ impl CallHostOps {
         })
     }
 
-    /// With `rcrt_compat`, fields of an argument that are unknown or null are ignored, as they are over HTTP.
+    /// With `rcrt_compat`, unknown and null fields of an argument are ignored, as over HTTP.
     #[must_use]
     pub fn with_rcrt_compat(self, rcrt_compat: bool) -> Self {
         Self { rcrt_compat, ..self }
@@ -136,7 +136,7 @@ impl CallHostOps {
         to_value(self.breadcrumbs.list(&query).await.map_err(|error| op_error(&error))?)
     }
 
-    /// Semantic and full-text, as the store does without a mode.
+    /// Semantic and full-text search, the store's default mode.
     async fn vector_search(&self, query: Value) -> Result<Value, OpError> {
         let query: VectorQuery = self.read("vectorSearch", query)?;
         let VectorQuery { q, qvec, mode, nn, tag, any_tags, all_tags, schema_name, context_match, include_context } =
@@ -162,7 +162,7 @@ impl CallHostOps {
         let by_id = wanted.parse::<Uuid>().ok();
         let is_its_own =
             |name: &str| self.required_secrets.iter().any(|one| one == name) || self.vault.shown_as(name).is_some();
-        // Before the store is asked: a tool learns nothing about secrets that are not its own.
+        // Checked before the store is read: a tool learns nothing about secrets of other tools.
         if by_id.is_none() && !is_its_own(wanted) {
             return Err(denied());
         }
@@ -174,19 +174,21 @@ impl CallHostOps {
         let Some(secret) = found else {
             return Err(match by_id {
                 Some(_) => denied(),
-                None => OpError::new("NotFound", format!("there is no secret {wanted:?}")),
+                None => OpError::new("NotFound", format!("the secret {wanted:?} does not exist")),
             });
         };
-        // The audit log takes 1000 characters, and others may have made the request's id long.
+        // The audit log stores 1000 characters, and the caller chooses the request's id.
         let request_id: String = self.request_id.chars().take(300).collect();
         let reason: String = reason.chars().take(400).collect();
         let reason: String = format!("tool {}, request {request_id}: {reason}", self.tool).chars().take(1000).collect();
-        // For the audit, and for the grant, which may have ended. The tool gets the value from the
-        // beginning of the call: a value that changed since is unknown to the redaction.
+        // Writes the audit log, and checks that the grant still exists. The tool gets the value
+        // from the start of the call: the redaction would not know a newer one.
         let decrypted = self.breadcrumbs.decrypt_secret(secret.id, &reason, Some(self.tool_id)).await;
         decrypted.map_err(|error| op_error(&error))?;
         let shown = self.vault.shown_as(&secret.name);
-        shown.map(Value::from).ok_or_else(|| OpError::new("NotFound", format!("the call began without {wanted:?}")))
+        shown
+            .map(Value::from)
+            .ok_or_else(|| OpError::new("NotFound", format!("{wanted:?} was not available when the call started")))
     }
 }
 
@@ -206,7 +208,7 @@ impl sandbox::HostOps for CallHostOps {
 
     fn progress(&self, fraction: Option<f64>, message: &str) {
         let message = self.vault.outward().text(message);
-        // One line for a person, and nothing that a terminal would obey.
+        // One line for a person, without control characters that a terminal would execute.
         let line: String = message.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
         self.progress.report(fraction, line.trim());
     }
@@ -226,7 +228,7 @@ impl CallHostOps {
             ApiCall::DeleteBreadcrumb { id } => self.delete(&id).await,
             ApiCall::SearchBreadcrumbs { query } => self.search(query).await,
             ApiCall::VectorSearch { query } => self.vector_search(query).await,
-            // What the tool may have, as it is.
+            // Not redacted: the tool is allowed to see what this returns.
             ApiCall::GetSecret { id, reason } => return self.secret(&id, &reason).await,
         };
         let inward = self.vault.inward();
@@ -234,7 +236,7 @@ impl CallHostOps {
     }
 }
 
-/// The name of the method's span.
+/// The name of the span for this method.
 fn method(call: &ApiCall) -> &'static str {
     match call {
         ApiCall::GetBreadcrumb { .. } => "api getBreadcrumb",
@@ -247,7 +249,7 @@ fn method(call: &ApiCall) -> &'static str {
     }
 }
 
-/// `searchBreadcrumbs`: a selector's parts side by side, `tag` for one more tag that must be there.
+/// `searchBreadcrumbs`: the fields of a selector, plus `tag` for one more required tag.
 #[derive(Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct SearchQuery {
@@ -261,7 +263,7 @@ struct SearchQuery {
     include_context: Option<bool>,
 }
 
-/// `vectorSearch`: the question or its vector, how many, and among which records.
+/// `vectorSearch`: the question or its vector, the number of results, and a selector.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VectorQuery {
@@ -285,7 +287,7 @@ fn with_tag(mut selector: Selector, tag: Option<String>) -> Selector {
     selector
 }
 
-/// The value may be large: it is parsed on a separate thread.
+/// The value can be large, so it is redacted on a separate thread.
 async fn cleared(redaction: &Arc<Redaction>, mut value: Value) -> Result<Value, OpError> {
     if redaction.is_idle() {
         return Ok(value);
@@ -295,12 +297,12 @@ async fn cleared(redaction: &Arc<Redaction>, mut value: Value) -> Result<Value, 
         redaction.json(&mut value);
         value
     };
-    let failed = |error| OpError::new("Unavailable", format!("a value cannot be cleared of secrets: {error}"));
+    let failed = |error| OpError::new("Unavailable", format!("the secrets cannot be redacted from a value: {error}"));
     tokio::task::spawn_blocking(clear).await.map_err(failed)
 }
 
-/// Records that the runner's agent vouches for: what a tool wrote there would count as written by
-/// the runner.
+/// Records that are trusted because the runner's agent wrote them. A tool's write would count as
+/// the runner's.
 fn refuse_runner_owned(schema_name: Option<&str>) -> Result<(), OpError> {
     let message = match schema_name {
         Some(schema_names::TOOL_RESPONSE) => {
@@ -310,12 +312,12 @@ fn refuse_runner_owned(schema_name: Option<&str>) -> Result<(), OpError> {
             "a tool cannot write, change or delete a tool.progress.v1; call context.progress(fraction, message)"
         }
         Some(schema_names::TOOL_CATALOG) => {
-            "a tool cannot write, change or delete a tool.catalog.v1; it follows the tools that there are"
+            "a tool cannot write, change or delete a tool.catalog.v1; the runner updates it when tools change"
         }
         Some(schema_names::TOOL_RUNNER) => {
-            "a tool cannot write, change or delete a tool.runner.v1; each runner tells by it what it is set up for"
+            "a tool cannot write, change or delete a tool.runner.v1; each runner publishes its own"
         }
-        // It fires under the profiles in it.
+        // A schedule's calls run under the profiles that are stored in it.
         Some(schema_names::SCHEDULE) => {
             "a tool cannot write, change or delete a schedule.v1; call schedule_task, or cancel_scheduled_task"
         }
@@ -325,7 +327,7 @@ fn refuse_runner_owned(schema_name: Option<&str>) -> Result<(), OpError> {
 }
 
 fn record_id(method: &str, text: &str) -> Result<Uuid, OpError> {
-    text.parse().map_err(|_| invalid(method, format!("id: {text:?} is no record id; it is a UUID")))
+    text.parse().map_err(|_| invalid(method, format!("id: {text:?} is not a valid record id; expected a UUID")))
 }
 
 fn read<T: DeserializeOwned>(method: &str, value: Value) -> Result<T, OpError> {
@@ -335,7 +337,7 @@ fn read<T: DeserializeOwned>(method: &str, value: Value) -> Result<T, OpError> {
     T::deserialize(value).map_err(|error| invalid(method, error))
 }
 
-/// Whether `T`, which refuses unknown fields, has one of this name.
+/// Whether `T`, which rejects unknown fields, has a field with this name.
 fn has_field<T: DeserializeOwned>(name: &str) -> bool {
     let Err(error) = T::deserialize(json!({ name: null })) else { return true };
     !error.to_string().starts_with(&format!("unknown field `{name}`"))
@@ -349,7 +351,7 @@ fn to_value(shape: impl serde::Serialize) -> Result<Value, OpError> {
     serde_json::to_value(shape).map_err(|error| OpError::new("Unavailable", error.to_string()))
 }
 
-/// A store's refusal, as the tool sees it. Faults of ours are logged here and not shown.
+/// A store error as the tool sees it. Internal errors are logged here and not shown.
 fn op_error(error: &StoreError) -> OpError {
     let name = match error {
         StoreError::NotFound { .. } => "NotFound",
@@ -362,7 +364,7 @@ fn op_error(error: &StoreError) -> OpError {
         | StoreError::LeaseLost { .. }
         | StoreError::EventsMissed { .. } => "Unavailable",
         StoreError::Internal(detail) => {
-            tracing::error!(detail, "the store failed under a tool's call");
+            tracing::error!(detail, "the store failed during a tool's call");
             return OpError::new("Unavailable", "the store failed; try again");
         }
     };

@@ -1,5 +1,5 @@
-//! Whether a tool's code can be loaded: the types are removed, but only the engine knows what else
-//! may be wrong with it.
+//! Checks whether a tool's code can be loaded. The compiler only removes the types; other errors
+//! show up when the engine evaluates the code.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// The processor time that a tool's code may take before `execute` is called, in milliseconds, however much its calls
-/// may take.
+/// The processor time that a tool's code can use before `execute` is called, in milliseconds,
+/// whatever its limit for calls is.
 const MAX_LOAD_MS: u64 = 5_000;
 const MIN_LOAD_MS: u64 = 1_000;
-/// The wall time for that: a busy machine gives the processor late, which says nothing about the tool.
+/// The wall time for the same. It is larger because a busy machine says nothing about the tool.
 const TIMEOUT_MS: u64 = 15_000;
-/// How long to wait for a worker. When all are busy, a version is offered without this check.
+/// How long to wait for a worker. If all stay busy, the version is offered without this check.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Evaluates the code once, without host ops, and does not call `execute`.
@@ -31,7 +31,7 @@ pub async fn check(
     script: Arc<Script>,
     mut limits: Limits,
 ) -> Result<(), ToolFailure> {
-    // A tool that is quick in a call may be made of much code: its own limit is not for loading.
+    // A tool with a low limit for calls can still have a lot of code to load.
     limits.cpu_ms = Some(limits.cpu_ms().min(limits.timeout_ms.clamp(MIN_LOAD_MS, MAX_LOAD_MS)));
     limits.timeout_ms = TIMEOUT_MS;
     let invocation = Invocation {
@@ -54,7 +54,7 @@ pub async fn check(
             tracing::warn!(
                 file = script.file_name,
                 ?reason,
-                "a tool's code is offered unchecked: no worker was to be had"
+                "no worker was available; the tool is offered without a check of its code"
             );
             return Ok(());
         }
@@ -62,7 +62,7 @@ pub async fn check(
     Err(load_failure(failure, &script, &limits))
 }
 
-/// The failure says nothing about the code: another try may end well.
+/// The failure is about the machine, not about the code; a retry can succeed.
 fn is_of_the_machine(failure: &ToolFailure) -> bool {
     match failure.code {
         ErrorCode::Cancelled => true,

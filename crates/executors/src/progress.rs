@@ -1,13 +1,14 @@
 //! The progress of a running call.
 
-/// Where a call reports its progress. Cheap to call often: the reader takes the newest report from
-/// time to time.
+/// Where a call reports its progress. Frequent calls are cheap: the reader samples the newest
+/// report.
 pub trait ProgressSink: Send + Sync + 'static {
-    /// `fraction` is from 0 to 1, `None` where the tool cannot say; the message is one line for a person.
+    /// `fraction` is from 0 to 1, or `None` if the tool cannot tell. The message is one line for a
+    /// person.
     fn report(&self, fraction: Option<f64>, message: &str);
 }
 
-/// Nobody listens.
+/// Discards all progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct DiscardProgress;
 

@@ -1,5 +1,5 @@
-//! What the records that a call writes inherit from it: what applies to the call applies to what it
-//! asks for, and to what its records trigger.
+//! What a call passes on to the records that it writes. The trigger chain and profiles that apply
+//! to the call also apply to the calls that it requests or triggers.
 
 use breadcrumb::{NewBreadcrumb, Profiles};
 use opentelemetry::Context;
@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use crate::{ToolCall, TriggerChain, trace};
 
-/// Of the call that writes.
+/// The marks of the call that writes.
 pub(crate) struct Provenance {
     chain: TriggerChain,
     profiles: Profiles,
@@ -26,7 +26,8 @@ impl Provenance {
         }
     }
 
-    /// Marks a version of a record; `before` are the tags of the version before it, if there is one.
+    /// Marks one version of a record. `before` are the tags of the previous version, empty if there
+    /// is none.
     pub fn mark(&self, tags: &mut Vec<String>, before: &[String], version: i64) {
         if !self.chain.is_empty() {
             self.chain.mark(tags, version);
@@ -34,13 +35,13 @@ impl Provenance {
         self.close(tags, before);
     }
 
-    /// Whether records of the call bear marks at all.
+    /// Whether records of this call get any marks.
     pub fn marks(&self) -> bool {
         !self.chain.is_empty() || self.profiles.iter().next().is_some()
     }
 
-    /// What is set off by the record is under the call's profiles too, and under those that it was under before: a call
-    /// that is bound takes no binding away.
+    /// Adds the call's profiles to those that the record already had. A bound call can add
+    /// restrictions and cannot remove any.
     fn close(&self, tags: &mut Vec<String>, before: &[String]) {
         if self.profiles.iter().next().is_none() {
             return;
@@ -54,8 +55,9 @@ impl Provenance {
         }
     }
 
-    /// Marks a request. Says why not when the call may write none. What the tool wrote may close more tools, end
-    /// sooner, or belong to another session; it opens nothing, and takes no other's place in a trace.
+    /// Marks a request. The error says why the call cannot write one. The tool can restrict its
+    /// request further: more profiles, an earlier deadline, another session. It cannot widen its
+    /// rights or set the trace.
     pub fn mark_request(&self, request: &mut NewBreadcrumb) -> Result<(), String> {
         self.chain.mark_request(&mut request.tags)?;
         self.close(&mut request.tags, &[]);

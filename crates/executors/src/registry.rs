@@ -7,7 +7,8 @@ use breadcrumb::{ErrorCode, Implementation, ToolFailure};
 
 use crate::Executor;
 
-/// The executors of one runner: one for `tool.code.v1`, and one for each `implementation.type` of a `tool.v1`.
+/// The executors of one runner: one for `tool.code.v1`, one for each `implementation.type` of a
+/// `tool.v1`.
 #[derive(Default)]
 pub struct Executors {
     code: Option<Arc<dyn Executor>>,
@@ -31,7 +32,7 @@ impl Executors {
         self
     }
 
-    /// The executor, or `ExecutionFailed`: the tool is there, but nothing here can run it.
+    /// The executor, or `ExecutionFailed` if this runner has none for the tool.
     pub fn of(&self, implementation: &Implementation) -> Result<&Arc<dyn Executor>, ToolFailure> {
         match implementation {
             Implementation::Code(_) => self.code.as_ref().ok_or_else(|| {
@@ -41,7 +42,7 @@ impl Executors {
                 let kinds: Vec<&str> = self.native.keys().map(String::as_str).collect();
                 let kinds = if kinds.is_empty() { "none".to_owned() } else { kinds.join(", ") };
                 let message =
-                    format!("there is no executor for implementation.type {:?}; there are: {kinds}", native.kind);
+                    format!("there is no executor for implementation.type {:?}; this runner has: {kinds}", native.kind);
                 ToolFailure::new(ErrorCode::ExecutionFailed, message)
             }),
         }

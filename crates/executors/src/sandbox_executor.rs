@@ -15,7 +15,7 @@ use crate::egress::{Egress, NetRules};
 use crate::load_check;
 use crate::{CallHostOps, Executor, ToolCall, ToolOutput};
 
-/// Compiled versions that are kept; the one that was not used for longest goes first.
+/// Compiled versions in the cache; the least recently used one is evicted first.
 const MAX_SCRIPTS: usize = 1000;
 
 pub struct SandboxExecutor {
@@ -42,13 +42,13 @@ impl SandboxExecutor {
         version: Version,
     ) -> Result<(Arc<Script>, ToolCode), ToolFailure> {
         let Implementation::Code(code) = &definition.implementation else {
-            return Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool has no code that a sandbox could run"));
+            return Err(ToolFailure::new(ErrorCode::ExecutionFailed, "the tool has no code for the sandbox to run"));
         };
         if let Some(script) = self.scripts().get(version) {
             return Ok((script, code.clone()));
         }
         let (name, source) = (definition.name.clone(), code.clone());
-        // Up to a megabyte of somebody's source: not on a thread that others wait for.
+        // Up to 1 MB of source, so it is compiled on a separate thread.
         let script = tokio::task::spawn_blocking(move || compile(&name, &source))
             .await
             .map_err(|error| ToolFailure::new(ErrorCode::ExecutionFailed, format!("the compiler failed: {error}")))??;
@@ -107,7 +107,7 @@ impl Executor for SandboxExecutor {
         ToolOutput::new(outcome.result, metadata).cleared(call.secrets).await
     }
 
-    /// Code has the sandbox's ops and nothing else, and each of them asks (`CallHostOps`).
+    /// Code can act only through the sandbox's ops, and each op waits for the gate (`CallHostOps`).
     fn supports_speculation(&self, definition: &ToolDefinition) -> bool {
         matches!(definition.implementation, Implementation::Code(_))
     }
@@ -125,7 +125,8 @@ fn keeps_state(definition: &ToolDefinition) -> bool {
     matches!(&definition.implementation, Implementation::Code(code) if code.isolation != Isolation::Call)
 }
 
-/// `context.secrets` has what the record names; what the tool was granted besides is had by `getSecret`.
+/// `context.secrets` has the secrets that the record names. `getSecret` reads others that were
+/// granted.
 fn named(mut secrets: BTreeMap<String, String>, names: &[String]) -> BTreeMap<String, String> {
     secrets.retain(|name, _| names.contains(name));
     secrets
@@ -177,7 +178,7 @@ type Version = (Uuid, i64);
 #[derive(Default)]
 struct Scripts {
     kept: HashMap<Version, (Arc<Script>, u64)>,
-    /// Grows with each use; tells which script was not used for longest.
+    /// Grows with each use, to find the least recently used script.
     clock: u64,
 }
 
@@ -209,15 +210,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_isolate_that_is_kept_remembers_its_calls() {
-        for (isolation, does) in [(json!(null), false), (json!("call"), false), (json!("tool"), true)] {
+    fn only_isolation_per_tool_keeps_state() {
+        for (isolation, keeps) in [(json!(null), false), (json!("call"), false), (json!("tool"), true)] {
             let mut context = json!({"name": "one", "code": {"language": "javascript", "source": ""}});
             if !isolation.is_null() {
                 context["isolation"] = isolation.clone();
             }
             let context = context.as_object().unwrap();
             let definition = ToolDefinition::read(schema_names::TOOL_CODE, context, None, None).unwrap();
-            assert_eq!(keeps_state(&definition), does, "{isolation}");
+            assert_eq!(keeps_state(&definition), keeps, "{isolation}");
         }
     }
 }

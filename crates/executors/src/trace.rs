@@ -20,7 +20,7 @@ pub const SCOPE: &str = "rcrt";
 /// The class of a failure, as OpenTelemetry names the attribute.
 pub const ERROR_TYPE: &str = "error.type";
 
-/// The context of this `traceparent`; an empty one if it cannot be parsed.
+/// The context of this `traceparent`; empty if it cannot be parsed.
 pub fn caller(traceparent: Option<&str>) -> Context {
     let Some(caller) = traceparent.and_then(|text| text.parse::<Traceparent>().ok()) else { return Context::new() };
     let flags = if caller.sampled { TraceFlags::SAMPLED } else { TraceFlags::default() };
@@ -40,19 +40,19 @@ pub fn traceparent(context: &Context) -> Option<Traceparent> {
     })
 }
 
-/// Begins a span under the context's; it ends when the last clone of the new context is dropped.
+/// Starts a child span. It ends when the last clone of the returned context is dropped.
 pub fn begin(parent: &Context, span: SpanBuilder) -> Context {
     parent.with_span(global::tracer(SCOPE).build_with_context(span, parent))
 }
 
-/// Tells the span of this context that its work failed.
+/// Marks the span of this context as failed.
 pub fn failed(context: &Context, class: impl Into<Cow<'static, str>>) {
     let span = context.span();
     span.set_attribute(KeyValue::new(ERROR_TYPE, class.into()));
     span.set_status(Status::error(""));
 }
 
-/// Performs a side effect for the call with the current context, as a span of its own.
+/// Performs a side effect of the current call in a span of its own.
 pub async fn op<T>(
     name: impl Into<Cow<'static, str>>,
     kind: SpanKind,
@@ -60,7 +60,7 @@ pub async fn op<T>(
     work: impl Future<Output = Result<T, OpError>>,
 ) -> Result<T, OpError> {
     let parent = Context::current();
-    // Outside of calls there is nothing that the span would be a part of.
+    // Outside of a call there is no parent span.
     if !parent.span().span_context().is_valid() {
         return work.await;
     }

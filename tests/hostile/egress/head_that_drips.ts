@@ -3,7 +3,7 @@
  *
  * status: error
  * error_code: ExecutionFailed
- * message: no answer after 3 s
+ * message: no response after 3 s
  * permissions: {"net": ["liar.test:{{liar}}"]}
  * arrived: {"path": "/slow-head/{{tool}}", "holds": ["GET "]}
  * limits: {"timeout_ms": 80000}

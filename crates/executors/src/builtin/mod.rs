@@ -20,41 +20,41 @@ pub use refusal::refused;
 /// The `implementation.type` that this executor runs.
 pub const KIND: &str = "builtin";
 
-/// One tool of the program itself.
+/// A tool that is part of the program.
 #[async_trait]
 pub trait NativeTool: Send + Sync + 'static {
-    /// Also the name of the record that offers it: profiles close tools by their names.
+    /// Also the name of its record. Profiles exclude tools by name.
     fn name(&self) -> &'static str;
 
-    /// Returns when it is known what the tool waits for.
+    /// Completes when the missing requirements of the tool are known.
     async fn ready(&self) {}
 
-    /// What it waits for before it can be offered, each a sentence that says how to get it. Nothing while that is not
-    /// known yet.
+    /// What is missing before it can be offered. Each entry is a sentence that says how to provide
+    /// it. Empty while this is not known yet.
     fn waits_for(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The secrets without which it cannot run, as it is configured here.
+    /// The secrets without which it cannot run in this configuration.
     fn required_secrets(&self, definition: &ToolDefinition) -> Vec<String> {
         definition.required_secrets.clone()
     }
 
-    /// Secrets that it uses where they are there and granted, and runs without.
+    /// Secrets that it uses if they exist and are granted. It also runs without them.
     fn optional_secrets(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Runs to the end. The future is dropped when the call is cancelled or its time is over; what it began ends with it.
-    /// `metadata` goes into the response's metadata.
+    /// Runs the tool. The future is dropped on cancellation or timeout, and everything it started
+    /// must stop with it. `metadata` goes into the response's metadata.
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure>;
 }
 
-/// The program's own tools, as this runner has them.
+/// The native tools of this runner.
 #[derive(Default)]
 pub struct BuiltinExecutor {
     tools: BTreeMap<&'static str, Arc<dyn NativeTool>>,
-    /// Those that the operator switched off, or did not switch on, with how to switch them on.
+    /// Tools that are switched off, each with how to switch it on.
     off: BTreeMap<String, String>,
 }
 
@@ -69,7 +69,7 @@ impl BuiltinExecutor {
         self
     }
 
-    /// This tool is not run here; `how` says how to switch it on.
+    /// Marks a tool as switched off here. `how` says how to switch it on.
     #[must_use]
     pub fn without(mut self, tool: &str, how: impl Into<String>) -> Self {
         self.off.insert(tool.to_owned(), how.into());
@@ -79,17 +79,17 @@ impl BuiltinExecutor {
     fn tool(&self, definition: &ToolDefinition) -> Result<&Arc<dyn NativeTool>, ToolFailure> {
         let refuse = |message| Err(ToolFailure::new(ErrorCode::ExecutionFailed, message));
         let Implementation::Native(native) = &definition.implementation else {
-            return refuse("the tool is code, not a part of this program".to_owned());
+            return refuse("the tool is code, not a builtin tool".to_owned());
         };
         let wanted = native.settings.get("tool").and_then(Value::as_str).unwrap_or(&definition.name);
         if wanted != definition.name {
-            return refuse(format!("implementation.tool is {wanted:?}; a builtin tool keeps its name"));
+            return refuse(format!("implementation.tool is {wanted:?}; it must be the name of the tool"));
         }
         match self.tools.get(wanted) {
             Some(tool) => Ok(tool),
             None => {
                 let known: Vec<&str> = self.tools.keys().copied().collect();
-                refuse(format!("there is no builtin tool {wanted:?}; there are: {}", known.join(", ")))
+                refuse(format!("{wanted:?} is not a builtin tool; expected one of: {}", known.join(", ")))
             }
         }
     }

@@ -7,20 +7,20 @@ use breadcrumb::{Purpose, reached_address, special_purpose};
 
 use super::{DeniedHost, Interfaces};
 
-/// Most addresses of one name that are looked at: more is no name of a service.
+/// The most addresses of one name that are checked. No real service has more.
 const MAX_ADDRESSES: usize = 64;
 
-/// For whom an address is judged.
+/// Which addresses are permitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AddressScope {
-    /// The public internet and nothing else.
+    /// Only the public internet.
     Public,
-    /// A name that the operator allowed: private networks and this machine too. What a name must never lead to stays
-    /// refused: link-local addresses, a cloud's metadata service, multicast and whatever is reserved.
+    /// A name that the operator allowed: also private networks and this machine. Link-local
+    /// addresses, a cloud's metadata service, multicast and reserved addresses stay refused.
     Private,
 }
 
-/// Why a host was not dialled. Found again in the chain of causes of a client's error.
+/// Why no connection was made. It is found again in the chain of causes of a client's error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum DialError {
     #[error("{host} is, or resolves to, an address that the operator denies")]
@@ -31,18 +31,19 @@ pub(super) enum DialError {
     Own { host: String },
     #[error("{name} cannot be resolved: {reason}")]
     Unresolved { name: String, reason: String },
-    #[error("{host} is not dialled, because the runner cannot tell its own addresses: {reason}")]
+    #[error("no connection to {host}, because the runner cannot tell its own addresses: {reason}")]
     Blind { host: String, reason: String },
 }
 
 impl DialError {
-    /// The tool is not allowed to go there; otherwise a step failed.
+    /// Whether the tool is not allowed to connect there; otherwise a step failed.
     pub fn is_refusal(&self) -> bool {
         matches!(self, Self::Denied { .. } | Self::NonPublic { .. } | Self::Own { .. })
     }
 }
 
-/// Every address must pass: one bad address among good ones is how a name is made to point inside.
+/// Every address must pass: one internal address among public ones is how a name is made to point
+/// inside.
 pub(super) fn check_addresses(
     host: &str,
     addresses: &[IpAddr],
@@ -51,7 +52,7 @@ pub(super) fn check_addresses(
     denied: &[DeniedHost],
 ) -> Result<(), DialError> {
     if addresses.is_empty() || addresses.len() > MAX_ADDRESSES {
-        let reason = format!("the name has {} addresses, and 1 to {MAX_ADDRESSES} can be dialled", addresses.len());
+        let reason = format!("the name has {} addresses; expected 1 to {MAX_ADDRESSES}", addresses.len());
         return Err(DialError::Unresolved { name: host.to_owned(), reason });
     }
     if addresses.iter().any(|address| denied.iter().any(|rule| rule.denies_address(*address))) {

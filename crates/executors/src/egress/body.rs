@@ -12,14 +12,15 @@ use tokio::time::Instant;
 use super::decoding::{Encoding, decoded};
 use super::{EgressOptions, type_error};
 
-/// A request's body: small ones whole, so that a redirect can send them again; large ones as they come.
+/// A request's body: buffered if it is small, so that a redirect can send it again; otherwise
+/// streamed.
 pub(super) enum RequestBody {
     Whole(Bytes),
     Streamed(BodyStream),
 }
 
 impl RequestBody {
-    /// Reads up to `replayable` bytes ahead; what is longer stays a stream.
+    /// Buffers up to `replayable` bytes. A longer body stays a stream.
     pub async fn read(
         mut stream: BodyStream,
         replayable: usize,
@@ -38,7 +39,7 @@ impl RequestBody {
         Ok(Self::Whole(start.freeze()))
     }
 
-    /// Reads all of it, or refuses what is larger than the limit.
+    /// Buffers the whole body, or refuses one that is larger than the limit.
     pub async fn read_whole(mut stream: BodyStream, limit: u64, held: &mut BufferedBytes<'_>) -> Result<Self, OpError> {
         let mut whole = BytesMut::new();
         while let Some(piece) = stream.next().await {
@@ -53,8 +54,8 @@ impl RequestBody {
     }
 }
 
-/// What one fetch holds of the bytes that its call's fetches, and those of all calls, may hold at the same time; given back
-/// when it ends.
+/// The bytes that one fetch has buffered, counted against the limits of its call and of all calls.
+/// Released on drop.
 pub(super) struct BufferedBytes<'c> {
     by_call: &'c AtomicUsize,
     by_all: &'c AtomicUsize,
@@ -73,7 +74,7 @@ impl<'c> BufferedBytes<'c> {
         let by_all = self.by_all.fetch_add(bytes, Ordering::AcqRel) + bytes;
         let most = self.options.max_held_bytes;
         if by_call > most {
-            let message = format!("the request bodies that are under way at the same time are larger than {most}");
+            let message = format!("the request bodies that are being sent at the same time are larger than {most}");
             return Err(OpError::new("ResourceExhausted", format!("{message} bytes; await some of them first")));
         }
         let most = self.options.max_held_by_all_bytes;
@@ -92,7 +93,8 @@ impl Drop for BufferedBytes<'_> {
     }
 }
 
-/// Set when a request's body went past its limit: the client's error then has another reason than the network.
+/// Set when a request's body exceeded its limit: the client's error then was not caused by the
+/// network.
 #[derive(Clone, Default)]
 pub(super) struct TooLarge(Arc<AtomicBool>);
 
@@ -106,7 +108,7 @@ pub(super) fn too_large(what: &str, limit: u64) -> OpError {
     OpError::new("ResourceExhausted", format!("the {what} is larger than {limit} bytes"))
 }
 
-/// A request's body as the client sends it, ended with an error past the limit.
+/// A request's body as the client sends it. It fails past the limit.
 pub(super) fn outgoing(body: BodyStream, limit: u64, exceeded: TooLarge, out: Arc<AtomicU64>) -> reqwest::Body {
     let body = tallied(body, out);
     let counted = counted(body, limit, "request body").inspect_err(move |error| {
@@ -117,7 +119,8 @@ pub(super) fn outgoing(body: BodyStream, limit: u64, exceeded: TooLarge, out: Ar
     reqwest::Body::wrap_stream(counted)
 }
 
-/// An answer's body: counted as it comes, decoded, counted again, and ended when nothing comes for too long.
+/// A response's body: counted as received, decoded, counted again. It fails if nothing arrives for
+/// too long.
 pub(super) async fn incoming(
     response: reqwest::Response,
     encoding: Encoding,
@@ -144,16 +147,16 @@ fn tallied(body: BodyStream, tally: Arc<AtomicU64>) -> BodyStream {
 }
 
 fn silent(idle: Duration) -> OpError {
-    type_error(format!("nothing of the response body came for {} s", idle.as_secs()))
+    type_error(format!("no data of the response body arrived for {} s", idle.as_secs()))
 }
 
-/// Ends the body when a chunk takes too long or the whole fetch does. Time in which no chunk is
-/// requested counts only for the whole.
+/// Fails when a chunk takes longer than `idle` or the whole fetch takes too long. Time in which
+/// nobody reads counts only for the whole.
 fn timed(body: BodyStream, idle: Duration, ends: Instant) -> BodyStream {
     stream::try_unfold(body, move |mut body| async move {
         match tokio::time::timeout_at(ends.min(Instant::now() + idle), body.try_next()).await {
             Ok(piece) => Ok(piece?.map(|piece| (piece, body))),
-            Err(_) if Instant::now() >= ends => Err(type_error("the fetch took longer than a fetch may take")),
+            Err(_) if Instant::now() >= ends => Err(type_error("the fetch took longer than its time limit")),
             Err(_) => Err(silent(idle)),
         }
     })

@@ -1,6 +1,6 @@
 //! The HTTP clients of one call. Each call has its own connection pool, so calls never share a
-//! connection: what one tool does to it (a login for the connection, bytes that a later response
-//! would be read from) cannot reach another tool, and neither can one tool's rights.
+//! connection. What one tool does to a connection (a login, bytes that a later response would be
+//! read from) cannot affect another tool, and neither can its rights.
 
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock};
@@ -14,14 +14,14 @@ use super::body::BufferedBytes;
 use super::resolver::CheckedResolver;
 use super::{Egress, EgressError, EgressOptions, type_error};
 
-/// The connections of one call; the idle ones are closed when this is dropped.
+/// The connections of one call. Idle ones are closed on drop.
 #[derive(Default)]
 pub struct Connections {
     public: OnceLock<reqwest::Client>,
-    /// For the hosts that the operator allowed this tool, alone: a connection to the inside is never found in the pool
-    /// of the other.
+    /// For the private hosts that the operator allowed this tool. Separate, so that the public
+    /// client never reuses a connection to an internal host.
     inside: OnceLock<reqwest::Client>,
-    /// Bytes of request bodies that the gate keeps for the call's fetches.
+    /// Bytes of request bodies that are buffered for the call's fetches.
     held: AtomicUsize,
 }
 
@@ -38,7 +38,8 @@ impl Connections {
         if let Some(client) = kept.get() {
             return Ok(client.clone());
         }
-        let client = build(gate, reach).map_err(|error| type_error(format!("there is no HTTP client: {error}")))?;
+        let client =
+            build(gate, reach).map_err(|error| type_error(format!("the HTTP client cannot be created: {error}")))?;
         Ok(kept.get_or_init(|| client).clone())
     }
 }
@@ -46,7 +47,7 @@ impl Connections {
 fn build(gate: &Egress, reach: AddressScope) -> reqwest::Result<reqwest::Client> {
     let options = &gate.options;
     let mut tls = gate.tls.clone();
-    // A ticket of one call would tell the server that the next is of the same runner.
+    // A shared session ticket would tell the server that two calls come from the same runner.
     tls.resumption = Resumption::in_memory_sessions(16);
     reqwest::Client::builder()
         .tls_backend_preconfigured(tls)
@@ -57,14 +58,14 @@ fn build(gate: &Egress, reach: AddressScope) -> reqwest::Result<reqwest::Client>
             denied: options.denied.clone(),
             timeout: options.lookup_timeout,
         }))
-        // Neither the environment nor the system names a proxy that would dial in the gate's place.
+        // A proxy from the environment or the system would connect instead of the gate.
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .referer(false)
-        // The gate decodes by itself, so that it counts both sides.
+        // The gate decodes, so that it can count encoded and decoded bytes.
         .no_gzip()
         .no_brotli()
-        // What a server may send before anybody reads it, of one body and of one connection.
+        // What a server can send before it is read, for one body and for one connection.
         .http2_initial_stream_window_size(512 * 1024)
         .http2_initial_connection_window_size(1024 * 1024)
         .http1_max_headers(options.max_header_fields)
@@ -76,7 +77,7 @@ fn build(gate: &Egress, reach: AddressScope) -> reqwest::Result<reqwest::Client>
         .build()
 }
 
-/// What every call's TLS starts from: the certificate authorities, read once.
+/// The TLS configuration that every call starts from. The certificate authorities are read once.
 pub(super) fn tls(options: &EgressOptions) -> Result<rustls::ClientConfig, EgressError> {
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let builder =
@@ -85,7 +86,7 @@ pub(super) fn tls(options: &EgressOptions) -> Result<rustls::ClientConfig, Egres
     let mut config = match rustls_platform_verifier::Verifier::new_with_extra_roots(more, provider) {
         Ok(verifier) => builder.dangerous().with_custom_certificate_verifier(Arc::new(verifier)).with_no_client_auth(),
         Err(error) => {
-            // A machine without certificate authorities still has http, and https fails with the reason.
+            // Without certificate authorities http still works, and https fails with the reason.
             tracing::warn!(%error, "no certificate authorities were found; tools cannot use https");
             builder.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth()
         }

@@ -11,20 +11,22 @@ use tokio_util::io::{ReaderStream, StreamReader};
 
 use super::type_error;
 
-/// What the gate asks servers for. No brotli: a server may make each decoder keep 16 MiB, where gzip keeps 32 KiB.
+/// The encodings that the gate accepts. No brotli: a server can make a decoder hold 16 MiB; gzip
+/// holds 32 KiB.
 pub(super) const ACCEPTED: &str = "gzip";
 
-/// How an answer's body is encoded.
+/// How a response's body is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
     Identity,
     Gzip,
-    /// Something that the gate did not ask for and cannot look into.
+    /// An encoding that the gate did not ask for and cannot decode.
     Unknown,
 }
 
 impl Encoding {
-    /// More than one encoding on top of another is unknown too: no honest server does it, and each multiplies.
+    /// Stacked encodings count as unknown too: no honest server sends them, and each multiplies the
+    /// size.
     pub fn of(headers: &HeaderMap) -> Self {
         let mut named = headers.get_all(header::CONTENT_ENCODING).iter();
         let (Some(value), None) = (named.next(), named.next()) else {
@@ -42,7 +44,7 @@ impl Encoding {
     }
 }
 
-/// The decoded body. An empty one has no encoding, whatever its headers said.
+/// The decoded body. An empty one needs no decoding, whatever its headers say.
 pub(super) async fn decoded(mut body: BodyStream, encoding: Encoding) -> Result<BodyStream, OpError> {
     if !encoding.is_decoded() {
         return Ok(body);
@@ -57,7 +59,7 @@ pub(super) async fn decoded(mut body: BodyStream, encoding: Encoding) -> Result<
     Ok(ReaderStream::with_capacity(decoder, 16 * 1024).map_err(as_op_error).boxed())
 }
 
-/// An error of the body below comes back as it was; another is the decoder's.
+/// Returns an error of the inner body unchanged; other errors are the decoder's.
 fn as_op_error(error: io::Error) -> OpError {
     match error.downcast::<OpError>() {
         Ok(error) => error,

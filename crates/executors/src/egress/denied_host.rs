@@ -1,4 +1,4 @@
-//! Hosts that an operator denies to every tool, whatever else allows them.
+//! Hosts that an operator denies to every tool. Nothing overrides them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,8 +6,8 @@ use std::str::FromStr;
 
 use breadcrumb::{Host, HostEntry, HostError, reached_address};
 
-/// `HOST`, `*.HOST`, `ADDRESS` or `ADDRESS/BITS`. A name denies itself, on all ports; an address or a block also denies
-/// every name that resolves to it.
+/// `HOST`, `*.HOST`, `ADDRESS` or `ADDRESS/BITS`. A name denies itself, on all ports. An address or
+/// a block also denies every name that resolves to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeniedHost {
     Name(HostEntry),
@@ -23,7 +23,7 @@ impl DeniedHost {
         }
     }
 
-    /// Also where the address wraps another one that a dial of it would reach.
+    /// Also if the address embeds another one that a connection would reach.
     pub fn denies_address(&self, address: IpAddr) -> bool {
         let Self::Block { network, bits } = self else { return false };
         [address, reached_address(address)].into_iter().any(|address| same_start(address, *network, *bits))
@@ -43,10 +43,10 @@ fn same_start(one: IpAddr, other: IpAddr, bits: u8) -> bool {
     differ == 0
 }
 
-/// Why a text is no [`DeniedHost`].
+/// Why a text is not a valid [`DeniedHost`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeniedHostError {
-    #[error("{0:?} is no block of addresses; write ADDRESS/BITS, such as 10.0.0.0/8 or fd00::/8")]
+    #[error("{0:?} is not a valid address block; expected ADDRESS/BITS, such as 10.0.0.0/8 or fd00::/8")]
     Block(String),
     #[error("{0:?} names a port; a host is denied on all ports")]
     Port(String),
@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_wildcards_addresses_and_blocks_are_denied() {
+    fn denies_names_wildcards_addresses_and_blocks() {
         for (entry, denied, open) in [
             ("evil.example", "EVIL.example", "www.evil.example"),
             ("*.evil.example", "a.b.evil.example", "evil.example"),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_host_is_refused() {
+    fn invalid_hosts_are_refused() {
         for text in [
             "",
             "*",

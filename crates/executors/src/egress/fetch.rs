@@ -1,5 +1,5 @@
-//! One fetch: the first request and every redirect, each through the same checks. The connection is
-//! made from here.
+//! One fetch: the first request and every redirect. Each passes the same checks, and the connection
+//! is made here.
 
 use std::error::Error;
 use std::pin::pin;
@@ -24,26 +24,27 @@ use crate::Vault;
 use crate::vault::Destination;
 
 const MAX_REDIRECTS: usize = 10;
-/// How often the progress of an upload is checked within the time for an answer.
+/// How often upload progress is checked within `head_timeout`.
 const LOOKS: u32 = 8;
 
-/// Where the next request goes, and what goes with it.
+/// The next request: where it goes and what it contains.
 struct Next {
     method: Method,
     url: Url,
     headers: HeaderMap,
-    /// What a 307 or 308 would send again.
+    /// The body that a 307 or 308 would send again.
     replay: Option<Bytes>,
-    /// The body was too long to keep: it can be sent this once.
+    /// The body was too long to buffer and can be sent only once.
     streamed: bool,
 }
 
-/// Where the tool may go, and by which client.
+/// A permitted target, and the client for it.
 struct PermittedTarget {
     client: reqwest::Client,
     host: Host,
     port: u16,
-    /// Nobody on the way reads what is sent: https, or a host of the operator's own.
+    /// Nobody on the network path can read the data: https, or a private host that the operator
+    /// allowed.
     is_private: bool,
 }
 
@@ -56,7 +57,7 @@ impl PermittedTarget {
 impl Egress {
     /// Performs one fetch under its tool's rules. Refusals are `PermissionDenied`. What the fetch
     /// standard calls a network error is a `TypeError`, and so is a timeout. What exceeds a limit
-    /// is `ResourceExhausted`. No refusal or failure lets a fetch through.
+    /// is `ResourceExhausted`. If a check fails, nothing is sent.
     pub async fn fetch(
         &self,
         context: EgressContext<'_>,
@@ -66,7 +67,7 @@ impl Egress {
         self.fetch_following(context, request, body, MAX_REDIRECTS).await
     }
 
-    /// The same for a tool that follows fewer redirects than a fetch may.
+    /// The same with a lower limit on redirects.
     pub async fn fetch_following(
         &self,
         context: EgressContext<'_>,
@@ -75,7 +76,7 @@ impl Egress {
         most_redirects: usize,
     ) -> Result<FetchResponse, OpError> {
         let (attributes, method) = (span::attributes(&request), span::method(&request));
-        // On the heap: the caller's future contains this one.
+        // Boxed, because the caller's future contains this one.
         let exchange = Box::pin(self.within_time(context, request, body, most_redirects));
         span::within(attributes, method, exchange).await
     }
@@ -93,7 +94,7 @@ impl Egress {
             tokio::time::timeout_at(ends, self.follow(context, request, body, most_redirects.min(MAX_REDIRECTS), ends))
                 .await
                 .map_err(late);
-        // A client's error may quote what a server said.
+        // A client's error can quote the server, so it is redacted.
         answer.flatten().map_err(|error| context.vault.inward().refusal(error))
     }
 
@@ -107,13 +108,13 @@ impl Egress {
     ) -> Result<FetchResponse, OpError> {
         let method = read_method(&request.method)?;
         if body.is_some() && matches!(method, Method::GET | Method::HEAD) {
-            return Err(type_error(format!("a {method} request has no body")));
+            return Err(type_error(format!("a {method} request cannot have a body")));
         }
         let (url, mut headers) = (read_url(&request.url)?, headers::read(&request.headers, &self.options)?);
         secrets::ask_for_the_whole(context.vault, &mut headers);
         let mut next = Next { method, url, headers, replay: None, streamed: false };
         let mut log_entry = self.log_entry(context, &next.method, &next.url)?;
-        // Before the body is touched: nothing of a refused request is worth reading.
+        // Checked before the body is read: a refused request needs no body.
         let mut admitted = log_entry.note(self.admit(context, &next.url))?;
         let filled =
             secrets::fill(context.vault, &admitted.destination(), &next.method, &next.url, &next.headers, None);
@@ -122,7 +123,7 @@ impl Egress {
         let mut held = context.connections.held(self);
         let mut sent = match body {
             None => None,
-            // What has a handle in it is filled as a whole.
+            // A body with a handle is buffered so that the handle can be replaced.
             Some(stream) if context.vault.hides() => {
                 Some(RequestBody::read_whole(stream, self.options.max_request_bytes, &mut held).await?)
             }
@@ -144,13 +145,13 @@ impl Egress {
             };
             if request.redirect == Redirect::Error {
                 let from = without_query(&next.url);
-                return Err(type_error(format!("{from} redirects, and redirect is \"error\"")));
+                return Err(type_error(format!("{from} redirects, but redirect is \"error\"")));
             }
             redirects += 1;
             if redirects > most_redirects {
                 return Err(type_error(format!("more than {most_redirects} redirects")));
             }
-            // The answer of this one is not read.
+            // The body of a redirect is not read.
             drop(response);
             log_entry = self.log_entry(context, &method_after(status, &next.method), &target)?;
             admitted = log_entry.note(self.admit(context, &target))?;
@@ -168,19 +169,20 @@ impl Egress {
             context.vault,
             (method, url),
         );
-        log_entry.ok_or_else(|| type_error("the URL names no host and port that a request could go to"))
+        log_entry.ok_or_else(|| type_error("the URL has no host and port to connect to"))
     }
 
-    /// The client for this URL, if the tool may go there. Asks no name server: that is done by the client's resolver,
-    /// which checks the addresses.
+    /// The client for this URL, if the tool can reach it. No name is resolved here: the client's
+    /// resolver does that and checks the addresses.
     fn admit(&self, context: EgressContext<'_>, url: &Url) -> Result<PermittedTarget, OpError> {
-        let host = Host::of(url).ok_or_else(|| type_error("the URL has no host that can be looked up"))?;
+        let host = Host::of(url).ok_or_else(|| type_error("the URL has no host that can be resolved"))?;
         let port = url.port_or_known_default().ok_or_else(|| type_error("the URL has no port"))?;
         if self.options.denied.iter().any(|rule| rule.denies(&host)) {
             return Err(OpError::new("PermissionDenied", format!("the operator denies requests to {host}")));
         }
         let mut named = self.options.allowed_private.iter().filter(|allowed| allowed.allows(context.tool, &host, port));
-        // A tool that may go everywhere has listed no port that is not the web's; here the operator did.
+        // A tool with unrestricted access lists no ports, so the operator's entry opens one that is
+        // not a web port.
         let is_opened =
             *context.rules == NetRules::EveryHost && named.clone().any(|allowed| allowed.entry.port.is_some());
         let is_inside = named.next().is_some();
@@ -219,7 +221,8 @@ impl Egress {
             Some(RequestBody::Whole(bytes)) => (Some(bytes), None),
             Some(RequestBody::Streamed(stream)) => (None, Some(stream)),
         };
-        // As the tool wrote it: the next host is not the one that it is filled for now.
+        // The body with its handles, because the next host can differ from the one it is filled for
+        // now.
         (next.replay, next.streamed) = (whole.clone(), streamed.is_some());
         let filled = secrets::fill(vault, &admitted.destination(), &next.method, &next.url, &next.headers, whole)?;
         if filled.body.as_ref().is_some_and(|bytes| bytes.len() as u64 > limit) {
@@ -242,14 +245,14 @@ impl Egress {
         let sent = loop {
             match tokio::time::timeout(self.options.head_timeout / LOOKS, sending.as_mut()).await {
                 Ok(sent) => break sent,
-                // A long upload makes progress; the call's own limits end it.
+                // A long upload that makes progress continues until the call's own limits.
                 Err(_) if out.load(Ordering::Relaxed) != sent_bytes => {
                     (sent_bytes, quiet_looks) = (out.load(Ordering::Relaxed), 0);
                 }
                 Err(_) => quiet_looks += 1,
             }
             if quiet_looks == LOOKS {
-                return Err(failed(&format!("no answer after {} s", self.options.head_timeout.as_secs())));
+                return Err(failed(&format!("no response after {} s", self.options.head_timeout.as_secs())));
             }
         };
         sent.map_err(|error| match refusal(&error) {
@@ -269,8 +272,10 @@ impl Egress {
     ) -> Result<FetchResponse, OpError> {
         let status = response.status();
         if !(200..600).contains(&status.as_u16()) {
-            // Among them 101: there is no WebSocket here, and no other protocol that an answer could switch to.
-            return Err(type_error(format!("the server answered with the status {status}, which no fetch has")));
+            // This includes 101: WebSocket and other upgrades are not supported.
+            return Err(type_error(format!(
+                "the server responded with the status {status}, which fetch does not support"
+            )));
         }
         let encoding = Encoding::of(response.headers());
         secrets::refuse_unreadable(context.vault, response.headers(), encoding == Encoding::Unknown)?;
@@ -293,7 +298,7 @@ impl Egress {
 
 fn read_method(text: &str) -> Result<Method, OpError> {
     let upper = text.to_ascii_uppercase();
-    // The fetch standard writes these in upper case and leaves others as they are.
+    // The fetch standard writes these in upper case and leaves others unchanged.
     let text = if matches!(upper.as_str(), "DELETE" | "GET" | "HEAD" | "OPTIONS" | "POST" | "PUT" | "PATCH") {
         &upper
     } else {
@@ -302,10 +307,10 @@ fn read_method(text: &str) -> Result<Method, OpError> {
     if matches!(upper.as_str(), "CONNECT" | "TRACE" | "TRACK") {
         return Err(type_error(format!("the method {upper} is forbidden")));
     }
-    Method::from_bytes(text.as_bytes()).map_err(|_| type_error(format!("{text:?} is no HTTP method")))
+    Method::from_bytes(text.as_bytes()).map_err(|_| type_error(format!("{text:?} is not a valid HTTP method")))
 }
 
-/// Turns the request into the one that follows the redirect; gives the body to send again.
+/// Changes the request into the one that follows the redirect. Returns the body to send again.
 fn redirected(vault: &Vault, next: &mut Next, status: StatusCode, target: Url) -> Result<Option<Bytes>, OpError> {
     let method = method_after(status, &next.method);
     if method != next.method {
@@ -313,7 +318,7 @@ fn redirected(vault: &Vault, next: &mut Next, status: StatusCode, target: Url) -
         next.replay = None;
         headers::drop_body_fields(&mut next.headers);
     } else if next.streamed {
-        return Err(type_error("a redirect asks for the request's body again, and it was too long to keep"));
+        return Err(type_error("a redirect requires the request's body again, which was too long to buffer"));
     }
     if target.origin() != next.url.origin() {
         headers::keep_what_names_nobody(&mut next.headers);
@@ -323,7 +328,7 @@ fn redirected(vault: &Vault, next: &mut Next, status: StatusCode, target: Url) -
     Ok(next.replay.clone())
 }
 
-/// The method of the request that follows a redirect of this status.
+/// The method of the request after a redirect with this status.
 fn method_after(status: StatusCode, method: &Method) -> Method {
     let becomes_get = match status.as_u16() {
         303 => !matches!(*method, Method::GET | Method::HEAD),
@@ -345,8 +350,8 @@ fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn
     std::iter::successors(Some(error), |error: &&'e (dyn Error + 'static)| (*error).source())
 }
 
-/// The text of a client error: the innermost cause says most, and the URL (its query may contain a
-/// key) is left out.
+/// The text of a client error. The innermost cause is the most specific. The URL is left out,
+/// because its query can contain a key.
 pub(super) fn sentence(error: &reqwest::Error) -> String {
     let what = if error.is_connect() {
         "cannot connect"

@@ -1,4 +1,4 @@
-//! Header fields as tools write and read them, and those that only the egress gate can set.
+//! Header fields that tools write and read, and those that only the egress gate can set.
 
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use sandbox::OpError;
@@ -24,27 +24,27 @@ fn is_forbidden(name: &HeaderName) -> bool {
         || matches!(name.as_str(), "keep-alive" | "http2-settings")
 }
 
-/// A tool's header fields; the forbidden ones are left out, as the fetch standard does.
+/// A tool's header fields. Forbidden ones are dropped, as in the fetch standard.
 pub(super) fn read(fields: &[(String, String)], options: &EgressOptions) -> Result<HeaderMap, OpError> {
     let bytes = fields.iter().map(|(name, value)| name.len() + value.len()).sum();
     check_size("request", fields.len(), bytes, options)?;
     let mut headers = HeaderMap::with_capacity(fields.len());
     for (name, value) in fields {
-        let name =
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| type_error(format!("{name:?} is no header name")))?;
+        let name = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| type_error(format!("{name:?} is not a valid header name")))?;
         if is_forbidden(&name) {
             continue;
         }
         let bytes: Option<Vec<u8>> = value.chars().map(|c| u8::try_from(u32::from(c)).ok()).collect();
         let value = bytes.and_then(|bytes| HeaderValue::from_bytes(&bytes).ok()).ok_or_else(|| {
-            type_error(format!("the value of the header {name} has characters that no header may have"))
+            type_error(format!("the value of the header {name} has characters that are not allowed in a header"))
         })?;
         headers.append(name, value);
     }
     Ok(headers)
 }
 
-/// Whether an answer's header fields are within their limits.
+/// Checks that the header fields are within their limits.
 pub(super) fn check_answer(headers: &HeaderMap, options: &EgressOptions) -> Result<(), OpError> {
     let bytes = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
     check_size("response", headers.len(), bytes, options)
@@ -59,7 +59,7 @@ fn check_size(what: &str, fields: usize, bytes: usize, options: &EgressOptions) 
     Ok(())
 }
 
-/// An answer's header fields, as Latin-1 text.
+/// The header fields of a response, as Latin-1 text.
 pub(super) fn write(headers: &HeaderMap) -> Vec<(String, String)> {
     headers
         .iter()
@@ -69,8 +69,8 @@ pub(super) fn write(headers: &HeaderMap) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Removes what must not follow a redirect to another origin: everything except the fields about
-/// what is accepted and what is sent. A key can be in a field of any name.
+/// Removes what must not follow a redirect to another origin: everything except the fields that
+/// describe the accepted and the sent content. A key can be in a field with any name.
 pub(super) fn keep_what_names_nobody(headers: &mut HeaderMap) {
     const KEPT: &[HeaderName] = &[
         header::ACCEPT,
@@ -93,7 +93,7 @@ pub(super) fn keep_what_names_nobody(headers: &mut HeaderMap) {
     }
 }
 
-/// What described a body that a redirect took away.
+/// Removes the fields that describe a body that a redirect dropped.
 pub(super) fn drop_body_fields(headers: &mut HeaderMap) {
     for name in [header::CONTENT_ENCODING, header::CONTENT_LANGUAGE, header::CONTENT_LOCATION, header::CONTENT_TYPE] {
         headers.remove(name);

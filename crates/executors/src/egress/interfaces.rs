@@ -1,17 +1,17 @@
-//! The addresses of the runner's own machine. Even a public one leads inside: to what listens on
-//! this machine.
+//! The addresses of the runner's own machine. A public one is internal too: services that listen on
+//! this machine are behind it.
 
 use std::collections::HashSet;
 use std::io;
 use std::net::IpAddr;
 
-/// Lists this machine's addresses; read again for every connection, since interfaces change.
+/// Lists this machine's addresses. They are read for every connection, because interfaces change.
 pub trait Interfaces: std::fmt::Debug + Send + Sync + 'static {
-    /// Of every interface, up or down.
+    /// The addresses of every interface, up or down.
     fn addresses(&self) -> io::Result<HashSet<IpAddr>>;
 }
 
-/// What the system says.
+/// The addresses that the operating system reports.
 #[derive(Debug, Default)]
 pub struct SystemInterfaces;
 

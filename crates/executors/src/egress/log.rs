@@ -19,21 +19,21 @@ use crate::ToolCall;
 use crate::Vault;
 use crate::vault::Redaction;
 
-/// How many records may wait to be written.
+/// The maximum number of records that wait to be written.
 const MOST_WAITING: usize = 10_000;
 
-/// Characters of a host in an entry: a name has fewer, but the replacement of a secret in it can be
-/// longer.
+/// Maximum characters of a host in an entry. A name is shorter, but a redacted secret in it can
+/// make it longer.
 const MAX_HOST: usize = 260;
 
-/// For whom a request goes out.
+/// On whose behalf a request is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Origin {
     pub owner_id: Uuid,
-    /// Who asked for the call.
+    /// The agent that asked for the call.
     pub agent_id: Option<Uuid>,
     pub tool_id: Option<Uuid>,
-    /// The record of the request; of a webhook's delivery its id.
+    /// The record of the tool's request, or the id of a webhook's delivery.
     pub call: Option<Uuid>,
 }
 
@@ -48,11 +48,10 @@ impl From<&ToolCall> for Origin {
     }
 }
 
-/// A record, and in whose log it belongs.
+/// The tenant whose log the record belongs to, and the record.
 pub type Logged = (Uuid, EgressRecord);
 
-/// Where the entries go. The gate never waits for it: entries that do not fit are counted and
-/// dropped.
+/// Where entries are sent. The gate never waits: entries that do not fit are counted and dropped.
 #[derive(Debug, Clone)]
 pub struct EgressLog {
     records: mpsc::Sender<Logged>,
@@ -60,7 +59,7 @@ pub struct EgressLog {
 }
 
 impl EgressLog {
-    /// With the end from which the records are taken.
+    /// Also returns the receiver of the records.
     pub fn new() -> (Self, mpsc::Receiver<Logged>) {
         let (records, taken) = mpsc::channel(MOST_WAITING);
         (Self { records, lost: Arc::default() }, taken)
@@ -78,8 +77,7 @@ impl EgressLog {
     }
 }
 
-/// One request in progress. It is logged when this is dropped: then the response was read, or is no
-/// longer read.
+/// One request in progress. It is logged on drop: then the response was read or abandoned.
 pub(super) struct EgressLogEntry {
     log: Option<(EgressLog, Uuid)>,
     record: EgressRecord,
@@ -90,7 +88,7 @@ pub(super) struct EgressLogEntry {
 }
 
 impl EgressLogEntry {
-    /// `None` for a URL that names no place: nothing goes anywhere.
+    /// `None` for a URL without a host and port: no request is sent.
     pub fn begin(
         log: Option<&EgressLog>,
         tool: &str,
@@ -105,7 +103,7 @@ impl EgressLogEntry {
             tool: tool.chars().take(200).collect(),
             tool_id: origin.and_then(|origin| origin.tool_id),
             call: origin.and_then(|origin| origin.call),
-            // A tool that can read a secret may put it into a name.
+            // A tool that can read a secret can put it into a host name.
             host: vault.outward().text(&host.to_string()).chars().take(MAX_HOST).collect(),
             port,
             method: span::known(method.as_str()).into(),
@@ -121,8 +119,8 @@ impl EgressLogEntry {
         Some(Self { log, record, begun: Instant::now(), bytes_out, bytes_in, redaction: vault.outward().clone() })
     }
 
-    /// A refusal of the egress gate is logged with its reason. Other errors may quote the path, and
-    /// are logged as failures.
+    /// Logs a refusal of the egress gate with its reason. Other errors can quote the path, so they
+    /// are logged only as failures.
     pub fn note<T>(&mut self, result: Result<T, OpError>) -> Result<T, OpError> {
         if let Err(error) = &result
             && error.name == "PermissionDenied"
@@ -146,12 +144,12 @@ impl EgressLogEntry {
         &self.bytes_out
     }
 
-    /// Counts the bytes of the answer's body, as they come.
+    /// Counts the bytes of the response's body as they arrive.
     pub fn inward(&self) -> &Arc<AtomicU64> {
         &self.bytes_in
     }
 
-    /// The answer's body, whose end is the end of the passage.
+    /// The response's body. The entry is logged when the body ends or is dropped.
     pub fn until_the_end_of(self, body: BodyStream) -> BodyStream {
         stream::unfold((body, self), |(mut body, log_entry)| async move {
             let piece = body.next().await?;

@@ -39,39 +39,40 @@ pub use rules::NetRules;
 pub struct EgressOptions {
     /// Hosts that may have non-public addresses. Default: none.
     pub allowed_private: Vec<PrivateHost>,
-    /// Hosts that no tool reaches, whatever it lists and whatever else is allowed. Default: none.
+    /// Hosts that no tool reaches, whatever else allows them. Default: none.
     pub denied: Arc<[DeniedHost]>,
     /// Where each request is logged. Default: only in the program's log.
     pub log: Option<EgressLog>,
     /// Bytes of a request's body. Default 10 MiB.
     pub max_request_bytes: u64,
-    /// Bytes of an answer's body, as it comes and decoded. Default 10 MiB.
+    /// Bytes of a response's body, both encoded and decoded. Default 10 MiB.
     pub max_response_bytes: u64,
-    /// Bytes of a request's body that are kept for a redirect that asks for it again. Default 1 MiB.
+    /// Bytes of a request's body that are buffered in case a redirect needs them again. Default 1
+    /// MiB.
     pub max_replay_bytes: usize,
-    /// Bytes of request bodies that are kept for one call's fetches at the same time. Default 32 MiB.
+    /// Bytes of request bodies that are buffered for one call at the same time. Default 32 MiB.
     pub max_held_bytes: usize,
-    /// The same of all calls together. A call that keeps no more than `max_replay_bytes` is let go on beyond it, so that no
-    /// call keeps the others from sending. Default 256 MiB.
+    /// The same for all calls together. A call that buffers no more than `max_replay_bytes` can
+    /// exceed it, so that no call blocks the others. Default 256 MiB.
     pub max_held_by_all_bytes: usize,
-    /// Bytes of all header fields of a request or an answer, names and values. Default 64 KiB.
+    /// Bytes of all header fields of a request or a response, names and values. Default 64 KiB.
     pub max_header_bytes: usize,
-    /// Header fields of a request or an answer. Default 128.
+    /// Header fields of a request or a response. Default 128.
     pub max_header_fields: usize,
-    /// To ask for a name. Default 5 seconds.
+    /// To resolve a name. Default 5 seconds.
     pub lookup_timeout: Duration,
-    /// From the name to a connection that can be written to, TLS included. Default 10 seconds.
+    /// From resolving the name until the connection is writable, TLS included. Default 10 seconds.
     pub connect_timeout: Duration,
-    /// From the last piece of a request's body that was sent to the head of its answer. Default 2 minutes: services that
-    /// think take long.
+    /// From the last chunk of a request's body to the head of the response. Default 2 minutes,
+    /// because some services compute for long.
     pub head_timeout: Duration,
-    /// From one piece of an answer's body to the next. Default 1 minute.
+    /// From one chunk of a response's body to the next. Default 1 minute.
     pub idle_timeout: Duration,
-    /// A whole fetch, redirects and bodies included. Default 15 minutes, the most that a call may take.
+    /// A whole fetch, redirects and bodies included. Default 15 minutes, the longest possible call.
     pub total_timeout: Duration,
-    /// Certificate authorities (DER) beside the machine's own.
+    /// Certificate authorities (DER) in addition to the machine's own.
     pub more_authorities: Vec<CertificateDer<'static>>,
-    /// Whose addresses are refused as the runner's own. Default: the system's.
+    /// Lists the addresses that are refused as the runner's own. Default: the system's interfaces.
     pub interfaces: Arc<dyn Interfaces>,
 }
 
@@ -99,31 +100,32 @@ impl Default for EgressOptions {
     }
 }
 
-/// Who asks: one call of one tool.
+/// On whose behalf a fetch is made: one call of one tool.
 #[derive(Clone, Copy)]
 pub struct EgressContext<'a> {
-    /// The tool's name, as operators name it in [`PrivateHost`].
+    /// The tool's name, as in [`PrivateHost`].
     pub tool: &'a str,
     pub rules: &'a NetRules,
     pub vault: &'a Vault,
-    /// Of this call alone.
+    /// Used by this call only.
     pub connections: &'a Connections,
-    /// `None`: the request is in no tenant's egress log.
+    /// `None`: the request is not in any tenant's egress log.
     pub origin: Option<Origin>,
 }
 
 /// The gate could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum EgressError {
-    #[error("the machine's name service cannot be used: {0}")]
+    #[error("the resolver cannot be created: {0}")]
     Resolver(String),
     #[error("TLS cannot be set up: {0}")]
     Tls(#[from] rustls::Error),
 }
 
-/// The gate. One for a process. It keeps nothing between calls: what a call opens ends with its [`Connections`].
+/// The egress gate, one per process. It keeps nothing between calls: connections belong to a call's
+/// [`Connections`].
 pub struct Egress {
-    /// Bytes of request bodies that are kept for all calls.
+    /// Bytes of request bodies that are buffered for all calls.
     held: AtomicUsize,
     options: EgressOptions,
     resolver: Arc<dyn Resolver>,
@@ -131,13 +133,13 @@ pub struct Egress {
 }
 
 impl Egress {
-    /// A gate on the machine's own name service.
+    /// A gate with the machine's own resolver.
     pub fn new(options: EgressOptions) -> Result<Self, EgressError> {
         let resolver = SystemResolver::new().map_err(EgressError::Resolver)?;
         Self::with_resolver(options, &(Arc::new(resolver) as Arc<dyn Resolver>))
     }
 
-    /// A gate that asks this resolver. Its answers are checked like any.
+    /// A gate with this resolver. Its answers are checked like all others.
     pub fn with_resolver(options: EgressOptions, resolver: &Arc<dyn Resolver>) -> Result<Self, EgressError> {
         let tls = connections::tls(&options)?;
         Ok(Self { held: AtomicUsize::new(0), options, resolver: resolver.clone(), tls })

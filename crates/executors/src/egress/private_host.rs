@@ -5,9 +5,10 @@ use std::str::FromStr;
 
 use breadcrumb::{Host, HostEntry, HostError};
 
-/// `[TOOL=]HOST[:PORT]`: a host that may have a non-public address, for every tool or for the one of that name.
-/// Without a port: on any port. It opens no door by itself: the tool's `permissions.net` must list the host too, or open
-/// every host, which here takes the named port in.
+/// `[TOOL=]HOST[:PORT]`: a host that can have a non-public address, for every tool or for one tool.
+/// Without a port it applies to every port. It grants no access by itself: the tool's
+/// `permissions.net` must list the host too, or every host, which then includes the port named
+/// here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PrivateHost {
     pub tool: Option<String>,
@@ -15,12 +16,12 @@ pub struct PrivateHost {
 }
 
 impl PrivateHost {
-    /// Whether this tool may go there although the address is not public.
+    /// Whether this tool can reach the host although the address is not public.
     pub fn allows(&self, tool: &str, host: &Host, port: u16) -> bool {
         self.is_for(tool) && self.entry.covers(host) && self.entry.port.is_none_or(|named| named == port)
     }
 
-    /// Whether this tool may ask for the entry in its `permissions.net`.
+    /// Whether this tool can have the entry in its `permissions.net`.
     pub fn allows_entry(&self, tool: &str, asked: &HostEntry) -> bool {
         self.is_for(tool)
             && self.entry.covers_all_of(asked)
@@ -32,10 +33,10 @@ impl PrivateHost {
     }
 }
 
-/// Why a text is no [`PrivateHost`].
+/// Why a text is not a valid [`PrivateHost`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PrivateHostError {
-    #[error("{0:?} names no tool before its =; write HOST, HOST:PORT or TOOL=HOST:PORT")]
+    #[error("{0:?} has no tool name before the =; expected HOST, HOST:PORT or TOOL=HOST:PORT")]
     NoTool(String),
     #[error(transparent)]
     Host(#[from] HostError),

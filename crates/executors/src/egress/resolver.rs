@@ -14,18 +14,18 @@ use hickory_resolver::{Resolver as Hickory, TokioResolver};
 use super::address_check::{AddressScope, DialError, check_addresses};
 use super::{DeniedHost, Interfaces};
 
-/// Asks for a name's addresses, as DNS answers.
+/// Resolves a name.
 #[async_trait]
 pub trait Resolver: Send + Sync + 'static {
     /// All addresses, IPv4 and IPv6. The error is a sentence for the tool's author.
     async fn lookup(&self, name: &str) -> Result<Vec<IpAddr>, String>;
 }
 
-/// Name servers, and on the machine's own configuration its hosts file.
+/// Resolves with name servers. With the machine's own configuration it also reads the hosts file.
 pub struct SystemResolver(TokioResolver);
 
 impl SystemResolver {
-    /// Reads the machine's configuration. Without a readable one, only the hosts file answers.
+    /// Reads the machine's configuration. If that fails, only names in the hosts file resolve.
     pub fn new() -> Result<Self, String> {
         let (config, options) = hickory_resolver::system_conf::read_system_conf().unwrap_or_else(|error| {
             tracing::warn!(%error, "no name servers are configured; tools reach only what the hosts file names");
@@ -34,7 +34,7 @@ impl SystemResolver {
         Self::build(config.name_servers().to_vec(), options)
     }
 
-    /// Asks these name servers, over UDP and, for what does not fit, TCP; and nothing else.
+    /// Uses only these name servers, over UDP, and TCP for large answers.
     pub fn with_servers(servers: &[SocketAddr]) -> Result<Self, String> {
         let at_port = |mut connection: ConnectionConfig, port| {
             connection.port = port;
@@ -52,7 +52,7 @@ impl SystemResolver {
 
     fn build(servers: Vec<NameServerConfig>, mut options: ResolverOpts) -> Result<Self, String> {
         options.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
-        // Without search domains: the name that was permitted is the name that is asked for.
+        // No search domains: only the permitted name itself is resolved.
         let config = ResolverConfig::from_parts(None, Vec::new(), servers);
         let mut builder = Hickory::builder_with_config(config, TokioRuntimeProvider::default());
         *builder.options_mut() = options;
@@ -71,13 +71,14 @@ impl Resolver for SystemResolver {
     }
 }
 
-/// Gives the HTTP client nothing but checked addresses, so that what is checked is what is dialled.
+/// Returns only checked addresses to the HTTP client, so it connects to an address that was
+/// checked.
 pub(super) struct CheckedResolver {
     pub resolver: Arc<dyn Resolver>,
     pub reach: AddressScope,
     pub machine: Arc<dyn Interfaces>,
     pub denied: Arc<[DeniedHost]>,
-    /// Of one lookup.
+    /// The timeout of one lookup.
     pub timeout: Duration,
 }
 

@@ -2,7 +2,7 @@
 
 use breadcrumb::{Host, HostEntry, HostError, NetPermission, is_web_port};
 
-/// What `permissions.net` admits.
+/// What `permissions.net` allows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NetRules {
     Nothing,
@@ -12,7 +12,7 @@ pub enum NetRules {
 }
 
 impl NetRules {
-    /// Tells which entry is no host and what would be one.
+    /// The error names the invalid entry and what is accepted.
     pub fn read(permission: &NetPermission) -> Result<Self, String> {
         Ok(match permission {
             NetPermission::None => Self::Nothing,
@@ -27,12 +27,12 @@ impl NetRules {
         })
     }
 
-    /// One host and port and nothing else.
+    /// Only this host and port.
     pub fn only(host: Host, port: u16) -> Self {
         Self::Listed(vec![HostEntry { host, port: Some(port), subdomains: false }])
     }
 
-    /// The refusal, for the tool's author.
+    /// The error is the refusal, for the tool's author.
     pub fn check(&self, host: &Host, port: u16) -> Result<(), String> {
         let admitted = match self {
             Self::Nothing => false,
@@ -46,7 +46,7 @@ impl NetRules {
         Err(match self {
             Self::Nothing => format!("the tool may not use the network; permissions.net would have to list {wanted:?}"),
             Self::EveryHost => {
-                format!("the tool may reach port {port} of {host} only if permissions.net lists {wanted:?}")
+                format!("the tool can reach port {port} of {host} only if permissions.net lists {wanted:?}")
             }
             Self::Listed(_) => format!("{wanted:?} is not among the hosts in the tool's permissions.net"),
         })

@@ -13,14 +13,15 @@ use super::type_error;
 use crate::Vault;
 use crate::vault::Destination;
 
-/// A request as it leaves.
+/// A request as it is sent.
 pub(super) struct Filled {
     pub url: Url,
     pub headers: HeaderMap,
     pub body: Option<Bytes>,
 }
 
-/// Takes away what asks for a piece of an answer: a piece of a value is not found in it.
+/// Removes headers that ask for a range: part of a value in a partial response would not be
+/// redacted.
 pub(super) fn ask_for_the_whole(vault: &Vault, headers: &mut HeaderMap) {
     if vault.hides() {
         headers.remove(header::RANGE);
@@ -56,7 +57,8 @@ pub(super) fn fill(
     Ok(Filled { url, headers: filled, body })
 }
 
-/// What another origin does not get, whatever it is bound to: it was not meant.
+/// Removes what a redirect to another origin must not carry. This applies even if the secret is
+/// bound to that origin, because the tool did not address it.
 pub(super) fn keep_from_another_origin(
     vault: &Vault,
     target: &Url,
@@ -70,29 +72,30 @@ pub(super) fn keep_from_another_origin(
     }
     if let Some(name) = body.and_then(|body| vault.first_in(body)) {
         let host = target.host_str().unwrap_or_default();
-        let message = format!("a redirect would send the secret {name:?}, which stands in the body, on to {host}");
+        let message = format!("a redirect would send the secret {name:?}, which is in the body, to {host}");
         return Err(OpError::new("PermissionDenied", message));
     }
     Ok(())
 }
 
-/// Refuses an answer whose bytes hide what is in them, to a call with values that its tool must not see.
+/// Refuses a response that cannot be searched for secrets, if the call has values that its tool
+/// must not see.
 pub(super) fn refuse_unreadable(vault: &Vault, headers: &HeaderMap, is_encoded: bool) -> Result<(), OpError> {
     let is_wrapped = headers
         .get_all(header::TRANSFER_ENCODING)
         .iter()
         .any(|value| !value.as_bytes().trim_ascii().eq_ignore_ascii_case(b"chunked"));
     if vault.hides() && (is_encoded || is_wrapped) {
-        return Err(type_error("the answer has an encoding that the gate cannot look into; it asked for gzip"));
+        return Err(type_error("the response has an encoding that the gate cannot decode; it accepts gzip"));
     }
     Ok(())
 }
 
-/// Fields that describe the body as it was before the redaction.
+/// Fields that describe the body before the redaction.
 const OF_THE_BODY: [&str; 6] =
     ["content-length", "content-range", "content-md5", "content-digest", "repr-digest", "digest"];
 
-/// Takes the values out of an answer.
+/// Redacts the values in a response.
 pub(super) fn clear(vault: &Vault, mut answer: FetchResponse) -> FetchResponse {
     if !vault.hides() {
         return answer;

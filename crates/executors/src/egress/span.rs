@@ -1,4 +1,4 @@
-//! What a fetch's span contains: where it went, and never its content.
+//! The attributes of a fetch's span: the target, never the content.
 
 use opentelemetry::trace::{SpanKind, TraceContextExt};
 use opentelemetry::{Context, KeyValue};
@@ -7,7 +7,7 @@ use url::Url;
 
 use crate::trace;
 
-/// Other methods are not recorded: a tool can invent any.
+/// Other methods are not recorded, because tools can invent any name.
 const METHODS: [&str; 7] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"];
 
 pub fn attributes(request: &FetchRequest) -> Vec<KeyValue> {
@@ -32,17 +32,17 @@ pub fn known(method: &str) -> &'static str {
     METHODS.into_iter().find(|known| *known == method).unwrap_or("_OTHER")
 }
 
-/// As a client span of the call that asks.
+/// Runs the fetch in a client span of the call.
 pub async fn within(
     attributes: Vec<KeyValue>,
     method: &'static str,
     fetch: impl Future<Output = Result<FetchResponse, OpError>>,
 ) -> Result<FetchResponse, OpError> {
-    let told = async {
+    let recorded = async {
         let response = fetch.await?;
         let status = i64::from(response.status);
         Context::current().span().set_attribute(KeyValue::new("http.response.status_code", status));
         Ok(response)
     };
-    trace::op(method, SpanKind::Client, attributes, told).await
+    trace::op(method, SpanKind::Client, attributes, recorded).await
 }

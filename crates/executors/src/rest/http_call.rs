@@ -13,7 +13,7 @@ use super::settings::{Auth, Method, Settings};
 use crate::ToolCall;
 use crate::egress::{Connections, Egress, EgressContext, NetRules, Origin};
 
-/// How much of a refusal's body its failure quotes, in bytes.
+/// How many bytes of an error response's body the failure quotes.
 const EXCERPT: usize = 2048;
 
 pub(super) async fn perform(
@@ -65,7 +65,7 @@ pub(super) async fn perform(
 fn authorization(settings: &Settings, call: &ToolCall) -> Result<Option<(String, String)>, ToolFailure> {
     let Some(auth) = &settings.auth else { return Ok(None) };
     let Some(handle) = call.secrets.handle(auth.secret()) else {
-        let message = format!("the secret {:?} is not there", auth.secret());
+        let message = format!("the secret {:?} is not available", auth.secret());
         return Err(ToolFailure::new(ErrorCode::ExecutionFailed, message));
     };
     Ok(Some(match auth {
@@ -74,7 +74,7 @@ fn authorization(settings: &Settings, call: &ToolCall) -> Result<Option<(String,
     }))
 }
 
-/// Lists repeat their name, null is left out, an object is its JSON text.
+/// Repeats the name for each element of a list, omits null, and writes objects as JSON text.
 fn append_query(url: &mut Url, arguments: &Map<String, Value>) {
     let pairs: Vec<(&str, String)> = arguments
         .iter()
@@ -93,8 +93,8 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// JSON as its value, anything else as text, nothing as null. The turn of a large one outlasts this: what was made of it
-/// is as large.
+/// JSON as its value, anything else as text, an empty body as null. The permit of a large response
+/// outlives this function, because the result is as large.
 async fn answer(
     mut response: FetchResponse,
     method: Method,
@@ -115,7 +115,7 @@ async fn answer(
     }
     if is_json {
         return serde_json::from_slice(&bytes).map_err(|error| {
-            let message = format!("the answer says it is JSON and is not: {error}");
+            let message = format!("the response declares JSON but is not valid JSON: {error}");
             ToolFailure::new(ErrorCode::ExecutionFailed, message)
         });
     }
@@ -136,7 +136,7 @@ async fn refused(mut response: FetchResponse) -> ToolFailure {
     }
     excerpt.truncate(EXCERPT);
     let status = response.status;
-    let message = format!("the service answered {status} {}", response.status_text);
+    let message = format!("the service responded with {status} {}", response.status_text);
     ToolFailure::new(ErrorCode::ExecutionFailed, message.trim_end())
         .with_details(
             json!({"http_status": status, "body": String::from_utf8_lossy(&excerpt).replace('\0', "\u{fffd}")}),

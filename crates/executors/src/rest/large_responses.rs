@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
-/// What an answer may have without a turn, in bytes.
+/// Bytes of a response that need no permit.
 pub(super) const SMALL: usize = 64 * 1024;
-/// Large answers that are in memory at the same time, in all and of one tool, so that not even two that send slowly keep
-/// out the others.
+/// Large responses in memory at the same time, in total and per tool. The limit per tool is lower,
+/// so that two slow tools cannot take all permits.
 const TURNS: usize = 16;
 const TURNS_OF_ONE: usize = 6;
 
@@ -19,7 +19,7 @@ pub(super) struct LargeResponses {
     by_tool: Mutex<HashMap<Uuid, Weak<Semaphore>>>,
 }
 
-/// Held until what was made of the answer is written.
+/// Held until the result of the response is written.
 pub(super) struct LargeResponsePermit {
     _of_all: OwnedSemaphorePermit,
     _of_tool: OwnedSemaphorePermit,
@@ -32,9 +32,9 @@ impl Default for LargeResponses {
 }
 
 impl LargeResponses {
-    /// Waits for a turn. `None` only when the program ends.
+    /// Waits for a permit. `None` only when the program shuts down.
     pub async fn turn(&self, tool: Uuid) -> Option<LargeResponsePermit> {
-        // First the tool's own: who waits for those holds none of the others.
+        // The tool's own permit first: a tool that waits for it holds none of the shared ones.
         let of_tool = self.of_tool(tool).acquire_owned().await.ok()?;
         let of_all = self.turns.clone().acquire_owned().await.ok()?;
         Some(LargeResponsePermit { _of_all: of_all, _of_tool: of_tool })

@@ -1,4 +1,5 @@
-//! Runs `tool.v1` whose implementation is one HTTP exchange: `{"type": "http", "url": "https://…/{param}", …}`.
+//! Runs `tool.v1` records whose implementation is one HTTP exchange: `{"type": "http", "url":
+//! "https://…/{param}", …}`.
 
 mod http_call;
 mod large_responses;
@@ -56,7 +57,7 @@ impl Executor for RestExecutor {
             result = exchange => result,
             () = cancelled.cancelled() => Err(ToolFailure::new(ErrorCode::Cancelled, "the call was cancelled")),
             () = tokio::time::sleep(timeout) => {
-                let message = format!("no answer within {} ms", call.limits.timeout_ms);
+                let message = format!("no response within {} ms", call.limits.timeout_ms);
                 Err(ToolFailure::new(ErrorCode::Timeout, message))
             }
         };

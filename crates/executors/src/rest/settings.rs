@@ -40,13 +40,13 @@ impl Method {
         }
     }
 
-    /// Where the arguments go that the URL does not take.
+    /// Whether arguments that the URL does not use go into the body.
     pub fn has_body(self) -> bool {
         matches!(self, Self::Post | Self::Put | Self::Patch)
     }
 }
 
-/// A header made of a secret.
+/// A header with a secret.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub(super) enum Auth {
@@ -72,7 +72,7 @@ impl Auth {
     }
 }
 
-/// The fields as they are in the record.
+/// The fields as the record has them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawSettings {
@@ -87,13 +87,14 @@ struct RawSettings {
 }
 
 impl Settings {
-    /// Tells the author which field is wrong and what would be right.
+    /// The error names the invalid field and what is accepted.
     pub fn read(settings: &Map<String, Value>, required_secrets: &[String]) -> Result<Self, ToolFailure> {
         let written = RawSettings::deserialize(Value::Object(settings.clone())).map_err(|e| wrong("", e))?;
         let method = match written.method.as_str() {
             "" => Method::default(),
-            text => Method::deserialize(Value::String(text.to_ascii_uppercase()))
-                .map_err(|_| wrong("method", format!("{text:?} is none of GET, HEAD, POST, PUT, PATCH and DELETE")))?,
+            text => Method::deserialize(Value::String(text.to_ascii_uppercase())).map_err(|_| {
+                wrong("method", format!("{text:?} is not supported; expected GET, HEAD, POST, PUT, PATCH or DELETE"))
+            })?,
         };
         for (name, value) in &written.headers {
             check_header(name, value).map_err(|problem| wrong("headers", problem))?;
@@ -104,7 +105,7 @@ impl Settings {
             }
             if !required_secrets.iter().any(|name| name == auth.secret()) {
                 let secret = auth.secret();
-                return Err(wrong("auth.secret", format!("{secret:?} must stand in the tool's required_secrets too")));
+                return Err(wrong("auth.secret", format!("{secret:?} must also be in the tool's required_secrets")));
             }
         }
         let url = Template::parse(&written.url).map_err(|problem| wrong("url", problem))?;
@@ -113,9 +114,10 @@ impl Settings {
 }
 
 fn check_header(name: &str, value: &str) -> Result<(), String> {
-    reqwest::header::HeaderName::from_bytes(name.as_bytes()).map_err(|_| format!("{name:?} is no header name"))?;
+    reqwest::header::HeaderName::from_bytes(name.as_bytes())
+        .map_err(|_| format!("{name:?} is not a valid header name"))?;
     reqwest::header::HeaderValue::from_str(value)
-        .map_err(|_| format!("the value of {name} cannot stand in a header"))?;
+        .map_err(|_| format!("the value of {name} has characters that are not allowed in a header"))?;
     Ok(())
 }
 

@@ -1,5 +1,5 @@
-//! A URL with `{param}` in its path and query. With any arguments, the host, the port and the
-//! number of path segments stay those of the template.
+//! A URL with `{param}` in its path and query. No argument can change the host, the port or the
+//! number of path segments.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use url::Url;
 
 use breadcrumb::Host;
 
-/// Everything but RFC 3986's unreserved characters.
+/// Everything except RFC 3986's unreserved characters.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -27,14 +27,14 @@ pub(super) struct Template {
 impl Template {
     pub fn parse(text: &str) -> Result<Self, String> {
         let pieces = pieces(text)?;
-        // A placeholder for each parameter shows their positions.
-        let stand_in = filled(&pieces, |_| Ok::<_, String>("0".to_owned()))?;
-        let url = Url::parse(&stand_in).map_err(|error| format!("{text:?} is no absolute URL: {error}"))?;
+        // Parse with a dummy value for each parameter to see where the parameters are.
+        let example = filled(&pieces, |_| Ok::<_, String>("0".to_owned()))?;
+        let url = Url::parse(&example).map_err(|error| format!("{text:?} is not an absolute URL: {error}"))?;
         if !matches!(url.scheme(), "http" | "https") {
             return Err(format!("the scheme is {:?}; it must be http or https", url.scheme()));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("must not hold a user name or password; use auth".into());
+            return Err("must not contain a user name or password; use auth".into());
         }
         if url.fragment().is_some() {
             return Err("must not have a fragment (#…)".into());
@@ -42,19 +42,20 @@ impl Template {
         let after_scheme = text.find("://").map_or(0, |at| at + 3);
         let authority_end = text[after_scheme..].find(['/', '?', '\\']).map_or(text.len(), |at| after_scheme + at);
         if text[..authority_end].contains('{') {
-            return Err("a {param} may stand in the path or the query, not in the scheme, host or port".into());
+            return Err("a {param} is allowed in the path and the query, not in the scheme, host or port".into());
         }
         let host = Host::of(&url).ok_or("has no host")?;
         let port = url.port_or_known_default().unwrap_or_default();
         Ok(Self { pieces, host, port, segments: segments(&url) })
     }
 
-    /// The one place where the exchange may go.
+    /// The only target of the exchange.
     pub fn host(&self) -> (&Host, u16) {
         (&self.host, self.port)
     }
 
-    /// The URL with its parameters, which are taken out of the arguments. The error names the argument.
+    /// The URL with its parameters filled in. They are removed from the arguments. The error names
+    /// the argument.
     pub fn fill(&self, arguments: &mut Map<String, Value>) -> Result<Url, String> {
         let text = filled(&self.pieces, |name| {
             let value = match arguments.get(name) {
@@ -62,22 +63,27 @@ impl Template {
                 Some(Value::Number(number)) => number.to_string(),
                 Some(Value::Bool(truth)) => truth.to_string(),
                 None | Some(Value::Null) => return Err(format!("{name}: is required by the tool's URL")),
-                Some(_) => return Err(format!("{name}: must be a string, a number or a boolean to stand in the URL")),
+                Some(_) => {
+                    return Err(format!(
+                        "{name}: must be a string, a number or a boolean, because it is part of the URL"
+                    ));
+                }
             };
             Ok(utf8_percent_encode(&value, ENCODED).to_string())
         })?;
         for piece in &self.pieces {
             if let Piece::Param(name) = piece {
-                // Not `remove`, which would change the order of the others.
+                // `remove` would change the order of the remaining arguments.
                 arguments.shift_remove(name);
             }
         }
-        let url = Url::parse(&text).map_err(|error| format!("the arguments make no URL: {error}"))?;
-        let same_place = Host::of(&url).as_ref() == Some(&self.host)
+        let url = Url::parse(&text).map_err(|error| format!("the arguments do not form a valid URL: {error}"))?;
+        let same_target = Host::of(&url).as_ref() == Some(&self.host)
             && url.port_or_known_default() == Some(self.port)
             && segments(&url) == self.segments;
-        // `.` and `..` would climb out of their segment; an empty one changes nothing that is counted, and is allowed.
-        if same_place { Ok(url) } else { Err("an argument must not be \".\" or \"..\" in the URL's path".into()) }
+        // `.` and `..` would leave their segment. An empty value keeps the number of segments and
+        // is allowed.
+        if same_target { Ok(url) } else { Err("an argument must not be \".\" or \"..\" in the URL's path".into()) }
     }
 }
 
@@ -108,7 +114,7 @@ fn pieces(text: &str) -> Result<Vec<Piece>, String> {
         let is_name =
             !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
         if !is_name {
-            return Err(format!("{{{name}}} is no parameter; a name has letters, digits, _, - and ."));
+            return Err(format!("{{{name}}} is not a valid parameter; a name has letters, digits, _, - and ."));
         }
         pieces.push(Piece::Param(name.to_owned()));
         rest = after;
@@ -134,19 +140,19 @@ mod tests {
     }
 
     #[test]
-    fn parameters_are_encoded_where_they_stand() {
+    fn parameters_are_percent_encoded() {
         let url = fill("https://api.test/users/{id}?q={q}", json!({"id": "a/b?c", "q": "x&y=z #1"})).unwrap();
         assert_eq!(url, "https://api.test/users/a%2Fb%3Fc?q=x%26y%3Dz%20%231");
     }
 
     #[test]
-    fn a_missing_parameter_is_named() {
+    fn missing_parameter_is_named() {
         assert_eq!(fill("https://api.test/{id}", json!({})).unwrap_err(), "id: is required by the tool's URL");
         assert!(fill("https://api.test/{id}", json!({"id": [1]})).unwrap_err().starts_with("id: must be"));
     }
 
     #[test]
-    fn templates_that_could_change_their_host_are_refused() {
+    fn templates_with_parameters_in_the_authority_are_refused() {
         for template in [
             "https://{host}/x",
             "https://api.{zone}.test/",
@@ -167,7 +173,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_argument_leaves_its_segment(id in ".*", q in ".*") {
+        fn arguments_stay_in_their_segment(id in ".*", q in ".*") {
             let template = Template::parse("https://api.test:8443/a/{id}/b?q={q}&r=1").unwrap();
             let mut arguments = Map::new();
             arguments.insert("id".into(), id.clone().into());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-/// Everything but RFC 3986's unreserved characters is encoded.
+/// Encodes everything except RFC 3986's unreserved characters.
 pub(super) fn in_query(value: &str) -> String {
     value.bytes().fold(String::with_capacity(value.len()), |mut text, byte| {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
@@ -19,7 +19,7 @@ pub(super) fn in_form(value: &str) -> String {
     url::form_urlencoded::byte_serialize(value.as_bytes()).collect()
 }
 
-/// As it is between the quotes of a JSON string.
+/// The content between the quotes of a JSON string.
 pub(super) fn in_json(value: &str) -> String {
     let quoted = serde_json::Value::from(value).to_string();
     quoted[1..quoted.len() - 1].to_owned()

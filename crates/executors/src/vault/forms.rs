@@ -1,4 +1,4 @@
-//! The encodings in which a value can occur: as it is, and in the usual encodings of services.
+//! The encodings in which a value can occur: plain, and in the usual encodings of services.
 
 use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
@@ -6,16 +6,16 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 
 use super::encoding;
 
-/// A shorter piece of an encoded value occurs too often by chance. Values of 8 bytes have no
+/// Shorter pieces of an encoded value occur too often by chance. Values of 8 bytes or more have no
 /// shorter ones.
 const MIN_ENCODED: usize = 8;
 
-/// Every fixed text that gives the value away, the value itself first. What depends on each writer's taste
-/// (percent-encoding, JSON's escapes) is undone before these are looked for; as the gate itself writes it, it is looked
-/// for as it stands too, since what stands before it may read on into it.
+/// Every fixed text that reveals the value, the value itself first. Encodings with several
+/// spellings (percent-encoding, JSON escapes) are decoded before the search. Their spelling by the
+/// gate is included too, because bytes before the value can change how it is decoded.
 pub(super) fn of(value: &str) -> Vec<Vec<u8>> {
     let mut forms = written(value);
-    // Of UTF-16 the value alone is looked for.
+    // In UTF-16, only the plain value is searched for.
     let mut encoded: Vec<Vec<u8>> = vec![
         value.encode_utf16().flat_map(u16::to_le_bytes).collect(),
         value.encode_utf16().flat_map(u16::to_be_bytes).collect(),
@@ -28,7 +28,7 @@ pub(super) fn of(value: &str) -> Vec<Vec<u8>> {
         }
         encoded.extend(hexadecimal(text));
     }
-    // What `Authorization: Basic` holds, encoded once more.
+    // The content of `Authorization: Basic`, encoded once more.
     for inner in (0..3).filter_map(|offset| base64_at(&standard, value.as_bytes(), offset).into_iter().next()) {
         for offset in 0..3 {
             encoded.extend(base64_at(&standard, &inner, offset).into_iter().take(1));
@@ -42,12 +42,12 @@ pub(super) fn of(value: &str) -> Vec<Vec<u8>> {
     forms
 }
 
-/// The value, and what the gate and most services make of it in a query, a form and a JSON text, once and twice. For
-/// a value of letters and digits these are all the same.
+/// The value, and how the gate and most services write it in a query, a form and JSON, encoded once
+/// and twice. All are equal for a value of letters and digits.
 fn written(value: &str) -> Vec<Vec<u8>> {
     let mut texts = vec![
         value.to_owned(),
-        // A form has `+` for a space, whatever else it encodes.
+        // Forms write `+` for a space, whatever else they encode.
         value.replace(' ', "+"),
     ];
     for once in [encoding::in_query(value), encoding::in_form(value)] {
@@ -82,13 +82,14 @@ fn hexadecimal(text: &[u8]) -> [Vec<u8>; 2] {
     })
 }
 
-/// The value in base64 after `offset` other bytes (modulo 3): the digits that depend on the value
-/// alone, and with those that end the text, if the value ends it.
+/// The value in base64 after `offset` other bytes (modulo 3): the digits that depend only on the
+/// value, and also those at the end of the text, in case the value ends it.
 fn base64_at(engine: &GeneralPurpose, value: &[u8], offset: usize) -> Vec<Vec<u8>> {
     let mut padded = vec![0; offset];
     padded.extend_from_slice(value);
     let all = engine.encode(&padded).into_bytes();
-    // Six bits a digit: the first digit that starts at or after the value, the last that ends within it.
+    // Six bits per digit: the first digit that starts at or after the value, and the last that ends
+    // within it.
     let (first, whole) = ((offset * 8).div_ceil(6), padded.len() * 8 / 6);
     let Some(core) = all.get(first..whole) else { return Vec::new() };
     let mut found = vec![core.to_vec()];
@@ -110,7 +111,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_value_anywhere_in_base64_shows_one_of_its_forms(
+        fn base64_of_a_value_at_any_offset_contains_a_form(
             before in proptest::collection::vec(any::<u8>(), 0..7),
             value in "\\PC{8,40}",
             after in proptest::collection::vec(any::<u8>(), 0..7),
@@ -121,7 +122,7 @@ mod tests {
                     .into_iter()
                     .filter(|form| text.as_bytes().windows(form.len()).any(|window| window == form))
                     .max_by_key(Vec::len);
-                // All but the two digits that it shares with its neighbours.
+                // All but the two digits that it shares with adjacent bytes.
                 let digits = value.len() * 8 / 6;
                 prop_assert!(longest.is_some_and(|form| form.len() + 1 >= digits), "{text}");
             }

@@ -5,8 +5,8 @@ use uuid::Uuid;
 
 const PREFIX: &str = "rcrt_secret_";
 
-/// Letters, digits and `_` alone, so that it is unchanged wherever a tool writes it: in a header, a
-/// query, JSON.
+/// Only letters, digits and `_`, so that it is the same wherever a tool writes it: in a header, a
+/// query or JSON.
 pub(super) fn new(name: &str) -> String {
     let name = name.replace(|c: char| !c.is_ascii_alphanumeric(), "_");
     format!("{PREFIX}{name}_{}", Uuid::new_v4().simple())
@@ -15,12 +15,12 @@ pub(super) fn new(name: &str) -> String {
 /// Finds a call's handles.
 pub(super) struct Handles {
     exact: AhoCorasick,
-    /// For what is put into lower case on its way.
+    /// For text whose case can change on the way.
     any_case: AhoCorasick,
 }
 
 impl Handles {
-    /// `None` when there are none.
+    /// `None` if there are no handles.
     pub fn new<'h>(handles: impl Iterator<Item = &'h str>) -> Option<Self> {
         let handles: Vec<&str> = handles.collect();
         if handles.is_empty() {
@@ -36,7 +36,7 @@ impl Handles {
         Some(Self { exact: build(false)?, any_case: build(true)? })
     }
 
-    /// The places of handles in the text, in order: which, from where to where.
+    /// The handles in the text, in order: the index of each, and its range.
     pub fn find<'t>(&'t self, text: &'t [u8]) -> impl Iterator<Item = (usize, std::ops::Range<usize>)> + 't {
         self.exact.find_iter(text).map(|found| (found.pattern().as_usize(), found.range()))
     }

@@ -1,8 +1,8 @@
 //! The vault: one call's secrets. A tool gets a handle instead of a value. The egress gate replaces
 //! the handle by the value in requests to the hosts that the secret is bound to. The value is
-//! redacted from everything that comes back or is published.
+//! redacted from everything that is returned to the tool or published.
 //!
-//! The vault knows no network: the egress gate passes it each request and each response.
+//! The vault does no I/O: the egress gate passes it each request and each response.
 
 mod encoding;
 mod forms;
@@ -25,16 +25,16 @@ pub(crate) use substitution::Destination;
 
 use handle::Handles;
 
-/// A shorter value that tools can read occurs too often by chance to be redacted from their output.
+/// A shorter readable value occurs too often by chance to be redacted from output.
 const MIN_READABLE_BYTES: usize = 8;
 
 /// A secret that a call was given.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HeldSecret {
-    /// As the tool's `required_secrets` has it: letters, digits and `_`.
+    /// As in the tool's `required_secrets`: letters, digits and `_`.
     pub name: String,
     pub value: String,
-    /// Where the gate may send the value: nowhere without an entry, but a readable one then anywhere.
+    /// Where the gate can send the value. Without an entry nowhere, but a readable value anywhere.
     pub hosts: Vec<HostEntry>,
     /// The tool gets the value itself.
     pub readable: bool,
@@ -49,7 +49,7 @@ impl fmt::Debug for HeldSecret {
 /// The secrets of one call of one tool. Its handles mean nothing in any other call.
 #[derive(Default)]
 pub struct Vault {
-    /// By name.
+    /// Sorted by name.
     kept: Vec<VaultEntry>,
     /// In the order of `kept`.
     handles: Option<Handles>,
@@ -63,9 +63,9 @@ struct VaultEntry {
 }
 
 impl Vault {
-    /// Makes a new handle for each secret. Of two with one name the last counts. If the search for
-    /// the values cannot be built there is no vault: a call whose output cannot be redacted does
-    /// not run.
+    /// Creates a new handle for each secret. If two have the same name, the last one counts. It
+    /// fails if the search for the values cannot be built: a call whose output cannot be redacted
+    /// does not run.
     pub fn new(secrets: Vec<HeldSecret>) -> Result<Self, Unsearchable> {
         let by_name: BTreeMap<String, HeldSecret> =
             secrets.into_iter().map(|secret| (secret.name.clone(), secret)).collect();
@@ -93,7 +93,7 @@ impl Vault {
         self.kept.iter().find(|kept| kept.secret.name == name).map(VaultEntry::shown)
     }
 
-    /// What the gate fills for this name, also where the tool may read the value.
+    /// The handle that the gate replaces, also if the tool can read the value.
     pub fn handle(&self, name: &str) -> Option<&str> {
         self.kept.iter().find(|kept| kept.secret.name == name).map(|kept| kept.handle.as_str())
     }
@@ -102,7 +102,7 @@ impl Vault {
         self.kept.is_empty()
     }
 
-    /// A text that the tool tells others, without the values.
+    /// Redacts the values from a text that the tool publishes.
     pub fn cleared<'t>(&self, text: &'t str) -> Cow<'t, str> {
         self.outward.text(text)
     }
@@ -117,7 +117,7 @@ impl Vault {
         &self.inward
     }
 
-    /// For what the tool gives to others: results, errors, lines of its console, records.
+    /// For what the tool publishes: results, errors, console lines, records.
     pub(crate) fn outward(&self) -> &Arc<Redaction> {
         &self.outward
     }

@@ -14,7 +14,7 @@ use super::search::{Found, Search, Texts, Unsearchable};
 use super::text_encoding::TextEncoding;
 use super::{HeldSecret, forms};
 
-/// Takes the values of some secrets out of whatever passes. With no secrets it changes nothing.
+/// Redacts the values of some secrets. Without secrets it changes nothing.
 #[derive(Default)]
 pub(crate) struct Redaction {
     known: Option<Known>,
@@ -22,10 +22,10 @@ pub(crate) struct Redaction {
 
 struct Known {
     texts: Texts,
-    /// By text: whose it is.
+    /// For each text, the index of its secret in `names`.
     owners: Vec<usize>,
     names: Vec<String>,
-    /// The texts in lower case, for places where case is lost.
+    /// The texts in lower case, for contexts that ignore case.
     lowered: Vec<Vec<u8>>,
 }
 
@@ -60,12 +60,12 @@ impl Redaction {
         }
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether there is nothing to redact.
     pub fn is_idle(&self) -> bool {
         self.known.is_none()
     }
 
-    /// Every text in the value, its keys too, and numbers that read like a secret.
+    /// Redacts strings and keys, and numbers whose text equals a secret.
     pub fn json(&self, value: &mut Value) {
         if self.known.is_none() {
             return;
@@ -115,8 +115,9 @@ impl Redaction {
         error
     }
 
-    /// A body with the values taken out, whatever its pieces. Lines are passed on as they end, other text a value's
-    /// length later. A body that breaks off does so without what was kept back: it may be the beginning of a value.
+    /// Redacts a body, however it is split into chunks. Lines are passed on when they end, other
+    /// text after a delay of one value's length. If the body fails, the delayed bytes are dropped:
+    /// they can be the start of a value.
     pub fn stream(self: &Arc<Self>, body: BodyStream) -> BodyStream {
         let Some(known) = &self.known else { return body };
         let start = (self.clone(), body, Some(Pipeline::new(known)));
@@ -157,7 +158,7 @@ impl Redaction {
         names
     }
 
-    /// Whether a value occurs in the bytes without regard to case, as in header names and hosts.
+    /// Whether a value occurs in the bytes, ignoring case, as in header names and hosts.
     pub fn stands_in_name(&self, bytes: &[u8]) -> bool {
         let lower = bytes.to_ascii_lowercase();
         self.known
@@ -173,7 +174,7 @@ impl Known {
     }
 }
 
-/// One encoding after the other: each sees what the one before has left.
+/// One search per encoding, in a row: each sees the output of the one before.
 struct Pipeline([Search; 3]);
 
 impl Pipeline {

@@ -1,9 +1,9 @@
 //! Finds known texts in a stream of bytes: of overlapping matches the first, of matches with the
 //! same start the longest. The result does not depend on how the bytes were split.
 //!
-//! How much is held back depends only on the texts' lengths and on line ends, never on the input:
-//! otherwise an attacker that can send guesses through the search would learn from the delay how
-//! many of their first letters are right.
+//! How much is held back depends only on the lengths of the texts and on line ends, never on the
+//! input. Otherwise an attacker who can send guesses through the search could learn from the delay
+//! how many of the first letters are right.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -14,25 +14,25 @@ use aho_corasick::nfa::contiguous::NFA;
 
 use super::text_encoding::{Decoded, TextEncoding};
 
-/// Bytes of a text that the machine knows; the rest of a longer one is compared. A machine of whole texts would take
-/// seconds to make for a secret of many kilobytes.
+/// Bytes of a text that the automaton matches; the rest of a longer text is compared. An automaton
+/// of whole texts would take seconds to build for a secret of many kilobytes.
 const HEAD: usize = 64;
 
 /// The known texts, compiled.
 pub(super) struct Texts {
-    /// Of the texts' heads.
+    /// The automaton over the texts' heads.
     machine: NFA,
     start: StateID,
-    /// By state: how many of the last bytes begin one of the heads.
+    /// For each state: how many of the last bytes are the start of a head.
     depths: Vec<u32>,
     known: Vec<Vec<u8>>,
-    /// How many bytes, as they are read, may still become the beginning of a text.
+    /// How many decoded bytes can still become the start of a text.
     reach: usize,
-    /// No text goes on past the end of a line.
+    /// No text continues past the end of a line.
     are_lines: bool,
 }
 
-/// Texts that cannot be searched for: nothing must pass where they could occur.
+/// The texts cannot be searched for. Nothing must pass where they could occur.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unsearchable(String);
 
@@ -45,7 +45,7 @@ impl fmt::Display for Unsearchable {
 impl std::error::Error for Unsearchable {}
 
 impl Texts {
-    /// `None` where there are no texts.
+    /// `None` if there are no texts.
     pub fn new(texts: Vec<Vec<u8>>) -> Result<Option<Self>, Unsearchable> {
         let Some(longest) = texts.iter().map(Vec::len).max() else { return Ok(None) };
         if texts.iter().any(Vec::is_empty) {
@@ -84,7 +84,8 @@ impl Texts {
         (0..count).map(move |index| self.machine.match_pattern(state, index).as_usize())
     }
 
-    /// How many bytes can be read at once: up to the first that ends a head or opens an encoded character.
+    /// How many bytes can be skipped at once: up to the first that ends a head or starts an encoded
+    /// character.
     fn idle(&self, encoding: TextEncoding, mut state: StateID, bytes: &[u8]) -> (usize, StateID) {
         for (index, byte) in bytes.iter().enumerate() {
             let next = self.next(state, *byte);
@@ -101,37 +102,37 @@ fn head(text: &[u8]) -> &[u8] {
     &text[..text.len().min(HEAD)]
 }
 
-/// What a search gives, in order.
+/// What a search emits, in order.
 pub(super) enum Found<'b> {
     /// Bytes that are in no text.
     Other(&'b [u8]),
-    /// The text with this index stood here.
+    /// The text with this index.
     Text(usize),
 }
 
-/// One search in one run of bytes.
+/// One search in one stream of bytes.
 pub(super) struct Search {
     encoding: TextEncoding,
-    /// An encoded character whose end is not there yet.
+    /// An encoded character that is not complete yet.
     opened: Vec<u8>,
-    /// The bytes that are kept back.
+    /// Bytes that are held back.
     held: VecDeque<u8>,
-    /// The same while reading: each byte with how many of `held` it represents.
+    /// The decoded bytes of `held`: each with the number of bytes in `held` that it represents.
     read: VecDeque<(u8, u8)>,
-    /// How many of `read` the machine has seen.
+    /// How many bytes of `read` the automaton has processed.
     seen: usize,
-    /// Where the last line begins in `read`.
+    /// Where the last line starts in `read`.
     line: usize,
     state: StateID,
-    /// Texts whose heads were found, and whose rest has matched so far: where they start, and which.
+    /// Texts whose heads were found and whose rest matches so far: start, and index of the text.
     begun: Vec<(usize, usize)>,
-    /// Up to where such a text would go. Until there all is read with the same care, so that the time that it takes
-    /// does not tell how much of the rest was right either.
+    /// Where the longest of these texts would end. Up to there every byte takes the same path, so
+    /// that the time does not reveal how much of the rest was right.
     careful: usize,
     best: Option<Candidate>,
 }
 
-/// A text that was found, unless a longer one begins at the same place.
+/// A text that was found, unless a longer one starts at the same position.
 struct Candidate {
     start: usize,
     end: usize,
@@ -172,7 +173,7 @@ impl Search {
         self.trim(texts, out);
     }
 
-    /// Takes bytes that the machine has seen, and that end no text.
+    /// Adds bytes that the automaton has processed and that end no text.
     fn absorb(&mut self, texts: &Texts, bytes: &[u8], out: &mut impl FnMut(Found<'_>)) {
         let line =
             if texts.are_lines { bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1) } else { 0 };
@@ -187,14 +188,14 @@ impl Search {
         self.seen = self.read.len();
     }
 
-    /// Gives what cannot be in a text any more.
+    /// Emits what cannot be part of a text any more.
     fn trim(&mut self, texts: &Texts, out: &mut impl FnMut(Found<'_>)) {
         let line = if texts.are_lines { self.line } else { 0 };
         let certain = line.max(self.seen.saturating_sub(texts.reach));
         self.release(self.best.as_ref().map_or(certain, |best| certain.min(best.start)), out);
     }
 
-    /// No more bytes will come.
+    /// Call when there are no more bytes.
     pub fn finish(&mut self, texts: &Texts, out: &mut impl FnMut(Found<'_>)) {
         while let Some((first, rest)) = self.opened.split_first() {
             let (first, rest) = (*first, rest.to_vec());
@@ -212,7 +213,7 @@ impl Search {
         self.release(self.read.len(), out);
     }
 
-    /// Reads one byte through the encoding.
+    /// Decodes one byte.
     fn take(&mut self, byte: u8) {
         let mut waiting = VecDeque::from([byte]);
         while let Some(byte) = waiting.pop_front() {
@@ -284,13 +285,13 @@ impl Search {
                     whole.push((start, text));
                 }
             }
-            // They end here all: the one that starts first is the longest.
+            // They all end here, so the one that starts first is the longest.
             if let Some((start, text)) = whole.into_iter().min()
                 && self.best.as_ref().is_none_or(|best| start <= best.start)
             {
                 self.best = Some(Candidate { start, end: self.seen, text });
             }
-            // Where the earliest text begins that may still be completed.
+            // Where the earliest text starts that can still be completed.
             let heads = self.seen - texts.depth(self.state);
             let alive = self.begun.iter().map(|(start, _)| *start).fold(heads, usize::min);
             if let Some(best) = self.best.take_if(|best| alive > best.start) {
@@ -299,7 +300,7 @@ impl Search {
         }
     }
 
-    /// Returns what is before the text, and the text; the rest is read again.
+    /// Emits what is before the text, and the text. The rest is processed again.
     fn settle(&mut self, texts: &Texts, best: &Candidate, out: &mut impl FnMut(Found<'_>)) {
         self.release(best.start, out);
         let bytes = self.forget(best.end - best.start);
@@ -310,7 +311,7 @@ impl Search {
         self.begun.clear();
     }
 
-    /// Gives the first bytes that were read, as they stood.
+    /// Emits the first decoded bytes in their original spelling.
     fn release(&mut self, count: usize, out: &mut impl FnMut(Found<'_>)) {
         if count == 0 {
             return;
@@ -323,7 +324,7 @@ impl Search {
         self.held.drain(..bytes);
     }
 
-    /// Forgets the first bytes that were read; gives how many of `held` stood for them.
+    /// Drops the first decoded bytes. Returns how many bytes of `held` they represented.
     fn forget(&mut self, count: usize) -> usize {
         self.seen = self.seen.saturating_sub(count);
         self.line = self.line.saturating_sub(count);
@@ -370,7 +371,7 @@ mod tests {
         String::from_utf8_lossy(&replaced(texts, encoding, &[text.as_bytes()])).into_owned()
     }
 
-    /// The same answer, found by trying every text at every place.
+    /// The same result, found by trying every text at every position.
     fn slowly(texts: &[&str], haystack: &[u8]) -> Vec<u8> {
         let (mut at, mut out) = (0, Vec::new());
         while at < haystack.len() {
@@ -390,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_and_of_those_the_longest() {
+    fn leftmost_longest_match_is_replaced() {
         let known = texts(&["abc", "abcde", "bcd", "ef"]);
         assert_eq!(one(&known, TextEncoding::Plain, "abcde"), "<1>");
         assert_eq!(one(&known, TextEncoding::Plain, "abcdxabcd"), "<0>dx<0>d");
@@ -399,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn encoded_texts_are_found_however_they_are_spelled() {
+    fn encoded_texts_are_found_in_every_spelling() {
         let known = texts(&["a/b\u{1f600}\u{e9}"]);
         for text in ["a%2fb%F0%9f%98%80%c3%a9", "%61%2F%62%F0%9F%98%80%C3%A9"] {
             assert_eq!(one(&known, TextEncoding::Percent, &format!("%%{text}%2")), "%%<0>%2");
@@ -432,7 +433,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_cut_gives_the_same_as_the_whole(
+        fn result_does_not_depend_on_the_chunks(
             text in "[ab%\\\\u0-9]{0,60}",
             cuts in proptest::collection::vec(0_usize..60, 0..6),
         ) {
@@ -449,9 +450,9 @@ mod tests {
             prop_assert_eq!(replaced(&compiled, TextEncoding::Plain, &[bytes]), slowly(&known, bytes));
         }
 
-        /// What is given after each piece tells nothing of how near a text was.
+        /// The amount that is emitted after each chunk does not reveal how close a guess was.
         #[test]
-        fn no_guess_is_kept_back_longer_than_another(
+        fn held_back_bytes_do_not_depend_on_the_guess(
             shape in proptest::collection::vec((1_usize..9, any::<bool>()), 1..8),
             guess in 1_usize..12,
         ) {
@@ -476,7 +477,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_is_lost(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        fn bytes_without_a_match_are_unchanged(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
             let compiled = texts(&["no such text"]);
             for encoding in [TextEncoding::Plain, TextEncoding::Percent, TextEncoding::Json] {
                 prop_assert_eq!(&replaced(&compiled, encoding, &[&bytes]), &bytes);

@@ -10,21 +10,23 @@ use url::Url;
 use super::encoding::{in_form, in_json, in_query};
 use super::{HeldSecret, Vault, VaultEntry};
 
-/// Where a request goes.
+/// The target of a request.
 pub(crate) struct Destination<'p> {
     pub host: &'p Host,
     pub port: u16,
-    /// Nobody on the way reads it: https, or a host of the operator's own.
+    /// Nobody on the network path can read the request: https, or a private host that the operator
+    /// allowed.
     pub is_private: bool,
 }
 
 impl Vault {
-    /// Refuses a handle where no value is ever put: `what` is the path, the method, a header's name.
+    /// Refuses a handle where values are never filled in. `what` is the path, the method or a
+    /// header's name.
     pub(crate) fn refuse_in(&self, what: &str, text: &str, destination: &Destination<'_>) -> Result<(), OpError> {
         let found = self.handles.as_ref().and_then(|handles| handles.first_in_any_case(text.as_bytes()));
         let Some(kept) = found.and_then(|index| self.kept.get(index)) else { return Ok(()) };
         Err(denied(format!(
-            "the secret {:?} cannot be sent to {} in {what}; it may stand in a header's value, in the query or in the body",
+            "the secret {:?} cannot be sent to {} in {what}; use it in a header's value, in the query or in the body",
             kept.secret.name, destination.host
         )))
     }
@@ -34,13 +36,13 @@ impl Vault {
         basic(value).is_some_and(|inner| self.first_in(&inner).is_some()) || self.first_in(value.as_bytes()).is_some()
     }
 
-    /// The secret whose handle is first in the text.
+    /// The name of the secret whose handle occurs first in the text.
     pub(crate) fn first_in(&self, text: &[u8]) -> Option<&str> {
         let (index, _) = self.handles.as_ref()?.find(text).next()?;
         self.kept.get(index).map(|kept| kept.secret.name.as_str())
     }
 
-    /// The header's value, filled; `None` where it has no handle.
+    /// The header's value, filled; `None` if it has no handle.
     pub(crate) fn fill_header(
         &self,
         name: &HeaderName,
@@ -48,26 +50,26 @@ impl Vault {
         destination: &Destination<'_>,
     ) -> Result<Option<HeaderValue>, OpError> {
         let inner = match basic(value) {
-            Some(inner) => self.fill(&inner, destination, as_it_is)?.map(|filled| BASE64_STANDARD.encode(filled)),
+            Some(inner) => self.fill(&inner, destination, unchanged)?.map(|filled| BASE64_STANDARD.encode(filled)),
             None => None,
         };
         let filled = match inner {
             Some(encoded) => Some(format!("Basic {encoded}").into_bytes()),
-            None => self.fill(value.as_bytes(), destination, as_it_is)?,
+            None => self.fill(value.as_bytes(), destination, unchanged)?,
         };
         let Some(filled) = filled else { return Ok(None) };
         let mut filled = HeaderValue::from_bytes(&filled).map_err(|_| {
             OpError::new(
                 "TypeError",
-                format!("the secret for the header {name} has characters that no header may have"),
+                format!("the secret for the header {name} has characters that are not allowed in a header"),
             )
         })?;
-        // Kept out of logs, and out of a connection's compression tables.
+        // Keeps the value out of logs and of HTTP/2 compression tables.
         filled.set_sensitive(true);
         Ok(Some(filled))
     }
 
-    /// The URL with its query filled; `None` where that has no handle.
+    /// The URL with its query filled; `None` if the query has no handle.
     pub(crate) fn fill_query(&self, url: &Url, destination: &Destination<'_>) -> Result<Option<Url>, OpError> {
         let Some(filled) = self.fill(url.query().unwrap_or_default().as_bytes(), destination, in_query)? else {
             return Ok(None);
@@ -77,7 +79,7 @@ impl Vault {
         Ok(Some(url))
     }
 
-    /// The body, filled as its type asks; `None` where it has no handle.
+    /// The body, filled in the encoding of its content type; `None` if it has no handle.
     pub(crate) fn fill_body(
         &self,
         content_type: Option<&HeaderValue>,
@@ -89,7 +91,7 @@ impl Vault {
         let encode = match kind {
             "application/x-www-form-urlencoded" => in_form,
             json if json.ends_with("/json") || json.ends_with("+json") => in_json,
-            _ => as_it_is,
+            _ => unchanged,
         };
         self.fill(body, destination, encode)
     }
@@ -107,7 +109,7 @@ impl Vault {
             kept.admit(destination)?;
             if is_unfinished(&text[..range.start]) {
                 return Err(denied(format!(
-                    "the secret {:?} stands right behind an unfinished escape (% or \\), which would swallow its beginning; \
+                    "the secret {:?} directly follows an unfinished escape (% or \\), which would consume its first characters; \
                      finish the escape, or write %25 or \\\\ for the character itself",
                     kept.secret.name
                 )));
@@ -123,11 +125,12 @@ impl Vault {
         Ok(Some(filled))
     }
 
-    /// Refuses a redirect's target that an answer has put a value into, where that value must not go.
+    /// Refuses a redirect whose target contains a value that the response inserted, if the value
+    /// must not be sent there.
     pub(crate) fn refuse_carried(&self, target: &Url, destination: &Destination<'_>) -> Result<(), OpError> {
         let host = destination.host.to_string();
         if self.inward.stands_in_name(host.as_bytes()) {
-            return Err(denied("a redirect names a host that holds the value of a secret".into()));
+            return Err(denied("a redirect has a host that contains the value of a secret".into()));
         }
         for name in self.inward.names_in(target.as_str().as_bytes()) {
             if let Some(kept) = self.kept.iter().find(|kept| kept.secret.name == name) {
@@ -139,7 +142,7 @@ impl Vault {
 }
 
 impl VaultEntry {
-    /// Whether the value may go there.
+    /// Whether the value can be sent there.
     fn admit(&self, destination: &Destination<'_>) -> Result<(), OpError> {
         let HeldSecret { name, hosts, readable, .. } = &self.secret;
         if *readable && hosts.is_empty() {
@@ -151,13 +154,15 @@ impl VaultEntry {
             format!("{}:{}", destination.host, destination.port)
         };
         if hosts.is_empty() {
-            return Err(denied(format!("the secret {name:?} is bound to no host, and cannot be sent to {host}")));
+            return Err(denied(format!(
+                "the secret {name:?} is not bound to any host, so it cannot be sent to {host}"
+            )));
         }
         if !hosts.iter().any(|entry| entry.admits(destination.host, destination.port)) {
-            return Err(denied(format!("the secret {name:?} is not bound to {host}, and cannot be sent there")));
+            return Err(denied(format!("the secret {name:?} is not bound to {host}, so it cannot be sent there")));
         }
         if !destination.is_private {
-            return Err(denied(format!("the secret {name:?} can be sent to {host} over https alone")));
+            return Err(denied(format!("the secret {name:?} can be sent to {host} only over https")));
         }
         Ok(())
     }
@@ -172,11 +177,12 @@ fn basic(value: &HeaderValue) -> Option<Vec<u8>> {
     BASE64_STANDARD_NO_PAD.decode(encoded.trim().trim_end_matches('=')).ok()
 }
 
-fn as_it_is(value: &str) -> String {
+fn unchanged(value: &str) -> String {
     value.to_owned()
 }
 
-/// Whether the text ends within an escape, so that what follows is read as part of it: `%`, `%4`, `\`, `\u00`.
+/// Whether the text ends within an escape, so that the next characters are decoded as part of it:
+/// `%`, `%4`, `\`, `\u00`.
 fn is_unfinished(text: &[u8]) -> bool {
     let digits = |most: usize| text.iter().rev().take(most).take_while(|byte| byte.is_ascii_hexdigit()).count();
     let ends_with = |end: &[u8], digits: usize| text[..text.len() - digits].ends_with(end);

@@ -1,22 +1,22 @@
-//! Decodes texts in encodings with several spellings for one character, so that a value is found in
-//! each of them.
+//! Decodes encodings that have several spellings for one character, so that a value is found in
+//! each spelling.
 
-/// How bytes are read.
+/// How bytes are decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TextEncoding {
-    /// As they are.
+    /// Unchanged.
     Plain,
-    /// With `%41` for `A`, also where it need not be.
+    /// With `%41` for `A`, also where it is not required.
     Percent,
     /// With JSON's `\u0041` for `A`, `\n` and the like.
     Json,
 }
 
-/// One thing that was read.
+/// The result of decoding one character.
 pub(super) enum Decoded {
-    /// The text so far begins something; what, the next byte tells.
+    /// The text so far is incomplete; the next byte is needed.
     More,
-    /// The first byte of the text is only itself.
+    /// The first byte of the text stands for itself.
     Itself,
     /// The whole text encodes this byte or character.
     Means(char),
@@ -24,7 +24,7 @@ pub(super) enum Decoded {
 }
 
 impl TextEncoding {
-    /// With what an encoded character begins; every other byte is itself.
+    /// Whether an encoded character starts with this byte. All other bytes stand for themselves.
     pub fn opens(self, byte: u8) -> bool {
         match self {
             Self::Plain => false,
@@ -33,7 +33,8 @@ impl TextEncoding {
         }
     }
 
-    /// Reads a text that begins with an opening byte. It grows by one byte after each [`Decoded::More`].
+    /// Decodes a text that starts with an opening byte. It grows by one byte after each
+    /// [`Decoded::More`].
     pub fn read(self, text: &[u8]) -> Decoded {
         match self {
             Self::Plain => Decoded::Itself,
@@ -59,7 +60,7 @@ fn json(text: &[u8]) -> Decoded {
             Unit::Whole(unit) => char::from_u32(unit).map_or(Decoded::Itself, Decoded::Means),
             Unit::None => Decoded::Itself,
         },
-        // The second half of a character outside the first plane follows.
+        // The low surrogate of a pair follows.
         [_] | [_, b'u', _, _, _, _, b'\\'] | [_, b'u', _, _, _, _, b'\\', b'u'] => Decoded::More,
         [_, b'u', a, b, c, d, b'\\', b'u', low @ ..] => match (code_unit(&[*a, *b, *c, *d]), code_unit(low)) {
             (_, Unit::Begun) => Decoded::More,

@@ -113,7 +113,7 @@ async fn bad_shapes_are_told_with_the_field() {
         (create(json!({"title": "x", "colour": "red"})), "unknown field `colour`"),
         (create(json!({"title": ""})), "title: must not be empty"),
         (create(json!({"title": "x", "schema_name": "tool.request.v1"})), "context.tool: is required"),
-        (ApiCall::GetBreadcrumb { id: "x".into() }, "getBreadcrumb: id: \"x\" is no record id"),
+        (ApiCall::GetBreadcrumb { id: "x".into() }, "getBreadcrumb: id: \"x\" is not a valid record id"),
         (ApiCall::SearchBreadcrumbs { query: json!({"limit": 0}) }, "limit: must be from 1"),
         (ApiCall::SearchBreadcrumbs { query: json!({"tags": ["a"]}) }, "unknown field `tags`"),
         (ApiCall::SearchBreadcrumbs { query: json!({"context_match": [{"path": "$.a", "op": "like"}]}) }, "like"),

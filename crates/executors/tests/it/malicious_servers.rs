@@ -45,10 +45,10 @@ fn assert_is(error: &OpError, name: &str, says: &str) {
 
 #[tokio::test]
 async fn a_head_that_never_ends_ends() {
-    assert_is(&failed(raw::says("").await).await, "TypeError", "no answer after");
-    assert_is(&failed(raw::drips("HTTP/1.1 200 OK\r\nx: ", "x").await).await, "TypeError", "no answer after");
+    assert_is(&failed(raw::says("").await).await, "TypeError", "no response after");
+    assert_is(&failed(raw::drips("HTTP/1.1 200 OK\r\nx: ", "x").await).await, "TypeError", "no response after");
     assert_is(&failed(raw::floods("", "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n").await).await, "TypeError", "");
-    assert_is(&failed(raw::drips("", "HTTP/1.1 100 Continue\r\n\r\n").await).await, "TypeError", "no answer after");
+    assert_is(&failed(raw::drips("", "HTTP/1.1 100 Continue\r\n\r\n").await).await, "TypeError", "no response after");
     assert_is(&failed(raw::floods("HTTP/1.1 200 OK\r\n", "x: y\r\n").await).await, "TypeError", "");
     assert_is(&failed(raw::floods("HTTP/1.1 200 OK\r\nx: ", "xxxxxxxx").await).await, "TypeError", "");
     assert_is(&failed(raw::floods("HTTP/1.1 200 ", "OK OK OK").await).await, "TypeError", "");
@@ -152,7 +152,7 @@ async fn a_body_that_never_ends_ends() {
     assert_is(&failed(raw::floods(chunked, "1;xxxxxxxxxxxxxxxxxxxxxxxxx").await).await, "TypeError", "");
 
     let promise = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello";
-    assert_is(&failed(raw::says(promise).await).await, "TypeError", "nothing of the response body came");
+    assert_is(&failed(raw::says(promise).await).await, "TypeError", "no data of the response body arrived");
     // Always something, and never enough: only the whole fetch's time ends it.
     let dripping = fetched(raw::drips(plain, "x").await, |options| options.total_timeout = Duration::from_millis(700));
     assert_is(&dripping.await.map(|body| body.len()).unwrap_err(), "TypeError", "took longer than");
@@ -218,7 +218,7 @@ async fn what_the_gate_cannot_look_into_reaches_only_calls_without_secrets() {
         let ask =
             EgressContext { tool: "tester", rules: &rules, vault: &vault, connections: &connections, origin: None };
         let error = network.egress().fetch(ask, request(), None).await.map(|answer| answer.status).unwrap_err();
-        assert_is(&error, "TypeError", "cannot look into");
+        assert_is(&error, "TypeError", "the gate cannot decode");
     }
 }
 
@@ -286,10 +286,10 @@ async fn the_bodies_of_one_call_are_held_within_a_bound_together() {
         gate.0.fetch(ask, request, Some(body)).await.map(|answer| answer.status).unwrap_err()
     };
     let (first, second, third) = tokio::join!(post(), post(), post());
-    assert_is(&first, "TypeError", "no answer after");
-    assert_is(&second, "TypeError", "no answer after");
+    assert_is(&first, "TypeError", "no response after");
+    assert_is(&second, "TypeError", "no response after");
     assert_is(&third, "ResourceExhausted", "larger than 25000 bytes");
-    assert_is(&post().await, "TypeError", "no answer after");
+    assert_is(&post().await, "TypeError", "no response after");
 }
 
 #[tokio::test]
@@ -309,11 +309,11 @@ async fn the_bodies_of_all_calls_are_held_within_a_bound_and_each_may_send_a_sma
         gate.0.fetch(ask, request, Some(body)).await.map(|answer| answer.status).unwrap_err()
     };
     let (first, second, third, small) = tokio::join!(post(10_000), post(10_000), post(10_000), post(8_000));
-    assert_is(&first, "TypeError", "no answer after");
-    assert_is(&second, "TypeError", "no answer after");
+    assert_is(&first, "TypeError", "no response after");
+    assert_is(&second, "TypeError", "no response after");
     assert_is(&third, "ResourceExhausted", "all calls on this runner are larger than 25000 bytes");
-    assert_is(&small, "TypeError", "no answer after");
-    assert_is(&post(10_000).await, "TypeError", "no answer after");
+    assert_is(&small, "TypeError", "no response after");
+    assert_is(&post(10_000).await, "TypeError", "no response after");
 }
 
 #[tokio::test]

@@ -131,7 +131,7 @@ async fn answers_are_json_text_nothing_or_a_typed_failure() {
         let failure = output.result.unwrap_err();
         assert_eq!((failure.code, failure.is_retryable), (code, retryable), "{path}: {failure}");
         if path == "/broken" {
-            assert_eq!(failure.message, "the service answered 502 Bad Gateway");
+            assert_eq!(failure.message, "the service responded with 502 Bad Gateway");
             assert_eq!(failure.details.unwrap()["body"].as_str().unwrap().len(), 2048);
             assert_eq!(output.metadata["http_status"], 502);
         }

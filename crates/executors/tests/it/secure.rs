@@ -162,7 +162,7 @@ async fn http2_servers_that_keep_silent_or_chatter_are_left() {
         std::future::pending().await
     })
     .await;
-    assert!(fetched(port).await.unwrap_err().message.contains("no answer after"));
+    assert!(fetched(port).await.unwrap_err().message.contains("no response after"));
 
     let (port, _) = tls::serve_h2(async |_, mut respond| {
         loop {
@@ -180,7 +180,7 @@ async fn http2_servers_that_keep_silent_or_chatter_are_left() {
         std::future::pending().await
     })
     .await;
-    assert!(fetched(port).await.unwrap_err().message.contains("nothing of the response body came"));
+    assert!(fetched(port).await.unwrap_err().message.contains("no data of the response body arrived"));
 }
 
 #[tokio::test]
