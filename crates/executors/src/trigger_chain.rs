@@ -68,7 +68,7 @@ impl TriggerChain {
     pub fn mark_request(&self, tags: &mut Vec<String>) -> Result<(), String> {
         if self.depth >= MAX_DEPTH {
             return Err(format!(
-                "this call is {MAX_DEPTH} requests deep, each written by the call before it; it cannot write another request"
+                "this call is {MAX_DEPTH} requests deep, each written by the call before it; it cannot write requests"
             ));
         }
         if !self.is_empty() {

@@ -1,4 +1,4 @@
-//! `append_file`: more text at the end of a file that is there.
+//! `append_file`: adds text to the end of an existing file.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::failure::{failed, of_io, shown};
 use crate::folder::WorkingFolder;
 
 const NAME: &str = "append_file";
-/// Bytes that a file may grow to.
+/// The maximum size of a file after an append, in bytes.
 const MAX_BYTES: u64 = 256 * 1024 * 1024;
 /// The set-user-id and set-group-id bits of a mode.
 const SET_ID: u32 = 0o6000;
@@ -67,26 +67,28 @@ fn append(folder: &WorkingFolder, input: &Input, stop: &CancelFlag) -> Result<Va
     let cannot = |error: std::io::Error| of_io(&tool_path.text, what, &error);
     let before = file.metadata().map_err(cannot)?;
     if before.nlink() > 1 {
-        let message =
-            format!("{path} has {} hard links, and all would change; write_file replaces this one", before.nlink());
+        let message = format!(
+            "{path} has {} hard links, and an append would change all of them; write_file replaces only this one",
+            before.nlink()
+        );
         return Err(failed(message));
     }
-    // For a privileged user the kernel keeps these bits when the file is written to.
+    // If the process is privileged, the kernel does not clear these bits on a write.
     if before.permissions().mode() & SET_ID != 0 {
         let message =
-            format!("{path} runs with its owner's rights (set-id), so it is not changed; remove that bit first");
+            format!("{path} has the set-user-id or set-group-id bit, so it is not changed; remove that bit first");
         return Err(ToolFailure::new(ErrorCode::PermissionDenied, message));
     }
     let added = input.content.len() as u64;
     if before.len().saturating_add(added) > MAX_BYTES {
-        let message = format!("{path} has {} bytes and may not grow past {MAX_BYTES}", before.len());
+        let message = format!("{path} has {} bytes and cannot grow beyond {MAX_BYTES}", before.len());
         return Err(ToolFailure::new(ErrorCode::ResourceExhausted, message));
     }
     let target = dir.canonicalize(&tool_path.path).map_err(cannot)?;
     binary::refuse_name(NAME, &tool_path, &target)?;
     binary::refuse_content(NAME, &tool_path, &dir, &target)?;
     stop.check().map_err(cannot)?;
-    // At once, so that what others append meanwhile comes before or after, not in between.
+    // One write, so that concurrent appends do not interleave.
     file.write_all(input.content.as_bytes()).and_then(|()| file.sync_all()).map_err(cannot)?;
     let bytes = file.metadata().map_err(cannot)?.len();
     Ok(json!({"path": tool_path.text, "appended_bytes": added, "bytes": bytes}))

@@ -1,4 +1,4 @@
-//! Reads a tool's input into its struct.
+//! Deserializes a tool's input.
 
 use breadcrumb::{ErrorCode, ToolFailure};
 use serde::de::DeserializeOwned;

@@ -1,5 +1,5 @@
-//! Replaces a file atomically: a reader sees the old text or the new one, and a call that is ended
-//! midway leaves the old one.
+//! Replaces a file atomically: a reader sees the old text or the new one, and a call that is
+//! stopped midway leaves the old one.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -11,9 +11,9 @@ use crate::blocking::CancelFlag;
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// Writes beside the file under a name of its own, then gives it the file's name. A hard link of the old file keeps
-/// the old text. `permissions` are those of the file before, if there was one: its set-id bits are dropped, because the
-/// new file belongs to this program's user.
+/// Writes to a temporary file in the same folder, then renames it. Hard links to the old file keep
+/// the old text. `permissions` are those of the old file, if there was one. Its set-id bits are
+/// dropped, because the new file belongs to this program's user.
 pub fn replace(
     dir: &Dir,
     path: &Path,
@@ -23,7 +23,7 @@ pub fn replace(
 ) -> io::Result<()> {
     let unfinished = Unfinished { dir, path: beside(path), is_done: false };
     let mut file = dir.open_with(&unfinished.path, OpenOptions::new().write(true).create_new(true))?;
-    // In pieces: whoever waits no more is not written for.
+    // In chunks, so that a cancelled call stops early.
     for piece in content.chunks(1024 * 1024) {
         stop.check()?;
         file.write_all(piece)?;
@@ -45,7 +45,7 @@ fn beside(path: &Path) -> PathBuf {
     path.with_file_name(format!(".unfinished-{}-{count}-{since:x}", std::process::id()))
 }
 
-/// Takes away what did not get its name.
+/// Deletes the temporary file if it was not renamed.
 struct Unfinished<'d> {
     dir: &'d Dir,
     path: PathBuf,
@@ -61,7 +61,7 @@ impl Unfinished<'_> {
 impl Drop for Unfinished<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            // It may never have come to be.
+            // The file may not exist.
             let _ = self.dir.remove_file(&self.path);
         }
     }

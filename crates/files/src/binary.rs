@@ -1,4 +1,4 @@
-//! Detects binary files, and the failure for a caller that would write text into one.
+//! Detects binary files, and creates the failure for a caller that would write text into one.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -13,8 +13,8 @@ use crate::failure::{failed, of_io, shown};
 use crate::folder::ToolPath;
 use crate::read::kind::{self, Kind, SAMPLE};
 
-/// Endings that promise a binary format, each with its media type. Endings that text takes as well (`.ts`, `.svg`,
-/// `.obj`, `.bin`) are not among them.
+/// File extensions of binary formats, each with its media type. Extensions that text files also use
+/// (`.ts`, `.svg`, `.obj`, `.bin`) are not listed.
 const NAMED: [(&str, &str); 46] = [
     ("docx", docx::TYPE),
     ("xlsx", "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"),
@@ -64,7 +64,7 @@ const NAMED: [(&str, &str); 46] = [
     ("sqlite", "application/vnd.sqlite3"),
 ];
 
-/// Refuses to put text under a name that promises a binary format: it would be no such file.
+/// Refuses to write text to a name of a binary format: the file would not be valid.
 pub fn refuse_name(tool: &str, tool_path: &ToolPath, path: &Path) -> Result<(), ToolFailure> {
     let Some(extension) = path.extension().and_then(|extension| extension.to_str()) else { return Ok(()) };
     match NAMED.iter().find(|(named, _)| extension.eq_ignore_ascii_case(named)) {
@@ -76,14 +76,14 @@ pub fn refuse_name(tool: &str, tool_path: &ToolPath, path: &Path) -> Result<(), 
     }
 }
 
-/// Refuses to put text over or after what is no text. `path` leads to a plain file.
+/// Refuses to replace or extend a binary file with text. `path` leads to a regular file.
 pub fn refuse_content(tool: &str, tool_path: &ToolPath, dir: &Dir, path: &Path) -> Result<(), ToolFailure> {
     let mut options = OpenOptions::new();
     options.read(true).custom_flags((OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed());
     let (sample, bytes) = match sample(dir, path, &options) {
         Ok(read) => read,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(of_io(&tool_path.text, "cannot be looked at", &error)),
+        Err(error) => return Err(of_io(&tool_path.text, "cannot be inspected", &error)),
     };
     let kind = match kind::of(&sample, path) {
         Kind::Text(_) => return Ok(()),
@@ -105,9 +105,9 @@ fn sample(dir: &Dir, path: &Path, options: &OpenOptions) -> io::Result<(Vec<u8>,
 fn refused(tool: &str, what: &str, kind: &str, details: Value) -> ToolFailure {
     let does = if tool == "append_file" { "appends" } else { "writes" };
     let instead = if kind == docx::TYPE {
-        "write markdown under a name such as .md, or make the document by a program (execute_python_script)"
+        "write markdown under a name such as .md, or create the document with a program (execute_python_script)"
     } else {
-        "take a name of a text file, such as .txt or .md, or make such a file by a program (execute_python_script)"
+        "use the name of a text file, such as .txt or .md, or create the file with a program (execute_python_script)"
     };
     failed(format!("{what}; {tool} {does} text: {instead}")).with_details(details)
 }

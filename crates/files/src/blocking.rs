@@ -1,5 +1,5 @@
-//! Work on files is done on threads for blocking work, which cannot be ended from outside: it looks now and then
-//! whether anybody still waits for it.
+//! File operations run on threads for blocking work, which cannot be stopped from outside. They
+//! check regularly whether the call is still active.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl CancelFlag {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// To be asked right before something is changed.
+    /// Check this right before a change.
     pub fn check(&self) -> io::Result<()> {
         if self.is_set() { Err(io::Error::other(Stopped)) } else { Ok(()) }
     }
@@ -36,7 +36,7 @@ impl CancelFlag {
 #[error("the call is over")]
 struct Stopped;
 
-/// Runs blocking work; when the future is dropped the work is told to stop.
+/// Runs blocking work. When the future is dropped, the work is asked to stop.
 pub async fn blocking<T: Send + 'static>(
     work: impl FnOnce(&CancelFlag) -> Result<T, ToolFailure> + Send + 'static,
 ) -> Result<T, ToolFailure> {
@@ -44,12 +44,12 @@ pub async fn blocking<T: Send + 'static>(
     let _on_drop = CancelOnDrop(stop.clone());
     match tokio::task::spawn_blocking(move || work(&stop)).await {
         Ok(result) => result,
-        Err(error) if error.is_panic() => Err(failed("the file cannot be handled: a defect of the program")),
-        Err(_) => Err(ToolFailure::new(ErrorCode::Cancelled, "the runner ends")),
+        Err(error) if error.is_panic() => Err(failed("the file cannot be processed: internal error")),
+        Err(_) => Err(ToolFailure::new(ErrorCode::Cancelled, "the runner is shutting down")),
     }
 }
 
-/// A reader that ends with an error when the call is over.
+/// A reader that fails when the call is over.
 pub struct CancellableReader<R> {
     inner: R,
     stop: CancelFlag,
@@ -63,7 +63,7 @@ impl<R> CancellableReader<R> {
 
 impl<R: Read> Read for CancellableReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        // Not `Interrupted`: readers would only try again.
+        // Not `Interrupted`: readers would retry.
         if self.stop.is_set() {
             return Err(io::Error::other(Stopped));
         }

@@ -1,4 +1,4 @@
-//! The working folder, and how a path of a caller becomes an open file in it.
+//! The working folder, and how a caller's path becomes an open file in it.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -15,11 +15,11 @@ use crate::Settings;
 use crate::arguments::invalid;
 use crate::failure::{failed, is_way_out, of_io, outside, shown};
 
-/// Bytes of a path.
+/// The maximum length of a path, in bytes.
 const MAX_PATH: usize = 4096;
-/// Entries of a folder that a message lists.
+/// The maximum number of entries of a folder that a message lists.
 const LISTED: usize = 100;
-/// Entries of a folder that are looked at for that.
+/// The maximum number of entries that are read for such a list.
 const LOOKED_AT: usize = 10_000;
 
 pub struct WorkingFolder {
@@ -28,9 +28,10 @@ pub struct WorkingFolder {
     min_free: u64,
 }
 
-/// A path of a caller, relative to the working folder. Not yet looked up: it may lead anywhere until it is opened.
+/// A caller's path, relative to the working folder. It is checked only when it is opened, and could
+/// lead anywhere until then.
 pub struct ToolPath {
-    /// As the caller knows it.
+    /// The path as the caller wrote it.
     pub text: String,
     pub path: PathBuf,
 }
@@ -40,8 +41,8 @@ impl WorkingFolder {
         Self { path: settings.folder.clone(), in_jail: settings.in_jail.clone(), min_free: settings.min_free }
     }
 
-    /// Opens the folder, made for this program's user alone where it is not there. Every call opens it anew, so that one
-    /// that the operator replaced is found.
+    /// Opens the folder, and creates it for the program's user alone if it does not exist. Every
+    /// call opens it again, because the operator can replace it.
     pub fn open(&self) -> Result<Dir, ToolFailure> {
         DirBuilder::new()
             .recursive(true)
@@ -51,7 +52,8 @@ impl WorkingFolder {
             .map_err(|error| failed(format!("the working folder cannot be opened: {error}")))
     }
 
-    /// The same for writing so many bytes: refused where too little would be left on the disk.
+    /// The same before a write of this many bytes. Fails if too little space would be left on the
+    /// disk.
     pub fn open_for(&self, bytes: u64) -> Result<Dir, ToolFailure> {
         const MB: u64 = 1_000_000;
         let dir = self.open()?;
@@ -59,13 +61,13 @@ impl WorkingFolder {
             return Ok(dir);
         }
         let disk = rustix::fs::fstatvfs(&dir)
-            .map_err(|error| failed(format!("the disk of the working folder cannot be looked at: {error}")))?;
+            .map_err(|error| failed(format!("the disk of the working folder cannot be inspected: {error}")))?;
         let free = disk.f_bavail.saturating_mul(disk.f_frsize);
         if free.saturating_sub(bytes) >= self.min_free {
             return Ok(dir);
         }
         let message = format!(
-            "the disk has {} MB left, and {} MB of it must stay free (--min-free-disk-mb)",
+            "the disk has {} MB left, and {} MB must stay free (--min-free-disk-mb)",
             free / MB,
             self.min_free / MB
         );
@@ -73,7 +75,8 @@ impl WorkingFolder {
         Err(ToolFailure::new(ErrorCode::ResourceExhausted, message).with_details(details).retryable(true))
     }
 
-    /// Reads a path. An absolute one below the working folder is taken as well, by either of its names.
+    /// Parses a path. An absolute path below the working folder is accepted too, under either name
+    /// of the folder.
     pub fn tool_path(&self, text: &str) -> Result<ToolPath, ToolFailure> {
         if text.is_empty() {
             return Err(invalid("path: must name a file, such as notes/plan.md"));
@@ -82,11 +85,11 @@ impl WorkingFolder {
             return Err(invalid("path: must not contain a NUL character"));
         }
         if text.len() > MAX_PATH {
-            return Err(invalid(format!("path: has {} bytes; at most {MAX_PATH} are possible", text.len())));
+            return Err(invalid(format!("path: has {} bytes; at most {MAX_PATH} are allowed", text.len())));
         }
         let path = Path::new(text);
         let path = if path.is_absolute() { self.below(path).ok_or_else(|| outside(text))? } else { path.to_owned() };
-        // What nothing is left of is the folder itself.
+        // An empty path is the folder itself.
         let path = if path.components().next().is_none() { PathBuf::from(".") } else { path };
         Ok(ToolPath { text: text.to_owned(), path })
     }
@@ -99,7 +102,7 @@ impl WorkingFolder {
 }
 
 impl ToolPath {
-    /// Refuses what can only be a folder; for writing.
+    /// Refuses a path that can only be a folder. Used before writes.
     pub fn check_is_file(&self) -> Result<(), ToolFailure> {
         let names_folder = self.text.ends_with(['/', '\\'])
             || !matches!(self.path.components().next_back(), Some(Component::Normal(_)))
@@ -110,16 +113,18 @@ impl ToolPath {
         Ok(())
     }
 
-    /// What is there, links followed inside of the folder; `None` where there is nothing.
+    /// The metadata of the file, with links followed inside the folder; `None` if nothing exists
+    /// there.
     pub fn metadata(&self, dir: &Dir) -> Result<Option<Metadata>, ToolFailure> {
         match dir.metadata(&self.path) {
             Ok(metadata) => Ok(Some(metadata)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(of_io(&self.text, "cannot be looked at", &error)),
+            Err(error) => Err(of_io(&self.text, "cannot be inspected", &error)),
         }
     }
 
-    /// Says so where a link on the path leads out of the folder: to make folders through it fails in another way.
+    /// The failure if a link on the path leads out of the folder. Creating folders through such a
+    /// link fails with a less specific error.
     pub fn leads_out(&self, dir: &Dir) -> Option<ToolFailure> {
         self.path.ancestors().skip(1).filter(|folder| !folder.as_os_str().is_empty()).find_map(|folder| {
             let error = dir.metadata(folder).err()?;
@@ -127,14 +132,14 @@ impl ToolPath {
         })
     }
 
-    /// Opens a plain file that is there.
+    /// Opens an existing regular file.
     pub fn open(&self, dir: &Dir, options: &mut OpenOptions, what: &str) -> Result<File, ToolFailure> {
-        // Looked at before it is opened: to open a device can already do something.
+        // Checked before it is opened: opening a device can have an effect.
         match self.metadata(dir)? {
             None => return Err(self.missing(dir)),
             Some(metadata) => self.check_plain(dir, &metadata)?,
         }
-        // Whoever puts a pipe there now does not make us wait for its other end.
+        // Opening a pipe that was put there meanwhile must not block.
         let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = dir
             .open_with(&self.path, options.custom_flags(flags.bits().cast_signed()))
@@ -151,13 +156,13 @@ impl ToolPath {
         }
         if metadata.is_dir() {
             let holds =
-                entries(dir, &self.path).map_or_else(|_| String::new(), |entries| format!("; it holds {entries}"));
+                entries(dir, &self.path).map_or_else(|_| String::new(), |entries| format!("; it contains {entries}"));
             return Err(failed(format!("{path} is a folder{holds}")));
         }
         Err(failed(format!("{path} is {}, not a file", kind(metadata.file_type()))))
     }
 
-    /// There is nothing: says what is in the nearest folder that is there.
+    /// The failure for a missing file. It lists the nearest folder that exists.
     pub fn missing(&self, dir: &Dir) -> ToolFailure {
         let path = shown(&self.text);
         for folder in self.path.ancestors().skip(1) {
@@ -168,7 +173,7 @@ impl ToolPath {
                 } else {
                     format!("the folder {}", shown(&folder.to_string_lossy()))
                 };
-                return failed(format!("there is no file {path}; {name} holds {entries}"));
+                return failed(format!("there is no file {path}; {name} contains {entries}"));
             }
         }
         failed(format!("there is no file {path}"))
@@ -184,11 +189,11 @@ fn kind(kind: FileType) -> &'static str {
     } else if kind.is_block_device() || kind.is_char_device() {
         "a device"
     } else {
-        "something special"
+        "a special file"
     }
 }
 
-/// The names in a folder, those of folders with `/`.
+/// The names in a folder; those of folders end with `/`.
 fn entries(dir: &Dir, path: &Path) -> io::Result<String> {
     let mut names = Vec::new();
     for entry in dir.read_dir(path)?.take(LOOKED_AT) {

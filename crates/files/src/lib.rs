@@ -2,8 +2,8 @@
 //! `append_file`.
 //!
 //! They reach only that folder. Every file is opened relative to an open handle on the folder, so
-//! neither `..` nor a link leads out of it, even while others change the folder. This crate knows
-//! no queue, no store and no network.
+//! neither `..` nor a link leads out of it, even while others change the folder. This crate does
+//! not depend on the queue, the store or the network.
 //!
 //! Begin with `folder.rs`, then `read` and `write.rs`.
 
@@ -25,14 +25,16 @@ use std::sync::Arc;
 
 use executors::NativeTool;
 
-/// What the operator decides.
+/// The operator's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The working folder. It is made when a tool first needs it.
+    /// The working folder. It is created when a tool first needs it.
     pub folder: PathBuf,
-    /// An absolute path by which programs in a jail know the same folder: what they print is taken too.
+    /// The absolute path of the same folder for programs in a jail. Paths that they print are
+    /// accepted too.
     pub in_jail: Option<PathBuf>,
-    /// Bytes that must be left on the disk: with less nothing is written. 0 for no such bound.
+    /// Bytes that must stay free on the disk. Writes that would leave less fail. 0 disables the
+    /// check.
     pub min_free: u64,
 }
 

@@ -1,4 +1,4 @@
-//! `write_file`: a file's whole text.
+//! `write_file`: writes the whole text of a file.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ fn write(folder: &WorkingFolder, input: &Input, stop: &CancelFlag) -> Result<Val
     let before = match dir.metadata(&target) {
         Ok(metadata) if metadata.is_file() => Some(metadata),
         Ok(metadata) if metadata.is_dir() => return Err(failed(format!("{} is a folder", shown(&tool_path.text)))),
-        Ok(_) => return Err(failed(format!("{} is no plain file, so it is left as it is", shown(&tool_path.text)))),
+        Ok(_) => return Err(failed(format!("{} is not a regular file, so it is not changed", shown(&tool_path.text)))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => None,
         Err(error) => return Err(cannot(error)),
     };
@@ -78,13 +78,13 @@ fn write(folder: &WorkingFolder, input: &Input, stop: &CancelFlag) -> Result<Val
     Ok(json!({"path": tool_path.text, "bytes": input.content.len(), "created": before.is_none()}))
 }
 
-/// Where a link leads, else the path: a link is kept, and what it means is written.
+/// The target of a link, else the path: a link stays, and its target is written.
 fn target(dir: &Dir, tool_path: &ToolPath) -> Result<PathBuf, ToolFailure> {
     match dir.symlink_metadata(&tool_path.path) {
         Ok(metadata) if metadata.is_symlink() => match dir.canonicalize(&tool_path.path) {
             Ok(target) => Ok(target),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err(failed(format!("{} is a link to nothing", shown(&tool_path.text))))
+                Err(failed(format!("{} is a link whose target does not exist", shown(&tool_path.text))))
             }
             Err(error) => Err(of_io(&tool_path.text, "cannot be written", &error)),
         },

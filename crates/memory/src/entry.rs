@@ -9,43 +9,43 @@ use uuid::Uuid;
 
 use crate::key::{EntryKey, Namespace, tag};
 
-/// What is to be kept.
+/// An entry to save.
 #[derive(Debug, Clone)]
 pub struct NewEntry {
     pub key: EntryKey,
     pub value: Value,
-    /// A word of the agent's own to find entries by, at most 100 characters.
+    /// The agent's own category, for search; at most 100 characters.
     pub category: Option<String>,
-    /// How long it is kept; `None`: until somebody deletes it. Whole seconds, at least one.
+    /// How long the entry is stored; `None`: until it is deleted. Whole seconds, at least one.
     pub ttl: Option<Duration>,
     pub saved_by: Option<Uuid>,
     pub role: EntryRole,
 }
 
-/// What an entry is to the runtime.
+/// What the runtime uses an entry for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum EntryRole {
     #[default]
     Plain,
-    /// A part of the large result of this base key. Lists leave it out unless asked.
+    /// A chunk of the large result with this base key. Lists omit chunks by default.
     Chunk { of: String },
-    /// The index of a large result, with what the runtime needs to put it together again.
+    /// The index of a large result, with what is needed to reassemble it.
     Index { parts: Value },
 }
 
-/// What is kept.
+/// A stored entry.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     pub key: EntryKey,
     pub value: Value,
     pub category: Option<String>,
     pub saved_at: String,
-    /// When it ends; by the clock of the runner that saved it.
+    /// When it expires, by the clock of the runner that saved it.
     pub expires_at: Option<String>,
     pub role: EntryRole,
 }
 
-/// An entry was saved.
+/// The result of a save.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saved {
     /// There was one under the key before.
@@ -55,7 +55,7 @@ pub struct Saved {
 }
 
 impl NewEntry {
-    /// Text or JSON under a key, kept until it is deleted.
+    /// Text or JSON under a key, stored until it is deleted.
     pub fn new(key: EntryKey, value: Value) -> Self {
         Self { key, value, category: None, ttl: None, saved_by: None, role: EntryRole::Plain }
     }
@@ -117,7 +117,7 @@ impl NewEntry {
 }
 
 impl Entry {
-    /// `None` where the record is no entry: anybody may write records.
+    /// `None` if the record is not a valid entry: any agent can write such records.
     pub(crate) fn read(item: BreadcrumbListItem) -> Option<Self> {
         let mut context = item.context?;
         let text = |name: &str| context.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -140,12 +140,12 @@ impl Entry {
     }
 }
 
-/// The tag of the entries of this namespace itself.
+/// The tag of the entries directly in this namespace.
 pub(crate) fn directly_in(namespace: &Namespace) -> String {
     tag("memory-of:", namespace.as_str())
 }
 
-/// The tag of the entries of this namespace and of those in it.
+/// The tag of the entries in this namespace and in the namespaces below it.
 pub(crate) fn anywhere_in(namespace: &str) -> String {
     tag("memory-in:", namespace)
 }

@@ -1,5 +1,5 @@
-//! Guides for agents: how a family of tools is used. They are `tool.guide.v1` breadcrumbs, and
-//! every agent that can write records can add more.
+//! Guides for agents: how to use a family of tools. They are `tool.guide.v1` breadcrumbs, and every
+//! agent that can write records can add some.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::skills;
 
-/// Guides beyond so many are not looked at.
+/// The maximum number of guides that are read.
 const MOST: usize = 1_000;
 const PAGE: u32 = 50;
 
@@ -20,12 +20,12 @@ pub(crate) struct Guide {
     pub summary: String,
     pub tools: Vec<String>,
     pub content: String,
-    /// Where else to look: keys of the working memory, files, addresses.
+    /// Further reading: keys of the working memory, files, addresses.
     pub resources: Vec<String>,
 }
 
 impl Guide {
-    /// `None` where the record is no guide: it has no name, or nothing to read.
+    /// `None` if the record is not a valid guide: it has no name or no content.
     pub fn read(item: &BreadcrumbListItem) -> Option<Self> {
         let context = item.context.as_ref()?;
         let text = |name: &str| context.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -45,7 +45,7 @@ impl Guide {
     }
 }
 
-/// All records of guides under these tags, up to a bound.
+/// All guide records with these tags, up to a bound.
 pub(crate) async fn records(store: &dyn Breadcrumbs, all_tags: &[&str]) -> Result<Vec<BreadcrumbListItem>, StoreError> {
     let mut found = Vec::new();
     loop {
@@ -65,12 +65,13 @@ pub(crate) async fn records(store: &dyn Breadcrumbs, all_tags: &[&str]) -> Resul
     }
 }
 
-/// By name, without skills. Of two guides of one name the older one counts, so that nobody takes a guide's place.
+/// By name, without skills. If two have the same name the older one counts, so that no guide can be
+/// replaced by another author.
 pub(crate) async fn all(store: &dyn Breadcrumbs) -> Result<Vec<Guide>, StoreError> {
     let mut found: BTreeMap<String, (Uuid, Guide)> = BTreeMap::new();
     for item in records(store, &[]).await?.iter().filter(|item| !skills::is_skill(item)) {
         let Some(guide) = Guide::read(item) else { continue };
-        // Ids begin with the time of their making.
+        // Ids are ordered by creation time.
         if found.get(&guide.name).is_none_or(|(id, _)| item.id < *id) {
             found.insert(guide.name.clone(), (item.id, guide));
         }

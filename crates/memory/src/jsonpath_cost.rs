@@ -1,30 +1,30 @@
-//! Estimates the cost of a JSONPath before it runs: the library cannot be stopped midway, and a
-//! short path can need more time or memory than there is.
+//! Estimates the cost of a JSONPath before it runs: the library cannot be interrupted, and a short
+//! path can need more time or memory than is available.
 
 use serde_json::Value;
 
 const MAX_CHARS: usize = 500;
-/// Parentheses and brackets in each other.
+/// The maximum nesting of parentheses and brackets.
 const MAX_NESTING: usize = 8;
-/// Values that a path may touch, counted at their worst.
+/// The maximum number of values that a path touches in the worst case.
 const MOST_TOUCHED: usize = 20_000_000;
-/// The same where a pattern is compared with each.
+/// The same for a path that compares each value with a pattern.
 const MOST_COMPARED: usize = 200_000;
 const MAX_PATTERN_CHARS: usize = 100;
 
-/// What a path does at each step.
+/// What determines the cost of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// How often it goes to everything below (`..`).
+    /// How many descendant segments (`..`) it has.
     descents: usize,
-    /// How many times over its selectors (`['a', 'b']`) may give the same value.
+    /// How many times its selectors (`['a', 'b']`) can return the same value.
     selections: usize,
-    /// It compares texts with a pattern.
+    /// Whether it compares texts with a pattern.
     patterns: bool,
 }
 
 impl Cost {
-    /// The error says what is not taken.
+    /// The error says what is not supported.
     pub fn of(path: &str) -> Result<Self, String> {
         if path.is_empty() || path.chars().count() > MAX_CHARS {
             return Err(format!("must have 1 to {MAX_CHARS} characters, such as $.items[0].name"));
@@ -34,16 +34,16 @@ impl Cost {
         Ok(reader.cost)
     }
 
-    /// Whether the path may be asked of this document.
+    /// Whether the path can run on this document.
     pub fn allows(&self, document: &Value) -> Result<(), String> {
         let (values, depth) = extent(document);
         let further = u32::try_from(self.descents.saturating_sub(1)).unwrap_or(u32::MAX);
         let touched = values.saturating_mul(depth.saturating_pow(further)).saturating_mul(self.selections);
         if touched > MOST_TOUCHED {
-            return Err("asks for too much of so large a document; name more of the way, or use .. once".into());
+            return Err("is too expensive for a document of this size; write more steps, or use .. only once".into());
         }
         if self.patterns && touched > MOST_COMPARED {
-            return Err("compares a pattern with too many values; ask a chunk by its key, or a narrower path".into());
+            return Err("compares a pattern with too many values; query a chunk by its key, or a narrower path".into());
         }
         Ok(())
     }
@@ -73,7 +73,7 @@ impl Reader {
                 '[' | '(' => {
                     self.open.push(Bracket { is_square: *character == '[', is_filter: false, commas: 0 });
                     if self.open.len() > MAX_NESTING {
-                        return Err(format!("has more than {MAX_NESTING} brackets in each other"));
+                        return Err(format!("has more than {MAX_NESTING} nested brackets"));
                     }
                     if *character == '(' {
                         self.function(path, at)?;
@@ -87,20 +87,22 @@ impl Reader {
                 ',' => {
                     if let Some(bracket) = self.open.last_mut() {
                         bracket.commas += 1;
-                        // The next selector of this bracket is a filter only if it says so itself.
+                        // The next selector of this bracket is a filter only if it starts with `?`.
                         bracket.is_filter = bracket.is_filter && !bracket.is_square;
                     }
                 }
-                '?' if in_filter => return Err("has a filter in a filter, which is not taken".into()),
+                '?' if in_filter => return Err("has a filter in a filter, which is not supported".into()),
                 '?' => {
                     if let Some(bracket) = self.open.last_mut() {
                         bracket.is_filter = true;
                     }
                 }
-                '$' if in_filter => return Err("has $ in a filter, which is not taken; compare with a value".into()),
+                '$' if in_filter => {
+                    return Err("has $ in a filter, which is not supported; compare with a value".into());
+                }
                 '.' if path.get(at + 1) == Some(&'.') => {
                     if in_filter {
-                        return Err("has .. in a filter, which is not taken; write the way out".into());
+                        return Err("has .. in a filter, which is not supported; write each step".into());
                     }
                     self.cost.descents += 1;
                     at += 1;
@@ -112,7 +114,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Patterns are made anew for each value: only short ones that stand in the path itself.
+    /// Patterns are compiled again for each value, so only short literal patterns are allowed.
     fn function(&mut self, path: &[char], open: usize) -> Result<(), String> {
         let name: String = path[..open].iter().rev().take_while(|c| c.is_ascii_lowercase()).collect();
         if !["hctam", "hcraes"].contains(&name.as_str()) {
@@ -121,7 +123,7 @@ impl Reader {
         self.cost.patterns = true;
         let wrong = || {
             Err(format!(
-                "has a {} whose pattern is not taken: it must be a text in quotes of at most {MAX_PATTERN_CHARS} characters, \
+                "has a {} whose pattern is not supported: it must be a string literal of at most {MAX_PATTERN_CHARS} characters, \
              without {{",
                 name.chars().rev().collect::<String>()
             ))
@@ -154,7 +156,7 @@ impl Reader {
     }
 }
 
-/// The place after the text in quotes that begins here.
+/// The position after the string literal that starts here.
 fn end_of_text(path: &[char], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(character) = path.get(at) {
@@ -168,7 +170,7 @@ fn end_of_text(path: &[char], start: usize) -> usize {
     at
 }
 
-/// How many values a document has, and how deep it is.
+/// The number of values in a document, and its depth.
 fn extent(value: &Value) -> (usize, usize) {
     let inner: Box<dyn Iterator<Item = &Value>> = match value {
         Value::Array(items) => Box::new(items.iter()),
@@ -190,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_paths_are_taken() {
+    fn ordinary_paths_are_accepted() {
         let document = json!({"items": [{"name": "a", "price": 1}], "it's": 1});
         for path in [
             "$",
@@ -212,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_without_an_end_are_not() {
+    fn expensive_paths_are_refused() {
         let deep = nested(100);
         for path in [
             "$..*..*..*..*..*",

@@ -3,21 +3,21 @@
 use breadcrumb::ToolRequest;
 use sha2::{Digest, Sha256};
 
-/// The longest path of an entry, in characters.
+/// The maximum length of an entry's path, in characters.
 pub const MAX_PATH_CHARS: usize = 500;
-/// How many names a namespace may have.
+/// The maximum number of names in a namespace.
 pub const MAX_DEPTH: usize = 16;
-/// The longest name of a session in a path, in characters: room is left for the keys in it.
+/// The maximum length of a session's name in a path, in characters. It leaves room for keys.
 const MAX_SESSION_CHARS: usize = 200;
-/// The longest tag that the store takes.
+/// The maximum length of a tag in the store, in characters.
 const MAX_TAG_CHARS: usize = 200;
 
-/// A path of names with `/` between them, such as `session/s1` or `project/alpha`.
+/// A path of names separated by `/`, such as `session/s1` or `project/alpha`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Namespace(String);
 
 impl Namespace {
-    /// Reads a path; `/` at its ends means nothing. The error says what would be right.
+    /// Parses a path. A `/` at its start or end is ignored. The error says what is accepted.
     pub fn read(text: &str) -> Result<Self, String> {
         let path = text.trim().trim_matches('/');
         if path.is_empty() {
@@ -25,12 +25,12 @@ impl Namespace {
         }
         check(path)?;
         if path.split('/').count() > MAX_DEPTH {
-            return Err(format!("has more than {MAX_DEPTH} names with / between them"));
+            return Err(format!("has more than {MAX_DEPTH} names separated by /"));
         }
         Ok(Self(path.to_owned()))
     }
 
-    /// Where keys without `/` belong: `session/<session>`, else `agent/<agent id>`.
+    /// The namespace of keys without `/`: `session/<session>`, else `agent/<agent id>`.
     pub fn home(request: &ToolRequest) -> Self {
         match (&request.session, request.agent_id) {
             (Some(session), _) => Self::session(session),
@@ -39,9 +39,10 @@ impl Namespace {
         }
     }
 
-    /// `session/<session>`. The session is one name of the path, whatever stands in it, so that no session is inside of
-    /// another: `/` becomes `%2F`, `%` becomes `%25` (and a `~` at the start `%7E`). One whose name is no path all the
-    /// same, or is too long, stands under a hash of it, which begins with `~`.
+    /// `session/<session>`. The session is always one name of the path, so that no session is
+    /// inside another: `/` becomes `%2F`, `%` becomes `%25`, and a leading `~` becomes `%7E`. A
+    /// session that is too long or still not a valid name is replaced by its hash, which starts
+    /// with `~`.
     pub fn session(session: &str) -> Self {
         let name = session.replace('%', "%25").replace('/', "%2F");
         let name = name.strip_prefix('~').map_or_else(|| name.clone(), |rest| format!("%7E{rest}"));
@@ -56,7 +57,7 @@ impl Namespace {
         &self.0
     }
 
-    /// The namespace itself and those that it stands in, the outermost last.
+    /// The namespace itself and its ancestors, the outermost last.
     pub(crate) fn with_ancestors(&self) -> impl Iterator<Item = &str> {
         std::iter::successors(Some(self.as_str()), |path| path.rsplit_once('/').map(|(outer, _)| outer))
     }
@@ -76,14 +77,15 @@ pub struct EntryKey {
 }
 
 impl EntryKey {
-    /// A key with `/` is absolute: all before the last `/` is the namespace. One without belongs to `home`.
+    /// A key with `/` is absolute: everything before the last `/` is the namespace. Any other key
+    /// is in `home`.
     pub fn read(text: &str, home: &Namespace) -> Result<Self, String> {
         let path = text.trim().trim_start_matches('/');
         if path.is_empty() {
             return Err("is empty; write a name such as plan, or a path such as project/alpha/plan".into());
         }
         if path.ends_with('/') {
-            return Err("ends with /; a namespace is no entry: name one in it".into());
+            return Err("ends with /, so it is a namespace; name an entry in it".into());
         }
         check(path)?;
         let key = match path.rsplit_once('/') {
@@ -97,7 +99,7 @@ impl EntryKey {
         Ok(key)
     }
 
-    /// A key of the runtime's own making: `name` has no `/`.
+    /// A key that the runtime chose. `name` has no `/`.
     pub(crate) fn of(namespace: &Namespace, name: &str) -> Self {
         Self { namespace: namespace.clone(), name: name.replace('/', "_") }
     }
@@ -115,7 +117,7 @@ impl EntryKey {
         format!("{}/{}", self.namespace, self.name)
     }
 
-    /// The one tag by which the entry is found.
+    /// The tag that identifies the entry.
     pub(crate) fn tag(&self) -> String {
         tag("memory:", &self.path())
     }
@@ -127,8 +129,8 @@ impl std::fmt::Display for EntryKey {
     }
 }
 
-/// A tag that ends with the text, or with its hash where that is too long for a tag. A path has no `#` at its start
-/// that is not followed by a name of its own, so the two never meet: a hash stands without `/`.
+/// A tag that ends with the text, or with its hash if the tag would be too long. The two cannot
+/// collide: a path that starts with `#` has a name after it, and a hash has no `/`.
 pub(crate) fn tag(prefix: &str, text: &str) -> String {
     let plain = format!("{prefix}{text}");
     if plain.chars().count() <= MAX_TAG_CHARS { plain } else { format!("{prefix}#sha256#{}", hash(text)) }
@@ -144,7 +146,7 @@ fn check(path: &str) -> Result<(), String> {
             return Err("has an empty name between two /".into());
         }
         if name == "." || name == ".." {
-            return Err("has a name . or ..; paths are written out from their beginning".into());
+            return Err("has . or .. as a name; write the full path".into());
         }
         if name.chars().any(char::is_control) {
             return Err("has a control character, such as a line break".into());
@@ -162,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_with_a_slash_are_absolute_and_others_belong_to_the_home() {
+    fn keys_with_a_slash_are_absolute_and_others_are_in_the_home() {
         let home = Namespace::session("s1");
         let path = |key: &str| EntryKey::read(key, &home).map(|key| key.path());
         assert_eq!(path("plan").unwrap(), "session/s1/plan");
@@ -177,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn every_session_has_a_namespace_of_its_own() {
+    fn each_session_has_its_own_namespace() {
         let names = ["s1", "chat/7", "a//b", "..", "/x", "x/", " x", "x\ny", "~", "chat%2F7"].map(Namespace::session);
         let mut different = names.to_vec();
         different.sort();
@@ -186,13 +188,13 @@ mod tests {
         assert_eq!(names[1].as_str(), "session/chat%2F7");
         let hashed = Namespace::session("..");
         let same = hashed.as_str().strip_prefix("session/").map(Namespace::session);
-        assert_ne!(same, Some(hashed), "a session cannot take the name of another's hash");
-        assert!(names.iter().all(|name| name.with_ancestors().count() == 2), "none is inside of another");
+        assert_ne!(same, Some(hashed), "a session cannot have the name of another session's hash");
+        assert!(names.iter().all(|name| name.with_ancestors().count() == 2), "no session is inside another");
         assert!(names.iter().all(|name| EntryKey::read(&format!("{name}/k"), name).is_ok()));
     }
 
     #[test]
-    fn a_tag_is_never_too_long() {
+    fn tags_fit_the_store() {
         let home = Namespace::session("s");
         let long = EntryKey::read(&format!("n/{}", "k".repeat(300)), &home).unwrap();
         let other = EntryKey::read(&format!("n/{}", "k".repeat(301)), &home).unwrap();

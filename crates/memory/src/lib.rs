@@ -1,8 +1,8 @@
 //! Working memory (entries that agents keep for a limited time), guides for tools, skills, and the
 //! chunks of results that are too large to return at once.
 //!
-//! Everything is stored in breadcrumbs. This crate knows no queue and no network. All agents of a
-//! tenant share the entries: a namespace groups entries and does not restrict access.
+//! Everything is stored in breadcrumbs. This crate does not depend on the queue or the network. All
+//! agents of a tenant share the entries: a namespace groups entries and does not restrict access.
 //!
 //! Begin with `working_memory.rs`, `large_result/mod.rs` and `tools/mod.rs`.
 

@@ -1,5 +1,5 @@
-//! Skills: what agents wrote down of how something is done. A skill is a guide (`tool.guide.v1`) with the tag `skill`;
-//! saving one under a name that is there replaces it. Skills are shared by a tenant.
+//! Skills: instructions that agents wrote. A skill is a guide (`tool.guide.v1`) with the tag
+//! `skill`. Saving one under an existing name replaces it. Skills are shared by a tenant.
 
 use std::collections::BTreeMap;
 
@@ -11,12 +11,12 @@ use serde_json::{Map, Value, json};
 
 use crate::guides::{Guide, records};
 
-/// On every skill.
+/// The tag of every skill.
 const TAG: &str = "skill";
-/// Each refused try means that another save came through meanwhile.
+/// Each failed attempt means that a concurrent save succeeded.
 const ATTEMPTS: usize = 20;
 
-/// A skill as the store has it.
+/// A skill as stored.
 pub(crate) struct Skill {
     pub item: BreadcrumbListItem,
     pub guide: Guide,
@@ -26,7 +26,7 @@ pub(crate) fn is_skill(item: &BreadcrumbListItem) -> bool {
     item.tags.iter().any(|tag| tag == TAG)
 }
 
-/// By name; the oldest record of a name counts.
+/// By name. If two have the same name, the oldest record counts.
 pub(crate) async fn all(store: &dyn Breadcrumbs) -> Result<Vec<Skill>, StoreError> {
     let mut found: BTreeMap<String, Skill> = BTreeMap::new();
     for item in records(store, &[TAG]).await? {
@@ -38,7 +38,7 @@ pub(crate) async fn all(store: &dyn Breadcrumbs) -> Result<Vec<Skill>, StoreErro
     Ok(found.into_values().collect())
 }
 
-/// The records of this name, the oldest first.
+/// The records with this name, oldest first.
 async fn named(store: &dyn Breadcrumbs, name: &str) -> Result<Vec<Skill>, StoreError> {
     let items = records(store, &[TAG, &tag(name)]).await?;
     let read = |item: BreadcrumbListItem| Guide::read(&item).map(|guide| Skill { item, guide });
@@ -51,7 +51,7 @@ pub(crate) async fn get(store: &dyn Breadcrumbs, name: &str) -> Result<Option<Sk
     Ok(named(store, name).await?.into_iter().next())
 }
 
-/// Whether there was one of this name before.
+/// Returns whether a skill with this name existed.
 pub(crate) async fn save(call: &ToolCall, guide: &Guide) -> Result<bool, StoreError> {
     let store = &*call.breadcrumbs;
     let mut created = None;
@@ -64,7 +64,8 @@ pub(crate) async fn save(call: &ToolCall, guide: &Guide) -> Result<bool, StoreEr
         if created == Some(oldest.item.id) {
             return remove(store, &there[1..]).await;
         }
-        // Another save created one at the same moment: everybody keeps the oldest, and whoever looks last sees all.
+        // A concurrent save can have created one too. Every writer keeps the oldest, and the last
+        // one to look sees all.
         if let Some(own) = created.take() {
             match store.delete(own, None).await {
                 Ok(()) | Err(StoreError::NotFound { .. }) => {}
@@ -87,15 +88,18 @@ pub(crate) async fn save(call: &ToolCall, guide: &Guide) -> Result<bool, StoreEr
             Err(error) => return Err(error),
         }
     }
-    Err(StoreError::Unavailable(format!("the skill {:?} was changed by others again and again; try again", guide.name)))
+    Err(StoreError::Unavailable(format!(
+        "the skill {:?} was changed by too many concurrent saves; try again",
+        guide.name
+    )))
 }
 
-/// Whether there was one.
+/// Returns whether it existed.
 pub(crate) async fn delete(store: &dyn Breadcrumbs, name: &str) -> Result<bool, StoreError> {
     remove(store, &named(store, name).await?).await
 }
 
-/// Whether any of them was still there.
+/// Returns whether any of them still existed.
 async fn remove(store: &dyn Breadcrumbs, skills: &[Skill]) -> Result<bool, StoreError> {
     let mut removed = false;
     for skill in skills {

@@ -1,30 +1,30 @@
-//! Finds words in texts, and shows their context.
+//! Finds words in texts and returns excerpts.
 
 use std::collections::HashSet;
 
-/// The longest piece of text that is shown of a place, in characters.
+/// The maximum length of an excerpt, in characters.
 const WINDOW: usize = 240;
-/// How much of a long line is shown before the first term.
+/// How many characters of a long line are shown before the first term.
 const BEFORE: usize = 60;
 const MAX_TERMS: usize = 20;
 
-/// What is looked for: words, and phrases in double quotes, in either case.
+/// The terms of a query: words, and phrases in double quotes. Case is ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Terms(Vec<String>);
 
-/// A place where terms stand.
+/// A match of one or more terms.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TermMatch {
-    /// Characters from the beginning of the text.
+    /// Characters from the start of the text.
     pub at: usize,
-    /// How many of the terms stand here.
+    /// How many of the terms match here.
     pub terms: usize,
-    /// The text around, on one line.
+    /// The excerpt, on one line.
     pub text: String,
 }
 
 impl Terms {
-    /// `None` when there is nothing to look for.
+    /// `None` if the query has no terms.
     pub fn read(query: &str) -> Option<Self> {
         let mut terms = Vec::new();
         for (index, part) in query.split('"').enumerate() {
@@ -45,13 +45,13 @@ impl Terms {
         self.0.len()
     }
 
-    /// How many of the terms stand in the text, whatever their case.
+    /// How many of the terms occur in the text, ignoring case.
     pub fn count_in(&self, text: &str) -> usize {
         let text = lower(text);
         self.0.iter().filter(|term| text.contains(term.as_str())).count()
     }
 
-    /// The places, in their order. A place is a line, or a piece of a long one.
+    /// The matches in text order. A match covers a line, or a piece of a long line.
     pub fn matches(&self, text: &str) -> Vec<TermMatch> {
         let mut found = Vec::new();
         let mut at = 0;
@@ -92,10 +92,11 @@ impl Terms {
         }
     }
 
-    /// Where each term stands in the line: first character, the one after the last, and which term; by place.
+    /// The occurrences of each term in the line, in order: start, end (exclusive), index of the
+    /// term.
     fn hits(&self, line: &str) -> Vec<(usize, usize, usize)> {
         let mut lowered = String::with_capacity(line.len());
-        // Which character of the line each byte of the lowered one comes from.
+        // For each byte of the lowercase line, the character of the original line.
         let mut origin = Vec::with_capacity(line.len() + 1);
         for (index, character) in line.chars().enumerate() {
             lowered.extend(character.to_lowercase());
@@ -112,17 +113,17 @@ impl Terms {
     }
 }
 
-/// Character by character, so that a text and a term in it become the same.
+/// Lowercases character by character, so that a text and a term in it get the same spelling.
 fn lower(text: &str) -> String {
     text.chars().flat_map(char::to_lowercase).collect()
 }
 
-/// The text with every run of white space as one blank.
+/// The text with every run of white space replaced by one space.
 pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// At most so many characters; `…` tells that there are more.
+/// At most this many characters. `…` at the end marks a cut.
 pub(crate) fn at_most(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         None => text.to_owned(),
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_and_phrases_are_found_in_either_case() {
+    fn words_and_phrases_match_ignoring_case() {
         let terms = Terms::read("Error \"disk is FULL\" error").unwrap();
         assert_eq!(terms.len(), 2);
         let places = terms.matches("all well\nERROR: the Disk is full\nanother error\n");
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_word_in_a_long_line_is_found_wherever_it_stands() {
+    fn word_is_found_anywhere_in_a_long_line() {
         for at in 0..700 {
             let line: String = format!("{}neeDle{}", "İ".repeat(at), "b".repeat(700 - at));
             let places = Terms::read("needle").unwrap().matches(&line);

@@ -1,5 +1,5 @@
 //! Entries by namespace and key. Saving under an existing key replaces its value. Of concurrent
-//! saves the last one stays.
+//! saves, the last one wins.
 
 use std::sync::Arc;
 
@@ -13,12 +13,13 @@ use executors::TriggerChain;
 use crate::entry::{Entry, NewEntry, Saved, anywhere_in, chunks_in, directly_in, of_category};
 use crate::key::{EntryKey, Namespace};
 
-/// Each refused try means that another save came through meanwhile.
+/// Each failed attempt means that a concurrent save succeeded.
 const ATTEMPTS: usize = 200;
-/// Records of one answer, contexts included: each may have 4 MiB, and the store gives 64 MiB at once.
+/// Records per page, contexts included: each can have 4 MiB, and the store returns at most 64 MiB
+/// at once.
 const PAGE: u32 = 15;
 
-/// The working memory of a tenant, as one call writes it.
+/// The working memory of a tenant, for the writes of one call.
 #[derive(Clone)]
 pub struct WorkingMemory {
     store: Arc<dyn Breadcrumbs>,
@@ -26,27 +27,27 @@ pub struct WorkingMemory {
     profiles: Profiles,
 }
 
-/// Which entries are meant.
+/// Which entries to read.
 #[derive(Debug, Clone)]
 pub struct Selection {
     pub namespace: Namespace,
-    /// Those of namespaces in it, too.
+    /// Also those of nested namespaces.
     pub recursive: bool,
     pub category: Option<String>,
-    /// The parts of large results, too.
+    /// Also the chunks of large results.
     pub chunks: bool,
 }
 
-/// Some of the entries.
+/// One page of entries.
 pub struct EntryPage {
-    /// A save that races another may stand here twice; the first one counts.
+    /// A save that races with another can appear twice. The first one counts.
     pub entries: Vec<Entry>,
-    /// The offset of the next page, where there may be one.
+    /// The offset of the next page, if there may be one.
     pub next: Option<u32>,
 }
 
 impl Selection {
-    /// Everything in a namespace but the parts of large results.
+    /// Everything in a namespace except the chunks of large results.
     pub fn of(namespace: Namespace) -> Self {
         Self { namespace, recursive: true, category: None, chunks: false }
     }
@@ -67,8 +68,9 @@ impl Selection {
 }
 
 impl WorkingMemory {
-    /// `chain` and `profiles` are those of the call that writes: they mark what is written, so that no triggered tool
-    /// triggers itself by it, and a tool that it triggers is closed to as much as its author.
+    /// `chain` and `profiles` are those of the writing call. They mark what is written, so that no
+    /// triggered tool triggers itself through it, and triggered calls are bound to the same
+    /// profiles.
     pub fn new(store: Arc<dyn Breadcrumbs>, chain: TriggerChain, profiles: Profiles) -> Self {
         Self { store, chain, profiles }
     }
@@ -104,7 +106,7 @@ impl WorkingMemory {
         Ok(found.into_iter().filter_map(Entry::read).find(|entry| entry.key == *key))
     }
 
-    /// Whether there was one.
+    /// Returns whether it existed.
     pub async fn delete(&self, key: &EntryKey) -> Result<bool, StoreError> {
         let mut deleted = false;
         loop {
@@ -122,8 +124,8 @@ impl WorkingMemory {
         }
     }
 
-    /// Entries after the first `offset` records, the last saved first. One page is held at a time: each entry may be
-    /// large.
+    /// Entries after the first `offset` records, the most recently saved first. Only one page is in
+    /// memory at a time, because each entry can be large.
     pub async fn page(&self, selection: &Selection, offset: u32) -> Result<EntryPage, StoreError> {
         let query = BreadcrumbQuery { selector: selection.selector(), limit: PAGE, offset, include_context: true };
         let found = self.store.list(&query).await?;
@@ -131,7 +133,8 @@ impl WorkingMemory {
         Ok(EntryPage { entries: found.into_iter().filter_map(Entry::read).collect(), next })
     }
 
-    /// The keys of entries in whose first words the query's words stand, in any of their forms, best first.
+    /// The keys of entries whose first words contain the query's words in any grammatical form,
+    /// best match first.
     pub async fn ranked(&self, selection: &Selection, words: &str, most: u32) -> Result<Vec<String>, StoreError> {
         let search =
             Search { mode: Some(SearchMode::Text), nn: most, selector: selection.selector(), ..Search::of(words) };
@@ -140,7 +143,8 @@ impl WorkingMemory {
         Ok(found.into_iter().filter_map(path).collect())
     }
 
-    /// The records of a key, newest first: the order by which everybody agrees on the one that counts.
+    /// The records of a key, newest first. All writers use this order to agree on the one that
+    /// counts.
     async fn records(&self, tag: &str) -> Result<Vec<BreadcrumbListItem>, StoreError> {
         self.store.list(&by_tag(tag)).await
     }
@@ -170,8 +174,9 @@ impl WorkingMemory {
         self.store.update(old.id, old.version, changes).await.map(|_| ())
     }
 
-    /// After a create: another may have created one at the same moment. Everybody keeps the same one, and whoever looks
-    /// last sees all. Where an older one was changed under our eyes it is the newest now, and ours is the one to go.
+    /// Called after a create, because a concurrent save can have created one too. All writers keep
+    /// the same record, and the last one to look sees all. If an older record was updated
+    /// meanwhile, it is now the newest, and ours is deleted.
     async fn keep_newest(&self, tag: &str) -> Result<(), StoreError> {
         for _ in 0..ATTEMPTS {
             let found = self.records(tag).await?;
@@ -182,7 +187,8 @@ impl WorkingMemory {
         Ok(())
     }
 
-    /// Only as they were seen: one that was changed since may be the newest now. Gives whether all of them are gone.
+    /// Deletes only the versions that were read: a record that changed since can be the newest now.
+    /// Returns whether all of them are gone.
     async fn remove(&self, records: &[BreadcrumbListItem]) -> Result<bool, StoreError> {
         let mut all_gone = true;
         for record in records {

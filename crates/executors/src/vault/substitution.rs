@@ -109,7 +109,7 @@ impl Vault {
             kept.admit(destination)?;
             if is_unfinished(&text[..range.start]) {
                 return Err(denied(format!(
-                    "the secret {:?} directly follows an unfinished escape (% or \\), which would consume its first characters; \
+                    "the secret {:?} directly follows an unfinished escape (% or \\), which would consume its start; \
                      finish the escape, or write %25 or \\\\ for the character itself",
                     kept.secret.name
                 )));

@@ -1,4 +1,4 @@
-//! The text of a part, as markdown blocks.
+//! Converts the text of a part to Markdown blocks.
 
 use std::io::{Read, Seek};
 
@@ -10,7 +10,7 @@ use super::table::Table;
 use super::xml::{Element, Tag};
 use super::{DocxError, limits};
 
-/// What the other parts of the document say.
+/// The content of other parts of the document.
 #[derive(Clone, Copy)]
 pub struct Context<'c> {
     pub styles: &'c Styles,
@@ -18,7 +18,7 @@ pub struct Context<'c> {
     pub links: &'c Links,
 }
 
-/// What is deleted, the way in which it was before, what stands for readers that know less, and field codes.
+/// Deleted text, previous versions of properties, fallbacks for older readers, and field codes.
 const SKIPPED: &[&str] = &[
     "del",
     "moveFrom",
@@ -45,16 +45,16 @@ pub fn read<R: Read + Seek>(package: &mut Package<R>, path: &str, context: &Cont
 pub struct Builder<'c> {
     context: Context<'c>,
     out: String,
-    /// Whether the last block was an item of a list.
+    /// Whether the last block was a list item.
     is_after_item: bool,
-    /// Paragraphs stand in each other where one has a text box.
+    /// The stack of open paragraphs: a text box nests paragraphs.
     paragraphs: Vec<Paragraph>,
     tables: Vec<Table>,
-    /// How deep in something that is skipped.
+    /// The number of open elements that are skipped.
     skipping: usize,
     in_text: bool,
     in_properties: bool,
-    /// Bytes that were taken in so far.
+    /// Bytes that were added so far.
     taken: usize,
 }
 
@@ -64,7 +64,7 @@ struct Paragraph {
     style: Option<String>,
     heading: Option<u8>,
     list: ListLevel,
-    /// Links that are open: where their text begins, and where they lead.
+    /// The stack of open links: where their text starts, and their targets.
     links: Vec<(usize, Option<String>)>,
 }
 
@@ -217,7 +217,8 @@ impl<'c> Builder<'c> {
         }
     }
 
-    /// Into the cell that is open, else into the text, a blank line before it unless an item follows an item.
+    /// Appends a block to the open cell, else to the text. A blank line precedes it, except between
+    /// two list items.
     fn block(&mut self, text: &str, is_item: bool) {
         if text.is_empty() {
             return;

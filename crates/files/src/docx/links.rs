@@ -1,10 +1,10 @@
-//! Where links lead.
+//! The targets of links.
 
 use std::collections::HashMap;
 
 use super::package::MainPart;
 
-/// Characters of an address that is shown.
+/// The maximum length of an address in the text, in characters.
 const MAX_ADDRESS: usize = 2000;
 
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
-//! Word documents (ECMA-376, WordprocessingML) as markdown: headings, lists, tables, links, notes.
+//! Word documents (ECMA-376, WordprocessingML) as Markdown: headings, lists, tables, links, notes.
 //!
 //! A document is untrusted: the unpacked size, the depth of elements and the length of the text are
-//! limited. A document type definition, by which XML expands, is refused.
+//! limited. A document type definition, which could expand entities, is refused.
 
 mod body;
 mod limits;
@@ -22,9 +22,9 @@ pub const TYPE: &str = "application/vnd.openxmlformats-officedocument.wordproces
 
 #[derive(Debug, thiserror::Error)]
 pub enum DocxError {
-    #[error("the file has {0} bytes; at most {limit} are taken", limit = limits::FILE)]
+    #[error("the file has {0} bytes; at most {limit} are allowed", limit = limits::FILE)]
     FileTooLarge(u64),
-    #[error("it is no archive in the way of Word: {0}")]
+    #[error("it is not a Word archive: {0}")]
     Archive(#[from] zip::result::ZipError),
     #[error("its part {0} is missing")]
     Missing(String),
@@ -32,7 +32,7 @@ pub enum DocxError {
     Xml { part: String, error: String },
     #[error("its part {0} has a document type definition, which Word never writes")]
     Dtd(String),
-    #[error("its elements stand in each other more than {limit} deep", limit = limits::DEPTH)]
+    #[error("its elements are nested more than {limit} deep", limit = limits::DEPTH)]
     TooDeep,
     #[error("unpacked it has more than {limit} bytes", limit = limits::UNPACKED)]
     TooLarge,

@@ -7,7 +7,7 @@ use super::package::{MainPart, Package};
 use super::xml::Tag;
 use super::{DocxError, limits};
 
-/// The part, its element, and what stands before a note's id.
+/// The part, its element, and the prefix of a note's id.
 const KINDS: [(&str, &str, &str); 2] = [("footnotes", "footnote", ""), ("endnotes", "endnote", "e")];
 
 pub fn append<R: Read + Seek>(
@@ -22,7 +22,7 @@ pub fn append<R: Read + Seek>(
         let mut is_first = true;
         package.walk(&path, |tag| {
             match tag {
-                // Lines between text and notes are kept as notes of a type.
+                // Separator lines are stored as notes with a type.
                 Tag::Start(element) if element.local == name => {
                     let is_line = element.attribute("type").is_some_and(|kind| kind != "normal");
                     let id = element.attribute("id").filter(|_| !is_line);

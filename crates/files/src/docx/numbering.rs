@@ -1,4 +1,4 @@
-//! Whether the items of a list are counted.
+//! Whether the items of a list are numbered.
 
 use std::collections::HashMap;
 use std::io::{Read, Seek};
@@ -9,9 +9,9 @@ use super::xml::Tag;
 
 #[derive(Debug, Default)]
 pub struct Numbering {
-    /// A list's definition.
+    /// The definition of each list.
     lists: HashMap<String, String>,
-    /// The format of a definition's level.
+    /// The format of each level of a definition.
     formats: HashMap<(String, usize), String>,
 }
 
@@ -45,7 +45,7 @@ impl Numbering {
         Ok(numbering)
     }
 
-    /// What stands before an item; nothing where the format says so, or for the list 0, which is none.
+    /// The marker of an item; `None` if the format has none, or for list 0, which means no list.
     pub fn marker(&self, list: &str, level: usize) -> Option<&'static str> {
         if list == "0" {
             return None;

@@ -1,4 +1,4 @@
-//! The archive: its parts by name, unpacked within bounds.
+//! The archive: parts by name, unpacked with limits.
 
 use std::cell::Cell;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
@@ -11,14 +11,15 @@ use super::{DocxError, limits};
 
 pub struct Package<R> {
     archive: ZipArchive<Bounded<R>>,
-    /// Bytes that may still be unpacked.
+    /// Bytes that can still be unpacked.
     left: u64,
 }
 
 /// The part that holds the document's text.
 pub struct MainPart {
     pub path: String,
-    /// Of its relations: the id, the kind (the last word of its URI), the target, and whether that is outside.
+    /// Its relations: id, kind (the last segment of its URI), target, and whether the target is
+    /// external.
     pub relations: Vec<Relation>,
 }
 
@@ -30,7 +31,7 @@ pub struct Relation {
 }
 
 impl MainPart {
-    /// The path of the part that stands in this relation to the document.
+    /// The path of the part with this relation to the document.
     pub fn related(&self, kind: &str) -> Option<String> {
         let relation = self.relations.iter().find(|relation| relation.kind == kind && !relation.is_external)?;
         Some(resolve(&self.path, &relation.target))
@@ -63,7 +64,7 @@ impl<R: Read + Seek> Package<R> {
         }
         let budget = Rc::new(Cell::new(limits::DIRECTORY));
         let archive = ZipArchive::new(Bounded { inner: file, budget: budget.clone() })?;
-        // From here on it is counted what comes out, and that reads each byte of the file once at most.
+        // From here on only unpacked bytes count. Each byte of the file is read at most once.
         budget.set(u64::MAX);
         Ok(Self { archive, left: limits::UNPACKED })
     }
@@ -98,7 +99,7 @@ impl<R: Read + Seek> Package<R> {
         Ok(is_there.then_some(relations))
     }
 
-    /// Goes through a part; `false` when it is not there.
+    /// Reads a part; `false` if it does not exist.
     pub fn walk(&mut self, path: &str, each: impl FnMut(Tag<'_>) -> Result<(), DocxError>) -> Result<bool, DocxError> {
         let Some(index) = self.archive.index_for_name(path) else { return Ok(false) };
         let part = self.archive.by_index(index)?;
@@ -110,7 +111,7 @@ impl<R: Read + Seek> Package<R> {
     }
 }
 
-/// A reader that gives so many bytes and then an error.
+/// A reader that fails after this many bytes.
 struct Bounded<R> {
     inner: R,
     budget: Rc<Cell<u64>>,

@@ -1,5 +1,5 @@
-//! Which styles make a paragraph a heading or a part of a list. Word names styles in its user's
-//! language, so only the styles part has the answer.
+//! Which styles make a paragraph a heading or a list item. Word translates the names of styles, so
+//! their definitions are needed.
 
 use std::collections::HashMap;
 use std::io::{Read, Seek};
@@ -8,7 +8,7 @@ use super::DocxError;
 use super::package::{MainPart, Package};
 use super::xml::Tag;
 
-/// How many styles a style is followed through that it is based on.
+/// The maximum length of a chain of base styles.
 const CHAIN: usize = 16;
 
 #[derive(Debug, Default)]
@@ -21,7 +21,7 @@ struct Style {
     list: ListLevel,
 }
 
-/// Where in a list a paragraph stands, as far as its style or itself says.
+/// A paragraph's list and level, as far as the style or the paragraph defines them.
 #[derive(Debug, Clone, Default)]
 pub struct ListLevel {
     pub list: Option<String>,
@@ -58,7 +58,7 @@ impl Styles {
         Ok(Self(styles))
     }
 
-    /// From 1 to 6.
+    /// The level, from 1 to 6.
     pub fn heading(&self, id: &str) -> Option<u8> {
         if self.0.is_empty() {
             return heading_name(id);
@@ -77,7 +77,7 @@ impl Styles {
     }
 }
 
-/// `heading 2`, and its id `Heading2`.
+/// Matches `heading 2`, and its id `Heading2`.
 fn heading_name(name: &str) -> Option<u8> {
     let name = name.to_ascii_lowercase();
     if name == "title" {
@@ -87,7 +87,7 @@ fn heading_name(name: &str) -> Option<u8> {
     (1..=9).contains(&level).then_some(level.min(6))
 }
 
-/// `w:outlineLvl` counts from 0; 9 is the level of plain text.
+/// `w:outlineLvl` counts from 0; 9 is body text.
 pub fn outline(value: &str) -> Option<u8> {
     let level: u8 = value.parse().ok()?;
     (level < 9).then_some((level + 1).min(6))

@@ -1,6 +1,6 @@
 //! A table, cell by cell.
 
-/// Empty cells that one cell which spans columns stands for at most.
+/// The maximum number of empty cells that stand for one cell that spans columns.
 const MAX_SPAN: usize = 64;
 
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ impl Table {
         self.span = columns.clamp(1, MAX_SPAN);
     }
 
-    /// The cell that is open, for its text.
+    /// The text of the open cell.
     pub fn cell(&mut self) -> Option<&mut String> {
         self.cell.as_mut()
     }
@@ -40,7 +40,7 @@ impl Table {
         }
     }
 
-    /// As markdown; the first row is the heading. Empty rows are left out.
+    /// As Markdown; the first row is the header. Empty rows are omitted.
     pub fn markdown(&self) -> String {
         let rows: Vec<&Vec<String>> =
             self.rows.iter().filter(|row| row.iter().any(|cell| !cell.trim().is_empty())).collect();
@@ -62,7 +62,7 @@ impl Table {
         text
     }
 
-    /// For a table inside of another one's cell: a line for each row.
+    /// One line per row, for a table inside another table's cell.
     pub fn lines(&self) -> String {
         let rows = self.rows.iter().map(|row| row.iter().map(|cell| cell.trim()).collect::<Vec<_>>().join(" / "));
         rows.collect::<Vec<_>>().join("\n")

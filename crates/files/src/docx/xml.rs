@@ -1,4 +1,4 @@
-//! One pass through a part's XML, within bounds.
+//! Reads a part's XML in one pass, with limits.
 
 use std::borrow::Cow;
 use std::io::BufRead;
@@ -9,10 +9,10 @@ use quick_xml::reader::Reader;
 
 use super::{DocxError, limits};
 
-/// What a pass comes across.
+/// An item of the pass.
 pub enum Tag<'e> {
     Start(Element<'e>),
-    /// The local name. Each start has its end, an empty element too.
+    /// The local name. Each start has an end; an empty element has one too.
     End(&'e str),
     Text(Cow<'e, str>),
 }
@@ -24,9 +24,9 @@ pub struct Element<'e> {
 }
 
 impl Element<'_> {
-    /// By local name, whatever its prefix.
+    /// The attribute with this local name, whatever its prefix.
     pub fn attribute(&self, local: &str) -> Option<String> {
-        // Without the check for names that come twice: it costs the square of their number.
+        // Without the check for duplicate names: its cost is quadratic in their number.
         let mut attributes = self.start.attributes();
         let found = attributes.with_checks(false).flatten().find(|one| after_prefix(one.key.as_ref()) == local)?;
         found.normalized_value(XmlVersion::Implicit1_0).ok().map(Cow::into_owned)
@@ -90,7 +90,7 @@ impl Walk<'_> {
             "amp" => Ok('&'),
             "apos" => Ok('\''),
             "quot" => Ok('"'),
-            _ => Err(DocxError::Xml { part: self.part.to_owned(), error: "it names an entity that is none".into() }),
+            _ => Err(DocxError::Xml { part: self.part.to_owned(), error: "it has an undefined entity".into() }),
         }
     }
 
@@ -98,7 +98,7 @@ impl Walk<'_> {
         match error {
             quick_xml::Error::Io(error) if error.kind() == std::io::ErrorKind::FileTooLarge => DocxError::TooLarge,
             quick_xml::Error::Io(error) => DocxError::Io(std::io::Error::new(error.kind(), error.to_string())),
-            // Its own words may quote the part at length.
+            // The library's message can quote the part at length.
             other => DocxError::Xml {
                 part: self.part.to_owned(),
                 error: other.to_string().chars().filter(|c| !c.is_control()).take(200).collect(),
@@ -107,7 +107,7 @@ impl Walk<'_> {
     }
 
     fn ends_early(&self) -> DocxError {
-        DocxError::Xml { part: self.part.to_owned(), error: "it ends too early".into() }
+        DocxError::Xml { part: self.part.to_owned(), error: "it is truncated".into() }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Characters out of bytes, one after the other, so that a file of any size can be gone through.
+//! Decodes characters one by one, so that a file of any size can be read.
 
 use std::io::{self, BufRead, Read};
 
@@ -8,7 +8,7 @@ pub enum Encoding {
     Utf8 { mark: usize },
     /// With a byte order mark.
     Utf16 { big_endian: bool },
-    /// A guess: not UTF-8, and looks like text.
+    /// A guess: not UTF-8, but looks like text.
     Windows1252,
 }
 
@@ -31,7 +31,7 @@ impl Encoding {
     }
 }
 
-/// What text files hardly have.
+/// Control characters that are rare in text files.
 pub fn is_odd_control(c: char) -> bool {
     c < ' ' && !matches!(c, '\t' | '\n' | '\r' | '\u{c}')
 }
@@ -41,9 +41,9 @@ pub struct Decoder<R> {
     encoding: Encoding,
     is_begun: bool,
     peeked: Option<char>,
-    /// Half of a pair that was no pair.
+    /// A surrogate that is not part of a pair.
     pending_unit: Option<u16>,
-    /// How many characters could not be decoded, and became U+FFFD.
+    /// How many characters could not be decoded and were replaced by U+FFFD.
     pub replaced: u64,
 }
 
@@ -66,7 +66,7 @@ impl<R: BufRead> Decoder<R> {
         }
     }
 
-    /// Goes past the end of this line; `false` when the file ends without one.
+    /// Skips to the end of this line; `false` if the file ends without a line break.
     pub fn skip_line(&mut self) -> io::Result<bool> {
         self.begin()?;
         if self.peeked.take() == Some('\n') {
@@ -140,7 +140,8 @@ impl<R: BufRead> Decoder<R> {
         };
         let mut bytes = [first, 0, 0, 0];
         for at in 1..length {
-            // A byte that does not go on with the character begins the next one, so it stays.
+            // A byte that does not continue the character starts the next one, so it is not
+            // consumed.
             match self.inner.fill_buf()?.first().copied() {
                 Some(byte) if (0x80..0xC0).contains(&byte) => {
                     self.inner.consume(1);

@@ -1,11 +1,11 @@
-//! The type of a file, by its first bytes: names can be wrong.
+//! Detects the type of a file by its first bytes, because names can be wrong.
 
 use std::path::Path;
 
 use super::decode::{Encoding, is_odd_control};
 use crate::docx;
 
-/// Bytes that are looked at.
+/// How many bytes are inspected.
 pub const SAMPLE: u64 = 64 * 1024;
 
 #[derive(Debug, PartialEq, Eq)]
@@ -13,12 +13,12 @@ pub enum Kind {
     Text(Encoding),
     /// A Word document.
     Document,
-    /// Anything else, with its media type.
+    /// Any other format, with its media type.
     Binary(&'static str),
 }
 
 pub fn of(sample: &[u8], path: &Path) -> Kind {
-    // Its first lines look like text, and it is none.
+    // A PDF's first lines look like text.
     if sample.starts_with(b"%PDF-") {
         return Kind::Binary("application/pdf");
     }
@@ -36,7 +36,7 @@ pub fn of(sample: &[u8], path: &Path) -> Kind {
 fn text(sample: &[u8]) -> Option<Encoding> {
     match sample {
         [0xEF, 0xBB, 0xBF, ..] => return Some(Encoding::Utf8 { mark: 3 }),
-        // Such a start is UTF-32's as well, which nobody writes.
+        // UTF-32 starts like this too. It is practically unused.
         [0xFF, 0xFE, 0, 0, ..] => return None,
         [0xFF, 0xFE, ..] => return Some(Encoding::Utf16 { big_endian: false }),
         [0xFE, 0xFF, ..] => return Some(Encoding::Utf16 { big_endian: true }),
@@ -48,13 +48,14 @@ fn text(sample: &[u8]) -> Option<Encoding> {
     }
     match std::str::from_utf8(sample) {
         Ok(_) => Some(Encoding::Utf8 { mark: 0 }),
-        // A character that the end of the sample cuts in two.
+        // The end of the sample cuts a character in two.
         Err(error) if error.error_len().is_none() => Some(Encoding::Utf8 { mark: 0 }),
         Err(_) => is_western(sample).then_some(Encoding::Windows1252),
     }
 }
 
-/// Text in an old one-byte encoding is letters and spaces for the most part; packed data is spread evenly.
+/// Text in an old one-byte encoding is mostly letters and spaces; compressed data is distributed
+/// evenly.
 fn is_western(sample: &[u8]) -> bool {
     let high = sample.iter().filter(|byte| **byte >= 0x80).count();
     let defined = !sample.iter().any(|byte| matches!(byte, 0x81 | 0x8D | 0x8F | 0x90 | 0x9D));
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn text_is_text_whatever_it_begins_with() {
+    fn text_is_detected_whatever_its_first_bytes() {
         let utf8 = Kind::Text(Encoding::Utf8 { mark: 0 });
         for text in ["", "BM is a bank", "MZ\n", "GIF89a is a format", "ID3 and ID4", "<?xml?>", "#!/bin/sh\n", "é"] {
             assert_eq!(kind(text.as_bytes()), utf8, "{text:?}");
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_is_told_by_its_type() {
+    fn binary_files_have_a_media_type() {
         for (sample, named) in [
             (&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "image/png"),
             (b"%PDF-1.7\n", "application/pdf"),

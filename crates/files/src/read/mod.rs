@@ -1,4 +1,4 @@
-//! `read_file`: the text of a file, or a part of it.
+//! `read_file`: the text of a file, or a range of it.
 
 mod decode;
 pub(crate) mod kind;
@@ -23,9 +23,9 @@ use decode::{Decoder, Encoding};
 use kind::{Kind, SAMPLE};
 use range::{Part, Problem, Range};
 
-/// Characters of a result that a caller takes where it says nothing else.
+/// Characters of a result that a caller gets by default.
 const TAKEN_AT_ONCE: u64 = 64_000;
-/// Characters that fit into a response's record in the worst spelling as JSON, six bytes for each.
+/// Characters that fit into a response's record in the longest JSON spelling, six bytes for each.
 const MOST: u64 = breadcrumb::MAX_RECORD_BYTES as u64 / 7;
 
 pub struct ReadFile {
@@ -54,7 +54,8 @@ impl NativeTool for ReadFile {
     async fn run(&self, call: &ToolCall, metadata: &mut Map<String, Value>) -> Result<Value, ToolFailure> {
         let mut input: Input = arguments::read(&call.input)?;
         input.range.check()?;
-        // A session keeps what is too large for its caller; for all others the runner would cut off the line at the end.
+        // With a session, a result that is too large for its caller is stored. Otherwise the runner
+        // would cut off the line at the end.
         if call.request.session.is_none() {
             input.range = input.range.within(taken_at_once(call));
         }
@@ -65,12 +66,12 @@ impl NativeTool for ReadFile {
     }
 }
 
-/// How many characters the caller of this call takes of a result.
+/// How many characters of a result this call's caller gets.
 fn taken_at_once(call: &ToolCall) -> u64 {
     call.request.max_result_chars.unwrap_or(TAKEN_AT_ONCE).min(MOST)
 }
 
-/// The text, and what else is known of the file.
+/// The text, and metadata of the file.
 fn read(folder: &WorkingFolder, input: &Input, stop: &CancelFlag) -> Result<(String, Value), ToolFailure> {
     let tool_path = folder.tool_path(&input.path)?;
     let dir = folder.open()?;

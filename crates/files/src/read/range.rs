@@ -1,5 +1,5 @@
-//! A part of a text: from a line (and a character in it), with a maximum of lines and characters;
-//! and where it continues.
+//! A range of a text: from a line (and a character in it), with a maximum of lines and characters,
+//! and where the text continues.
 
 use std::io::{self, BufRead};
 
@@ -11,7 +11,7 @@ use crate::arguments::invalid;
 
 const DEFAULT_CHARS: u64 = 50_000;
 const MAX_CHARS: u64 = 1_000_000;
-/// The line that says what part it is, with the largest numbers, has less.
+/// The maximum length of the line that describes the range.
 const LONGEST_NOTE: u64 = 240;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -20,7 +20,7 @@ pub struct Range {
     /// From 1.
     pub start_line: u64,
     pub max_lines: Option<u64>,
-    /// Characters of the first line to skip.
+    /// Characters to skip in the first line.
     pub start_char: u64,
     pub max_chars: u64,
 }
@@ -31,7 +31,7 @@ impl Default for Range {
     }
 }
 
-/// A place in a text: the line from 1, and how many of its characters are before.
+/// A position in a text: the line from 1, and the number of its characters before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct At {
     pub line: u64,
@@ -45,7 +45,7 @@ pub struct Part {
     pub first_line: u64,
     /// 0 for an empty file.
     pub last_line: u64,
-    /// Where to go on; `None` at the end of the file.
+    /// Where the text continues; `None` at the end of the file.
     pub next: Option<At>,
     pub replaced: u64,
 }
@@ -53,7 +53,7 @@ pub struct Part {
 #[derive(Debug)]
 pub enum Problem {
     Io(io::Error),
-    /// There is a NUL in it.
+    /// The file contains NUL.
     Binary,
     PastEnd {
         lines: u64,
@@ -84,7 +84,7 @@ impl Range {
         Ok(())
     }
 
-    /// So that a part has at most so many characters together with the line that says where it goes on.
+    /// Limits the range to this many characters, including the line that says where it continues.
     pub fn within(self, most: u64) -> Self {
         Self { max_chars: self.max_chars.min(most.saturating_sub(LONGEST_NOTE)), ..self }
     }
@@ -109,7 +109,7 @@ impl Range {
             }
         }
         let next = decoder.peek()?.is_some().then_some(at);
-        // The cursor stands at the beginning of a line that is not part of it yet.
+        // The cursor is at the start of a line that is not in the range.
         let last_line = if at.char == 0 { at.line - 1 } else { at.line };
         Ok(Part { text, start, first_line: start.line.min(last_line), last_line, next, replaced: decoder.replaced })
     }
@@ -135,7 +135,7 @@ impl Range {
 }
 
 impl Part {
-    /// The text, with a line that says what part it is where it is not the whole.
+    /// The text, with a line that describes the range if it is not the whole file.
     pub fn into_text(self) -> String {
         let is_whole = self.start == At { line: 1, char: 0 } && self.next.is_none();
         if is_whole {
@@ -147,7 +147,7 @@ impl Part {
     }
 
     fn note(&self) -> String {
-        // Where the part ends: a line that it has whole, or a character in a line.
+        // The end of the range: a whole line, or a character in a line.
         let end = self.next.filter(|next| next.char > 0);
         let (first, last) = (self.start.line, end.map_or(self.last_line, |end| end.line));
         let what = match (self.start.char, end) {

@@ -53,5 +53,5 @@ async fn a_file_does_not_grow_without_end() {
     let desk = Desk::new().await;
     let path = desk.put("big.txt", "");
     std::fs::File::options().write(true).open(path).unwrap().set_len(256 * 1024 * 1024).unwrap();
-    refused(desk.append("big.txt", "x").await, ResourceExhausted, "may not grow past");
+    refused(desk.append("big.txt", "x").await, ResourceExhausted, "cannot grow beyond");
 }

@@ -71,7 +71,7 @@ async fn a_program_with_its_owners_rights_is_not_filled_with_others_text() {
     for mode in [0o4755, 0o2755, 0o6755] {
         let path = desk.put("program", "#!/bin/sh\n");
         set_mode(&path, mode);
-        refused(desk.append("program", "id").await, PermissionDenied, "set-id");
+        refused(desk.append("program", "id").await, PermissionDenied, "set-user-id");
         assert_eq!((desk.text("program").as_str(), mode_of(&path)), ("#!/bin/sh\n", mode));
         // What takes its place is an ordinary file.
         desk.write("program", "echo").await.unwrap();
@@ -125,7 +125,7 @@ async fn links_that_lead_out_reach_nothing() {
     ] {
         no_tool_reaches(&desk, path).await;
     }
-    refused(desk.read_all("circle").await, ExecutionFailed, "links lead in circles");
+    refused(desk.read_all("circle").await, ExecutionFailed, "links form a cycle");
     for path in
         ["absolute", "relative", "up/new.txt", "up/new/deep.txt", "folder/new.txt", "folder/a/b.txt", "root/tmp/x"]
     {
@@ -204,7 +204,7 @@ async fn what_is_no_plain_file_is_neither_opened_nor_waited_for() {
     for (path, says) in [("pipe", "is a pipe"), ("socket", "is a socket")] {
         refused(desk.read_all(path).await, ExecutionFailed, says);
         refused(desk.append(path, "x").await, ExecutionFailed, says);
-        refused(desk.write(path, "x").await, ExecutionFailed, "is no plain file");
+        refused(desk.write(path, "x").await, ExecutionFailed, "is not a regular file");
     }
     // Only a superuser makes devices, and not everywhere.
     let device = rustix::fs::makedev(1, 5);
@@ -338,8 +338,8 @@ async fn archives_that_are_no_documents_are_refused() {
         (archive(&[("a.txt", b"text")]), "_rels/.rels is missing"),
         (archive(&[("_rels/.rels", b"<Relationships/>")]), "officeDocument is missing"),
         (archive(&[("_rels/.rels", root_relations().as_bytes())]), "word/document.xml is missing"),
-        (b"PK\x03\x04 and nothing more\0".to_vec(), "no archive in the way of Word"),
-        (document("").into_iter().take(300).collect(), "no archive in the way of Word"),
+        (b"PK\x03\x04 and nothing more\0".to_vec(), "it is not a Word archive"),
+        (document("").into_iter().take(300).collect(), "it is not a Word archive"),
     ] {
         desk.put("a.docx", bytes);
         refused(desk.read_all("a.docx").await, ExecutionFailed, says);
@@ -375,5 +375,5 @@ async fn an_archive_with_too_many_entries_is_refused() {
     bytes.extend(start.to_le_bytes());
     bytes.extend([0, 0]);
     desk.put("a.docx", bytes);
-    refused(desk.read_all("a.docx").await, ExecutionFailed, "no archive in the way of Word: i/o error: too large");
+    refused(desk.read_all("a.docx").await, ExecutionFailed, "it is not a Word archive: i/o error: too large");
 }

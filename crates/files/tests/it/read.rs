@@ -192,12 +192,16 @@ async fn what_is_no_text_is_refused_with_its_type() {
 #[tokio::test]
 async fn a_file_that_is_not_there_is_told_with_what_is() {
     let desk = Desk::new().await;
-    refused(desk.read_all("a.txt").await, ExecutionFailed, "there is no file a.txt; the working folder holds nothing");
+    refused(
+        desk.read_all("a.txt").await,
+        ExecutionFailed,
+        "there is no file a.txt; the working folder contains nothing",
+    );
     desk.put("notes/plan.md", "");
     desk.put("log.txt", "");
-    refused(desk.read_all("plan.md").await, ExecutionFailed, "the working folder holds log.txt, notes/");
+    refused(desk.read_all("plan.md").await, ExecutionFailed, "the working folder contains log.txt, notes/");
     refused(desk.read_all("notes/plan").await, ExecutionFailed, "the folder notes holds plan.md");
-    refused(desk.read_all("no/such/plan").await, ExecutionFailed, "the working folder holds");
+    refused(desk.read_all("no/such/plan").await, ExecutionFailed, "the working folder contains");
     refused(desk.read_all("notes").await, ExecutionFailed, "notes is a folder; it holds plan.md");
     refused(desk.read_all(".").await, ExecutionFailed, "is a folder; it holds log.txt, notes/");
     refused(desk.read_all("log.txt/x").await, ExecutionFailed, "is a file, not a folder");

@@ -1,12 +1,12 @@
-//! The blocks of a text in markdown, one after the other, from its first character to its last.
+//! The blocks of a Markdown text, in order and without gaps.
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Of this level, 1 to 6.
+    /// With its level, 1 to 6.
     Heading(usize),
-    /// A table or a fence: what is torn apart cannot be read.
+    /// A table or a fence, which would be unreadable if it were split.
     Whole,
     Other,
 }
@@ -14,12 +14,13 @@ pub(crate) enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Block {
     pub kind: Kind,
-    /// In bytes.
+    /// The offset, in bytes.
     pub start: usize,
     pub end: usize,
 }
 
-/// Blank lines belong to the block before them, but those after a table or a fence stand for themselves.
+/// Blank lines belong to the block before them, except that those after a table or a fence are a
+/// block of their own.
 pub(crate) fn blocks(text: &str) -> Vec<Block> {
     let mut starts: Vec<(usize, usize, Kind)> = Vec::new();
     let mut depth = 0_usize;
@@ -62,7 +63,7 @@ pub(crate) fn blocks(text: &str) -> Vec<Block> {
     blocks
 }
 
-/// The beginning of the line, where only blanks stand before this place.
+/// The start of the line if only spaces precede this offset, else the offset.
 fn line_start(text: &str, at: usize) -> usize {
     let at = text.floor_char_boundary(at);
     let start = text[..at].rfind('\n').map_or(0, |before| before + 1);

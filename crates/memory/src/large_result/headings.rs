@@ -1,25 +1,25 @@
-//! The headings of a text in markdown.
+//! The headings of a Markdown text.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::text_search::{at_most, one_line};
 
 pub(crate) struct Heading {
-    /// 1 to 6.
+    /// From 1 to 6.
     pub level: usize,
     pub title: String,
-    /// Where it begins, in bytes.
+    /// The offset, in bytes.
     pub at: usize,
 }
 
-/// The longest title that is kept, in characters.
+/// The maximum length of a stored title, in characters.
 const MAX_TITLE: usize = 100;
-/// More of them help nobody.
+/// More headings would not help a reader.
 const MAX_HEADINGS: usize = 5_000;
 
-/// In their order, without those that have no words.
+/// In text order, without empty ones.
 pub(crate) fn headings(text: &str) -> Vec<Heading> {
-    // The same options as the splitter's, so that both see the same headings.
+    // The same options as the splitter, so that both see the same headings.
     let mut found = Vec::new();
     let mut open: Option<Heading> = None;
     for (event, range) in Parser::new_ext(text, Options::all()).into_offset_iter() {

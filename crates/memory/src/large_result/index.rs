@@ -1,4 +1,4 @@
-//! The index of a result in chunks, stored beside them, and the table that the caller gets.
+//! The index of a chunked result, stored beside the chunks, and the table that the caller gets.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -10,7 +10,8 @@ use super::parts::{Layout, Split};
 use super::threshold::MIN_CHUNK_CHARS;
 use crate::text_search::{at_most, one_line};
 
-/// The names of a result's entries. A page is kept under its address, with colons between the parts of the name.
+/// The names of a result's entries. The name of a page is its address, and colons separate the
+/// parts.
 pub(crate) fn chunk_name(base: &str, number: usize) -> String {
     if is_page(base) { format!("{base}:chunk:{number}") } else { format!("{base}-chunk{number}") }
 }
@@ -19,7 +20,7 @@ pub(crate) fn index_name(base: &str) -> String {
     if is_page(base) { format!("{base}:index") } else { format!("{base}-index") }
 }
 
-/// The result that has its index under this name.
+/// The base name of the result whose index has this name.
 pub(crate) fn base_of_index(name: &str) -> Option<&str> {
     name.strip_suffix(if is_page(name) { ":index" } else { "-index" })
 }
@@ -28,7 +29,8 @@ fn is_page(name: &str) -> bool {
     name.rsplit('/').next().is_some_and(|name| name.starts_with("web:"))
 }
 
-/// The index as an agent reads it: never larger than the smallest part, so that it is always handed over whole.
+/// The index as an agent reads it: never larger than the smallest chunk, so that it is always
+/// returned whole.
 pub(crate) fn index(tool: &str, base: &str, split: &Split) -> Value {
     let mut outline = split.outline.clone();
     let mut with_about = true;
@@ -70,7 +72,7 @@ pub(crate) fn index(tool: &str, base: &str, split: &Split) -> Value {
         } else if with_about {
             with_about = false;
         } else if value["chunks"].as_array().is_some_and(|chunks| !chunks.is_empty()) {
-            // Hundreds of parts of one size: their numbers say enough.
+            // Hundreds of chunks of one size need no list; their numbers are enough.
             value["chunks"] = json!([]);
             value["left_out"] = json!("too many chunks to list; the outline names some");
             return value;
@@ -80,7 +82,7 @@ pub(crate) fn index(tool: &str, base: &str, split: &Split) -> Value {
     }
 }
 
-/// The outline, each section with the key of the chunk in which it begins.
+/// The outline, each section with the key of the chunk in which it starts.
 fn with_keys(base: &str, sections: &[Section]) -> Vec<Value> {
     let with_key = |section: &Section| {
         let key = chunk_name(base, section.chunk);
@@ -99,13 +101,14 @@ fn with_keys(base: &str, sections: &[Section]) -> Vec<Value> {
     sections.iter().map(with_key).collect()
 }
 
-/// The key as code in a cell of a table.
+/// The key as code in a table cell.
 fn cell(key: &str) -> String {
     let key = key.replace('|', "\\|");
     if key.contains('`') { key } else { format!("`{key}`") }
 }
 
-/// What the caller gets in place of the result, which has so many characters: at most `most` of them.
+/// What the caller gets instead of the result, which has `characters` characters; at most `most`
+/// characters.
 pub(crate) fn table(tool: &str, base: &str, split: &Split, characters: usize, most: usize, keep: Duration) -> String {
     let minutes = keep.as_secs().div_ceil(60);
     let chunks = split.parts.len();

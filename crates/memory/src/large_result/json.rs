@@ -12,11 +12,11 @@ use super::json_path::Step;
 use super::json_size::{Escaped, escaped_chars, json_chars};
 use super::text;
 
-/// Where a piece begins in the whole document.
+/// Where a piece starts in the whole document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Begin {
     pub path: Vec<Step>,
-    /// Of a text that is split: how many of its characters stand in the pieces before.
+    /// For a split text, how many of its characters are in earlier pieces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub characters: Option<usize>,
 }
@@ -24,29 +24,29 @@ pub(crate) struct Begin {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Piece {
     pub value: Value,
-    /// As compact JSON.
+    /// The size as compact JSON.
     pub characters: usize,
     pub begin: Begin,
-    /// Where its last member or element stands.
+    /// The path of its last member or element.
     pub end: Vec<Step>,
 }
 
-/// A place that the outline names, and the piece, from 1, in which it begins.
+/// A path that the outline lists, and the number of the piece in which it starts, from 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Mark {
     pub begin: Begin,
     pub chunk: usize,
 }
 
-/// The document has keys so long, or stands so deep, that no piece has room for them.
+/// The document has keys too long, or is nested too deep, to fit into a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Unsplittable;
 
-/// How deep the outline names members, and how many.
+/// How deep the outline lists members, and how many.
 const MARKED_DEPTH: usize = 4;
 const MOST_MARKS: usize = 1_000;
 
-/// Pieces of at most so many characters, and what to name in an outline.
+/// Pieces of at most `most` characters, and the entries of an outline.
 pub(crate) fn split(document: &Value, most: usize) -> Result<(Vec<Piece>, Vec<Mark>), Unsplittable> {
     let mut splitter = Splitter { most, pieces: Vec::new(), current: None, marks: Vec::new(), marked: HashSet::new() };
     splitter.fill(document, &mut Vec::new())?;
@@ -57,14 +57,14 @@ pub(crate) fn split(document: &Value, most: usize) -> Result<(Vec<Piece>, Vec<Ma
 struct Splitter {
     most: usize,
     pieces: Vec<Piece>,
-    /// The piece that is being filled.
+    /// The piece that is currently filled.
     current: Option<Piece>,
     marks: Vec<Mark>,
     marked: HashSet<Vec<Step>>,
 }
 
 impl Splitter {
-    /// Puts in what is too large for one piece.
+    /// Adds the parts of a value that is too large for one piece.
     fn fill(&mut self, value: &Value, path: &mut Vec<Step>) -> Result<(), Unsplittable> {
         match value {
             Value::Array(items) => {
@@ -118,7 +118,7 @@ impl Splitter {
         Ok(())
     }
 
-    /// The size of the current piece with a further child of so many characters in the container at `path`.
+    /// The size of the current piece with another child of this size in the container at `path`.
     fn size_with(&self, path: &[Step], child: usize) -> usize {
         match &self.current {
             None => alone(path) + child,
@@ -151,7 +151,7 @@ impl Splitter {
         Ok(())
     }
 
-    /// Notes what the outline tells: members near the root, and where pieces begin.
+    /// Records the entries of the outline: members near the root, and where pieces start.
     fn mark(&mut self, path: &[Step], characters: Option<usize>) {
         let chunk = self.pieces.len() + 1;
         let keys = path.iter().take(MARKED_DEPTH).take_while(|step| matches!(step, Step::Key(_))).count();
@@ -185,7 +185,7 @@ fn step_chars(step: &Step) -> usize {
     }
 }
 
-/// The characters of a piece that has nothing but the containers on the way to this one.
+/// The size of a piece that has only the containers on this path.
 fn alone(path: &[Step]) -> usize {
     2 + path.iter().map(|step| step_chars(step) + 2).sum::<usize>()
 }
@@ -194,7 +194,7 @@ fn common(one: &[Step], other: &[Step]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// The container that a step leads into the members of.
+/// An empty container for the step.
 fn empty(step: &Step) -> Value {
     match step {
         Step::Index(_) => Value::Array(Vec::new()),
@@ -202,7 +202,8 @@ fn empty(step: &Step) -> Value {
     }
 }
 
-/// Puts the value at `path`; the containers of the first `open` steps are there, as the last ones of theirs.
+/// Inserts the value at `path`. The containers of the first `open` steps exist, as the last
+/// children of their parents.
 fn insert(root: &mut Value, path: &[Step], open: usize, value: Value) -> Result<(), Unsplittable> {
     let mut node = root;
     let mut value = Some(value);
@@ -229,7 +230,7 @@ fn insert(root: &mut Value, path: &[Step], open: usize, value: Value) -> Result<
     Ok(())
 }
 
-/// The whole document again. `None`: the pieces are of no document.
+/// Reassembles the document. `None` if the pieces do not form one.
 pub(crate) fn join(pieces: impl IntoIterator<Item = (Begin, Value)>) -> Option<Value> {
     let mut pieces = pieces.into_iter();
     let (_, mut whole) = pieces.next()?;
@@ -239,7 +240,7 @@ pub(crate) fn join(pieces: impl IntoIterator<Item = (Begin, Value)>) -> Option<V
     Some(whole)
 }
 
-/// `along` leads to where the piece begins; what stands on the way there may have begun before.
+/// `along` is the path to where the piece starts. The containers on it can exist already.
 fn merge(into: &mut Value, piece: Value, along: &[Step], inside_text: bool) -> Option<()> {
     let goes_on = along.len() > 1 || inside_text;
     match (into, piece) {
@@ -268,8 +269,8 @@ fn merge(into: &mut Value, piece: Value, along: &[Step], inside_text: bool) -> O
     Some(())
 }
 
-/// Each text, number, truth value and null of a piece, and each empty container, with its place in the whole document.
-/// Without a beginning the piece is the whole.
+/// Each scalar and each empty container of a piece, with its path in the whole document. Without a
+/// beginning, the piece is the whole document.
 pub(crate) fn leaves(begin: Option<&Begin>, piece: &Value, see: &mut impl FnMut(&[Step], &Value)) {
     let mut leaf = |path: &[Step], value: &Value| {
         let inner = match value {
@@ -284,14 +285,15 @@ pub(crate) fn leaves(begin: Option<&Begin>, piece: &Value, see: &mut impl FnMut(
     walk(piece, &mut Vec::new(), begin.map(|begin| begin.path.as_slice()), &mut leaf);
 }
 
-/// Each value of a document, with its place.
+/// Each value of a document, with its path.
 pub(crate) fn leaves_and_containers(document: &Value, see: &mut impl FnMut(&[Step], &Value)) {
     walk(document, &mut Vec::new(), None, see);
 }
 
 fn walk(value: &Value, path: &mut Vec<Step>, along: Option<&[Step]>, see: &mut impl FnMut(&[Step], &Value)) {
     see(path, value);
-    // What stands around the beginning of a piece begins with it; elsewhere arrays begin at 0.
+    // The containers around the start of a piece begin at its first index; all other arrays begin
+    // at 0.
     let further = |index: usize| along.filter(|_| index == 0).and_then(|along| along.get(1..));
     match value {
         Value::Array(items) => {

@@ -1,4 +1,4 @@
-//! Places in a JSON document.
+//! Paths in a JSON document.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,12 +10,12 @@ pub(crate) enum Step {
     Key(String),
 }
 
-/// The path as RFC 9535 writes it, in short where the key allows it.
+/// The path as a JSONPath (RFC 9535), in dot notation if the key allows it.
 pub(crate) fn written(path: &[Step]) -> String {
     use std::fmt::Write;
     let mut text = String::from("$");
     for step in path {
-        // Writing into a String cannot fail.
+        // Writing to a String cannot fail.
         let _ = match step {
             Step::Index(index) => write!(text, "[{index}]"),
             Step::Key(key) if is_plain(key) => write!(text, ".{key}"),
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_read_back_as_they_are_written() {
+    fn written_paths_parse_to_the_same_path() {
         let keys = ["name", "with blank", "it's", "back\\slash", "line\nbreak", "ünicode", "", "7"];
         for key in keys {
             let document = serde_json::json!([{key: 1}]);

@@ -1,4 +1,4 @@
-//! How many characters a value has as compact JSON, without writing it.
+//! The number of characters of a value as compact JSON, without writing it.
 
 use serde_json::Value;
 use text_splitter::ChunkSizer;
@@ -27,7 +27,7 @@ pub(crate) fn escaped_chars(text: &str) -> usize {
     text.chars().map(spelled).sum()
 }
 
-/// Counts text as it is spelled in JSON.
+/// Counts text with JSON escapes.
 pub(crate) struct Escaped;
 
 impl ChunkSizer for Escaped {

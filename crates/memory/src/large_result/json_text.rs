@@ -6,14 +6,14 @@ use std::fmt;
 use serde::de::{self, Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value, json};
 
-/// What stands between a page's header and its content.
+/// The separator between a page's header and its content.
 const CONTENT: &str = "\n\n--- Content ---\n";
-/// From here on not every whole number is told apart from its neighbours.
+/// From here on, not every integer can be represented.
 const LARGEST_WHOLE: f64 = 9_007_199_254_740_992.0;
 
-/// The object or array that the text is, as a whole. `None` for any other text, and where the document would not be all
-/// that the text is: a key that stands twice, a whole number of more digits than are kept. A page of JSON is the document
-/// `{"header", "content"}`.
+/// The object or array that the whole text represents. `None` for other text, and if parsing would
+/// lose something: a duplicate key, or an integer with too many digits. A page of JSON becomes the
+/// document `{"header", "content"}`.
 pub(crate) fn document(text: &str) -> Option<Value> {
     if let Some(whole) = read(text) {
         return Some(whole);
@@ -26,7 +26,7 @@ fn read(text: &str) -> Option<Value> {
     text.trim_start().starts_with(['{', '[']).then(|| serde_json::from_str::<Exact>(text).ok().map(|exact| exact.0))?
 }
 
-/// A value from which nothing was left out.
+/// A value that was parsed without loss.
 struct Exact(Value);
 
 impl<'de> Deserialize<'de> for Exact {
@@ -41,7 +41,7 @@ impl<'de> Visitor<'de> for Reading {
     type Value = Value;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("JSON of which nothing is lost")
+        formatter.write_str("JSON that can be parsed without loss")
     }
 
     fn visit_unit<E>(self) -> Result<Value, E> {
@@ -61,7 +61,7 @@ impl<'de> Visitor<'de> for Reading {
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
-        // It may have been written as a whole number, all of whose digits counted.
+        // It may have been written as an integer whose digits all matter.
         if value.abs() >= LARGEST_WHOLE { Err(E::custom("a number is too large")) } else { Ok(value.into()) }
     }
 
@@ -85,7 +85,7 @@ impl<'de> Visitor<'de> for Reading {
         let mut read = Map::new();
         while let Some((key, Exact(value))) = members.next_entry::<String, Exact>()? {
             if read.insert(key, value).is_some() {
-                return Err(de::Error::custom("a key stands twice"));
+                return Err(de::Error::custom("a key is duplicated"));
             }
         }
         Ok(read.into())
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_a_document_where_nothing_is_lost() {
+    fn text_is_a_document_if_it_parses_without_loss() {
         assert_eq!(
             document(" {\"b\": [1, -2, 1.5, null, true, \"\\u00e4\"]}\n").unwrap().to_string(),
             "{\"b\":[1,-2,1.5,null,true,\"ä\"]}"

@@ -1,5 +1,5 @@
-//! Results that are too large to be handed over whole: they are split, the parts go to the working memory of the
-//! caller's session, and the caller gets a table of them.
+//! Results that are too large to return whole. They are split into chunks in the working memory of
+//! the caller's session, and the caller gets a table of the chunks.
 
 mod blocks;
 mod headings;
@@ -31,7 +31,7 @@ pub(crate) use json_size::json_chars;
 pub(crate) use parts::Layout;
 pub(crate) use stored::{Error, ResultChunk, StoredResult};
 
-/// What a result is measured by: a text is itself, anything else its compact JSON.
+/// The text that is measured: a string itself, any other result as compact JSON.
 pub(crate) fn text_of(result: &serde_json::Value) -> std::borrow::Cow<'_, str> {
     match result {
         serde_json::Value::String(text) => text.as_str().into(),

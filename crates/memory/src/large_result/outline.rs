@@ -1,25 +1,25 @@
-//! What a result is made of, and in which part each piece of it begins.
+//! The outline of a result: its sections, and the chunk in which each starts.
 
 use serde::{Deserialize, Serialize};
 
-/// A heading of a text, or a member of a JSON document, with what stands under it.
+/// A heading of a text, or a member of a JSON document, with the sections below it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
     pub title: String,
-    /// The part in which it begins, from 1.
+    /// The number of the chunk in which it starts, from 1.
     pub chunk: usize,
-    /// Characters from the beginning of a text.
+    /// Characters from the start of a text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<usize>,
-    /// Where it stands in a JSON document.
+    /// The path in a JSON document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sections: Vec<Section>,
 }
 
-/// Sections in their order, each with its level, as a tree: a section stands under the last one before it of a lower
-/// level.
+/// Turns a flat list of sections with levels into a tree. The parent of a section is the last
+/// earlier one with a lower level.
 pub(crate) fn nested(flat: Vec<(usize, Section)>) -> Vec<Section> {
     let mut open: Vec<(usize, Section)> = Vec::new();
     let mut roots = Vec::new();
@@ -48,7 +48,7 @@ pub(crate) fn depth(sections: &[Section]) -> usize {
     sections.iter().map(|section| 1 + depth(&section.sections)).max().unwrap_or(0)
 }
 
-/// Leaves out what stands deeper than so many levels.
+/// Drops sections deeper than this many levels.
 pub(crate) fn cut_below(sections: &mut [Section], levels: usize) {
     for section in sections {
         if levels <= 1 {
@@ -59,7 +59,7 @@ pub(crate) fn cut_below(sections: &mut [Section], levels: usize) {
     }
 }
 
-/// Each section before those under it.
+/// Depth first, parents before children.
 pub(crate) fn flat(sections: &[Section]) -> Vec<&Section> {
     let mut all = Vec::new();
     for section in sections {

@@ -1,4 +1,4 @@
-//! A page in parts: kept under its address, section by section, with a table of what is in each part.
+//! A web page in chunks: stored under its address, section by section, with a table of the chunks.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -12,16 +12,17 @@ use super::shorten::ResultWriter;
 use crate::text_search::{at_most, one_line};
 use crate::{EntryKey, Namespace, WorkingMemory};
 
-/// The longest heading in the table, in characters.
+/// The maximum length of a heading in the table, in characters.
 const MAX_HEADING: usize = 120;
 
 /// A page, split at its headings.
 pub struct ChunkedPage(Split);
 
-/// Where a page is kept.
+/// Where a page is stored.
 pub struct PageLocation<'p> {
     pub session: &'p str,
-    /// The name that its entries begin with: `web:` and what stands for the address. Without `/`.
+    /// The prefix of the names of its entries: `web:` and an identifier of the address. Without
+    /// `/`.
     pub name: &'p str,
     pub keep: Duration,
     pub request: &'p ToolRequest,
@@ -29,23 +30,23 @@ pub struct PageLocation<'p> {
 }
 
 impl ChunkedPage {
-    /// Markdown in parts of at most `most` characters: at headings of levels 1 to 3, larger sections between blank
-    /// lines, then anywhere. Takes its time with a large page.
+    /// Markdown in chunks of at most `most` characters: split at headings of levels 1 to 3, larger
+    /// sections at blank lines, then anywhere. Slow for a large page.
     pub fn split(markdown: &str, most: usize) -> Self {
         Self(split_page(markdown, most.max(1)))
     }
 
-    /// How many parts there are.
+    /// The number of chunks.
     pub fn parts(&self) -> usize {
         self.0.parts.len()
     }
 
-    /// The part of this number, from 1.
+    /// The chunk with this number, from 1.
     pub fn part(&self, number: usize) -> Option<&str> {
         self.0.parts.get(number.checked_sub(1)?)?.value.as_str()
     }
 
-    /// Keeps the parts, then their outline. Returns the response's `large_result` metadata.
+    /// Stores the chunks, then their index. Returns the response's `large_result` metadata.
     pub async fn keep(&self, place: PageLocation<'_>) -> Result<Value, StoreError> {
         let kept = ResultWriter {
             base: EntryKey::of(&Namespace::session(place.session), place.name),
@@ -58,8 +59,8 @@ impl ChunkedPage {
         Ok(json!({"key": kept.base.path(), "chunks": self.parts(), "characters": self.0.characters}))
     }
 
-    /// What the caller of a kept page gets: the heading and the key of each part, in at most `room` characters as far as
-    /// they go. `key` is the one of the metadata.
+    /// What the caller of a stored page gets: the heading and the key of as many chunks as fit into
+    /// `room` characters. `key` is the one in the metadata.
     pub fn table(&self, key: &str, keep: Duration, room: usize) -> String {
         let (chunks, minutes) = (self.parts(), keep.as_secs().div_ceil(60));
         let mut table = format!(

@@ -1,4 +1,4 @@
-//! A result in parts: its text or document, split, with an outline.
+//! A result in chunks: its text or document, split, with an outline.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,7 +12,7 @@ use super::outline::{Section, flat, nested};
 use super::text;
 use crate::text_search::{at_most, one_line};
 
-/// The longest description of a part in the table, in characters.
+/// The maximum length of a chunk's description in the table, in characters.
 const MAX_ABOUT: usize = 160;
 
 pub(crate) struct Split {
@@ -27,17 +27,17 @@ pub(crate) struct Part {
     /// A string for a text, else a JSON document.
     pub value: Value,
     pub characters: usize,
-    /// In a few words, what is in it.
+    /// A short description of its content.
     pub about: String,
 }
 
-/// How the parts make the whole. It is kept beside the index.
+/// How the chunks form the whole. It is stored with the index.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum Layout {
-    /// The texts in a row; where each begins, in characters.
+    /// Consecutive texts; where each starts, in characters.
     Text { starts: Vec<usize>, characters: usize },
-    /// Documents, of which each goes on where the last one ended.
+    /// Documents, each of which continues where the previous one ended.
     Json { begins: Vec<Begin> },
 }
 
@@ -50,7 +50,7 @@ impl Layout {
     }
 }
 
-/// Splits a result into parts of at most `most` characters.
+/// Splits a result into chunks of at most `most` characters.
 pub(crate) fn split(result: &Value, most: usize) -> Split {
     match result {
         Value::String(text) => {
@@ -61,7 +61,7 @@ pub(crate) fn split(result: &Value, most: usize) -> Split {
     }
 }
 
-/// `None`: it has no structure along which it could be split.
+/// `None` if it has no structure to split along.
 fn split_document(document: &Value, most: usize) -> Option<Split> {
     let (pieces, marks) = json::split(document, most).ok()?;
     (!pieces.is_empty()).then(|| split_json(document, pieces, &marks))
@@ -107,7 +107,7 @@ struct Bound {
     characters: usize,
 }
 
-/// A text without headings: each part by its first line.
+/// A text without headings: each chunk is described by its first line.
 fn untitled(pieces: &[&str], bounds: &[Bound]) -> (Vec<Section>, Vec<String>) {
     let abouts: Vec<String> = pieces.iter().map(|piece| first_line(piece)).collect();
     let section = |(index, (title, bound)): (usize, (&String, &Bound))| Section {
@@ -140,7 +140,7 @@ fn titled(whole: &str, headings: &[Heading], pieces: &[&str], bounds: &[Bound]) 
     (nested(sections), abouts)
 }
 
-/// The titles of so many levels as there is room for, the highest level at least.
+/// The titles of as many levels as fit, at least the highest level.
 fn titles(beginning: Option<&str>, headings: &[&Heading]) -> String {
     let of_levels = |deepest: usize| {
         let titles = headings.iter().filter(|heading| heading.level <= deepest).map(|heading| heading.title.as_str());
@@ -151,7 +151,7 @@ fn titles(beginning: Option<&str>, headings: &[&Heading]) -> String {
     fitting.unwrap_or_else(|| at_most(&of_levels(highest), MAX_ABOUT))
 }
 
-/// Where a piece begins in the text that it was cut from, white space at its beginning left out.
+/// Where a piece starts in the text that it was cut from, without leading white space.
 fn offset(whole: &str, piece: &str) -> usize {
     piece.as_ptr() as usize - whole.as_ptr() as usize + (piece.len() - piece.trim_start().len())
 }
@@ -171,7 +171,7 @@ fn split_json(document: &Value, pieces: Vec<Piece>, marks: &[Mark]) -> Split {
             path: Some(written(path)),
             sections: Vec::new(),
         };
-        // The rest of a text stands under the text.
+        // The rest of a split text is one level below the text.
         (path.len() + usize::from(mark.begin.characters.is_some()), section)
     };
     let outline = nested(marks.iter().map(section).collect());
@@ -190,7 +190,7 @@ fn split_json(document: &Value, pieces: Vec<Piece>, marks: &[Mark]) -> Split {
     }
 }
 
-/// Each part by where it begins and ends, and by what else begins in it.
+/// Describes each chunk: where it starts and ends, and what else starts in it.
 fn abouts(pieces: &[Piece], outline: &[Section]) -> Vec<String> {
     let all = flat(outline);
     let about = |(index, piece): (usize, &Piece)| {
@@ -213,7 +213,7 @@ fn abouts(pieces: &[Piece], outline: &[Section]) -> Vec<String> {
     pieces.iter().enumerate().map(about).collect()
 }
 
-/// Such as `items: 250 elements`.
+/// For example `items: 250 elements`.
 fn title(document: &Value, begin: &Begin) -> String {
     let name = match begin.path.last() {
         Some(Step::Key(key)) => at_most(&one_line(key), 60),

@@ -1,5 +1,5 @@
-//! What holds for every split: nothing is lost, nothing doubled, every part within bounds, tables and fences whole where
-//! they fit, and an outline that points to where things are.
+//! Properties of every split: nothing is lost or duplicated, every chunk is within bounds, tables
+//! and fences are whole if they fit, and the outline points to the right chunks.
 
 #![allow(clippy::format_push_string, clippy::format_collect, clippy::items_after_statements)]
 
@@ -15,7 +15,7 @@ use super::outline::flat;
 use super::parts::{Layout, split};
 use super::{text, text_of};
 
-/// Pieces of markdown, ordinary and broken.
+/// Pieces of Markdown, valid and broken.
 fn block() -> impl Strategy<Value = String> {
     let words = vec("[a-zäß…日]{1,12}", 1..30).prop_map(|words| words.join(" "));
     prop_oneof![
@@ -71,14 +71,14 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_pieces_of_a_text_are_the_text(text in document(), most in 1_usize..600) {
+    fn pieces_of_a_text_form_the_text(text in document(), most in 1_usize..600) {
         let pieces = text::split(&text, most, &Characters);
         prop_assert_eq!(pieces.concat(), text.clone());
         for piece in &pieces {
             prop_assert!(piece.chars().count() <= most, "{} of {most}", piece.chars().count());
             prop_assert!(!piece.is_empty() || text.is_empty());
         }
-        // Sizes that are not characters: what JSON makes of them.
+        // A sizer that counts more than characters: JSON escapes.
         let most = most + 6;
         let pieces = text::split(&text, most, &Escaped);
         prop_assert_eq!(pieces.concat(), text.clone());
@@ -86,7 +86,7 @@ proptest! {
     }
 
     #[test]
-    fn the_sections_of_a_page_are_the_page(text in document(), most in 1_usize..600) {
+    fn sections_of_a_page_form_the_page(text in document(), most in 1_usize..600) {
         let pieces = text::sections(&text, most, &Characters);
         prop_assert_eq!(pieces.concat(), text.as_str());
         let most = most.max(text.chars().count().div_ceil(100));
@@ -102,7 +102,7 @@ proptest! {
     }
 
     #[test]
-    fn tables_and_fences_are_whole_where_they_fit(
+    fn tables_and_fences_are_whole_if_they_fit(
         blocks in vec(
             prop_oneof![
                 vec("[a-z]{1,9}", 1..60).prop_map(|words| (false, words.join(" "))),
@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn pieces_are_filled(
+    fn pieces_use_their_room(
         blocks in vec(
             prop_oneof![
                 3 => vec("[a-z]{1,9}", 1..60).prop_map(|words| words.join(" ")),
@@ -143,15 +143,15 @@ proptest! {
     ) {
         let text = blocks.join("\n\n");
         let pieces = text::split(&text, most, &Characters);
-        // No table forces an early end: all but the last have a third of what they may, unless a heading stays with
-        // what follows it.
+        // No table forces an early end, so all but the last piece use at least a third of the
+        // limit, unless a heading stays with the text below it.
         for piece in &pieces[..pieces.len() - 1] {
             prop_assert!(piece.chars().count() + 30 >= most / 3, "{} of {most}: {pieces:#?}", piece.chars().count());
         }
     }
 
     #[test]
-    fn a_text_begins_each_section_where_the_outline_says(
+    fn outline_of_a_text_has_the_start_of_each_section(
         sections in vec((1_usize..=6, vec("[a-z]{1,9}", 1..60)), 1..20),
         most in 80_usize..400,
     ) {
@@ -171,13 +171,13 @@ proptest! {
             let heading: String = part.chars().skip(inside).collect();
             let level = sections[number].0;
             let whole = format!("{} Section {number}\n", "#".repeat(level));
-            // The bounds may be narrower than the heading.
+            // The limit can be shorter than the heading.
             prop_assert!(heading.starts_with(&whole) || whole.starts_with(&heading), "{heading:?}");
         }
     }
 
     #[test]
-    fn sections_stand_under_the_last_one_above_them(levels in vec(1_usize..=6, 1..30)) {
+    fn parent_of_a_section_is_the_last_one_of_a_lower_level(levels in vec(1_usize..=6, 1..30)) {
         let text: String = levels.iter().map(|level| format!("{} t\n\n", "#".repeat(*level))).collect();
         let outline = split(&Value::from(text), 1000).outline;
         fn shape(sections: &[super::Section], above: usize, levels: &mut std::slice::Iter<'_, usize>) -> bool {
@@ -192,10 +192,10 @@ proptest! {
     }
 
     #[test]
-    fn the_pieces_of_a_document_make_the_document(document in value(), most in 80_usize..1_500) {
+    fn pieces_of_a_document_form_the_document(document in value(), most in 80_usize..1_500) {
         prop_assume!(document.get(0).is_some() || document.as_object().is_some_and(|members| !members.is_empty()));
         let Ok((pieces, marks)) = json::split(&document, most) else {
-            // No room for the way to where something stands: it is split as text.
+            // The path to a value leaves no room in a piece, so it is split as text.
             let split = split(&document, most);
             let text: String = split.parts.iter().map(|part| text_of(&part.value).into_owned()).collect();
             prop_assert_eq!(text, document.to_string());
@@ -217,24 +217,24 @@ proptest! {
         leaves(None, &document, &mut |path, _| expected.push(written(path)));
         prop_assert_eq!(places, expected);
         for mark in marks {
-            // The place stands in the part that the outline names, and not in the one before.
+            // The value is in the chunk that the outline names, and not in the one before.
             let path = written(&mark.begin.path);
-            let stands_in = |number: usize| {
+            let is_in = |number: usize| {
                 let mut found = false;
                 let piece = &pieces[number - 1];
                 super::leaves(Some(&piece.begin), &piece.value, &mut |place, _| found |= place.starts_with(&mark.begin.path));
                 found
             };
-            prop_assert!(stands_in(mark.chunk), "{path} is not in {}", mark.chunk);
+            prop_assert!(is_in(mark.chunk), "{path} is not in {}", mark.chunk);
             let is_begun = mark.begin.characters.is_some() || pieces[mark.chunk - 1].begin.path.starts_with(&mark.begin.path);
             if mark.chunk > 1 && !is_begun {
-                prop_assert!(!stands_in(mark.chunk - 1), "{path} is in {} already", mark.chunk - 1);
+                prop_assert!(!is_in(mark.chunk - 1), "{path} is in {} already", mark.chunk - 1);
             }
         }
     }
 
     #[test]
-    fn sizes_are_counted_as_they_are_written(document in value()) {
+    fn counted_size_equals_written_size(document in value()) {
         prop_assert_eq!(json_chars(&document), document.to_string().chars().count());
     }
 }
@@ -255,7 +255,7 @@ fn elements_stay_whole_and_pieces_are_full() {
 }
 
 #[test]
-fn a_long_text_in_a_document_fills_the_room_that_its_neighbours_leave() {
+fn long_text_in_a_document_uses_the_remaining_room() {
     let document = json!({"url": "https://example.com", "content": "word ".repeat(1_000), "after": true});
     let (pieces, _) = json::split(&document, 1_000).unwrap();
     assert_eq!(pieces.len(), 6, "{:?}", pieces.iter().map(|piece| piece.characters).collect::<Vec<_>>());
@@ -265,7 +265,7 @@ fn a_long_text_in_a_document_fills_the_room_that_its_neighbours_leave() {
 }
 
 #[test]
-fn keys_that_leave_no_room_make_it_a_text() {
+fn document_with_oversized_keys_is_split_as_text() {
     let document = json!({"k".repeat(500): ["a".repeat(400), "b".repeat(400)]});
     assert!(json::split(&document, 400).is_err());
     let split = split(&document, 400);
@@ -273,7 +273,8 @@ fn keys_that_leave_no_room_make_it_a_text() {
     assert!(split.parts.iter().all(|part| part.characters <= 400));
 }
 
-/// Texts on which a splitter may fall over or take for ever; each is split as it would be in earnest.
+/// Texts that could crash a splitter or make it very slow. Each is split with the production
+/// limits.
 #[test]
 fn hostile_texts_are_split_in_reasonable_time() {
     let lengths = 1_500_000;

@@ -1,4 +1,4 @@
-//! Hands a result over as it is, or in parts, or cut.
+//! Returns a result whole, in chunks, or truncated.
 
 use std::time::Duration;
 
@@ -12,24 +12,25 @@ use super::threshold::{MAX_RESULT_BYTES, Settings, chunk_chars};
 use super::{text_of, truncate::truncate};
 use crate::{EntryKey, EntryRole, Namespace, NewEntry, WorkingMemory};
 
-/// Parts that are written side by side.
+/// Chunks that are written concurrently.
 const WRITERS: usize = 4;
-/// Tries of one write while the store cannot be reached.
+/// Attempts per write while the store is unavailable.
 const ATTEMPTS: u32 = 4;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// A result of at most this size is measured where it is.
+/// A result of at most this size is measured on the current thread.
 const QUICK_BYTES: usize = 16 * 1024;
 
 /// What the caller gets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shortened {
     pub output: Value,
-    /// Goes into the response's metadata: `large_result` where the output is not the whole result.
+    /// Goes into the response's metadata: `large_result` if the output is not the whole result.
     pub metadata: Map<String, Value>,
 }
 
-/// Hands over a result that the tool's output schema admits. The parts of a large one are kept in the namespace of the
-/// request's session; where there is none, or the store does not take them, the result is cut.
+/// Shortens a result that fits the tool's output schema. The chunks of a large one are stored in
+/// the namespace of the request's session. Without a session, or if the store refuses them, the
+/// result is truncated.
 pub async fn shorten(output: Value, settings: &Settings, request: &ToolRequest, memory: &WorkingMemory) -> Shortened {
     let most = settings.most_for(&request.tool, request);
     if is_surely_within(&output, most.min(QUICK_BYTES)) {
@@ -38,7 +39,7 @@ pub async fn shorten(output: Value, settings: &Settings, request: &ToolRequest, 
     let namespace = request.session.as_deref().map(Namespace::session);
     let chunk = chunk_chars(most);
     let is_session = namespace.is_some();
-    // Counting and splitting a large result takes its time: not on a thread that others wait for.
+    // Counting and splitting a large result takes long, so it runs on a separate thread.
     let measured = spawn_blocking(move || measure(output, most, is_session.then_some(chunk))).await;
     let (output, characters, split) = match measured {
         Ok(Measured::Small(output)) => return Shortened { output, metadata: Map::new() },
@@ -58,17 +59,18 @@ pub async fn shorten(output: Value, settings: &Settings, request: &ToolRequest, 
                 let told = json!({"key": base, "chunks": split.parts.len(), "characters": characters});
                 return Shortened { output, metadata: Map::from_iter([("large_result".into(), told)]) };
             }
-            Err(error) => tracing::warn!(%error, "the parts of a large result cannot be kept; it is cut"),
+            Err(error) => tracing::warn!(%error, "the chunks of a large result cannot be stored; it is truncated"),
         }
     }
     let omitted = json!({"characters": characters, "truncated": true});
     Shortened { output: output.into(), metadata: Map::from_iter([("large_result".into(), omitted)]) }
 }
 
-/// Whether its JSON has at most this many bytes, whatever has to be escaped. Looks no further than it must.
+/// Whether its JSON has at most this many bytes, even if every character needs an escape. Stops as
+/// soon as it knows.
 fn is_surely_within(value: &Value, most: usize) -> bool {
     fn left_after(value: &Value, left: usize) -> Option<usize> {
-        // A control character is spelled with six.
+        // A control character needs six bytes as an escape.
         let text = |text: &str, left: usize| left.checked_sub(3 + 6 * text.len());
         match value {
             Value::Null | Value::Bool(_) => left.checked_sub(6),
@@ -90,7 +92,7 @@ enum Measured {
 
 fn measure(output: Value, most: usize, chunk: Option<usize>) -> Measured {
     let text = text_of(&output);
-    // A character has at least one byte, so that most results are not counted at all.
+    // A character has at least one byte, so most results need no count.
     let bytes = serde_json::to_string(&output).map_or(0, |json| json.len());
     if bytes <= most {
         drop(text);
@@ -101,13 +103,14 @@ fn measure(output: Value, most: usize, chunk: Option<usize>) -> Measured {
         drop(text);
         return Measured::Small(output);
     }
-    // What is cut is within the bytes of a response as well: six of them for the worst of characters.
+    // The truncated text must fit into a response in bytes as well, at up to six bytes per
+    // character.
     let cut = truncate(&text, most.min(MAX_RESULT_BYTES / 6));
     let split = chunk.map(|chunk| split(&output, chunk));
     Measured::Large { cut, characters, split }
 }
 
-/// Where one result is kept.
+/// Where one result is stored.
 pub(super) struct ResultWriter {
     pub memory: WorkingMemory,
     pub base: EntryKey,
@@ -118,14 +121,14 @@ pub(super) struct ResultWriter {
 
 impl ResultWriter {
     fn of(namespace: &Namespace, request: &ToolRequest, settings: &Settings, memory: WorkingMemory) -> Self {
-        // The first digits of an id are the time, the last ones are of this request alone. A further attempt of the
-        // request has the same name, so that it writes over what the first one left.
+        // The first digits of an id are the time; only the last ones are unique. Another attempt of
+        // the same request has the same name and overwrites what the first one left.
         let id = request.id.simple().to_string();
         let base = EntryKey::of(namespace, &format!("tool-{}-{}", request.tool, &id[20..]));
         Self { memory, base, tool: request.tool.clone(), keep: settings.keep, saved_by: request.agent_id }
     }
 
-    /// The parts, then the index: where there is an index, there is everything.
+    /// Writes the chunks, then the index, so that an index exists only when all chunks do.
     pub async fn write(&self, split: &Split) -> Result<(), StoreError> {
         let mut parts = split.parts.iter().enumerate();
         let mut writing = JoinSet::new();

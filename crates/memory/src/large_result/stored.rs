@@ -1,4 +1,4 @@
-//! A result that is kept in parts, read again.
+//! Reads a result that is stored in chunks.
 
 use serde_json::Value;
 
@@ -10,27 +10,27 @@ use super::text_of;
 use crate::{Entry, EntryKey, EntryRole, Namespace, WorkingMemory};
 use breadcrumb::StoreError;
 
-/// What a key of a stored result stands for.
+/// What the key of a stored result refers to.
 pub(crate) enum StoredResult {
-    /// The result itself, by its base key or its index.
+    /// The whole result, by its base key or the key of its index.
     Whole { base: EntryKey, layout: Layout, outline: Vec<Section> },
-    /// One part, or any other entry.
+    /// One chunk, or any other entry.
     One(Entry),
 }
 
-/// A part of a result, as it is looked into.
+/// A chunk of a result that is being searched or read.
 pub(crate) struct ResultChunk {
-    /// From 1; `None` for an entry that is no part.
+    /// From 1; `None` for an entry that is not a chunk.
     pub number: Option<usize>,
     pub value: Value,
-    /// Where a text begins in the whole one, in characters.
+    /// Where a text starts in the whole text, in characters.
     pub start: usize,
-    /// Where a document begins in the whole one.
+    /// Where a document starts in the whole document.
     pub begin: Option<Begin>,
 }
 
 impl StoredResult {
-    /// `None`: nothing is kept under the key, or no longer.
+    /// `None` if nothing is stored under the key, or if it expired.
     pub async fn find(memory: &WorkingMemory, key: &str, home: &Namespace) -> Result<Option<Self>, Error> {
         let key = EntryKey::read(key, home).map_err(Error::Key)?;
         let index = |key: &EntryKey| EntryKey::of(key.namespace(), &index_name(key.name()));
@@ -52,7 +52,7 @@ impl StoredResult {
         Ok(memory.get(&key).await?.map(Self::One))
     }
 
-    /// The parts of which something is asked, one after the other.
+    /// The number of chunks that the key refers to.
     pub fn count(&self) -> usize {
         match self {
             Self::Whole { layout, .. } => layout.len(),
@@ -60,7 +60,7 @@ impl StoredResult {
         }
     }
 
-    /// The part of this index, from 0.
+    /// The chunk with this index, from 0.
     pub async fn chunk(&self, memory: &WorkingMemory, index: usize) -> Result<ResultChunk, Error> {
         match self {
             Self::One(entry) => Ok(ResultChunk { number: None, value: entry.value.clone(), start: 0, begin: None }),
@@ -76,13 +76,13 @@ impl StoredResult {
         }
     }
 
-    /// The whole result, put together.
+    /// The whole result, reassembled.
     pub async fn whole(&self, memory: &WorkingMemory) -> Result<Value, Error> {
         let mut looks = Vec::new();
         for index in 0..self.count() {
             looks.push(self.chunk(memory, index).await?);
         }
-        let broken = || Error::Gone("a part of the result".into());
+        let broken = || Error::Gone("a chunk of the result".into());
         match self {
             Self::One(_) => looks.pop().map(|look| look.value).ok_or_else(broken),
             Self::Whole { layout: Layout::Text { .. }, .. } => {
@@ -95,7 +95,7 @@ impl StoredResult {
         }
     }
 
-    /// The title of the section in which this character of the text stands.
+    /// The title of the section that contains this character of the text.
     pub fn section_at(&self, character: usize) -> Option<&str> {
         let Self::Whole { outline, .. } = self else { return None };
         let before = flat(outline).into_iter().filter(|section| section.start.is_some_and(|start| start <= character));
@@ -107,7 +107,7 @@ impl StoredResult {
 pub(crate) enum Error {
     #[error("{0}")]
     Key(String),
-    #[error("{0} is no longer kept")]
+    #[error("{0} is no longer stored")]
     Gone(String),
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -1,6 +1,6 @@
 //! Splits text: at headings, then between blocks (blank lines), then between lines, sentences and
-//! words, then anywhere. Tables and fences stay whole if they fit. The chunks in order are the text
-//! again.
+//! words, then anywhere. Tables and fences stay whole if they fit. The concatenated pieces are the
+//! text.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,11 +8,11 @@ use text_splitter::{ChunkConfig, ChunkSizer, MarkdownSplitter};
 
 use super::blocks::{Block, Kind, blocks};
 
-/// A piece is not ended at a better place before it has a part so large of what it may have: 20,000 of the ordinary
-/// 64,000 characters.
+/// A piece must reach this fraction of its limit before it is ended at a better position: 20,000 of
+/// the usual 64,000 characters.
 const LEAST_PART: usize = 3;
 
-/// The pieces, none larger than `most` as the sizer counts.
+/// The pieces. None is larger than `most`, as measured by the sizer.
 pub(crate) fn split<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> Vec<&'t str> {
     if sizer.size(text) <= most {
         return vec![text];
@@ -27,12 +27,14 @@ pub(crate) fn split<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> 
     checked(text, structured, most, sizer)
 }
 
-/// The most pieces of a text that is split by sections: with more of them, each is a record that nobody reads.
+/// The maximum number of sections that get a piece each. With more, nobody would read all the
+/// records.
 const MOST_SECTIONS: usize = 500;
 
-/// A piece for each section under a heading of levels 1 to 3, and for what stands before the first. Headings without
-/// text of their own go with the next section. A section larger than `most` is split like any text. A text of very many
-/// sections is split as [`split`] does, into at most [`MOST_SECTIONS`] pieces or so.
+/// One piece for each section under a heading of levels 1 to 3, and one for the text before the
+/// first. Headings without text belong to the next section. A section larger than `most` is split
+/// like any text. A text with very many sections is split like in [`split`], into about
+/// [`MOST_SECTIONS`] pieces at most.
 pub(crate) fn sections<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> Vec<&'t str> {
     let structured = guarded(text, || {
         let mut pieces = Vec::new();
@@ -57,9 +59,9 @@ pub(crate) fn sections<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) 
     split(text, most.max(sizer.size(text).div_ceil(MOST_SECTIONS / LEAST_PART)), sizer)
 }
 
-/// The first piece of such a split. What fits into it of the text, when that has no better end.
+/// The first piece of such a split, or as much of the text as fits if there is no better end.
 pub(crate) fn first<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> &'t str {
-    // No more is looked at than could be in the piece: one character is at most four bytes.
+    // Only what could be in the piece is considered: a character has at most four bytes.
     let window = &text[..text.floor_char_boundary(most.saturating_mul(4).saturating_add(4))];
     let pieces = inside(window, most, sizer);
     pieces.first().copied().unwrap_or_default()
@@ -71,25 +73,25 @@ struct Filling<'t, 's, S> {
     most: usize,
     sizer: &'s S,
     pieces: Vec<&'t str>,
-    /// Where the piece begins that is being filled, and where it ends so far, in bytes.
+    /// The start and the current end of the piece, in bytes.
     start: usize,
     end: usize,
-    /// By the sizer.
+    /// As measured by the sizer.
     size: usize,
-    /// Where it could be ended.
+    /// Where it could end.
     ends: Vec<End>,
 }
 
 #[derive(Clone, Copy)]
 struct End {
     at: usize,
-    /// What the piece would have then.
+    /// The size of the piece with this end.
     size: usize,
     /// Lower is better: the level of the heading that follows.
     rank: usize,
 }
 
-/// The rank of an end that no heading follows.
+/// The rank of an end without a heading after it.
 const NO_HEADING: usize = 7;
 
 impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
@@ -107,7 +109,7 @@ impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
             let is_enough = self.size >= self.most / LEAST_PART;
             if self.size > 0 && (is_enough || (size <= self.most && block.kind == Kind::Whole)) {
                 if size > self.most && self.most - self.size >= self.most / LEAST_PART {
-                    // It has to be cut somewhere: the room is better used.
+                    // The block must be cut anyway, so it fills the rest of this piece.
                     return self.cut(block);
                 }
                 self.break_off(End { at: block.start, size: self.size, rank });
@@ -122,12 +124,14 @@ impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
         self.end = block.end;
     }
 
-    /// Ends the piece at the best place, which is `here` if there is no better; what is behind it begins the next one.
+    /// Ends the piece at the best position, or at `here` if there is none. The text after it starts
+    /// the next piece.
     fn break_off(&mut self, here: End) {
         let least = self.most / LEAST_PART;
         let mut best = here;
         for end in &self.ends {
-            // Of two that are as good the later one. A heading goes with what follows it, however small the piece.
+            // Of two equally good ends the later one. A heading stays with the text below it,
+            // however small the piece gets.
             let is_lonely_heading = end.rank < NO_HEADING && self.ends.last().is_some_and(|last| last.at == end.at);
             if (end.size >= least || is_lonely_heading) && end.rank < best.rank {
                 best = *end;
@@ -148,7 +152,7 @@ impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
         }
     }
 
-    /// Cuts a block that fits nowhere, or that is wanted to fill this piece.
+    /// Cuts a block that fits into no piece, or that should fill this one.
     fn cut(&mut self, block: Block) {
         let mut rest = &self.text[block.start..block.end];
         let mut at = block.start;
@@ -164,7 +168,7 @@ impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
             self.pieces.push(piece);
             at += piece.len();
         }
-        // The last one is gone on with.
+        // The last piece is continued.
         self.start = at;
         self.end = block.end;
         self.size = self.sizer.size(last);
@@ -179,11 +183,12 @@ impl<'t, 's, S: ChunkSizer> Filling<'t, 's, S> {
     }
 }
 
-/// The splitter looks for words and sentences in all of the text that is left, for each piece: 5 MiB without a blank took it
-/// minutes. So it gets this many times `most` bytes at once, which are four pieces or more.
+/// The splitter scans all remaining text for words and sentences, for each piece: 5 MiB without a
+/// space took minutes. So it gets this many times `most` bytes at a time, which make four pieces or
+/// more.
 const WINDOW: usize = 16;
 
-/// Splits what is inside of a block: between its own blocks, lines, sentences, words.
+/// Splits the inside of a block: between nested blocks, lines, sentences, words.
 fn inside<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> Vec<&'t str> {
     if sizer.size(text) <= most {
         return vec![text];
@@ -201,7 +206,8 @@ fn inside<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> Vec<&'t st
             pieces.append(&mut found);
             return pieces;
         }
-        // The last one was cut by the window's end, and is split again with what follows.
+        // The last piece was cut by the end of the window, and is split again with the text after
+        // it.
         found.truncate(found.len().saturating_sub(1).max(1));
         let read: usize = found.iter().map(|piece| piece.len()).sum();
         rest = &rest[read..];
@@ -209,7 +215,7 @@ fn inside<'t>(text: &'t str, most: usize, sizer: &impl ChunkSizer) -> Vec<&'t st
     }
 }
 
-/// Neighbours that fit into one piece as one, and none but the last so small that it wastes its place.
+/// Joins adjacent pieces that fit into one, so that only the last piece can be too small.
 fn joined<'t>(
     text: &'t str,
     pieces: impl Iterator<Item = &'t str>,
@@ -232,7 +238,7 @@ fn joined<'t>(
         if sizer.size(&text[bounds[index]..bounds[index + 1]]) >= most / LEAST_PART {
             continue;
         }
-        // The small one and its neighbour are split again, so that both get enough.
+        // The small piece and its neighbour are split again, so that both are large enough.
         let (start, middle, end) = match index {
             0 => (0, 1, 2),
             _ => (index - 1, index, index + 1),
@@ -242,7 +248,8 @@ fn joined<'t>(
     bounds.windows(2).map(|bound| &text[bound[0]..bound[1]]).collect()
 }
 
-/// Where a text of more than one piece, and less than one and a third, is best cut in two.
+/// The best position to halve a text that is larger than one piece and smaller than one and a
+/// third.
 fn middle_of(text: &str, most: usize, sizer: &impl ChunkSizer) -> usize {
     let (mut size, mut line, mut word, mut any) = (0, None, None, 0);
     for (at, character) in text.char_indices() {
@@ -263,7 +270,7 @@ fn middle_of(text: &str, most: usize, sizer: &impl ChunkSizer) -> usize {
     line.or(word).unwrap_or(any)
 }
 
-/// Any text comes here: one that a library cannot take must not cost the result.
+/// Texts are untrusted: a panic in a library must not lose the result.
 fn guarded<'t>(text: &str, split: impl FnOnce() -> Vec<&'t str>) -> Vec<&'t str> {
     catch_unwind(AssertUnwindSafe(split)).unwrap_or_else(|_| {
         tracing::error!(bytes = text.len(), "a text cannot be split along its structure");
@@ -271,7 +278,7 @@ fn guarded<'t>(text: &str, split: impl FnOnce() -> Vec<&'t str>) -> Vec<&'t str>
     })
 }
 
-/// The pieces, if they are the text, each within bounds; else pieces by length alone.
+/// The pieces, if they form the text and are within bounds; otherwise pieces by length alone.
 fn checked<'t>(text: &'t str, pieces: Vec<&'t str>, most: usize, sizer: &impl ChunkSizer) -> Vec<&'t str> {
     let mut rest = text;
     let is_whole =
@@ -311,7 +318,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts the bytes that it is asked about.
+    /// Counts the bytes that it measures.
     #[derive(Default)]
     struct Counting(Cell<usize>);
 
@@ -329,10 +336,10 @@ mod tests {
     }
 
     #[test]
-    fn the_work_for_a_text_without_blanks_grows_with_its_length() {
+    fn text_without_spaces_takes_linear_work() {
         for character in ["x", "ä", "日"] {
             let (short, long) = (work(&character.repeat(20_000), 100), work(&character.repeat(80_000), 100));
-            // Sixteen times as much where each piece costs a look at all that is left.
+            // It would be sixteen times as much if each piece scanned all of the remaining text.
             assert!(long < short * 5, "{character}: {short} bytes sized for 20,000 characters, {long} for 80,000");
         }
     }
@@ -341,7 +348,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 300, failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
-        fn the_pieces_of_many_windows_are_the_text(
+        fn pieces_of_many_windows_form_the_text(
             parts in vec(
                 prop_oneof!["[a-z]{1,80}", "[äß日本👨]{1,80}", "e\u{301}{1,20}", "[ \n]", any::<String>()],
                 1..60,

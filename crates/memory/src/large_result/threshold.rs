@@ -1,20 +1,20 @@
-//! How many characters of a result are handed over at once.
+//! How many characters of a result are returned at once.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use breadcrumb::ToolRequest;
 
-/// What the operator may set.
+/// The operator's settings.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Characters of a result that a caller takes at once, where neither its request nor its model says so.
-    /// Default 64,000.
+    /// Characters of a result that are returned at once, if neither the request nor its model says
+    /// otherwise. Default 64,000.
     pub max_result_chars: usize,
-    /// Characters by the beginning of a model's name, with its provider (`openrouter/deepseek`) or without; the longest
-    /// beginning counts. They come before the table of known models. Default: none.
+    /// Characters by prefix of a model's name, with its provider (`openrouter/deepseek`) or
+    /// without. The longest prefix wins. They override the table of known models. Default: none.
     pub models: BTreeMap<String, usize>,
-    /// How long the parts of a large result are kept. Default 20 minutes.
+    /// How long the chunks of a large result are stored. Default 20 minutes.
     pub keep: Duration,
 }
 
@@ -24,20 +24,20 @@ impl Default for Settings {
     }
 }
 
-/// No part of a result is made smaller than this, in characters, while there is enough left to fill it.
+/// The minimum size of a chunk in characters, except for the last one.
 pub const MIN_CHUNK_CHARS: usize = 20_000;
-/// No part is larger, whatever the threshold: in the worst spelling of each character as JSON it still fits into a
-/// record.
+/// The maximum size of a chunk, whatever the threshold is: even if each character needs the longest
+/// JSON escape, it fits into a record.
 pub const MAX_CHUNK_CHARS: usize = 600_000;
-/// What a result may have in bytes of JSON beside the rest of its response.
+/// The maximum size of a result in bytes of JSON, which leaves room for the rest of the response.
 pub(crate) const MAX_RESULT_BYTES: usize = breadcrumb::MAX_RECORD_BYTES - 256 * 1024;
 
-/// The tools that read what is kept. They may hand over the smallest part whole, whatever the caller's threshold: what
-/// they give would otherwise be kept once more, and be read by nobody.
+/// The tools that read stored results. They can return the smallest chunk whole, whatever the
+/// caller's threshold is. Otherwise their result would be stored and chunked again.
 const READERS: &[&str] = &["get_from_working_memory", "result_search", "result_slice", "result_jsonpath"];
 
-/// Characters by the beginning of a model's name; the longest beginning counts. An eighth of what the model can read
-/// at once, at four characters a token, and at least the smallest part.
+/// Characters by prefix of a model's name; the longest prefix wins. An eighth of the model's
+/// context at four characters per token, at least the smallest chunk.
 const MODELS: &[(&str, usize)] = &[
     ("claude-", 100_000),
     ("claude-2", 50_000),
@@ -68,7 +68,7 @@ const MODELS: &[(&str, usize)] = &[
 ];
 
 impl Settings {
-    /// What the request says, else what its model takes, else the operator's default.
+    /// The request's value, else that of its model, else the operator's default.
     pub fn threshold(&self, request: &ToolRequest) -> usize {
         let asked = request.max_result_chars.and_then(|characters| usize::try_from(characters).ok());
         let model = request.model.as_deref();
@@ -83,19 +83,19 @@ impl Settings {
         fitting.max_by_key(|(prefix, _)| prefix.len()).map(|(_, characters)| *characters)
     }
 
-    /// The most characters that this tool may hand over.
+    /// The maximum number of characters that this tool can return.
     pub(crate) fn most_for(&self, tool: &str, request: &ToolRequest) -> usize {
         let threshold = self.threshold(request);
         if READERS.contains(&tool) { threshold.max(MIN_CHUNK_CHARS) } else { threshold }
     }
 }
 
-/// The size of the parts for callers of this threshold.
+/// The size of chunks for callers with this threshold.
 pub(crate) fn chunk_chars(threshold: usize) -> usize {
     threshold.clamp(MIN_CHUNK_CHARS, MAX_CHUNK_CHARS)
 }
 
-/// A name may stand behind its provider's (`anthropic/claude-…`).
+/// The name can have its provider as a prefix (`anthropic/claude-…`).
 fn by_model(model: &str) -> Option<usize> {
     let name = model.rsplit('/').next().unwrap_or(model).trim().to_ascii_lowercase();
     let fitting = MODELS.iter().filter(|(prefix, _)| name.starts_with(prefix));
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_operator_says_of_a_model_comes_first() {
+    fn operator_setting_overrides_the_model_table() {
         let models = [("openrouter/DeepSeek", 32_000), ("gpt-4", 9000), ("gpt-4o", 10_000)];
         let models = models.map(|(model, characters)| (model.to_owned(), characters)).into();
         let settings = Settings { models, ..Settings::default() };
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_beginning_of_a_models_name_counts() {
+    fn longest_prefix_of_a_model_name_wins() {
         for (model, characters) in [
             ("claude-sonnet-4-5", Some(100_000)),
             ("anthropic/Claude-3-opus", Some(100_000)),

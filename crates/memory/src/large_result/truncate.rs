@@ -1,13 +1,13 @@
-//! The beginning of a result, for callers that have no working memory to keep the rest.
+//! The start of a result, for callers that have no working memory for the rest.
 
-/// At most `most` characters, the last line of which says how many are left out.
+/// At most `most` characters. The last line says how many were omitted.
 pub fn truncate(text: &str, most: usize) -> String {
     let whole = text.chars().count();
     if whole <= most {
         return text.to_owned();
     }
     let notice = |omitted: usize| format!("\n[result truncated — {omitted} chars omitted]");
-    // The longest notice that there can be here leaves room for the true one.
+    // Reserves room for the longest possible notice.
     let kept = most.saturating_sub(notice(whole).chars().count());
     let mut shown: String = text.chars().take(kept).collect();
     shown.push_str(&notice(whole - kept));
@@ -19,7 +19,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_is_counted() {
+    fn omitted_characters_are_counted() {
         let text = "ü".repeat(5000);
         let short = truncate(&text, 1000);
         assert_eq!(short.chars().count(), 1000);

@@ -1,4 +1,4 @@
-//! The input of a call, and its failures.
+//! Parses the input of a call, and creates its failures.
 
 use breadcrumb::{ErrorCode, StoreError, ToolFailure, Violations};
 use executors::ToolCall;
@@ -15,7 +15,7 @@ pub(super) fn invalid(field: &str, message: impl Into<String>) -> ToolFailure {
     refused(&Violations::one(field, message))
 }
 
-/// How many a caller takes: what it asked for, else `usual`; from 1 to `most`.
+/// How many items to return: what the caller asked for, else `usual`; from 1 to `most`.
 pub(super) fn limit(asked: Option<usize>, usual: usize, most: usize) -> Result<usize, ToolFailure> {
     let limit = asked.unwrap_or(usual);
     if !(1..=most).contains(&limit) {
@@ -30,7 +30,8 @@ pub(super) fn failed(message: impl Into<String>) -> ToolFailure {
 
 pub(super) fn store(error: StoreError) -> ToolFailure {
     match error {
-        // What the store does not take came from the arguments: a value that is too large, or has a NUL.
+        // What the store refuses came from the arguments: a value that is too large or contains
+        // NUL.
         StoreError::Invalid(mut violations) => {
             for violation in &mut violations.0 {
                 if let Some(field) = violation.field.strip_prefix("context.") {
@@ -40,7 +41,7 @@ pub(super) fn store(error: StoreError) -> ToolFailure {
             refused(&violations)
         }
         StoreError::TooLarge { limit } => {
-            invalid("value", format!("is too large: at most {limit} bytes of JSON are kept"))
+            invalid("value", format!("is too large: at most {limit} bytes of JSON can be stored"))
         }
         StoreError::Forbidden(why) => ToolFailure::new(ErrorCode::PermissionDenied, why),
         error @ StoreError::QuotaExceeded { .. } => ToolFailure::new(ErrorCode::ResourceExhausted, error.to_string()),
@@ -55,18 +56,18 @@ pub(super) fn store(error: StoreError) -> ToolFailure {
     }
 }
 
-/// Why a stored result cannot be read.
+/// The failure for a stored result that cannot be read.
 pub(super) fn stored(error: Error) -> ToolFailure {
     match error {
         Error::Key(wrong) => invalid("key", wrong),
-        Error::Gone(what) => failed(format!("{what} is no longer kept; call the tool again")),
+        Error::Gone(what) => failed(format!("{what} is no longer stored; call the tool again")),
         Error::Store(error) => store(error),
     }
 }
 
 pub(super) fn no_result(key: &str) -> ToolFailure {
     failed(format!(
-        "nothing is kept under {key:?}; large results are kept for a while only: call the tool again, or see \
+        "nothing is kept under {key:?}; large results are stored for a limited time: call the tool again, or see \
          list_working_memory"
     ))
 }

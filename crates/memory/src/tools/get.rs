@@ -1,4 +1,4 @@
-//! `get_from_working_memory`. It returns the value alone, so that a chunk of a large result that
+//! `get_from_working_memory`. It returns only the value, so that a chunk of a large result that
 //! fits a caller's limit also fits when it is read. The rest is in the metadata.
 
 use async_trait::async_trait;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{answer, key, memory};
 use crate::{EntryKey, Selection, WorkingMemory};
 
-/// How many keys are named where one is not there.
+/// How many existing keys the failure for a missing key lists.
 const NAMED: usize = 20;
 
 pub(super) struct Get;
@@ -56,5 +56,5 @@ async fn missing(memory: &WorkingMemory, key: &EntryKey) -> ToolFailure {
         [] => format!("; the namespace {} has no entries", key.namespace()),
         some => format!("; there are: {}", some.join(", ")),
     };
-    answer::failed(format!("there is no entry {key}, or its time is over{there}")).with_details(json!({"keys": keys}))
+    answer::failed(format!("there is no entry {key}, or it has expired{there}")).with_details(json!({"keys": keys}))
 }

@@ -44,7 +44,7 @@ fn unknown(wanted: &str, guides: &[Guide]) -> ToolFailure {
     let there =
         if names.is_empty() { "there are no guides".into() } else { format!("there are: {}", names.join(", ")) };
     let mut failure =
-        answer::invalid("name", format!("{wanted:?} is no guide, and no guide tells of a tool of that name; {there}"));
+        answer::invalid("name", format!("{wanted:?} is not the name of a guide or of a tool in a guide; {there}"));
     if let Some(Value::Object(details)) = &mut failure.details {
         details.insert("guides".into(), json!(names));
     }

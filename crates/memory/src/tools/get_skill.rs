@@ -45,7 +45,7 @@ async fn unknown(call: &ToolCall, name: &str) -> ToolFailure {
     let names: Vec<&str> = there.iter().map(|skill| skill.guide.name.as_str()).collect();
     let nearest = nearest_names(name, names.iter().copied());
     let hint = match (&nearest[..], &names[..]) {
-        ([], []) => "there are none yet".to_owned(),
+        ([], []) => "there are no skills yet".to_owned(),
         ([], some) => format!("there are: {}", some.iter().take(100).copied().collect::<Vec<_>>().join(", ")),
         (nearest, _) => format!("did you mean {}?", nearest.join(", ")),
     };

@@ -15,7 +15,7 @@ use crate::{Entry, EntryRole, Selection};
 
 const DEFAULT_LIMIT: usize = 50;
 const MAX_LIMIT: usize = 200;
-/// How much of a value is shown, in characters.
+/// How many characters of a value the preview shows.
 const PREVIEW: usize = 100;
 
 pub(super) struct List;

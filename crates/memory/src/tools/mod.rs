@@ -24,7 +24,8 @@ use crate::large_result::Settings;
 use crate::{EntryKey, Namespace, WorkingMemory};
 use breadcrumb::ToolFailure;
 
-/// Working memory, guides, skills, and what reads large results. `settings` are those by which results are shortened.
+/// The tools for working memory, guides, skills and large results. `settings` are those that
+/// shorten results.
 pub fn tools(settings: Settings) -> Vec<Arc<dyn NativeTool>> {
     vec![
         Arc::new(save::Save),
@@ -48,7 +49,7 @@ fn memory(call: &ToolCall) -> WorkingMemory {
     WorkingMemory::new(call.breadcrumbs.clone(), call.chain.clone(), call.profiles.clone())
 }
 
-/// The namespace that the call names, else the one of its session.
+/// The namespace that the input names, else that of the session.
 fn namespace(call: &ToolCall, named: Option<&str>) -> Result<Namespace, ToolFailure> {
     match named {
         Some(text) => Namespace::read(text).map_err(|wrong| answer::invalid("namespace", wrong)),

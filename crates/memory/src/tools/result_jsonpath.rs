@@ -1,4 +1,4 @@
-//! `result_jsonpath`: asks a stored JSON document by a JSONPath of RFC 9535.
+//! `result_jsonpath`: queries a stored JSON document with a JSONPath (RFC 9535).
 
 use std::collections::HashMap;
 
@@ -16,7 +16,7 @@ use crate::large_result::{Step, StoredResult, json_chars, leaves_and_containers,
 
 const DEFAULT_LIMIT: usize = 100;
 const MAX_LIMIT: usize = 1_000;
-/// Characters of JSON that one answer has at most: matches may stand in each other.
+/// The maximum size of the result, in characters of JSON: matches can be nested.
 const MOST_CHARS: usize = 2_000_000;
 
 pub(super) struct ResultJsonpath;
@@ -50,7 +50,7 @@ impl NativeTool for ResultJsonpath {
                 let place = path.chars().count().min(error.position());
                 answer::invalid(
                     "path",
-                    format!("is no JSONPath of RFC 9535, from character {place}: {}", error.message()),
+                    format!("is not a valid JSONPath (RFC 9535), from character {place}: {}", error.message()),
                 )
             })?;
             let document = document(whole)?;
@@ -59,16 +59,15 @@ impl NativeTool for ResultJsonpath {
         };
         tokio::task::spawn_blocking(ask)
             .await
-            .map_err(|error| answer::failed(format!("the result cannot be asked: {error}")))?
+            .map_err(|error| answer::failed(format!("the result cannot be queried: {error}")))?
     }
 }
 
-/// A tool may give its JSON as text.
+/// A tool can return its JSON as text.
 fn document(whole: Value) -> Result<Value, ToolFailure> {
     match whole {
-        Value::String(text) => serde_json::from_str(&text).map_err(|_| {
-            answer::failed("the result is text, not JSON; ask it by result_search, or read it by result_slice")
-        }),
+        Value::String(text) => serde_json::from_str(&text)
+            .map_err(|_| answer::failed("the result is text, not JSON; use result_search or result_slice")),
         document => Ok(document),
     }
 }
@@ -97,7 +96,7 @@ fn asked(query: &JsonPath, document: &Value, path: &str, limit: usize) -> Value 
     output
 }
 
-/// Where each of these values stands in the document that they are parts of.
+/// The path of each of these values in the document that contains them.
 fn places(document: &Value, values: &[&Value]) -> HashMap<usize, String> {
     let mut wanted: HashMap<usize, String> = values.iter().map(|value| (address(value), String::new())).collect();
     leaves_and_containers(document, &mut |path: &[Step], value| {

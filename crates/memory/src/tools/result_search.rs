@@ -28,14 +28,14 @@ struct Input {
     limit: Option<usize>,
 }
 
-/// One place that was found.
+/// One match.
 struct Hit {
     place: TermMatch,
     chunk: Option<usize>,
     path: Option<String>,
 }
 
-/// The best places so far: those with the most terms, the first of them first.
+/// The best matches so far: those with the most terms, in text order.
 struct Best {
     limit: usize,
     found: usize,
@@ -75,7 +75,7 @@ impl NativeTool for ResultSearch {
         for index in 0..stored.count() {
             let look = stored.chunk(&memory, index).await.map_err(answer::stored)?;
             let terms = terms.clone();
-            // Not on a thread that others wait for.
+            // Searched on a separate thread, because the chunk can be large.
             let searched = spawn_blocking(move || {
                 search(&look, &terms, &mut best);
                 best
@@ -83,13 +83,13 @@ impl NativeTool for ResultSearch {
             best = searched.await.map_err(|error| answer::failed(format!("the result cannot be searched: {error}")))?;
         }
         best.keep();
-        let shown = best.hits.iter().map(|hit| told(hit, &stored, &terms));
+        let shown = best.hits.iter().map(|hit| match_json(hit, &stored, &terms));
         let output = json!({"key": input.key, "found": best.found, "matches": []});
         Ok(filled(output, shown, self.settings.threshold(&call.request)))
     }
 }
 
-/// The matches for which there is room in so many characters, the first one in any case.
+/// The matches that fit into this many characters, at least one.
 fn filled(mut output: Value, matches: impl Iterator<Item = Value>, most: usize) -> Value {
     let mut characters = json_chars(&output);
     let mut shown: Vec<Value> = Vec::new();
@@ -125,23 +125,23 @@ fn search(look: &ResultChunk, terms: &Terms, best: &mut Best) {
     }
 }
 
-fn told(hit: &Hit, stored: &StoredResult, terms: &Terms) -> Value {
-    let mut told = json!({});
+fn match_json(hit: &Hit, stored: &StoredResult, terms: &Terms) -> Value {
+    let mut match_json = json!({});
     if let Some(chunk) = hit.chunk {
-        told["chunk"] = chunk.into();
+        match_json["chunk"] = chunk.into();
     }
     match &hit.path {
-        Some(path) => told["path"] = path.as_str().into(),
+        Some(path) => match_json["path"] = path.as_str().into(),
         None => {
-            told["start"] = hit.place.at.into();
+            match_json["start"] = hit.place.at.into();
             if let Some(section) = stored.section_at(hit.place.at) {
-                told["section"] = section.into();
+                match_json["section"] = section.into();
             }
         }
     }
     if terms.len() > 1 {
-        told["terms"] = format!("{} of {}", hit.place.terms, terms.len()).into();
+        match_json["terms"] = format!("{} of {}", hit.place.terms, terms.len()).into();
     }
-    told["text"] = hit.place.text.as_str().into();
-    told
+    match_json["text"] = hit.place.text.as_str().into();
+    match_json
 }

@@ -1,4 +1,4 @@
-//! `result_slice`: a stretch of a stored result, by characters.
+//! `result_slice`: a range of characters of a stored result.
 
 use async_trait::async_trait;
 use breadcrumb::ToolFailure;
@@ -10,7 +10,7 @@ use super::{answer, memory};
 use crate::large_result::{Layout, Settings, StoredResult, text_of};
 use crate::{Namespace, WorkingMemory};
 
-/// Room for the line that says how to go on.
+/// Room for the last line, which says how to continue.
 const NOTICE: usize = 150;
 
 pub(super) struct ResultSlice {
@@ -62,9 +62,9 @@ impl NativeTool for ResultSlice {
 
 struct Slice {
     text: String,
-    /// Characters before it.
+    /// Characters before the slice.
     start: usize,
-    /// Characters of the whole.
+    /// Characters of the whole result.
     of: usize,
 }
 

@@ -14,10 +14,10 @@ use crate::text_search::{at_most, one_line};
 const MAX_NAME: usize = 100;
 const MAX_SUMMARY: usize = 500;
 const MAX_CONTENT: usize = 200_000;
-/// Tools, and resources, of one skill.
+/// The maximum number of tools, and of resources, of one skill.
 const MAX_LISTED: usize = 100;
 const MAX_RESOURCE: usize = 500;
-/// Words of a summary that is made of the content.
+/// Words of a summary that is derived from the content.
 const SUMMARY_WORDS: usize = 15;
 
 pub(super) struct SaveSkill;
@@ -81,7 +81,7 @@ fn read(input: Input) -> Result<Guide, ToolFailure> {
         for (index, text) in texts.iter().enumerate() {
             within(&format!("{field}[{index}]"), text, most)?;
             if texts[..index].contains(text) {
-                return Err(answer::invalid(&format!("{field}[{index}]"), format!("{text:?} is named twice")));
+                return Err(answer::invalid(&format!("{field}[{index}]"), format!("{text:?} is listed twice")));
             }
         }
     }
@@ -95,13 +95,13 @@ fn read(input: Input) -> Result<Guide, ToolFailure> {
     })
 }
 
-/// The first heading of the markdown.
+/// The first heading of the Markdown.
 fn heading(content: &str) -> Option<String> {
     let title = content.lines().find_map(|line| line.strip_prefix("# "))?;
     Some(at_most(&one_line(title), 200)).filter(|title| !title.is_empty())
 }
 
-/// The first words of what is no heading; else of all.
+/// The first words outside of headings, or of the whole content if there are none.
 fn first_words(content: &str) -> String {
     let body = content.lines().filter(|line| !line.trim_start().starts_with('#')).flat_map(str::split_whitespace);
     let mut words: Vec<&str> = body.take(SUMMARY_WORDS + 1).collect();

@@ -1,5 +1,5 @@
-//! `search_working_memory`: exact words anywhere, and other forms of them (plural, past) where the
-//! store's index has them.
+//! `search_working_memory`: exact words anywhere, and other grammatical forms (plural, past) where
+//! the store's index has them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -17,9 +17,9 @@ use crate::{Entry, Selection};
 
 const DEFAULT_LIMIT: usize = 10;
 const MAX_LIMIT: usize = 50;
-/// Entries that one search looks into.
+/// The maximum number of entries that one search reads.
 const MOST_LOOKED_AT: usize = 1_500;
-/// Places that are shown of one entry.
+/// The maximum number of matches that are shown per entry.
 const SHOWN: usize = 2;
 
 pub(super) struct Search;
@@ -36,9 +36,9 @@ struct Input {
 struct Match {
     entry: Value,
     terms: usize,
-    /// The store's order, where the store found it.
+    /// The rank in the store's results, if the store found the entry.
     rank: usize,
-    /// The last saved first.
+    /// The position in the order of saving, the most recent first.
     order: usize,
 }
 
@@ -69,7 +69,7 @@ impl NativeTool for Search {
                 }
                 let rank = ranks.get(&entry.key.path()).copied();
                 let terms = terms.clone();
-                // A value may be large: not on a thread that others wait for.
+                // Searched on a separate thread, because the value can be large.
                 let looked = spawn_blocking(move || look(&entry, &terms, rank, searched)).await;
                 matches
                     .extend(looked.map_err(|error| answer::failed(format!("an entry cannot be searched: {error}")))?);
@@ -87,7 +87,7 @@ impl NativeTool for Search {
         let mut output = json!({"namespace": selection.namespace.as_str(), "found": found, "matches": shown});
         if !complete {
             output["note"] =
-                format!("only the {searched} newest entries were looked into; name a narrower namespace").into();
+                format!("only the {searched} newest entries were searched; name a narrower namespace").into();
         }
         Ok(output)
     }

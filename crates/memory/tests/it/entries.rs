@@ -126,7 +126,7 @@ async fn an_entry_ends_by_the_stores_clock() {
     };
     desk.tenant.breadcrumbs.update(id, record.version, changes).await.unwrap();
     let got = desk.call("get_from_working_memory", json!({"key": "k"})).await;
-    refused(got, ErrorCode::ExecutionFailed, "or its time is over; the namespace session/s1 has no entries");
+    refused(got, ErrorCode::ExecutionFailed, "or it has expired; the namespace session/s1 has no entries");
     let saved = desk.call("save_to_working_memory", json!({"key": "k", "value": 2})).await.unwrap();
     assert_eq!(saved["replaced"], false);
 }

@@ -174,7 +174,7 @@ async fn text_that_is_no_json_or_would_lose_by_being_read_as_json_stays_text() {
     }
     let key = desk.keep("web_fetch", handbook().into()).await;
     let asked = desk.call("result_jsonpath", json!({"key": key, "path": "$.a"})).await;
-    refused(asked, ErrorCode::ExecutionFailed, "is text, not JSON; ask it by result_search");
+    refused(asked, ErrorCode::ExecutionFailed, "is text, not JSON; use result_search");
 }
 
 #[tokio::test]
@@ -219,8 +219,8 @@ async fn paths_that_are_wrong_or_ask_for_too_much_are_refused() {
     }
     let key = desk.keep("query", nest).await;
     for (path, says) in [
-        ("people", "path: is no JSONPath of RFC 9535"),
-        ("$.people[?@.stars >]", "path: is no JSONPath of RFC 9535"),
+        ("people", "path: is not a valid JSONPath (RFC 9535)"),
+        ("$.people[?@.stars >]", "path: is not a valid JSONPath (RFC 9535)"),
         ("$..*..*..*..*..*..*", "path: asks for too much"),
         ("$[?count($..*) > 1]", "path: has $ in a filter"),
         ("$[?@[?@.a]]", "path: has a filter in a filter"),

@@ -103,7 +103,7 @@ async fn what_is_not_kept_is_told() {
     let key = desk.keep("bash", "x".repeat(200_000).into()).await;
     desk.call("delete_from_working_memory", json!({"key": format!("{key}-chunk2")})).await.unwrap();
     let slice = desk.call("result_slice", json!({"key": key, "start": 70_000})).await;
-    refused(slice, ErrorCode::ExecutionFailed, "-chunk2 is no longer kept");
+    refused(slice, ErrorCode::ExecutionFailed, "-chunk2 is no longer stored");
     // What does not need it is still there.
     assert!(desk.call("result_slice", json!({"key": key, "length": 10})).await.is_ok());
 }

@@ -101,7 +101,7 @@ async fn what_is_wrong_is_refused_by_its_field() {
         ("content", json!("x".repeat(200_001)), "content: must have 1 to 200000"),
         ("summary", json!(" "), "summary: must have 1 to 500"),
         ("resources", json!(many), "resources: has 101 entries"),
-        ("resources", json!(["a", "a"]), "resources[1]: \"a\" is named twice"),
+        ("resources", json!(["a", "a"]), "resources[1]: \"a\" is listed twice"),
         ("tools", json!([""]), "tools[0]: must have 1 to 100"),
     ] {
         let mut input = json!({"name": "n", "content": "c"});
