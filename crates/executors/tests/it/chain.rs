@@ -1,19 +1,19 @@
 use executors::TriggerChain;
 
 #[test]
-fn marks_hold_for_the_version_that_was_written() {
+fn marks_apply_to_the_written_version_only() {
     let chain = TriggerChain::default().with("first").with("with.dots-and_more").with("first");
     let mut tags = vec!["note".to_owned(), "triggered:older:3".to_owned()];
     chain.mark(&mut tags, 4);
     assert_eq!(tags, ["note", "triggered:first:4", "triggered:with.dots-and_more:4"]);
     assert_eq!(TriggerChain::of(&tags, 4), chain);
-    assert!(TriggerChain::of(&tags, 5).is_empty(), "somebody else wrote the next version");
+    assert!(TriggerChain::of(&tags, 5).is_empty(), "another writer wrote the next version");
     assert!(TriggerChain::of(&tags, 4).contains("first"));
     assert!(!TriggerChain::of(&tags, 4).contains("second"));
 }
 
 #[test]
-fn requests_that_calls_write_come_to_an_end() {
+fn nested_requests_are_limited() {
     let mut tags = vec!["workspace:tools".to_owned()];
     let mut count = 0;
     while TriggerChain::of_request(&tags).mark_request(&mut tags).is_ok() {
@@ -23,5 +23,5 @@ fn requests_that_calls_write_come_to_an_end() {
     assert_eq!(count, 16);
     let mut tags = vec!["nested:0".to_owned()];
     TriggerChain::default().with("first").mark_request(&mut tags).unwrap();
-    assert_eq!(tags, ["triggered:first:1", "nested:1"], "a tool sets no mark of its own");
+    assert_eq!(tags, ["triggered:first:1", "nested:1"], "a tool cannot set marks itself");
 }

@@ -1,4 +1,4 @@
-//! What the operator denies, whatever a tool lists and whatever else is allowed.
+//! Hosts that the operator denies. Nothing overrides them.
 
 use axum::Router;
 use axum::http::{StatusCode, header};
@@ -25,7 +25,7 @@ async fn refused(gate: &TestEgress, rules: &NetRules, url: &str) -> OpError {
 }
 
 #[tokio::test]
-async fn a_denied_name_is_not_even_asked_for() {
+async fn denied_name_is_not_resolved() {
     let port = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;
     let network = Network::new().inside(&format!("api.test:{port}")).inside(&format!("a.other.test:{port}"));
     let rules = listed(&[format!("api.test:{port}"), format!("*.other.test:{port}")]);
@@ -37,23 +37,23 @@ async fn a_denied_name_is_not_even_asked_for() {
     ] {
         refused(&gate, &rules, &url).await;
     }
-    // Also for a tool that may go everywhere.
+    // Also for a tool with unrestricted access.
     refused(&gate, &NetRules::EveryHost, "https://api.test/").await;
     assert!(network.names.asked().is_empty());
-    // Without the rule it is reached.
+    // Without the rule the host is reached.
     let answer = denying(&network, &["api.tests"]).fetch(&rules, get(format!("http://api.test:{port}/")), None).await;
     assert_eq!(text(answer.unwrap()).await.unwrap(), "inside");
 }
 
 #[tokio::test]
-async fn a_name_that_leads_to_a_denied_address_is_refused_though_the_operator_allowed_it() {
+async fn allowed_name_with_a_denied_address_is_refused() {
     let port = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;
     let network = Network::new().inside(&format!("api.test:{port}"));
     let rules = listed(&[format!("api.test:{port}"), format!("127.0.0.1:{port}")]);
     for entry in ["127.0.0.0/8", "127.0.0.1"] {
         refused(&denying(&network, &[entry]), &rules, &format!("http://api.test:{port}/")).await;
     }
-    // As its mapped form, among good ones, and as it stands in the URL.
+    // As its mapped form, among public ones, and as a literal in the URL.
     network.names.set("mixed.test", vec![vec!["93.184.215.14".parse().unwrap(), "::ffff:198.18.7.7".parse().unwrap()]]);
     network.names.set("public.test", vec![vec!["93.184.215.14".parse().unwrap()]]);
     refused(&denying(&network, &["198.18.0.0/15"]), &NetRules::EveryHost, "http://mixed.test/").await;
@@ -65,7 +65,7 @@ async fn a_name_that_leads_to_a_denied_address_is_refused_though_the_operator_al
 }
 
 #[tokio::test]
-async fn no_redirect_leads_to_what_is_denied() {
+async fn redirect_to_a_denied_host_is_refused() {
     let inner = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;
     let to = format!("http://denied.test:{inner}/");
     let redirect = move || async move { (StatusCode::FOUND, [(header::LOCATION, to)]) };

@@ -24,7 +24,7 @@ fn post_to(url: String) -> FetchRequest {
 }
 
 #[tokio::test]
-async fn an_allowed_host_answers() {
+async fn allowed_host_is_reached() {
     let port = serve(Router::new().route("/hello", on_get(|| async { ([("x-kind", "caf\u{e9}")], "hello") }))).await;
     let network = Network::new().inside(&format!("api.test:{port}"));
     let rules = listed(&[format!("api.test:{port}")]);
@@ -32,11 +32,11 @@ async fn an_allowed_host_answers() {
     assert_eq!((answer.status, answer.status_text.as_str(), answer.redirected), (200, "OK", false));
     assert_eq!(answer.url, format!("http://api.test:{port}/hello"));
     assert_eq!(text(answer).await.unwrap(), "hello");
-    assert_eq!(network.names.asked(), ["api.test"], "one lookup, of the name in its one spelling");
+    assert_eq!(network.names.asked(), ["api.test"], "one lookup, of the canonical name");
 }
 
 #[tokio::test]
-async fn what_permissions_do_not_list_is_refused_before_any_lookup() {
+async fn unlisted_hosts_are_refused_before_any_lookup() {
     let network = Network::new().inside("api.test");
     let gate = network.gate();
     let rules = listed(&["api.test".into()]);
@@ -50,7 +50,7 @@ async fn what_permissions_do_not_list_is_refused_before_any_lookup() {
 }
 
 #[tokio::test]
-async fn a_name_with_any_non_public_address_is_refused() {
+async fn name_with_any_non_public_address_is_refused() {
     let network = Network::new();
     let public: IpAddr = "93.184.215.14".parse().unwrap();
     for inside in ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "::ffff:10.0.0.1", "fd00::1"] {
@@ -77,13 +77,13 @@ async fn literal_addresses_are_checked_too() {
 }
 
 #[tokio::test]
-async fn who_may_go_everywhere_may_go_to_the_port_that_the_operator_named() {
+async fn unrestricted_tool_reaches_the_port_that_the_operator_allowed() {
     let port = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;
     let url = format!("http://api.test:{port}/");
     let network = Network::new().inside(&format!("api.test:{port}"));
     let answer = network.gate().fetch(&NetRules::EveryHost, get(url.clone()), None).await.unwrap();
     assert_eq!(text(answer).await.unwrap(), "inside");
-    // A host without a port opens no further port, and a list stays a list.
+    // A host without a port opens no other port, and a list is not extended.
     let network = Network::new().inside("api.test");
     assert_eq!(name_of(network.gate().fetch(&NetRules::EveryHost, get(url.clone()), None).await), "PermissionDenied");
     let network = Network::new().inside(&format!("api.test:{port}"));
@@ -92,7 +92,7 @@ async fn who_may_go_everywhere_may_go_to_the_port_that_the_operator_named() {
 }
 
 #[tokio::test]
-async fn an_operators_port_opens_no_other_port() {
+async fn port_of_the_operator_opens_no_other_port() {
     let port = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;
     let network = Network::new().inside("api.test:1");
     let rules = listed(&[format!("api.test:{port}")]);
@@ -101,7 +101,7 @@ async fn an_operators_port_opens_no_other_port() {
 }
 
 #[tokio::test]
-async fn every_dial_asks_for_the_name_and_checks_it_anew() {
+async fn every_connection_resolves_and_checks_the_name_again() {
     let port = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;
     let network = Network::new();
     network.names.set("rebind.test", vec![vec![LOOPBACK]]);
@@ -111,14 +111,14 @@ async fn every_dial_asks_for_the_name_and_checks_it_anew() {
         let url = format!("http://rebind.test:{port}/");
         assert_eq!(name_of(gate.fetch(&rules, get(url), None).await), "PermissionDenied");
     }
-    assert_eq!(network.names.asked().len(), 2, "every dial asks and checks anew");
+    assert_eq!(network.names.asked().len(), 2, "every connection resolves and checks again");
 }
 
 #[tokio::test]
-async fn the_checked_answer_is_the_dialled_one() {
+async fn checked_address_is_the_one_connected_to() {
     let port = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;
     let network = Network::new().inside(&format!("api.test:{port}"));
-    // A second lookup between check and dial would get an address where nobody listens.
+    // A second lookup between check and connect would return an address without a listener.
     network.names.set("api.test", vec![vec![LOOPBACK], vec!["127.255.255.254".parse().unwrap()]]);
     let rules = listed(&[format!("api.test:{port}")]);
     let answer = network.gate().fetch(&rules, get(format!("http://api.test:{port}/")), None).await.unwrap();
@@ -127,7 +127,7 @@ async fn the_checked_answer_is_the_dialled_one() {
 }
 
 #[tokio::test]
-async fn a_name_without_an_address_is_a_network_error() {
+async fn name_without_an_address_is_a_network_error() {
     let network = Network::new();
     assert_eq!(
         name_of(network.gate().fetch(&NetRules::EveryHost, get("http://nowhere.test/"), None).await),
@@ -157,7 +157,7 @@ async fn malformed_requests_are_type_errors() {
 }
 
 #[tokio::test]
-async fn headers_that_belong_to_the_gate_are_not_the_tools() {
+async fn tools_cannot_set_headers_of_the_gate() {
     let echo = |headers: HeaderMap| async move {
         let names: Vec<String> = headers.iter().map(|(n, v)| format!("{n}={}", v.to_str().unwrap_or("?"))).collect();
         names.join("\n")
@@ -190,7 +190,7 @@ async fn headers_that_belong_to_the_gate_are_not_the_tools() {
 }
 
 #[tokio::test]
-async fn bodies_stream_through_and_end_at_their_limits() {
+async fn bodies_are_streamed_up_to_their_limits() {
     let echo = post(|request: Request| async move { Body::from_stream(request.into_body().into_data_stream()) });
     let port = serve(Router::new().route("/", echo)).await;
     let mut network = Network::new().inside(&format!("api.test:{port}"));
@@ -211,7 +211,8 @@ async fn bodies_stream_through_and_end_at_their_limits() {
         ("ResourceExhausted", "the response body is larger than 200000 bytes")
     );
 
-    // The server answers while it reads: the limit shows before the answer or in the middle of it.
+    // The server responds while it reads, so the limit can be exceeded before or within the
+    // response.
     let error = match gate.fetch(&rules, post_to(url()), Some(body_of(31, 10_000))).await {
         Ok(answer) => text(answer).await.unwrap_err(),
         Err(error) => error,
@@ -220,7 +221,7 @@ async fn bodies_stream_through_and_end_at_their_limits() {
 }
 
 #[tokio::test]
-async fn a_request_body_past_its_limit_is_never_received_whole() {
+async fn request_body_above_its_limit_is_never_received_whole() {
     let read_all = post(|body: Body| async move {
         body.into_data_stream().try_fold(0, |n, p| async move { Ok(n + p.len()) }).await.is_ok().to_string()
     });
@@ -261,7 +262,7 @@ fn bomb(matches: usize) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_compressed_bomb_ends_at_the_limit_of_decoded_bytes() {
+async fn compressed_bomb_fails_at_the_limit_of_decoded_bytes() {
     let packed = bomb(400_000);
     assert!(packed.len() < 1_000_000, "100 MB of zeros in {} bytes", packed.len());
     let route = on_get(move || async move { ([(header::CONTENT_ENCODING, "gzip")], packed) });
@@ -273,7 +274,7 @@ async fn a_compressed_bomb_ends_at_the_limit_of_decoded_bytes() {
     let mut seen = 0;
     let error = loop {
         match answer.body.try_next().await {
-            Ok(piece) => seen += piece.expect("the limit ends the body").len() as u64,
+            Ok(piece) => seen += piece.expect("the body fails at the limit").len() as u64,
             Err(error) => break error,
         }
     };

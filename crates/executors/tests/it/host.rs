@@ -1,4 +1,4 @@
-//! Which hosts and ports a permission admits, and which private ones an operator allows.
+//! Which hosts and ports a permission allows, and which private ones an operator allows.
 
 use breadcrumb::{Host, HostEntry, NetPermission};
 use executors::egress::{NetRules, PrivateHost};
@@ -13,7 +13,7 @@ fn host(text: &str) -> Host {
 }
 
 #[test]
-fn a_listed_host_opens_the_web_ports_and_a_listed_port_only_itself() {
+fn listed_host_opens_the_web_ports_and_listed_port_only_itself() {
     let rules = listed(&["example.com", "api.example.com:8443", "*.wild.example"]);
     for (name, port, admitted) in [
         ("example.com", 80, true),
@@ -38,7 +38,7 @@ fn a_listed_host_opens_the_web_ports_and_a_listed_port_only_itself() {
 }
 
 #[test]
-fn an_operators_host_is_for_every_tool_or_for_one() {
+fn private_host_is_for_every_tool_or_for_one() {
     for (text, tool, url_host, port, allowed) in [
         ("10.0.0.7", "any", "10.0.0.7", 9, true),
         ("10.0.0.7", "any", "10.0.0.8", 9, false),
@@ -62,7 +62,7 @@ fn an_operators_host_is_for_every_tool_or_for_one() {
 }
 
 #[test]
-fn a_tool_may_ask_for_what_its_operator_allowed_and_for_no_more() {
+fn tool_can_list_only_the_private_hosts_that_the_operator_allowed() {
     for (allowed, tool, asked, fits) in [
         ("db.internal", "any", "db.internal", true),
         ("db.internal", "any", "db.internal:5432", true),
@@ -86,7 +86,7 @@ fn a_tool_may_ask_for_what_its_operator_allowed_and_for_no_more() {
 
 proptest! {
     #[test]
-    fn only_the_listed_host_is_admitted(a in "[a-z]{1,8}\\.[a-z]{2,4}", b in "[a-z]{1,8}\\.[a-z]{2,4}", port in 1_u16..) {
+    fn only_the_listed_host_is_allowed(a in "[a-z]{1,8}\\.[a-z]{2,4}", b in "[a-z]{1,8}\\.[a-z]{2,4}", port in 1_u16..) {
         let rules = listed(&[&a]);
         let admitted = rules.check(&host(&b), port).is_ok();
         prop_assert_eq!(admitted, a == b && (port == 80 || port == 443));

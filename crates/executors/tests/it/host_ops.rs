@@ -26,9 +26,9 @@ fn create(record: Value) -> ApiCall {
     ApiCall::CreateBreadcrumb { record }
 }
 
-/// RCRT's tools pass fields that only RCRT has, and null for what they leave out.
+/// RCRT's tools pass fields that only RCRT has, and null for omitted fields.
 #[tokio::test]
-async fn unknown_and_null_fields_are_ignored_with_rcrt_compat_alone() {
+async fn unknown_and_null_fields_are_ignored_only_with_rcrt_compat() {
     let tenant = Tenant::new().await;
     let record =
         json!({"title": "A note", "tags": ["note"], "schema_name": null, "context": {"unknown": null}, "mood": 1});
@@ -58,7 +58,7 @@ async fn unknown_and_null_fields_are_ignored_with_rcrt_compat_alone() {
     assert_eq!((&found[0]["id"], &found[0]["context"]), (&json!(id), &json!({"n": 2})));
     let found = lenient.api(ApiCall::VectorSearch { query: nearest }).await.unwrap();
     assert_eq!(found[0]["id"], id);
-    // A known field of a wrong type is still an error, and so is an unknown one below the top.
+    // A known field with a wrong type is still an error, and so is an unknown nested field.
     for query in
         [json!({"limit": "ten"}), json!({"context_match": [{"path": "$.n", "op": "eq", "value": 2, "tag": 1}]})]
     {
@@ -67,7 +67,7 @@ async fn unknown_and_null_fields_are_ignored_with_rcrt_compat_alone() {
 }
 
 #[tokio::test]
-async fn records_are_written_read_changed_found_and_deleted_as_the_runners_agent() {
+async fn records_are_written_and_read_as_the_runners_agent() {
     let tenant = Tenant::new().await;
     let world = world(&tenant, &[]);
     let record = json!({"title": "A note on whales", "tags": ["note"], "schema_name": "note.v1", "context": {"n": 1}});
@@ -104,7 +104,7 @@ async fn records_are_written_read_changed_found_and_deleted_as_the_runners_agent
 }
 
 #[tokio::test]
-async fn bad_shapes_are_told_with_the_field() {
+async fn invalid_arguments_are_reported_with_the_field() {
     let tenant = Tenant::new().await;
     let world = world(&tenant, &[]);
     let uuid = uuid::Uuid::new_v4().to_string();
@@ -134,7 +134,7 @@ async fn bad_shapes_are_told_with_the_field() {
 }
 
 #[tokio::test]
-async fn a_tool_calls_tools_and_forges_no_answer() {
+async fn tool_can_request_tools_and_cannot_write_responses() {
     let tenant = Tenant::new().await;
     let world = world(&tenant, &[]);
     let request =
@@ -169,7 +169,7 @@ async fn a_tool_calls_tools_and_forges_no_answer() {
 }
 
 #[tokio::test]
-async fn only_required_secrets_are_reachable_and_each_reading_is_audited() {
+async fn only_required_secrets_are_readable_and_each_read_is_audited() {
     let tenant = Tenant::new().await;
     let mut ids = Vec::new();
     for name in ["MINE", "OTHER"] {
@@ -196,7 +196,7 @@ async fn only_required_secrets_are_reachable_and_each_reading_is_audited() {
     let reasons: Vec<&str> =
         audit.iter().filter(|e| e.action == "secret.decrypted").filter_map(|e| e.reason.as_deref()).collect();
     assert_eq!(reasons, ["tool coded, request r1: to greet"; 2]);
-    // What the call was given beside what the record names is its own too.
+    // Secrets that the call was granted beyond those the record names are accessible too.
     call.definition = Arc::new(code(json!({}), &[]));
     let world = CallHostOps::new(Arc::new(Network::new().egress()), &call).unwrap();
     assert_eq!(world.api(secret(&ids[0])).await.unwrap(), "value of MINE");
@@ -204,7 +204,7 @@ async fn only_required_secrets_are_reachable_and_each_reading_is_audited() {
 }
 
 #[tokio::test]
-async fn a_triggered_call_marks_the_versions_that_it_writes() {
+async fn triggered_call_marks_the_versions_that_it_writes() {
     let tenant = Tenant::new().await;
     let mut call = tenant.call(code(json!({}), &[]), json!({}));
     call.chain = TriggerChain::default().with("coded");
@@ -217,7 +217,7 @@ async fn a_triggered_call_marks_the_versions_that_it_writes() {
 }
 
 #[tokio::test]
-async fn fetch_goes_through_the_gate_under_the_tools_permissions() {
+async fn fetch_is_checked_against_the_tools_permissions() {
     let tenant = Tenant::new().await;
     let port = serve(Router::new().route("/", on_get(|| async { "hello" }))).await;
     let gate = Arc::new(Network::new().inside(&format!("api.test:{port}")).egress());
@@ -233,7 +233,7 @@ async fn fetch_goes_through_the_gate_under_the_tools_permissions() {
 }
 
 #[tokio::test]
-async fn requests_that_a_call_writes_carry_on_what_holds_for_the_call() {
+async fn requests_inherit_the_context_of_their_call() {
     let tenant = Tenant::new().await;
     let mut call = tenant.call(code(json!({}), &[]), json!({}));
     call.profiles.add(Profile::Subagent);
@@ -252,15 +252,15 @@ async fn requests_that_a_call_writes_carry_on_what_holds_for_the_call() {
     assert_eq!(record.context["session"], "s1");
     let left = record.context["deadline_ms"].as_u64().unwrap();
     assert!((1..=60_000).contains(&left), "{left}");
-    assert_eq!(record.context["traceparent"], traced, "without an exporter the caller's own place is passed on");
+    assert_eq!(record.context["traceparent"], traced, "without an exporter the caller's traceparent is passed on");
 
-    // What the tool says itself holds where it opens nothing.
+    // The tool's own values count if they restrict the request.
     let own = json!({"tool": "t", "session": "mine", "deadline_ms": 5});
     let record = write(json!(["profile:subagent", "profile:scheduled"]), own).await;
     assert_eq!(record.tags, ["profile:subagent", "profile:scheduled", "nested:1"]);
     assert_eq!((&record.context["session"], &record.context["deadline_ms"]), (&json!("mine"), &json!(5)));
 
-    // A place in a trace is not for a tool to choose, nor more time than its caller has.
+    // A tool cannot choose its traceparent or extend its caller's deadline.
     let forged = json!({"tool": "t", "deadline_ms": 86_400_000, "traceparent": traced});
     let record = write(json!([]), forged.clone()).await;
     assert!(record.context["deadline_ms"].as_u64().unwrap() <= 60_000);
@@ -271,11 +271,11 @@ async fn requests_that_a_call_writes_carry_on_what_holds_for_the_call() {
 
     let note = world.api(create(json!({"title": "x", "schema_name": "note.v1"}))).await.unwrap();
     let note = tenant.get(&note["id"]).await;
-    assert!(note.context.is_empty(), "a note is no request: {note:?}");
+    assert!(note.context.is_empty(), "a note is not a request: {note:?}");
 }
 
 #[tokio::test]
-async fn records_of_a_bound_call_bind_what_they_set_off_and_lose_no_binding_by_it() {
+async fn records_of_a_bound_call_keep_and_extend_the_profiles() {
     let tenant = Tenant::new().await;
     let mut call = tenant.call(code(json!({}), &[]), json!({}));
     call.profiles.add(Profile::Subagent);
@@ -291,11 +291,11 @@ async fn records_of_a_bound_call_bind_what_they_set_off_and_lose_no_binding_by_i
     assert_eq!(tenant.get(&json!(id)).await.tags, ["a", "profile:subagent", "profile:scheduled"]);
     let free = world(&tenant, &[]);
     free.api(strip(&id, 2)).await.unwrap();
-    assert_eq!(tenant.get(&json!(id)).await.tags, ["a"], "who is bound by nothing may");
+    assert_eq!(tenant.get(&json!(id)).await.tags, ["a"], "an unbound call can remove it");
 }
 
 #[tokio::test]
-async fn a_call_without_deadline_session_and_trace_adds_none() {
+async fn call_without_deadline_session_and_trace_adds_none() {
     let tenant = Tenant::new().await;
     let world = world(&tenant, &[]);
     let request = json!({"title": "x", "schema_name": "tool.request.v1", "context": {"tool": "t"}});
@@ -305,7 +305,7 @@ async fn a_call_without_deadline_session_and_trace_adds_none() {
 }
 
 #[tokio::test]
-async fn records_that_count_as_the_runners_word_are_not_for_tools() {
+async fn tools_cannot_write_records_of_the_runner() {
     let tenant = Tenant::new().await;
     let world = world(&tenant, &[]);
     for (schema, says) in [
@@ -341,7 +341,7 @@ impl ProgressSink for Heard {
 }
 
 #[tokio::test]
-async fn progress_is_told_in_one_line_without_secrets() {
+async fn progress_is_one_line_without_secrets() {
     let tenant = Tenant::new().await;
     let heard = Arc::new(Heard::default());
     let mut call = tenant.call(code(json!({}), &["KEY"]), json!({}));
@@ -355,9 +355,9 @@ async fn progress_is_told_in_one_line_without_secrets() {
     assert_eq!(heard, [(Some(0.5), "half of [secret KEY] [31m  is done".into()), (None, String::new())]);
 }
 
-/// Nothing of it is even looked up before: who hears nothing can learn nothing.
+/// No name is resolved either: a run before the gate opens must not leak anything.
 #[tokio::test]
-async fn before_its_go_ahead_a_call_reaches_nothing() {
+async fn no_effect_before_the_gate_opens() {
     let tenant = Tenant::new().await;
     let network = Arc::new(Network::new().egress());
     let note = || create(json!({"title": "A note", "schema_name": "note.v1", "context": {}}));

@@ -1,4 +1,4 @@
-//! What the egress log is told of each request.
+//! What the egress log contains for each request.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -57,7 +57,7 @@ impl Telling {
 }
 
 #[tokio::test]
-async fn an_answered_request_is_told_with_its_sizes_once_its_answer_was_read() {
+async fn request_is_logged_with_its_sizes_when_the_response_was_read() {
     let echo = |body: Bytes| async move { format!("{} bytes", body.len()) };
     let router = Router::new().route("/secret-path", post(echo)).layer(DefaultBodyLimit::disable());
     let port = serve(router).await;
@@ -65,11 +65,11 @@ async fn an_answered_request_is_told_with_its_sizes_once_its_answer_was_read() {
     let rules = listed(&[format!("api.test:{port}")]);
     let url = format!("http://API.test:{port}/secret-path?key=hidden");
     for pieces in [1, 3000] {
-        // A small body goes whole, a large one as it comes.
+        // A small body is buffered, a large one streamed.
         let body = stream::iter((0..pieces).map(|_| Ok(Bytes::from(vec![b'x'; 1000])))).boxed();
         let request = FetchRequest { method: "POST".into(), ..get(url.clone()) };
         let answer = logged.fetch(&rules, request, Some(body)).await.unwrap();
-        assert!(logged.records.try_recv().is_err(), "its body is still to come");
+        assert!(logged.records.try_recv().is_err(), "its body was not read yet");
         let answer = text(answer).await.unwrap();
         let record = logged.next();
         assert_eq!((&*record.host, record.port, &*record.method), ("api.test", port, "POST"));
@@ -81,13 +81,13 @@ async fn an_answered_request_is_told_with_its_sizes_once_its_answer_was_read() {
         let told = format!("{record:?}");
         assert!(!told.contains("secret-path") && !told.contains("hidden"), "{told}");
     }
-    // One that nobody reads.
+    // A response that is never read.
     drop(logged.fetch(&rules, get(url), None).await.unwrap());
     assert_eq!(logged.next().status, Some(405));
 }
 
 #[tokio::test]
-async fn refusals_have_their_reason_and_failures_have_none() {
+async fn refusals_are_logged_with_a_reason_and_failures_without() {
     let port = serve(Router::new()).await;
     let mut logged = Telling::over(Network::new().inside("gone.test:1"));
     logged.fetch(&NetRules::Nothing, get("https://api.test/"), None).await.map(|answer| answer.status).unwrap_err();
@@ -108,7 +108,7 @@ async fn refusals_have_their_reason_and_failures_have_none() {
     let record = logged.next();
     assert_eq!((record.outcome, record.reason), (EgressOutcome::Failed, None));
 
-    // What names no place goes nowhere.
+    // A URL without a host is not logged.
     for url in ["file:///etc/passwd", "http://", "no URL"] {
         logged.fetch(&NetRules::EveryHost, get(url), None).await.map(|answer| answer.status).unwrap_err();
     }
@@ -116,7 +116,7 @@ async fn refusals_have_their_reason_and_failures_have_none() {
 }
 
 #[tokio::test]
-async fn each_redirect_is_a_request_of_its_own() {
+async fn each_redirect_is_logged_as_a_request() {
     let redirect = || async { (StatusCode::SEE_OTHER, [(header::LOCATION, "http://other.test/")]) };
     let port = serve(Router::new().route("/", post(redirect)).route("/get", on_get(redirect))).await;
     let mut logged = Telling::over(Network::new().inside(&format!("api.test:{port}")));
@@ -129,7 +129,7 @@ async fn each_redirect_is_a_request_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_fetch_that_is_given_up_is_told_too() {
+async fn abandoned_fetch_is_logged() {
     let port = serve(Router::new().route("/", on_get(std::future::pending::<&'static str>))).await;
     let mut logged = Telling::over(Network::new().inside(&format!("api.test:{port}")));
     let rules = listed(&[format!("api.test:{port}")]);
@@ -139,7 +139,7 @@ async fn a_fetch_that_is_given_up_is_told_too() {
 }
 
 #[tokio::test]
-async fn a_log_that_nobody_reads_stops_nothing_and_counts_what_it_lost() {
+async fn full_log_does_not_block_and_counts_lost_entries() {
     let (log, records) = EgressLog::new();
     let mut network = Network::new();
     network.options.log = Some(log.clone());

@@ -1,4 +1,5 @@
-//! Servers that lie, drip, flood and bomb: each fetch ends, in bounds, with an error that says why.
+//! Malicious servers: wrong, slow, endless and oversized responses. Each fetch ends within its
+//! limits, with an error that gives the reason.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -16,8 +17,8 @@ use tokio::net::TcpStream;
 use test_servers::network::{Network, get, listed};
 use test_servers::raw;
 
-/// Short enough for a test; nothing here comes to its end by them but what never ends.
-fn hasty(options: &mut EgressOptions) {
+/// Short limits for tests. Only responses that never end reach them.
+fn short_limits(options: &mut EgressOptions) {
     options.head_timeout = Duration::from_millis(300);
     options.idle_timeout = Duration::from_millis(300);
     options.max_response_bytes = 1_000_000;
@@ -29,7 +30,7 @@ async fn whole(answer: FetchResponse) -> Result<Vec<u8>, OpError> {
 
 async fn fetched(port: u16, set: impl FnOnce(&mut EgressOptions)) -> Result<Vec<u8>, OpError> {
     let mut network = Network::new().inside(&format!("api.test:{port}"));
-    hasty(&mut network.options);
+    short_limits(&mut network.options);
     set(&mut network.options);
     let url = format!("http://api.test:{port}/");
     whole(network.gate().fetch(&listed(&[format!("api.test:{port}")]), get(url), None).await?).await
@@ -40,11 +41,11 @@ async fn failed(port: u16) -> OpError {
 }
 
 fn assert_is(error: &OpError, name: &str, says: &str) {
-    assert!(error.name == name && error.message.contains(says), "wanted {name} … {says}, got {error}");
+    assert!(error.name == name && error.message.contains(says), "expected {name} … {says}, got {error}");
 }
 
 #[tokio::test]
-async fn a_head_that_never_ends_ends() {
+async fn endless_head_times_out() {
     assert_is(&failed(raw::says("").await).await, "TypeError", "no response after");
     assert_is(&failed(raw::drips("HTTP/1.1 200 OK\r\nx: ", "x").await).await, "TypeError", "no response after");
     assert_is(&failed(raw::floods("", "HTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n").await).await, "TypeError", "");
@@ -54,9 +55,9 @@ async fn a_head_that_never_ends_ends() {
     assert_is(&failed(raw::floods("HTTP/1.1 200 ", "OK OK OK").await).await, "TypeError", "");
 }
 
-/// The time for an answer counts from the last piece of the body: an upload may take longer than that.
+/// The time for a response counts from the last chunk of the body: an upload can take longer.
 #[tokio::test]
-async fn a_long_upload_is_not_cut_while_it_makes_progress() {
+async fn long_upload_continues_while_it_makes_progress() {
     let (port, _) = raw::serve(async |mut stream: TcpStream| {
         let mut received = Vec::new();
         while !received.ends_with(b"\r\n0\r\n\r\n") && stream.read_buf(&mut received).await? > 0 {}
@@ -77,7 +78,7 @@ async fn a_long_upload_is_not_cut_while_it_makes_progress() {
 }
 
 #[tokio::test]
-async fn heads_have_a_bounded_size() {
+async fn response_head_size_is_limited() {
     let answer = |fields: usize, length: usize| {
         let fields: Vec<String> = (0..fields).map(|n| format!("x-{n}: {}\r\n", "v".repeat(length))).collect();
         format!("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n{}\r\nok", fields.concat())
@@ -90,7 +91,7 @@ async fn heads_have_a_bounded_size() {
 }
 
 #[tokio::test]
-async fn a_requests_own_head_is_bounded_too() {
+async fn request_head_size_is_limited() {
     let network = Network::new().inside("api.test:1");
     let (gate, rules) = (network.gate(), listed(&["api.test:1".into()]));
     for headers in [vec![("x".to_owned(), "v".repeat(70_000))], vec![("x".to_owned(), String::new()); 200]] {
@@ -105,7 +106,7 @@ async fn a_requests_own_head_is_bounded_too() {
 }
 
 #[tokio::test]
-async fn answers_that_are_no_http_are_errors() {
+async fn responses_that_are_not_http_are_errors() {
     for answer in [
         "SSH-2.0-OpenSSH_9.9\r\n\r\n",
         "<html>hello</html>\r\n\r\n",
@@ -125,7 +126,7 @@ async fn answers_that_are_no_http_are_errors() {
 }
 
 #[tokio::test]
-async fn bodies_that_are_not_what_was_said_are_errors() {
+async fn bodies_that_contradict_their_headers_are_errors() {
     for answer in [
         "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nshort",
         "HTTP/1.1 200 OK\r\ncontent-length: 99999999999\r\n\r\nshort",
@@ -141,7 +142,7 @@ async fn bodies_that_are_not_what_was_said_are_errors() {
 }
 
 #[tokio::test]
-async fn a_body_that_never_ends_ends() {
+async fn endless_body_fails_at_a_limit() {
     let plain = "HTTP/1.1 200 OK\r\n\r\n";
     let chunked = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
     let too_large = "the response body is larger than 1000000 bytes";
@@ -153,7 +154,7 @@ async fn a_body_that_never_ends_ends() {
 
     let promise = "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhello";
     assert_is(&failed(raw::says(promise).await).await, "TypeError", "no data of the response body arrived");
-    // Always something, and never enough: only the whole fetch's time ends it.
+    // Data keeps arriving slowly, so only the time limit of the whole fetch applies.
     let dripping = fetched(raw::drips(plain, "x").await, |options| options.total_timeout = Duration::from_millis(700));
     assert_is(&dripping.await.map(|body| body.len()).unwrap_err(), "TypeError", "took longer than");
 }
@@ -171,7 +172,7 @@ fn encoded(encoding: &str, body: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn encoded_bodies_are_decoded_and_bombs_end_at_the_limit() {
+async fn encoded_bodies_are_decoded_and_bombs_fail_at_the_limit() {
     for encoding in ["gzip", "GZip", "x-gzip"] {
         let port = raw::says(encoded(encoding, &gzip(b"hello").await)).await;
         assert_eq!(fetched(port, |_| {}).await.unwrap(), b"hello", "{encoding}");
@@ -191,10 +192,10 @@ async fn encoded_bodies_are_decoded_and_bombs_end_at_the_limit() {
 }
 
 #[tokio::test]
-async fn an_encoded_body_that_never_grows_ends_at_the_same_limit() {
+async fn encoded_body_without_output_fails_at_the_same_limit() {
     let head = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n";
     let start = [head.as_bytes(), &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]].concat();
-    // Stored blocks of no bytes: the decoder reads for ever and gives nothing.
+    // Empty stored blocks: the decoder reads forever and returns nothing.
     let port = raw::floods(start, [0, 0, 0, 0xff, 0xff].repeat(1000)).await;
     let error = fetched(port, |options| options.idle_timeout = Duration::from_mins(1)).await;
     let error = error.map(|body| body.len()).unwrap_err();
@@ -202,7 +203,7 @@ async fn an_encoded_body_that_never_grows_ends_at_the_same_limit() {
 }
 
 #[tokio::test]
-async fn what_the_gate_cannot_look_into_reaches_only_calls_without_secrets() {
+async fn undecodable_responses_reach_only_calls_without_secrets() {
     let secret = HeldSecret { name: "KEY".into(), value: "hunter2hunter2".into(), hosts: vec![], readable: false };
     for encoding in ["br", "deflate", "gzip, gzip", "gzip, br", "zstd"] {
         let port = raw::says(encoded(encoding, b"whatever")).await;
@@ -223,7 +224,7 @@ async fn what_the_gate_cannot_look_into_reaches_only_calls_without_secrets() {
 }
 
 #[tokio::test]
-async fn bytes_after_a_body_are_never_the_next_answer() {
+async fn bytes_after_a_body_are_not_the_next_response() {
     let answer = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
     let poison = "HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\npoison";
     let port = raw::says([answer, poison].concat()).await;
@@ -241,7 +242,7 @@ async fn bytes_after_a_body_are_never_the_next_answer() {
 }
 
 #[tokio::test]
-async fn a_connection_serves_one_call_and_no_other() {
+async fn connections_are_not_shared_between_calls() {
     let served = Arc::new(AtomicUsize::new(0));
     let requests = served.clone();
     let (port, connections) = raw::serve(move |mut stream: TcpStream| {
@@ -271,7 +272,7 @@ async fn a_connection_serves_one_call_and_no_other() {
 }
 
 #[tokio::test]
-async fn the_bodies_of_one_call_are_held_within_a_bound_together() {
+async fn buffered_bodies_of_one_call_are_limited() {
     let port = raw::says("").await;
     let mut network = Network::new().inside(&format!("api.test:{port}"));
     network.options.max_held_bytes = 25_000;
@@ -293,7 +294,7 @@ async fn the_bodies_of_one_call_are_held_within_a_bound_together() {
 }
 
 #[tokio::test]
-async fn the_bodies_of_all_calls_are_held_within_a_bound_and_each_may_send_a_small_one() {
+async fn buffered_bodies_of_all_calls_are_limited_except_small_ones() {
     let port = raw::says("").await;
     let mut network = Network::new().inside(&format!("api.test:{port}"));
     network.options.max_held_by_all_bytes = 25_000;
@@ -317,7 +318,7 @@ async fn the_bodies_of_all_calls_are_held_within_a_bound_and_each_may_send_a_sma
 }
 
 #[tokio::test]
-async fn cookies_are_kept_by_nobody() {
+async fn cookies_are_not_stored() {
     let (port, _) = raw::serve(async |mut stream: TcpStream| {
         loop {
             let head = raw::head(&mut stream).await?;

@@ -1,4 +1,4 @@
-//! The runner's own addresses are refused like private ones, whatever block they stand in.
+//! The runner's own addresses are refused like private ones, whatever block they are in.
 
 use std::collections::HashSet;
 use std::io;
@@ -10,7 +10,7 @@ use sandbox::OpError;
 
 use test_servers::network::{LOOPBACK, Network, get};
 
-/// A machine as a test draws it; without addresses it cannot tell them.
+/// A machine with the addresses of the test. Without addresses, listing them fails.
 #[derive(Debug, Default)]
 struct Drawn(Mutex<Option<HashSet<IpAddr>>>);
 
@@ -37,7 +37,7 @@ async fn refused(network: &Network, url: &str) -> OpError {
 }
 
 #[tokio::test]
-async fn a_public_address_of_this_machine_is_refused_in_every_spelling() {
+async fn public_address_of_this_machine_is_refused_in_every_spelling() {
     let (machine, network) = drawn();
     machine.has("93.184.215.14");
     network.names.set("me.test", vec![vec!["93.184.215.14".parse().unwrap()]]);
@@ -63,7 +63,7 @@ async fn a_public_address_of_this_machine_is_refused_in_every_spelling() {
 }
 
 #[tokio::test]
-async fn a_machine_that_cannot_tell_its_addresses_reaches_nobody() {
+async fn nothing_is_reached_if_the_own_addresses_are_unknown() {
     let (_, network) = drawn();
     network.names.set("you.test", vec![vec!["93.184.215.14".parse().unwrap()]]);
     for host in ["you.test", "93.184.215.14"] {
@@ -73,7 +73,7 @@ async fn a_machine_that_cannot_tell_its_addresses_reaches_nobody() {
 }
 
 #[tokio::test]
-async fn every_dial_asks_the_machine_anew() {
+async fn own_addresses_are_listed_for_every_connection() {
     let (machine, network) = drawn();
     network.names.set("me.test", vec![vec!["93.184.215.14".parse().unwrap()]]);
     let gate = network.gate();
@@ -87,6 +87,6 @@ async fn every_dial_asks_the_machine_anew() {
 }
 
 #[test]
-fn the_system_tells_its_addresses() {
+fn system_lists_its_addresses() {
     assert!(SystemInterfaces.addresses().unwrap().contains(&LOOPBACK));
 }

@@ -1,4 +1,5 @@
-//! What the environment says of proxies is not for tools' requests: a proxy would dial in the gate's place.
+//! Proxies from the environment do not apply to tools' requests: a proxy would connect instead of
+//! the gate.
 
 use std::process::Command;
 use std::sync::atomic::Ordering;
@@ -14,7 +15,9 @@ async fn proxies_of_the_environment_are_ignored() {
     let (proxy, connections) = raw::serve(async |_stream| Ok(())).await;
     let port = serve(Router::new().route("/", on_get(|| async { "direct" }))).await;
     let mut again = Command::new(std::env::current_exe().unwrap());
-    again.args(["--exact", "proxies::a_fetch_among_proxies", "--ignored"]).env("RCRT_TEST_PORT", port.to_string());
+    again
+        .args(["--exact", "proxies::fetch_with_proxies_in_the_environment", "--ignored"])
+        .env("RCRT_TEST_PORT", port.to_string());
     for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"] {
         again.env(name, format!("http://127.0.0.1:{proxy}"));
         again.env(name.to_ascii_lowercase(), format!("http://127.0.0.1:{proxy}"));
@@ -28,7 +31,7 @@ async fn proxies_of_the_environment_are_ignored() {
 
 #[tokio::test]
 #[ignore = "run by the test above, in a process with proxies in its environment"]
-async fn a_fetch_among_proxies() {
+async fn fetch_with_proxies_in_the_environment() {
     let port: u16 = std::env::var("RCRT_TEST_PORT").unwrap().parse().unwrap();
     let network = Network::new().inside(&format!("api.test:{port}"));
     let rules = listed(&[format!("api.test:{port}")]);

@@ -10,7 +10,8 @@ use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError, Redirect};
 use test_servers::network::{LOOPBACK, Network, get, listed, serve, text};
 use test_servers::raw;
 
-/// `/to/<status>` redirects to the state's URL; everything else tells how it was asked.
+/// `/to/<status>` redirects to the state's URL. All other paths return a description of the
+/// request.
 fn server(target: String) -> Router {
     async fn redirect(State(target): State<String>, Path(status): Path<u16>) -> Response {
         (StatusCode::from_u16(status).unwrap(), [(header::LOCATION, target)]).into_response()
@@ -68,7 +69,7 @@ async fn methods_and_bodies_follow_the_fetch_standard() {
 }
 
 #[tokio::test]
-async fn a_body_too_long_to_keep_is_not_sent_again() {
+async fn body_too_long_to_buffer_is_not_sent_again() {
     let port = serve(server("/end".into())).await;
     let mut network = Network::new().inside(&format!("api.test:{port}"));
     network.options.max_replay_bytes = 3;
@@ -81,7 +82,7 @@ async fn a_body_too_long_to_keep_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn a_redirect_that_names_two_places_or_no_text_is_an_error() {
+async fn redirect_with_two_locations_or_invalid_text_is_an_error() {
     for (fields, why) in [
         ("location: /a\r\nlocation: /b", "more than one place"),
         ("location: /\u{e9}\u{ff}x", "no text"),
@@ -98,7 +99,7 @@ async fn a_redirect_that_names_two_places_or_no_text_is_an_error() {
 }
 
 #[tokio::test]
-async fn another_origin_learns_nothing_of_who_asks() {
+async fn identifying_headers_are_not_sent_to_another_origin() {
     let echo = any(|headers: HeaderMap| async move {
         let names: Vec<&str> = headers.keys().map(axum::http::HeaderName::as_str).collect();
         names.join(" ")
@@ -118,7 +119,7 @@ async fn another_origin_learns_nothing_of_who_asks() {
 }
 
 #[tokio::test]
-async fn credentials_stay_with_their_origin() {
+async fn credentials_are_sent_only_to_their_origin() {
     let other = serve(server(String::new())).await;
     let port = serve(server(format!("http://other.test:{other}/end"))).await;
     let network = Network::new().inside(&format!("api.test:{port}")).inside(&format!("other.test:{other}"));
@@ -129,7 +130,7 @@ async fn credentials_stay_with_their_origin() {
 }
 
 #[tokio::test]
-async fn every_hop_passes_the_same_gate() {
+async fn every_redirect_passes_the_same_checks() {
     for (target, name) in [
         ("http://elsewhere.test/", "PermissionDenied"),
         ("http://inside.test/", "PermissionDenied"),
@@ -138,7 +139,7 @@ async fn every_hop_passes_the_same_gate() {
         ("file:///etc/passwd", "TypeError"),
         ("http://user:secret@api.test/", "TypeError"),
         ("http://[bad/", "TypeError"),
-        // What a careless reader takes for a path, another host, or no URL at all.
+        // Locations that a lenient parser reads as a path, as another host, or not as a URL.
         ("//elsewhere.test/", "PermissionDenied"),
         ("///elsewhere.test/", "TypeError"),
         ("http://api.test@elsewhere.test/", "TypeError"),
@@ -187,11 +188,11 @@ async fn every_hop_passes_the_same_gate() {
 }
 
 #[tokio::test]
-async fn a_target_without_an_authority_stays_with_its_host() {
+async fn location_without_an_authority_keeps_the_host() {
     for target in ["http:elsewhere.test", "http:/elsewhere.test/", "?http://elsewhere.test/", "./@elsewhere.test"] {
         let port = serve(server(target.into())).await;
         let network = Network::new().inside(&format!("api.test:{port}"));
-        // The query's target is the redirect itself, with another query.
+        // The target of the query is the redirect itself, with another query.
         let url = format!("http://api.test:{port}/to/302");
         let answer = network.gate().fetch(&listed(&[format!("api.test:{port}")]), get(url), None).await;
         match answer {
@@ -215,7 +216,7 @@ async fn redirect_modes_error_and_manual() {
 }
 
 #[tokio::test]
-async fn endless_redirects_end() {
+async fn redirects_are_limited() {
     let port = serve(server("/to/302".into())).await;
     let network = Network::new().inside(&format!("api.test:{port}"));
     let url = format!("http://api.test:{port}/to/302");
@@ -224,7 +225,7 @@ async fn endless_redirects_end() {
 }
 
 #[tokio::test]
-async fn a_redirect_without_a_target_is_an_answer() {
+async fn redirect_without_a_location_is_returned() {
     async fn nowhere(_: HeaderMap) -> Response {
         (StatusCode::FOUND, "nowhere").into_response()
     }

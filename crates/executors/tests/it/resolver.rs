@@ -1,4 +1,4 @@
-//! The gate on a real name server, on one that lies, and on one that keeps silent.
+//! The gate with a real name server, a lying one and a silent one.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -29,7 +29,7 @@ async fn refused(gate: &TestEgress, name: &str) -> OpError {
 }
 
 #[tokio::test]
-async fn a_permitted_name_is_asked_for_as_it_is_and_its_address_dialled() {
+async fn permitted_name_is_resolved_unchanged_and_connected_to() {
     let port = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;
     let server = NameServer::start().await;
     server.set("api.test", vec![Reply::Addresses(vec![LOOPBACK])]);
@@ -46,11 +46,11 @@ async fn a_permitted_name_is_asked_for_as_it_is_and_its_address_dialled() {
         let error = gate.fetch(&rules, get(format!("http://{name}:{port}/")), None).await;
         assert_eq!(error.map(|answer| answer.status).unwrap_err().name, "PermissionDenied");
     }
-    assert_eq!(server.asked().len(), 2, "a name that is not permitted is asked of nobody");
+    assert_eq!(server.asked().len(), 2, "a name that is not permitted is not resolved");
 }
 
 #[tokio::test]
-async fn names_that_lead_inside_are_refused_whatever_way_they_take() {
+async fn names_with_internal_addresses_are_refused() {
     let server = NameServer::start().await;
     let public = address("93.184.215.14");
     for (name, reply) in [
@@ -72,7 +72,7 @@ async fn names_that_lead_inside_are_refused_whatever_way_they_take() {
 }
 
 #[tokio::test]
-async fn a_name_that_turns_inward_is_refused_when_it_does() {
+async fn name_is_refused_once_its_address_becomes_internal() {
     let port = serve(Router::new().route("/", on_get(|| async { "inside" }))).await;
     let server = NameServer::start().await;
     let inward = Reply::Addresses(vec![address("169.254.169.254")]);
@@ -88,7 +88,7 @@ async fn a_name_that_turns_inward_is_refused_when_it_does() {
 }
 
 #[tokio::test]
-async fn an_allowed_private_name_is_still_kept_from_where_no_service_is() {
+async fn allowed_private_name_cannot_have_reserved_addresses() {
     let server = NameServer::start().await;
     let network = Network::new().inside("*.corp.test");
     for (name, inside) in [
@@ -106,7 +106,7 @@ async fn an_allowed_private_name_is_still_kept_from_where_no_service_is() {
 }
 
 #[tokio::test]
-async fn a_private_host_is_for_the_named_tool_alone() {
+async fn private_host_is_only_for_the_named_tool() {
     let port = serve(Router::new().route("/", on_get(|| async { "model" }))).await;
     let server = NameServer::start().await;
     server.set("ollama.test", vec![Reply::Addresses(vec![LOOPBACK])]);
@@ -127,7 +127,7 @@ async fn a_private_host_is_for_the_named_tool_alone() {
 }
 
 #[tokio::test]
-async fn servers_that_fail_lie_or_keep_silent_lead_nowhere() {
+async fn failing_lying_and_silent_name_servers_are_errors() {
     let server = NameServer::start().await;
     for (name, reply) in [
         ("gone.test", Reply::NoSuchName),
@@ -147,10 +147,10 @@ async fn servers_that_fail_lie_or_keep_silent_lead_nowhere() {
 }
 
 #[tokio::test]
-async fn a_name_with_hundreds_of_addresses_is_no_name_of_a_service() {
+async fn name_with_hundreds_of_addresses_is_refused() {
     let server = NameServer::start().await;
     let many = (0..200).map(|n| IpAddr::from([93, 184, 215, n])).collect();
-    // More than a packet holds: asked again over TCP.
+    // More than fits into a packet, so it is asked again over TCP.
     server.set("many.test", vec![Reply::Addresses(many)]);
     let error = refused(&asking(&server, &Network::new()), "many.test").await;
     assert!(error.name == "TypeError" && error.message.contains("200 addresses"), "{error}");

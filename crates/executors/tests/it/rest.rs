@@ -43,7 +43,7 @@ impl Service {
         Self { executor: RestExecutor::new(Arc::new(gate)), base: format!("http://api.test:{port}"), tenant }
     }
 
-    /// `more` stands beside the type and the URL in `implementation`.
+    /// `more` has further fields of `implementation`, besides the type and the URL.
     async fn run(&self, path: &str, more: Value, input: Value) -> ToolOutput {
         let mut call = self.tenant.call(self.definition(path, more), input);
         let held = HeldSecret { name: "KEY".into(), value: "hunter2".into(), hosts: Vec::new(), readable: true };
@@ -101,7 +101,7 @@ async fn secrets_become_headers() {
 }
 
 #[tokio::test]
-async fn answers_are_json_text_nothing_or_a_typed_failure() {
+async fn responses_are_json_text_null_or_a_typed_failure() {
     async fn answer(request: Request) -> Response {
         match request.uri().path() {
             "/text" => "plain".into_response(),
@@ -139,7 +139,7 @@ async fn answers_are_json_text_nothing_or_a_typed_failure() {
 }
 
 #[tokio::test]
-async fn a_silent_service_ends_with_the_time_limit_or_the_cancellation() {
+async fn silent_service_stops_at_the_time_limit_or_on_cancellation() {
     async fn silent() {
         std::future::pending::<()>().await;
     }
@@ -155,7 +155,7 @@ async fn a_silent_service_ends_with_the_time_limit_or_the_cancellation() {
 }
 
 #[tokio::test]
-async fn settings_are_judged_when_the_tool_is_loaded() {
+async fn settings_are_validated_when_the_tool_is_loaded() {
     let url = "https://api.example.com/{id}";
     load(json!({"type": "rest", "url": url, "method": "delete"})).await.unwrap();
     load(json!({"type": "http", "url": url, "auth": {"type": "api_key", "secret": "KEY"}})).await.unwrap();
@@ -176,9 +176,9 @@ async fn settings_are_judged_when_the_tool_is_loaded() {
     }
 }
 
-/// More large answers than there are turns for them, while others of the same tool stand half sent.
+/// More large responses than permits, while others of the same tool are half sent.
 #[tokio::test]
-async fn large_answers_take_turns_and_one_tool_never_has_them_all() {
+async fn large_responses_need_permits_and_one_tool_cannot_take_all() {
     let begun = Arc::new(tokio::sync::Semaphore::new(0));
     let (told, half) = (begun.clone(), "x".repeat(200_000));
     let stuck = move || {
@@ -206,7 +206,7 @@ async fn large_answers_take_turns_and_one_tool_never_has_them_all() {
         })
         .collect();
     begun.acquire_many(14).await.unwrap().forget();
-    // Each lets go of its output, and with it of its turn.
+    // Each drops its output, and with it its permit.
     let many = (0..20).map(|_| async {
         let output = service.run("/large", json!({}), json!({})).await;
         assert_eq!(output.result.unwrap().as_str().map(str::len), Some(300_000));
@@ -219,7 +219,7 @@ async fn large_answers_take_turns_and_one_tool_never_has_them_all() {
 }
 
 #[tokio::test]
-async fn a_large_answer_has_its_turn_until_its_output_is_let_go_of() {
+async fn large_response_holds_its_permit_until_the_output_is_dropped() {
     let large = || async { "y".repeat(300_000) };
     let service = Service::new(Router::new().route("/large", any(large))).await;
     let tool = Uuid::new_v4();

@@ -1,4 +1,4 @@
-//! TLS and HTTP/2: who is believed, what is shared, and what a server may flood.
+//! TLS and HTTP/2: trusted certificates, shared connections, and limits on what a server can send.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -33,7 +33,7 @@ async fn send_all(mut respond: SendResponse<Bytes>, head: Response<()>, body: &[
     stream.send_data(Bytes::new(), true)
 }
 
-/// As fast as the client takes it.
+/// Sends as fast as the client reads.
 async fn send(stream: &mut h2::SendStream<Bytes>, piece: &[u8]) -> Result<(), h2::Error> {
     stream.reserve_capacity(piece.len());
     while stream.capacity() < piece.len() {
@@ -78,7 +78,7 @@ async fn certificates_are_checked() {
 }
 
 #[tokio::test]
-async fn a_greeting_that_never_comes_ends() {
+async fn silent_tls_handshake_times_out() {
     let (port, _) = raw::serve(async |stream| {
         let _open = stream;
         std::future::pending().await
@@ -89,17 +89,17 @@ async fn a_greeting_that_never_comes_ends() {
     let port = raw::drips("", "x").await;
     assert_eq!(fetched(port).await.unwrap_err().name, "TypeError");
     let port = raw::says_and_leaves("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await;
-    assert_eq!(fetched(port).await.unwrap_err().name, "TypeError", "https is never answered in the clear");
+    assert_eq!(fetched(port).await.unwrap_err().name, "TypeError", "a plain response to https is an error");
 }
 
 #[tokio::test]
-async fn a_connection_is_for_one_host_of_one_call_also_in_http2() {
+async fn http2_connections_are_not_shared_between_hosts_or_calls() {
     let (port, connections) = tls::serve_h2(async |request, respond| {
         let authority = request.uri().authority().map(ToString::to_string).unwrap_or_default();
         send_all(respond, Response::new(()), authority.as_bytes()).await
     })
     .await;
-    // One certificate, one address, one port: a browser would send both over one connection.
+    // One certificate, one address, one port: a browser would use one connection for both.
     let hosts = ["api.test", "other.test"].map(|name| format!("{name}:{port}"));
     let gate = network(&hosts).gate();
     let rules = listed(&hosts);
@@ -119,7 +119,7 @@ async fn a_connection_is_for_one_host_of_one_call_also_in_http2() {
 }
 
 #[tokio::test]
-async fn http2_answers_are_bounded_like_any() {
+async fn http2_responses_have_the_same_limits() {
     let (port, _) = tls::serve_h2(async |_, mut respond| {
         let mut stream = respond.send_response(Response::new(()), false)?;
         loop {
@@ -156,7 +156,7 @@ async fn http2_answers_are_bounded_like_any() {
 }
 
 #[tokio::test]
-async fn http2_servers_that_keep_silent_or_chatter_are_left() {
+async fn silent_and_chatty_http2_servers_time_out() {
     let (port, _) = tls::serve_h2(async |_, respond| {
         let _kept = respond;
         std::future::pending().await
@@ -184,7 +184,7 @@ async fn http2_servers_that_keep_silent_or_chatter_are_left() {
 }
 
 #[tokio::test]
-async fn a_redirect_may_go_to_https_and_not_back() {
+async fn redirect_to_https_is_followed_and_back_is_refused() {
     let (secure, _) = tls::serve("http/1.1", async |mut stream| {
         while !raw::head(&mut stream).await?.is_empty() {
             stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\nsecure").await?;

@@ -1,4 +1,4 @@
-//! More text at the end of a file.
+//! Appending to files.
 
 use breadcrumb::ErrorCode::{ExecutionFailed, InvalidArguments, ResourceExhausted};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::desk::{Desk, refused};
 
 #[tokio::test]
-async fn text_is_added_to_a_file_that_is_there() {
+async fn text_is_appended_to_an_existing_file() {
     let desk = Desk::new().await;
     desk.put("log.txt", "one\n");
     let first = desk.append("log.txt", "two\n").await.unwrap();
@@ -16,7 +16,7 @@ async fn text_is_added_to_a_file_that_is_there() {
 }
 
 #[tokio::test]
-async fn nothing_is_made_by_appending() {
+async fn append_does_not_create_files() {
     let desk = Desk::new().await;
     let failure = refused(desk.append("log.txt", "x").await, ExecutionFailed, "there is no file log.txt");
     assert!(failure.message.contains("write_file makes a new file"), "{}", failure.message);
@@ -27,7 +27,7 @@ async fn nothing_is_made_by_appending() {
 }
 
 #[tokio::test]
-async fn appends_side_by_side_are_all_there_and_whole() {
+async fn concurrent_appends_do_not_interleave() {
     let desk = Desk::new().await;
     desk.put("log.txt", "");
     let lines: Vec<String> = (0..20).map(|n| format!("{n:03} {}\n", "x".repeat(5000))).collect();
@@ -41,7 +41,7 @@ async fn appends_side_by_side_are_all_there_and_whole() {
 }
 
 #[tokio::test]
-async fn a_file_with_more_names_is_left_as_it_is() {
+async fn file_with_hard_links_is_not_changed() {
     let desk = Desk::new().await;
     std::fs::hard_link(desk.outer().join("secret.txt"), desk.at("mine.txt")).unwrap();
     refused(desk.append("mine.txt", "x").await, ExecutionFailed, "2 hard links");
@@ -49,7 +49,7 @@ async fn a_file_with_more_names_is_left_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_file_does_not_grow_without_end() {
+async fn file_size_is_limited() {
     let desk = Desk::new().await;
     let path = desk.put("big.txt", "");
     std::fs::File::options().write(true).open(path).unwrap().set_len(256 * 1024 * 1024).unwrap();

@@ -1,4 +1,4 @@
-//! A tenant, a working folder, and the tools on it, called as a runner calls them.
+//! A tenant with a working folder and the tools, called like a runner calls them.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,12 +19,12 @@ pub struct Desk {
 }
 
 impl Desk {
-    /// The working folder is `work` in a folder of its own, beside which a secret file lies.
+    /// The working folder is `work` in a temporary folder, next to a secret file.
     pub async fn new() -> Self {
         Self::on_a_disk(0).await
     }
 
-    /// So many bytes must stay free on the disk.
+    /// `min_free` bytes must stay free on the disk.
     pub async fn on_a_disk(min_free: u64) -> Self {
         let outer = TempDir::new().unwrap();
         std::fs::write(outer.path().join("secret.txt"), "the secret").unwrap();
@@ -37,7 +37,7 @@ impl Desk {
         self.outer.path()
     }
 
-    /// A place in the working folder, with its folders.
+    /// An absolute path in the working folder, whose parent folders are created.
     pub fn at(&self, path: &str) -> PathBuf {
         let path = self.outer.path().join("work").join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -71,12 +71,12 @@ impl Desk {
         self.executor.execute(call, cancelled).await
     }
 
-    /// As a runner does: the input keeps to the seed's schema, and so does the output.
+    /// Like a runner: input and output are validated against the seed's schemas.
     pub async fn call(&self, tool: &str, input: Value) -> Result<(Value, Value), ToolFailure> {
         self.answer(tool, self.prepared(tool, input)).await
     }
 
-    /// The same with a call that was changed.
+    /// The same for a prepared call.
     pub async fn answer(&self, tool: &str, call: ToolCall) -> Result<(Value, Value), ToolFailure> {
         let definition = seeded(tool);
         let input = &call.input;
@@ -105,7 +105,7 @@ impl Desk {
     }
 }
 
-/// The failure has this code, and its message says this.
+/// Asserts that it failed with this code and that the message contains `says`.
 pub fn refused<T: std::fmt::Debug>(result: Result<T, ToolFailure>, code: ErrorCode, says: &str) -> ToolFailure {
     let failure = result.expect_err("it was let through");
     assert_eq!(failure.code, code, "{}", failure.message);

@@ -1,4 +1,4 @@
-//! Word documents as markdown.
+//! Word documents as Markdown.
 
 use serde_json::json;
 use test_tenant::golden;
@@ -6,7 +6,7 @@ use test_tenant::golden;
 use crate::desk::Desk;
 use crate::word::{archive, document, item, paragraph, part, relations, root_relations, styled, table};
 
-/// A letter as Word's German edition keeps it: the names of the styles are in `styles.xml` alone.
+/// A letter from Word's German edition: the English names of the styles are only in `styles.xml`.
 fn letter() -> Vec<u8> {
     let styles = part(
         "styles",
@@ -69,7 +69,7 @@ fn letter() -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn a_document_comes_as_markdown() {
+async fn document_is_converted_to_markdown() {
     let desk = Desk::new().await;
     desk.put("letter.docx", letter());
     let (output, metadata) = desk.call("read_file", json!({ "path": "letter.docx" })).await.unwrap();
@@ -80,13 +80,13 @@ async fn a_document_comes_as_markdown() {
 }
 
 #[tokio::test]
-async fn a_document_of_few_parts_is_read_as_well() {
+async fn minimal_document_is_read() {
     let desk = Desk::new().await;
     desk.put("a.docx", document(&format!("{}{}", styled("Heading2", "Title"), paragraph("text"))));
     assert_eq!(desk.read_all("a.docx").await.unwrap(), "## Title\n\ntext\n");
     desk.put("empty.docx", document(""));
     assert_eq!(desk.read_all("empty.docx").await.unwrap(), "");
-    // Another prefix for the same names.
+    // Another prefix for the same namespace.
     let other = part("document", &format!("<w:body>{}</w:body>", paragraph("text"))).replace("w:", "ns0:");
     let parts = [("_rels/.rels", root_relations()), ("word/document.xml", other)];
     let parts: Vec<(&str, &[u8])> = parts.iter().map(|(name, text)| (*name, text.as_bytes())).collect();

@@ -1,4 +1,4 @@
-//! Hostile content of a working folder where untrusted programs run.
+//! Hostile content in a working folder where untrusted programs run.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use crate::desk::{Desk, refused};
 use crate::word::{archive, document, paragraph, part, root_relations, table};
 
-/// Each tool is refused the path, and the secret beside the folder is as it was.
+/// Asserts that each tool is refused the path, and that the secret beside the folder is unchanged.
 async fn no_tool_reaches(desk: &Desk, path: &str) {
     for ended in [
         desk.read_all(path).await.map(Into::into),
@@ -34,7 +34,7 @@ async fn no_tool_reaches(desk: &Desk, path: &str) {
 }
 
 #[tokio::test]
-async fn paths_that_lead_out_reach_nothing() {
+async fn paths_out_of_the_folder_are_refused() {
     let desk = Desk::new().await;
     desk.put("a/b.txt", "");
     let secret = desk.outer().join("secret.txt");
@@ -66,21 +66,21 @@ async fn paths_that_lead_out_reach_nothing() {
 }
 
 #[tokio::test]
-async fn a_program_with_its_owners_rights_is_not_filled_with_others_text() {
+async fn set_id_program_is_not_appended_to() {
     let desk = Desk::new().await;
     for mode in [0o4755, 0o2755, 0o6755] {
         let path = desk.put("program", "#!/bin/sh\n");
         set_mode(&path, mode);
         refused(desk.append("program", "id").await, PermissionDenied, "set-user-id");
         assert_eq!((desk.text("program").as_str(), mode_of(&path)), ("#!/bin/sh\n", mode));
-        // What takes its place is an ordinary file.
+        // A replacement is an ordinary file.
         desk.write("program", "echo").await.unwrap();
         assert_eq!((desk.text("program").as_str(), mode_of(&path)), ("echo", 0o755));
     }
 }
 
 #[tokio::test]
-async fn the_working_folder_is_made_for_its_user_alone() {
+async fn working_folder_is_private_to_its_user() {
     let desk = Desk::new().await;
     desk.write("new.txt", "x").await.unwrap();
     assert_eq!(mode_of(&desk.outer().join("work")), 0o700);
@@ -95,7 +95,7 @@ fn mode_of(path: &Path) -> u32 {
 }
 
 #[tokio::test]
-async fn links_that_lead_out_reach_nothing() {
+async fn links_out_of_the_folder_are_refused() {
     let desk = Desk::new().await;
     let secret = desk.outer().join("secret.txt");
     symlink(&secret, desk.at("absolute")).unwrap();
@@ -134,7 +134,7 @@ async fn links_that_lead_out_reach_nothing() {
 }
 
 #[tokio::test]
-async fn links_that_stay_inside_are_followed_and_kept() {
+async fn links_inside_the_folder_are_followed_and_preserved() {
     let desk = Desk::new().await;
     let path = desk.put("real/a.txt", "here");
     symlink("real/a.txt", desk.at("link")).unwrap();
@@ -154,9 +154,9 @@ fn exchange(one: &Path, other: &Path) {
     renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE).unwrap();
 }
 
-/// Somebody puts links in the place of folders and back while the tools work.
+/// Folders are repeatedly replaced by links while the tools run.
 #[tokio::test(flavor = "multi_thread")]
-async fn folders_that_become_links_meanwhile_reach_nothing() {
+async fn folders_that_become_links_concurrently_are_refused() {
     let desk = Desk::new().await;
     let (inside, place) = (desk.at("inside"), desk.at("place"));
     std::fs::create_dir(&place).unwrap();
@@ -167,7 +167,7 @@ async fn folders_that_become_links_meanwhile_reach_nothing() {
         let swapper = scope.spawn(|| {
             let mut turns = 0;
             while !done.load(Ordering::Relaxed) {
-                // Both at once, so that there is always one of them in the place.
+                // An atomic exchange, so that one of them always exists.
                 exchange(&inside, &place);
                 turns += 1;
             }
@@ -179,7 +179,7 @@ async fn folders_that_become_links_meanwhile_reach_nothing() {
                     if let Ok(text) = desk.read_all("place/secret.txt").await {
                         assert!(!text.contains("the secret"), "{text}");
                     }
-                    // What came to be on the way may be told, or not; it is inside in any case.
+                    // Writes can succeed or fail; they stay inside the folder in any case.
                     let _ = desk.write("place/secret.txt", "inside").await;
                     let _ = desk.append("place/secret.txt", "!").await;
                     let _ = desk.write("place/new.txt", "inside").await;
@@ -196,7 +196,7 @@ async fn folders_that_become_links_meanwhile_reach_nothing() {
 }
 
 #[tokio::test]
-async fn what_is_no_plain_file_is_neither_opened_nor_waited_for() {
+async fn special_files_are_neither_opened_nor_waited_for() {
     let desk = Desk::new().await;
     let pipe = desk.at("pipe");
     rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
@@ -206,7 +206,7 @@ async fn what_is_no_plain_file_is_neither_opened_nor_waited_for() {
         refused(desk.append(path, "x").await, ExecutionFailed, says);
         refused(desk.write(path, "x").await, ExecutionFailed, "is not a regular file");
     }
-    // Only a superuser makes devices, and not everywhere.
+    // Only a superuser can create devices, and not everywhere.
     let device = rustix::fs::makedev(1, 5);
     let made = rustix::fs::mknodat(
         rustix::fs::CWD,
@@ -222,9 +222,9 @@ async fn what_is_no_plain_file_is_neither_opened_nor_waited_for() {
 }
 
 #[tokio::test]
-async fn a_huge_file_is_read_in_parts_and_left_when_the_call_ends() {
+async fn huge_file_is_read_in_parts_and_reading_stops_with_the_call() {
     let desk = Desk::new().await;
-    // 300 GB that take no room: one line of text, then nothing but NULs.
+    // A sparse file of 300 GB: one line of text, then only NULs.
     let path = desk.put("huge.txt", "first line\n".repeat(10_000));
     std::fs::File::options().write(true).open(path).unwrap().set_len(300_000_000_000).unwrap();
     let part = desk.read(json!({ "path": "huge.txt", "max_lines": 1 })).await.unwrap();
@@ -236,11 +236,12 @@ async fn a_huge_file_is_read_in_parts_and_left_when_the_call_ends() {
         cancelled.cancel();
     });
     refused(ended.result, Cancelled, "cancelled");
-    // The thread that read it is free again, else the runtime of this test would wait for it for ever.
+    // The thread that read it has stopped; otherwise the runtime of this test would wait for it
+    // forever.
 }
 
 #[tokio::test]
-async fn an_unfinished_file_is_not_left_behind() {
+async fn cancelled_write_leaves_no_file() {
     let desk = Desk::new().await;
     desk.put("a.txt", "old");
     for _ in 0..20 {
@@ -252,7 +253,7 @@ async fn an_unfinished_file_is_not_left_behind() {
             cancelled.cancel();
         });
     }
-    // This one waits its turn behind none of them, so look until they have all seen that nobody waits for them.
+    // The blocking threads run in parallel, so poll until each has noticed its cancellation.
     let mut names = desk.names();
     while names != ["a.txt"] {
         tokio::task::yield_now().await;
@@ -263,7 +264,7 @@ async fn an_unfinished_file_is_not_left_behind() {
 }
 
 #[tokio::test]
-async fn documents_that_unpack_to_too_much_are_refused() {
+async fn oversized_documents_are_refused() {
     let desk = Desk::new().await;
     let zeros = vec![b' '; 80 * 1024 * 1024];
     let bomb = part("document", "<w:body>").replace("</w:document>", "");
@@ -271,13 +272,13 @@ async fn documents_that_unpack_to_too_much_are_refused() {
     let parts = [("_rels/.rels", root_relations().into_bytes()), ("word/document.xml", bomb)];
     let parts: Vec<(&str, &[u8])> = parts.iter().map(|(name, bytes)| (*name, bytes.as_slice())).collect();
     let bytes = archive(&parts);
-    assert!(bytes.len() < 200_000, "it is no bomb: {} bytes", bytes.len());
+    assert!(bytes.len() < 200_000, "it is not a bomb: {} bytes", bytes.len());
     desk.put("bomb.docx", bytes);
     refused(desk.read_all("bomb.docx").await, ExecutionFailed, "unpacked it has more than");
-    // Not too large unpacked, but its text is.
+    // The unpacked size is allowed, the text is too long.
     desk.put("long.docx", document(&paragraph(&"x".repeat(20 * 1024 * 1024))));
     refused(desk.read_all("long.docx").await, ExecutionFailed, "its text has more than");
-    // In another part than the text.
+    // In a part other than the text.
     let relations = crate::word::relations(&[("rId1", "styles", "styles.xml", false)]);
     let styles = [part("styles", "").replace("</w:styles>", "").as_bytes(), &zeros].concat();
     let document = part("document", "<w:body/>");
@@ -294,7 +295,7 @@ async fn documents_that_unpack_to_too_much_are_refused() {
 }
 
 #[tokio::test]
-async fn documents_whose_xml_grows_or_goes_deep_are_refused() {
+async fn documents_with_entities_or_deep_xml_are_refused() {
     let desk = Desk::new().await;
     let with_document =
         |xml: String| archive(&[("_rels/.rels", root_relations().as_bytes()), ("word/document.xml", xml.as_bytes())]);
@@ -307,7 +308,7 @@ async fn documents_whose_xml_grows_or_goes_deep_are_refused() {
         refused(desk.read_all("a.docx").await, ExecutionFailed, "document type definition");
     }
     desk.put("a.docx", with_document(part("document", "<w:body><w:p><w:r><w:t>&x;</w:t></w:r></w:p></w:body>")));
-    refused(desk.read_all("a.docx").await, ExecutionFailed, "an entity that is none");
+    refused(desk.read_all("a.docx").await, ExecutionFailed, "undefined entity");
     let deep = format!("{}{}", "<w:tbl><w:tr><w:tc>".repeat(50_000), "</w:tc></w:tr></w:tbl>".repeat(50_000));
     desk.put("a.docx", document(&deep));
     refused(desk.read_all("a.docx").await, ExecutionFailed, "more than 256 deep");
@@ -319,7 +320,7 @@ async fn documents_whose_xml_grows_or_goes_deep_are_refused() {
 }
 
 #[tokio::test]
-async fn documents_that_cost_the_square_of_their_size_do_not() {
+async fn crafted_documents_take_linear_time() {
     let desk = Desk::new().await;
     let attributes: String = (0..200_000).map(|n| format!(" a{n}=\"1\"")).collect();
     let wide: Vec<String> = (0..3000).map(|_| "x".to_owned()).collect();
@@ -332,7 +333,7 @@ async fn documents_that_cost_the_square_of_their_size_do_not() {
 }
 
 #[tokio::test]
-async fn archives_that_are_no_documents_are_refused() {
+async fn archives_that_are_not_documents_are_refused() {
     let desk = Desk::new().await;
     for (bytes, says) in [
         (archive(&[("a.txt", b"text")]), "_rels/.rels is missing"),
@@ -344,15 +345,15 @@ async fn archives_that_are_no_documents_are_refused() {
         desk.put("a.docx", bytes);
         refused(desk.read_all("a.docx").await, ExecutionFailed, says);
     }
-    // Parts that name parts outside are not followed.
+    // Relations to external parts are not followed.
     let root = crate::word::relations(&[("rId1", "officeDocument", "../../../../etc/passwd", false)]);
     desk.put("a.docx", archive(&[("_rels/.rels", root.as_bytes())]));
     refused(desk.read_all("a.docx").await, ExecutionFailed, "etc/passwd is missing");
 }
 
-/// A directory of the archive with a million entries would take more memory than the file has bytes.
+/// An archive directory with a million entries would take more memory than the file has bytes.
 #[tokio::test]
-async fn an_archive_with_too_many_entries_is_refused() {
+async fn archive_with_too_many_entries_is_refused() {
     let desk = Desk::new().await;
     let mut directory = Vec::new();
     let count = 60_000_u32;

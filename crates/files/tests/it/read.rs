@@ -1,4 +1,4 @@
-//! Text: whole, in parts, in encodings; and what is no text.
+//! Text: whole, in ranges, in encodings; and binary files.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use test_tenant::golden;
 use crate::desk::{Desk, refused};
 
 #[tokio::test]
-async fn a_whole_file_is_given_as_it_stands() {
+async fn whole_file_is_returned_unchanged() {
     let desk = Desk::new().await;
     for text in ["", "one", "one\n", "a\r\nb\r\n", "\n\n", "tabs\tand ünïcödé 🦀\n"] {
         desk.put("notes/a.txt", text);
@@ -25,7 +25,7 @@ async fn a_whole_file_is_given_as_it_stands() {
 }
 
 #[tokio::test]
-async fn a_path_of_the_folder_may_be_absolute_or_take_a_turn() {
+async fn path_in_the_folder_can_be_absolute_or_have_dots() {
     let desk = Desk::new().await;
     let path = desk.put("notes/a.txt", "here");
     for path in
@@ -36,7 +36,7 @@ async fn a_path_of_the_folder_may_be_absolute_or_take_a_turn() {
 }
 
 #[tokio::test]
-async fn a_part_says_what_it_is_and_how_to_go_on() {
+async fn range_is_described_with_where_it_continues() {
     let desk = Desk::new().await;
     let lines: Vec<String> = (1..=10).map(|line| format!("line {line}\n")).collect();
     desk.put("ten.txt", lines.concat());
@@ -59,7 +59,7 @@ async fn a_part_says_what_it_is_and_how_to_go_on() {
 }
 
 #[tokio::test]
-async fn who_goes_on_as_told_reads_all_of_it() {
+async fn consecutive_ranges_form_the_file() {
     let desk = Desk::new().await;
     let text: String = (0..400).map(|n| if n % 7 == 0 { "\n".to_owned() } else { format!("wörd{n} ") }).collect();
     desk.put("a.txt", &text);
@@ -70,7 +70,8 @@ async fn who_goes_on_as_told_reads_all_of_it() {
         let (output, metadata) = desk.call("read_file", input).await.unwrap();
         let part = output.as_str().unwrap();
         let note = part.rfind("\n[").unwrap();
-        // The note begins on a line of its own, which a part that ends in the middle of a line did not have.
+        // The note is on a line by itself, after an added line break if the range ends within a
+        // line.
         let ends_in_line = metadata["file"]["next"]["start_char"].as_u64().is_some_and(|char| char > 0);
         let is_last_without_end = metadata["file"]["next"].is_null() && !text.ends_with('\n');
         read.push_str(&part[..if ends_in_line || is_last_without_end { note } else { note + 1 }]);
@@ -79,9 +80,10 @@ async fn who_goes_on_as_told_reads_all_of_it() {
     assert_eq!(read, text);
 }
 
-/// The runner cuts what is more than the caller takes and belongs to no session: the line at the end must not be in that.
+/// Without a session the runner truncates a result above the caller's limit. The last line must not
+/// be cut off.
 #[tokio::test]
-async fn where_it_goes_on_is_told_within_what_the_caller_takes() {
+async fn continuation_note_fits_the_limit_of_the_caller() {
     let desk = Desk::new().await;
     let lines: Vec<String> = (1..=90_000).map(|line| format!("line {line} ü\n")).collect();
     desk.put("lines.txt", lines.concat());
@@ -116,7 +118,7 @@ async fn where_it_goes_on_is_told_within_what_the_caller_takes() {
             assert!(note.contains(&says) && note.ends_with(']'), "{input} {takes:?}: {note}");
         }
     }
-    // However much the caller takes, it fits into a response.
+    // The range fits into a response, whatever the caller's limit is.
     desk.put("one.txt", format!("{}{}", "x".repeat(70_000), "\u{1}".repeat(1_000_000)));
     let mut call = desk.prepared("read_file", json!({ "path": "one.txt", "max_chars": 1_000_000 }));
     call.request.max_result_chars = Some(4_000_000);
@@ -125,7 +127,7 @@ async fn where_it_goes_on_is_told_within_what_the_caller_takes() {
 }
 
 #[tokio::test]
-async fn a_part_that_is_not_there_is_told_with_what_is() {
+async fn range_past_the_end_is_reported_with_the_size() {
     let desk = Desk::new().await;
     desk.put("a.txt", "one\ntwo");
     desk.put("b.txt", "one\ntwo\n");
@@ -143,7 +145,7 @@ async fn a_part_that_is_not_there_is_told_with_what_is() {
 }
 
 #[tokio::test]
-async fn other_encodings_are_read_and_named() {
+async fn other_encodings_are_decoded_and_named() {
     let desk = Desk::new().await;
     let utf16 = |text: &str, unit: fn(u16) -> [u8; 2]| text.encode_utf16().flat_map(unit).collect::<Vec<u8>>();
     for (bytes, encoding) in [
@@ -158,7 +160,8 @@ async fn other_encodings_are_read_and_named() {
         let second = desk.read(json!({ "path": "a.txt", "start_line": 2 })).await.unwrap();
         assert_eq!(second, "zwei\n[line 2, the end of the file]", "{encoding}");
     }
-    // Late bytes that are none of the encoding are counted, and hide nothing that follows.
+    // Later bytes that are invalid in the encoding are counted, and the text after them is still
+    // decoded.
     desk.put("a.txt", [&b"x".repeat(70_000)[..], b"\xff\xe2\x82 and on"].concat());
     let mut call = desk.prepared("read_file", json!({ "path": "a.txt", "max_chars": 100_000 }));
     call.request.session = Some("s1".into());
@@ -168,7 +171,7 @@ async fn other_encodings_are_read_and_named() {
 }
 
 #[tokio::test]
-async fn what_is_no_text_is_refused_with_its_type() {
+async fn binary_file_is_refused_with_its_type() {
     let desk = Desk::new().await;
     for (name, bytes, kind) in [
         ("a.png", &b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], "image/png"),
@@ -184,13 +187,13 @@ async fn what_is_no_text_is_refused_with_its_type() {
         assert_eq!(failure.details.unwrap(), json!({ "type": kind, "bytes": bytes.len() }));
         assert!(!failure.is_retryable);
     }
-    // Binary after a long beginning of text.
+    // Binary after a long text prefix.
     desk.put("late.txt", [&b"text\n".repeat(9_000)[..], b"\0\0"].concat());
     refused(desk.read_all("late.txt").await, ExecutionFailed, "is binary");
 }
 
 #[tokio::test]
-async fn a_file_that_is_not_there_is_told_with_what_is() {
+async fn missing_file_is_reported_with_the_existing_ones() {
     let desk = Desk::new().await;
     refused(
         desk.read_all("a.txt").await,
@@ -200,10 +203,10 @@ async fn a_file_that_is_not_there_is_told_with_what_is() {
     desk.put("notes/plan.md", "");
     desk.put("log.txt", "");
     refused(desk.read_all("plan.md").await, ExecutionFailed, "the working folder contains log.txt, notes/");
-    refused(desk.read_all("notes/plan").await, ExecutionFailed, "the folder notes holds plan.md");
+    refused(desk.read_all("notes/plan").await, ExecutionFailed, "the folder notes contains plan.md");
     refused(desk.read_all("no/such/plan").await, ExecutionFailed, "the working folder contains");
-    refused(desk.read_all("notes").await, ExecutionFailed, "notes is a folder; it holds plan.md");
-    refused(desk.read_all(".").await, ExecutionFailed, "is a folder; it holds log.txt, notes/");
+    refused(desk.read_all("notes").await, ExecutionFailed, "notes is a folder; it contains plan.md");
+    refused(desk.read_all(".").await, ExecutionFailed, "is a folder; it contains log.txt, notes/");
     refused(desk.read_all("log.txt/x").await, ExecutionFailed, "is a file, not a folder");
     for name in 0..150 {
         desk.put(&format!("many/{name:03}"), "");

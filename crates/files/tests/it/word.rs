@@ -1,4 +1,4 @@
-//! Word documents, made by hand: the parts of the archive as texts.
+//! Builds Word documents by hand: the parts of the archive as texts.
 
 use std::io::{Cursor, Write};
 
@@ -8,7 +8,7 @@ use zip::write::SimpleFileOptions;
 const W: &str = r#"xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main" xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships""#;
 const OFFICE: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 
-/// An archive of these parts.
+/// An archive with these parts.
 pub fn archive(parts: &[(&str, &[u8])]) -> Vec<u8> {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     for (name, content) in parts {
@@ -22,7 +22,7 @@ pub fn root_relations() -> String {
     relations(&[("rId1", "officeDocument", "word/document.xml", false)])
 }
 
-/// `(id, kind, target, is outside)` of each.
+/// Each is `(id, kind, target, is outside)`.
 pub fn relations(relations: &[(&str, &str, &str, bool)]) -> String {
     let each: String = relations
         .iter()
@@ -40,7 +40,7 @@ pub fn part(root: &str, content: &str) -> String {
     format!(r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?><w:{root} {W}>{content}</w:{root}>"#)
 }
 
-/// A document with this body, and nothing else.
+/// A document with only this body.
 pub fn document(body: &str) -> Vec<u8> {
     archive(&[
         ("_rels/.rels", root_relations().as_bytes()),

@@ -1,4 +1,4 @@
-//! Whole files, at once.
+//! Writing whole files.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::desk::{Desk, refused};
 
 #[tokio::test]
-async fn a_file_is_made_with_its_folders_and_replaced_as_a_whole() {
+async fn file_is_created_with_its_folders_and_replaced_whole() {
     let desk = Desk::new().await;
     let made = desk.write("a/b/c.txt", "first text\n").await.unwrap();
     assert_eq!(made, json!({ "path": "a/b/c.txt", "bytes": 11, "created": true }));
@@ -20,7 +20,7 @@ async fn a_file_is_made_with_its_folders_and_replaced_as_a_whole() {
 }
 
 #[tokio::test]
-async fn a_disk_that_is_nearly_full_is_not_written_to() {
+async fn nearly_full_disk_is_not_written_to() {
     let desk = Desk::on_a_disk(u64::MAX).await;
     desk.put("log.txt", "old");
     let failure = refused(desk.write("new.txt", "x").await, ResourceExhausted, "--min-free-disk-mb");
@@ -32,7 +32,7 @@ async fn a_disk_that_is_nearly_full_is_not_written_to() {
 }
 
 #[tokio::test]
-async fn a_file_keeps_its_rights() {
+async fn file_mode_is_preserved() {
     let desk = Desk::new().await;
     let path = desk.put("run.sh", "old");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o750)).unwrap();
@@ -44,7 +44,7 @@ async fn a_file_keeps_its_rights() {
 }
 
 #[tokio::test]
-async fn what_is_no_file_is_not_written() {
+async fn paths_that_are_not_files_are_refused() {
     let desk = Desk::new().await;
     desk.put("folder/x", "");
     refused(desk.write("folder", "x").await, ExecutionFailed, "folder is a folder");
@@ -57,7 +57,7 @@ async fn what_is_no_file_is_not_written() {
 }
 
 #[tokio::test]
-async fn a_hard_link_elsewhere_keeps_its_text() {
+async fn other_hard_link_keeps_its_text() {
     let desk = Desk::new().await;
     let inside = desk.at("mine.txt");
     std::fs::hard_link(desk.outer().join("secret.txt"), &inside).unwrap();
@@ -68,7 +68,7 @@ async fn a_hard_link_elsewhere_keeps_its_text() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_reads_meanwhile_sees_the_old_text_or_the_new_one() {
+async fn concurrent_reader_sees_the_old_or_the_new_text() {
     let desk = Desk::new().await;
     let (old, new) = ("a".repeat(2_000_000), "b".repeat(2_000_000));
     let path = desk.put("big.txt", &old);
@@ -79,7 +79,7 @@ async fn who_reads_meanwhile_sees_the_old_text_or_the_new_one() {
             loop {
                 let is_last = done.load(std::sync::atomic::Ordering::SeqCst);
                 let text = std::fs::read_to_string(&path).unwrap();
-                assert!(text == old || text == new, "{} characters, half of them", text.len());
+                assert!(text == old || text == new, "{} characters, expected the old or the new text", text.len());
                 seen += 1;
                 if is_last {
                     return seen;
@@ -101,7 +101,7 @@ async fn who_reads_meanwhile_sees_the_old_text_or_the_new_one() {
 }
 
 #[tokio::test]
-async fn text_does_not_take_a_binary_documents_name() {
+async fn text_cannot_have_the_name_of_a_binary_file() {
     let desk = Desk::new().await;
     desk.put("kept.txt", "kept");
     for (path, kind) in [
@@ -125,7 +125,7 @@ async fn text_does_not_take_a_binary_documents_name() {
 }
 
 #[tokio::test]
-async fn binary_files_are_left_as_they_are() {
+async fn binary_files_are_not_overwritten() {
     let desk = Desk::new().await;
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
     for (path, details) in
@@ -138,12 +138,12 @@ async fn binary_files_are_left_as_they_are() {
         }
         assert_eq!(std::fs::read(desk.at(path)).unwrap(), png);
     }
-    // A link of another name leads to what it leads to.
+    // A link with a text name is judged by its target.
     std::os::unix::fs::symlink("new.docx", desk.at("link.txt")).unwrap();
     desk.put("new.docx", "");
     refused(desk.write("link.txt", "text").await, ExecutionFailed, "wordprocessingml");
     assert_eq!(desk.text("new.docx"), "");
-    // Old text is text.
+    // Text in an old encoding is text.
     desk.put("old.txt", b"Stra\xdfe und Stra\xdfen in K\xf6ln");
     desk.write("old.txt", "Stra\u{df}e").await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! A tenant and the tools on it, called as a runner calls them: the result is handed over in parts where it is large.
+//! A tenant with the tools, called like a runner calls them: large results are chunked.
 
 use std::sync::Arc;
 
@@ -32,7 +32,8 @@ impl Desk {
         call
     }
 
-    /// As a runner does: the input keeps to the seed's schema, and so does the output; then the result is shortened.
+    /// Like a runner: input and output are validated against the seed's schemas, then the result is
+    /// shortened.
     pub async fn execute(&self, call: ToolCall) -> Result<(Value, Map<String, Value>), ToolFailure> {
         let definition = call.definition.clone();
         let input = Schema::compile(&definition.input_schema).unwrap();
@@ -47,7 +48,7 @@ impl Desk {
         Ok((handed_over.output, metadata))
     }
 
-    /// As it is: no schema is looked at.
+    /// Without validation.
     pub async fn unchecked(&self, call: ToolCall) -> Result<Value, ToolFailure> {
         self.executor.execute(call, CancellationToken::new()).await.result
     }
@@ -63,7 +64,7 @@ impl Desk {
         shorten(output, &self.settings, &call.request, &self.memory()).await
     }
 
-    /// Keeps a large result, and gives its key.
+    /// Stores a large result and returns its key.
     pub async fn keep(&self, tool: &str, output: Value) -> String {
         let handed_over = self.hand_over(tool, output).await;
         handed_over.metadata["large_result"]["key"].as_str().unwrap().to_owned()
@@ -82,7 +83,7 @@ pub fn key(path: &str) -> EntryKey {
     EntryKey::read(path, &Namespace::session("s1")).unwrap()
 }
 
-/// The failure has this code, and its message says this.
+/// Asserts that it failed with this code and that the message contains `says`.
 pub fn refused<T: std::fmt::Debug>(result: Result<T, ToolFailure>, code: ErrorCode, says: &str) -> ToolFailure {
     let failure = result.expect_err("it was let through");
     assert_eq!(failure.code, code, "{}", failure.message);
@@ -90,7 +91,7 @@ pub fn refused<T: std::fmt::Debug>(result: Result<T, ToolFailure>, code: ErrorCo
     failure
 }
 
-/// What an agent reads, with times and ids that differ from run to run made the same.
+/// The value as text, with times and ids that differ between runs masked.
 pub fn steady(value: &Value) -> String {
     let mut value = value.clone();
     mask(&mut value);
@@ -115,7 +116,7 @@ fn mask(value: &mut Value) {
     }
 }
 
-/// `-<12 hex digits>` with the digits the same each time.
+/// Masks the digits of `-<12 hex digits>`.
 fn without_ids(text: &str) -> String {
     let mut steady = String::new();
     for (index, part) in text.split('-').enumerate() {

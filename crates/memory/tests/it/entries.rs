@@ -7,7 +7,7 @@ use test_tenant::golden;
 use crate::desk::{Desk, key, refused, steady};
 
 #[tokio::test]
-async fn what_is_saved_is_got_back_as_it_was() {
+async fn saved_value_is_returned_unchanged() {
     let desk = Desk::new().await;
     for value in [
         json!("a text"),
@@ -20,14 +20,14 @@ async fn what_is_saved_is_got_back_as_it_was() {
         assert_eq!(saved["key"], "session/s1/one");
         let (got, metadata) =
             desk.execute(desk.prepared("get_from_working_memory", json!({"key": "one"}))).await.unwrap();
-        // The order of members, too.
+        // Including the order of members.
         assert_eq!(got.to_string(), value.to_string());
         assert_eq!(metadata["memory"]["key"], "session/s1/one");
     }
 }
 
 #[tokio::test]
-async fn a_plain_key_belongs_to_the_session_and_one_with_a_slash_to_all() {
+async fn plain_key_is_in_the_session_and_key_with_a_slash_is_absolute() {
     let desk = Desk::new().await;
     desk.call("save_to_working_memory", json!({"key": "plan", "value": "of s1"})).await.unwrap();
     desk.call("save_to_working_memory", json!({"key": "project/alpha/plan", "value": "of alpha"})).await.unwrap();
@@ -47,11 +47,11 @@ async fn a_plain_key_belongs_to_the_session_and_one_with_a_slash_to_all() {
     assert_eq!(get(Some("s2"), json!({"key": "session/s1/plan"})).await.unwrap(), "of s1");
     assert_eq!(get(Some("s2"), json!({"key": "project/alpha/plan"})).await.unwrap(), "of alpha");
     assert_eq!(get(None, json!({"key": "plan", "namespace": "project/beta"})).await.unwrap(), "of beta");
-    // A key with a slash is absolute, whatever namespace is named.
+    // A key with a slash is absolute, even if a namespace is given.
     let named = json!({"key": "project/alpha/plan", "namespace": "project/beta"});
     assert_eq!(get(None, named).await.unwrap(), "of alpha");
 
-    // Without a session a plain key belongs to the agent.
+    // Without a session, a plain key is in the agent's namespace.
     let mut call = desk.prepared("save_to_working_memory", json!({"key": "mine", "value": 1}));
     call.request.session = None;
     call.request.agent_id = Some(desk.tenant.agent);
@@ -60,9 +60,9 @@ async fn a_plain_key_belongs_to_the_session_and_one_with_a_slash_to_all() {
     assert_eq!(get(None, json!({"key": "mine"})).await.unwrap(), 1);
 }
 
-/// A session's id is one name of the path, whatever stands in it.
+/// A session's id is always one name of the path.
 #[tokio::test]
-async fn a_session_does_not_see_one_whose_id_goes_on_after_a_slash() {
+async fn session_does_not_contain_sessions_whose_id_has_a_slash() {
     let desk = Desk::new().await;
     let call = async |session: &str, tool: &str, input: Value| {
         let mut call = desk.prepared(tool, input);
@@ -80,14 +80,14 @@ async fn a_session_does_not_see_one_whose_id_goes_on_after_a_slash() {
         let listed = call(session, "list_working_memory", json!({})).await;
         assert_eq!(listed["entries"].as_array().unwrap().len(), 1, "{session}: {listed}");
     }
-    // The keys that were told are used as they are, from any session.
+    // Keys from responses work unchanged in any session.
     for (key, session) in keys.iter().zip(["a", "a/b", "a%2Fb", "a/b/plan"]) {
         assert_eq!(call("other", "get_from_working_memory", json!({"key": key})).await, session);
     }
 }
 
 #[tokio::test]
-async fn a_second_save_replaces_value_category_and_end() {
+async fn second_save_replaces_value_category_and_expiry() {
     let desk = Desk::new().await;
     let first = json!({"key": "k", "value": 1, "category": "draft", "ttl_seconds": 600});
     let saved = desk.call("save_to_working_memory", first).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_second_save_replaces_value_category_and_end() {
 }
 
 #[tokio::test]
-async fn an_entry_ends_by_the_stores_clock() {
+async fn entry_expires_by_the_clock_of_the_store() {
     let desk = Desk::new().await;
     desk.call("save_to_working_memory", json!({"key": "k", "value": 1, "ttl_seconds": 60})).await.unwrap();
     let query = BreadcrumbQuery::of_schema(MEMORY_ENTRY);
@@ -118,7 +118,7 @@ async fn an_entry_ends_by_the_stores_clock() {
     let record = desk.tenant.breadcrumbs.get(id).await.unwrap();
     let lives = record.ttl.unwrap() - record.updated_at;
     assert!((58..=62).contains(&lives.num_seconds()), "{lives}");
-    // Its time is over.
+    // It has expired.
     let changes = breadcrumb::BreadcrumbChanges {
         ttl_type: Some(TtlType::Datetime),
         ttl: Some(record.created_at - chrono::Duration::hours(1)),
@@ -132,7 +132,7 @@ async fn an_entry_ends_by_the_stores_clock() {
 }
 
 #[tokio::test]
-async fn deleting_tells_whether_there_was_one() {
+async fn delete_returns_whether_the_entry_existed() {
     let desk = Desk::new().await;
     desk.call("save_to_working_memory", json!({"key": "a/b", "value": 1})).await.unwrap();
     let delete = async || desk.call("delete_from_working_memory", json!({"key": "a/b"})).await.unwrap();
@@ -142,7 +142,7 @@ async fn deleting_tells_whether_there_was_one() {
 }
 
 #[tokio::test]
-async fn a_missing_key_is_told_with_those_that_are_there() {
+async fn missing_key_is_reported_with_the_existing_keys() {
     let desk = Desk::new().await;
     for key in ["plan", "notes"] {
         desk.call("save_to_working_memory", json!({"key": key, "value": 1})).await.unwrap();
@@ -153,7 +153,7 @@ async fn a_missing_key_is_told_with_those_that_are_there() {
 }
 
 #[tokio::test]
-async fn keys_and_values_that_cannot_be_kept_are_refused_by_their_field() {
+async fn invalid_keys_and_values_are_refused_with_the_field() {
     let desk = Desk::new().await;
     for (input, says) in [
         (json!({"key": "a//b", "value": 1}), "key: has an empty name"),
@@ -168,14 +168,14 @@ async fn keys_and_values_that_cannot_be_kept_are_refused_by_their_field() {
         let failure = refused(desk.call("save_to_working_memory", input).await, ErrorCode::InvalidArguments, says);
         assert!(failure.details.unwrap()["violations"][0]["field"].is_string());
     }
-    // Whatever passes a schema that somebody changed.
+    // Values that a modified schema would accept.
     let mut call = desk.prepared("save_to_working_memory", json!({"key": "k", "value": 1}));
     call.input = json!({"key": "k", "value": 1, "ttl_seconds": 0});
     refused(desk.unchecked(call).await, ErrorCode::InvalidArguments, "ttl_seconds");
 }
 
 #[tokio::test]
-async fn long_keys_are_found_by_their_hash_and_not_mixed_up() {
+async fn long_keys_are_found_by_their_hash_and_stay_distinct() {
     let desk = Desk::new().await;
     let long = |end: &str| format!("project/{}{end}", "k".repeat(400));
     for end in ["a", "b"] {
@@ -186,9 +186,9 @@ async fn long_keys_are_found_by_their_hash_and_not_mixed_up() {
     }
 }
 
-/// Anybody may write records: one that only looks like an entry is no entry.
+/// Any agent can write records; one that only resembles an entry is ignored.
 #[tokio::test]
-async fn records_that_are_no_entries_are_passed_over() {
+async fn invalid_entry_records_are_ignored() {
     let desk = Desk::new().await;
     for context in [json!({}), json!({"namespace": "session/s1", "key": "other", "value": 1}), json!({"namespace": 3})]
     {
@@ -205,14 +205,15 @@ async fn records_that_are_no_entries_are_passed_over() {
     refused(got, ErrorCode::ExecutionFailed, "there is no entry session/s1/k");
     let listed = desk.call("list_working_memory", json!({})).await.unwrap();
     assert_eq!(listed["entries"].as_array().unwrap().len(), 1, "{listed}");
-    // A save takes them all away.
+    // A save deletes all of them.
     desk.call("save_to_working_memory", json!({"key": "k", "value": "mine"})).await.unwrap();
     assert_eq!(desk.call("get_from_working_memory", json!({"key": "k"})).await.unwrap(), "mine");
 }
 
-/// A tool that is triggered by entries must not be triggered by its own, nor do what their author may not.
+/// A tool that entries trigger must not be triggered by its own entries, nor gain rights that their
+/// author lacks.
 #[tokio::test]
-async fn entries_carry_the_chain_and_the_profiles_of_the_call_that_saves_them() {
+async fn entries_have_the_chain_and_profiles_of_the_saving_call() {
     let desk = Desk::new().await;
     for version in 1..=2 {
         let mut call = desk.prepared("save_to_working_memory", json!({"key": "k", "value": version}));
@@ -228,7 +229,7 @@ async fn entries_carry_the_chain_and_the_profiles_of_the_call_that_saves_them() 
 }
 
 #[tokio::test]
-async fn what_an_agent_reads_of_its_entries() {
+async fn responses_about_entries_match_the_golden_files() {
     let desk = Desk::new().await;
     let mut read = String::new();
     for (tool, input) in [

@@ -8,7 +8,7 @@ use test_tenant::golden;
 
 use crate::desk::{Desk, refused, steady};
 
-/// The guides of this family, as they are shipped.
+/// Stores the shipped guides of this family.
 async fn seed(desk: &Desk) {
     for name in ["guides", "large_results", "memory"] {
         let path = format!("../../bootstrap-breadcrumbs/guides/{name}.json");
@@ -30,7 +30,7 @@ fn guide(name: &str, content: &str) -> NewBreadcrumb {
 }
 
 #[tokio::test]
-async fn guides_are_listed_and_given_by_name_or_by_tool() {
+async fn guides_are_listed_and_found_by_name_or_by_tool() {
     let desk = Desk::new().await;
     seed(&desk).await;
     let listed = desk.call("list_tool_guides", json!({})).await.unwrap();
@@ -44,7 +44,7 @@ async fn guides_are_listed_and_given_by_name_or_by_tool() {
 }
 
 #[tokio::test]
-async fn agents_write_guides_but_take_nobodys_place() {
+async fn agents_can_add_guides_and_cannot_replace_them() {
     let desk = Desk::new().await;
     refused(
         desk.call("get_tool_guide", json!({"name": "x"})).await,
@@ -58,7 +58,7 @@ async fn agents_write_guides_but_take_nobodys_place() {
     assert_eq!(desk.call("get_tool_guide", json!({"name": "their_tool"})).await.unwrap(), "# Old");
     let listed = desk.call("list_tool_guides", json!({})).await.unwrap();
     assert_eq!(listed["guides"].as_array().unwrap().len(), 1);
-    // What is no guide is left out.
+    // Invalid guides are ignored.
     for context in [json!({}), json!({"name": 1, "content": "x"}), json!({"name": "x"})] {
         let mut record = guide("broken", "x");
         record.context = context.as_object().unwrap().clone();
@@ -69,7 +69,7 @@ async fn agents_write_guides_but_take_nobodys_place() {
 }
 
 #[tokio::test]
-async fn more_guides_than_one_page_are_all_listed() {
+async fn guides_on_several_pages_are_all_listed() {
     let desk = Desk::new().await;
     for number in 0..120 {
         desk.tenant.breadcrumbs.create(guide(&format!("g{number:03}"), "x"), None).await.unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of a large result.
+//! How large results are stored and returned.
 
 use breadcrumb::{BreadcrumbQuery, TtlType, schema_names::MEMORY_ENTRY};
 use memory::large_result::{MIN_CHUNK_CHARS, Settings, shorten};
@@ -7,7 +7,7 @@ use test_tenant::golden;
 
 use crate::desk::{Desk, steady};
 
-/// A handbook of a known number of characters.
+/// A handbook with a known number of characters.
 pub fn handbook() -> String {
     let mut text = String::new();
     for chapter in 1..=6 {
@@ -40,7 +40,7 @@ async fn chunks(desk: &Desk, key: &str, count: u64) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_small_result_stays_as_it_is() {
+async fn small_result_is_returned_unchanged() {
     let desk = Desk::new().await;
     for output in [json!("x".repeat(64_000)), json!("ü".repeat(64_000)), json!({"a": "x".repeat(60_000)}), json!(null)]
     {
@@ -52,7 +52,7 @@ async fn a_small_result_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_large_text_goes_to_the_session_in_parts() {
+async fn large_text_is_stored_in_chunks_in_the_session() {
     let desk = Desk::new().await;
     let text = handbook();
     let handed_over = desk.hand_over("web_fetch", text.clone().into()).await;
@@ -61,21 +61,21 @@ async fn a_large_text_goes_to_the_session_in_parts() {
     assert_eq!(told["characters"], text.chars().count());
     let key = told["key"].as_str().unwrap();
     assert!(key.starts_with("session/s1/tool-web_fetch-"), "{key}");
-    // Each part is handed over whole, and together they are the text.
+    // Each chunk is returned whole, and together they form the text.
     let chunks = chunks(&desk, key, told["chunks"].as_u64().unwrap()).await;
     let joined: String = chunks.iter().map(|chunk| chunk.as_str().unwrap()).collect();
     assert!(joined == text);
     for chunk in &chunks {
         let characters = chunk.as_str().unwrap().chars().count();
         assert!((MIN_CHUNK_CHARS..=64_000).contains(&characters), "{characters}");
-        assert!(chunk.as_str().unwrap().starts_with("# Chapter"), "parts begin at the highest headings");
+        assert!(chunk.as_str().unwrap().starts_with("# Chapter"), "chunks start at the highest headings");
     }
     let index = desk.call("get_from_working_memory", json!({"key": format!("{key}-index")})).await.unwrap();
     golden(env!("CARGO_MANIFEST_DIR"), "index_of_a_text.json", &steady(&index));
 }
 
 #[tokio::test]
-async fn the_keys_of_any_session_work_as_they_are_told() {
+async fn returned_keys_work_for_any_session_id() {
     let desk = Desk::new().await;
     let slashes = "/".repeat(150);
     for session in ["chat/7", "chat%2F7", "~x", " x\ny", &slashes] {
@@ -95,7 +95,7 @@ async fn the_keys_of_any_session_work_as_they_are_told() {
 }
 
 #[tokio::test]
-async fn a_large_document_is_split_along_its_structure() {
+async fn large_document_is_split_along_its_structure() {
     let desk = Desk::new().await;
     let handed_over = desk.hand_over("registry.query", people(600)).await;
     golden(env!("CARGO_MANIFEST_DIR"), "table_of_a_document.md", &steady(&handed_over.output));
@@ -113,7 +113,7 @@ async fn a_large_document_is_split_along_its_structure() {
 }
 
 #[tokio::test]
-async fn parts_end_after_twenty_minutes_and_are_not_listed() {
+async fn chunks_expire_after_twenty_minutes_and_are_not_listed() {
     let desk = Desk::new().await;
     let key = desk.keep("web_fetch", handbook().into()).await;
     let records = desk.tenant.breadcrumbs.list(&BreadcrumbQuery::of_schema(MEMORY_ENTRY)).await.unwrap();
@@ -133,7 +133,7 @@ async fn parts_end_after_twenty_minutes_and_are_not_listed() {
 }
 
 #[tokio::test]
-async fn without_a_session_it_is_cut() {
+async fn result_without_a_session_is_truncated() {
     let desk = Desk::new().await;
     for output in [json!("ü".repeat(100_000)), people(600)] {
         let mut call = desk.prepared("list_tool_guides", Value::Null);
@@ -151,7 +151,7 @@ async fn without_a_session_it_is_cut() {
 }
 
 #[tokio::test]
-async fn the_table_keeps_to_what_the_caller_takes() {
+async fn table_fits_the_limit_of_the_caller() {
     let desk = Desk::new().await;
     for most in [1_000, 1_500, 3_000, 20_000] {
         let mut call = desk.prepared("list_tool_guides", Value::Null);
@@ -164,7 +164,8 @@ async fn the_table_keeps_to_what_the_caller_takes() {
         assert!(table.chars().count() <= most as usize, "{} of {most}", table.chars().count());
         let key = handed_over.metadata["large_result"]["key"].as_str().unwrap();
         assert!(table.contains(key), "{table}");
-        // A part is handed over whole also to who takes less at once: nobody could read it otherwise.
+        // A chunk is returned whole also to a caller with a lower limit, which could not read it
+        // otherwise.
         let mut get = desk.prepared("get_from_working_memory", json!({"key": format!("{key}-chunk1")}));
         get.request.max_result_chars = Some(most);
         let (chunk, metadata) = desk.execute(get).await.unwrap();
@@ -177,7 +178,7 @@ async fn the_table_keeps_to_what_the_caller_takes() {
     }
 }
 
-/// A further attempt of a request writes over what an earlier one left.
+/// Another attempt of a request overwrites what an earlier one left.
 #[tokio::test]
 async fn the_same_request_has_the_same_key() {
     let desk = Desk::new().await;
@@ -192,9 +193,9 @@ async fn the_same_request_has_the_same_key() {
     assert_eq!(slice, "bbbbbbbbbb");
 }
 
-/// Whatever a tool gives: titles that would break the table, texts that look like markup.
+/// Titles that would break the table, and texts that look like markup.
 #[tokio::test]
-async fn the_table_holds_whatever_the_titles_are() {
+async fn table_is_valid_whatever_the_titles_are() {
     let desk = Desk::new().await;
     let text = format!(
         "# a | b \\| c `code` <b>\n\n{}\n\n# {}\n\n{}",
@@ -210,18 +211,18 @@ async fn the_table_holds_whatever_the_titles_are() {
     }
 }
 
-/// What cannot be stored is cut, and then refused like any other output that cannot be stored.
+/// A value that cannot be stored is truncated, and then refused like any such output.
 #[tokio::test]
-async fn a_text_that_cannot_be_kept_is_cut() {
+async fn text_that_cannot_be_stored_is_truncated() {
     let desk = Desk::new().await;
     let handed_over = desk.hand_over("web_fetch", format!("{}\0", "x".repeat(100_000)).into()).await;
     assert!(handed_over.output.as_str().unwrap().ends_with("chars omitted]"));
     assert_eq!(handed_over.metadata["large_result"]["truncated"], true);
 }
 
-/// A result may be below what the caller takes and yet have more bytes than a response holds.
+/// A result can be below the caller's limit and still exceed the bytes of a response.
 #[tokio::test]
-async fn what_no_response_holds_is_split_however_much_the_caller_takes() {
+async fn result_larger_than_a_response_is_always_split() {
     let desk = Desk::new().await;
     let mut call = desk.prepared("list_tool_guides", Value::Null);
     call.request.max_result_chars = Some(4_000_000);

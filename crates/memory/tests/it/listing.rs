@@ -22,7 +22,7 @@ async fn filled() -> Desk {
 }
 
 #[tokio::test]
-async fn a_namespace_is_listed_with_those_in_it_and_no_others() {
+async fn namespace_is_listed_with_its_nested_namespaces() {
     let desk = filled().await;
     let list = async |input: Value| keys(&desk.call("list_working_memory", input).await.unwrap());
     assert_eq!(list(json!({})).await, ["session/s1/mine"]);
@@ -45,7 +45,7 @@ async fn a_namespace_is_listed_with_those_in_it_and_no_others() {
 }
 
 #[tokio::test]
-async fn a_long_list_comes_in_pages() {
+async fn long_list_is_paginated() {
     let desk = Desk::new().await;
     for number in 0..40 {
         let input = json!({"key": format!("n/{number}"), "value": "v".repeat(300)});

@@ -1,4 +1,4 @@
-//! The `memory` crate through its public door: the tools on a real store, and what becomes of large results.
+//! The `memory` crate through its public interface: the tools on a real store, and large results.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 // Tests say values in place and build texts by hand.

@@ -8,7 +8,7 @@ use crate::desk::{Desk, refused, steady};
 use crate::large_results::{handbook, people};
 
 #[tokio::test]
-async fn words_of_a_text_are_found_with_their_place_and_section() {
+async fn words_of_a_text_are_found_with_position_and_section() {
     let desk = Desk::new().await;
     let text = handbook();
     let key = desk.keep("web_fetch", text.clone().into()).await;
@@ -16,7 +16,7 @@ async fn words_of_a_text_are_found_with_their_place_and_section() {
     let found = desk.call("result_search", input).await.unwrap();
     golden(env!("CARGO_MANIFEST_DIR"), "search_in_a_text.json", &steady(&found));
     assert_eq!(found["matches"][0]["section"], "Section 4.2");
-    // The place is where a slice goes on.
+    // A slice can start at this position.
     for place in found["matches"].as_array().unwrap() {
         let shown = place["text"].as_str().unwrap();
         let slice = json!({"key": key, "start": place["start"], "length": shown.chars().count()});
@@ -25,7 +25,7 @@ async fn words_of_a_text_are_found_with_their_place_and_section() {
     }
     let none = desk.call("result_search", json!({"key": key, "query": "nowhere"})).await.unwrap();
     assert_eq!((&none["found"], &none["matches"]), (&json!(0), &json!([])));
-    // One chunk alone.
+    // In one chunk.
     let chunk = json!({"key": format!("{key}-chunk1"), "query": "\"section 6.1\""});
     assert_eq!(desk.call("result_search", chunk).await.unwrap()["found"], 0);
     let all = desk.call("result_search", json!({"key": key, "query": "paragraph"})).await.unwrap();
@@ -41,13 +41,13 @@ async fn values_of_a_document_are_found_with_their_path() {
     assert_eq!(found["found"], 1);
     assert_eq!(found["matches"][0]["path"], "$.people[477].name");
     golden(env!("CARGO_MANIFEST_DIR"), "search_in_a_document.json", &steady(&found));
-    // The path is one of the whole document.
+    // The path refers to the whole document.
     let asked = desk.call("result_jsonpath", json!({"key": key, "path": found["matches"][0]["path"]})).await.unwrap();
     assert_eq!(asked["matches"][0]["value"], "Person 477");
 }
 
 #[tokio::test]
-async fn a_document_is_asked_as_if_it_were_whole() {
+async fn chunked_document_is_queried_as_a_whole() {
     let desk = Desk::new().await;
     let document = people(600);
     let key = desk.keep("registry.query", document.clone()).await;
@@ -71,23 +71,23 @@ async fn a_document_is_asked_as_if_it_were_whole() {
     }
     let found = ask("$.people[?@.stars > 495]['id', 'name']").await.unwrap();
     golden(env!("CARGO_MANIFEST_DIR"), "jsonpath.json", &steady(&found));
-    // Places are those of the whole document.
+    // Paths refer to the whole document.
     for place in found["matches"].as_array().unwrap() {
         let path = serde_json_path::JsonPath::parse(place["path"].as_str().unwrap()).unwrap();
         assert_eq!(path.query(&document).exactly_one().unwrap(), &place["value"]);
     }
-    // More than are asked for are counted.
+    // Matches above the limit are counted.
     let first = desk.call("result_jsonpath", json!({"key": key, "path": "$.people[*].id", "limit": 2})).await.unwrap();
     assert_eq!(first["found"], 600);
     assert_eq!(first["note"], "598 more matches are left out; write a narrower path");
-    // A chunk is a document of its own.
+    // A chunk is a document by itself.
     let chunk = json!({"key": format!("{key}-chunk2"), "path": "$.people[0].id"});
     assert!(desk.call("result_jsonpath", chunk).await.unwrap()["matches"][0]["value"].as_u64().unwrap() > 0);
 }
 
-/// An answer that is large itself is a large result again, and can be asked again.
+/// A large query result is stored as a large result too, and can be queried again.
 #[tokio::test]
-async fn a_large_answer_is_kept_as_well() {
+async fn large_query_result_is_stored_too() {
     let desk = Desk::new().await;
     let key = desk.keep("registry.query", people(900)).await;
     let call = desk.prepared("result_jsonpath", json!({"key": key, "path": "$.people[*]", "limit": 1000}));
@@ -98,9 +98,9 @@ async fn a_large_answer_is_kept_as_well() {
     assert_eq!(asked["matches"][0]["value"], 899);
 }
 
-/// As the document that it is: chunks, index, places and paths are those of the same document given as a value.
+/// Chunks, index, positions and paths equal those of the same document as a JSON value.
 #[tokio::test]
-async fn json_that_is_written_as_text_is_split_and_asked_as_a_document() {
+async fn json_as_text_is_split_and_queried_as_a_document() {
     let desk = Desk::new().await;
     for document in [people(600), people(600)["people"].clone()] {
         let text = format!("{document:#}\n");
@@ -128,9 +128,9 @@ async fn json_that_is_written_as_text_is_split_and_asked_as_a_document() {
     }
 }
 
-/// Below its header, as web_fetch gives it.
+/// JSON below a header, as web_fetch returns it.
 #[tokio::test]
-async fn json_of_a_page_is_split_and_asked_as_a_document() {
+async fn json_of_a_page_is_split_and_queried_as_a_document() {
     let desk = Desk::new().await;
     let head = "URL: https://example.com/p\nFinal URL: https://example.com/p\nStatus: 200 OK\nContent-Type: application/json\nLength: 90000 characters";
     let text = format!("{head}\n\n--- Content ---\n{:#}", people(400));
@@ -141,14 +141,14 @@ async fn json_of_a_page_is_split_and_asked_as_a_document() {
     assert_eq!(asked["matches"][0]["value"], head);
     let chunk = desk.call("get_from_working_memory", json!({"key": format!("{key}-chunk2")})).await.unwrap();
     assert!(chunk["content"]["people"][0]["id"].is_u64(), "{chunk}");
-    // What was cut is no JSON any more.
+    // Truncated JSON is not valid JSON.
     let key = desk.keep("web_fetch", format!("{text}\n\n[content cut: 1 of 2 characters]").into()).await;
     let asked = desk.call("result_jsonpath", json!({"key": key, "path": "$.content"})).await;
     refused(asked, ErrorCode::ExecutionFailed, "is text, not JSON");
 }
 
 #[tokio::test]
-async fn text_that_is_no_json_or_would_lose_by_being_read_as_json_stays_text() {
+async fn text_that_is_not_lossless_json_stays_text() {
     let desk = Desk::new().await;
     let rows = |row: &str| vec![row; 8_000].join(", ");
     for text in [
@@ -178,7 +178,7 @@ async fn text_that_is_no_json_or_would_lose_by_being_read_as_json_stays_text() {
 }
 
 #[tokio::test]
-async fn what_is_found_keeps_to_what_the_caller_takes() {
+async fn matches_fit_the_limit_of_the_caller() {
     let desk = Desk::new().await;
     let long = json!({"k".repeat(3_000): "needle", "rest": "x".repeat(80_000)});
     for (document, query) in [(json!(handbook()), "paragraph"), (people(600), "person"), (long, "needle")] {
@@ -200,7 +200,7 @@ async fn what_is_found_keeps_to_what_the_caller_takes() {
             assert_eq!(found["found"], all["found"]);
             let characters = found.to_string().chars().count();
             assert!(shown.len() == 1 || characters <= usize::try_from(most).unwrap(), "{characters} of {most}");
-            // A further one has no room.
+            // Another match does not fit.
             if let Some(next) = whole.get(shown.len()) {
                 let further = next.to_string().chars().count() + 1;
                 assert!(characters + further > usize::try_from(most).unwrap(), "{characters} + {further} of {most}");
@@ -211,7 +211,7 @@ async fn what_is_found_keeps_to_what_the_caller_takes() {
 }
 
 #[tokio::test]
-async fn paths_that_are_wrong_or_ask_for_too_much_are_refused() {
+async fn invalid_and_expensive_paths_are_refused() {
     let desk = Desk::new().await;
     let mut nest = json!("x".repeat(100_000));
     for depth in 0..100 {
@@ -229,7 +229,7 @@ async fn paths_that_are_wrong_or_ask_for_too_much_are_refused() {
         let asked = desk.call("result_jsonpath", json!({"key": key, "path": path})).await;
         refused(asked, ErrorCode::InvalidArguments, says);
     }
-    // A document of a hundred levels is asked all the same.
+    // A document of a hundred levels can still be queried.
     let asked = desk.call("result_jsonpath", json!({"key": key, "path": "$..d", "limit": 1000})).await.unwrap();
     assert_eq!(asked["found"], 100);
 }

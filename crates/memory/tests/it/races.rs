@@ -1,4 +1,4 @@
-//! Saves at the same moment.
+//! Concurrent saves.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use crate::desk::{Desk, key};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_saves_that_race_one_is_the_last_and_none_fails() {
+async fn concurrent_saves_all_succeed_and_one_is_last() {
     let desk = Desk::new().await;
     for round in 0..5 {
         let key: EntryKey = key(&format!("race/{round}"));
@@ -24,7 +24,7 @@ async fn of_saves_that_race_one_is_the_last_and_none_fails() {
                 for turn in 0..3 {
                     let entry = NewEntry::new(key.clone(), json!({"writer": writer, "turn": turn}));
                     memory.save(&entry).await.unwrap();
-                    assert!(memory.get(&key).await.unwrap().is_some(), "what is saved is never not there");
+                    assert!(memory.get(&key).await.unwrap().is_some(), "a saved entry never disappears");
                 }
             });
         }
@@ -33,15 +33,15 @@ async fn of_saves_that_race_one_is_the_last_and_none_fails() {
         }
         let query = BreadcrumbQuery { limit: 100, ..BreadcrumbQuery::tagged(format!("memory:race/{round}")) };
         let records = desk.tenant.breadcrumbs.list(&query).await.unwrap();
-        assert_eq!(records.len(), 1, "one record is left");
+        assert_eq!(records.len(), 1, "one record remains");
         assert_eq!(records[0].schema_name.as_deref(), Some(MEMORY_ENTRY));
-        // The winner's last word is one that was really said last by its writer.
+        // The stored value is the last one that its writer saved.
         assert_eq!(records[0].context.as_ref().unwrap()["value"]["turn"], 2);
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn saves_and_deletes_that_race_leave_one_entry_or_none() {
+async fn concurrent_saves_and_deletes_leave_at_most_one_entry() {
     let desk = Desk::new().await;
     for round in 0..40 {
         let key: EntryKey = key(&format!("race/{round}"));

@@ -7,7 +7,7 @@ use crate::desk::{Desk, refused};
 use crate::large_results::{handbook, people};
 
 #[tokio::test]
-async fn slices_in_a_row_are_the_result() {
+async fn consecutive_slices_form_the_result() {
     let desk = Desk::new().await;
     let text = handbook().replace("has to", "hät to");
     let document = people(400);
@@ -40,7 +40,7 @@ async fn slices_in_a_row_are_the_result() {
 }
 
 #[tokio::test]
-async fn a_slice_begins_anywhere_also_from_the_end() {
+async fn slice_can_start_anywhere_or_count_from_the_end() {
     let desk = Desk::new().await;
     let text: String = (0..200_000_u32).map(|n| char::from_digit(n % 10, 10).unwrap()).collect();
     let key = desk.keep("bash", text.clone().into()).await;
@@ -59,7 +59,7 @@ async fn a_slice_begins_anywhere_also_from_the_end() {
         ErrorCode::InvalidArguments,
         "start: is past the end: the result has 200000",
     );
-    // By its index, and one chunk alone.
+    // By the index, and one chunk.
     let by_index = json!({"key": format!("{key}-index"), "start": 199_995});
     assert_eq!(desk.call("result_slice", by_index).await.unwrap(), "56789");
     let chunk = json!({"key": format!("{key}-chunk2"), "start": 0, "length": 4});
@@ -69,7 +69,7 @@ async fn a_slice_begins_anywhere_also_from_the_end() {
 }
 
 #[tokio::test]
-async fn what_a_caller_takes_at_once_bounds_a_slice() {
+async fn slice_fits_the_limit_of_the_caller() {
     let desk = Desk::new().await;
     let key = desk.keep("bash", "x".repeat(200_000).into()).await;
     let mut call = desk.prepared("result_slice", json!({"key": key}));
@@ -84,7 +84,7 @@ async fn what_a_caller_takes_at_once_bounds_a_slice() {
 }
 
 #[tokio::test]
-async fn what_is_not_kept_is_told() {
+async fn missing_results_are_reported() {
     let desk = Desk::new().await;
     for tool in ["result_slice", "result_search", "result_jsonpath"] {
         let mut input = json!({"key": "tool-web_fetch-0123456789ab"});
@@ -99,18 +99,18 @@ async fn what_is_not_kept_is_told() {
             "nothing is kept under \"tool-web_fetch-0123456789ab\"",
         );
     }
-    // A part that was deleted.
+    // A chunk that was deleted.
     let key = desk.keep("bash", "x".repeat(200_000).into()).await;
     desk.call("delete_from_working_memory", json!({"key": format!("{key}-chunk2")})).await.unwrap();
     let slice = desk.call("result_slice", json!({"key": key, "start": 70_000})).await;
     refused(slice, ErrorCode::ExecutionFailed, "-chunk2 is no longer stored");
-    // What does not need it is still there.
+    // Reads that do not need the chunk still work.
     assert!(desk.call("result_slice", json!({"key": key, "length": 10})).await.is_ok());
 }
 
 /// Any entry can be read in slices.
 #[tokio::test]
-async fn an_ordinary_entry_is_sliced_as_well() {
+async fn ordinary_entry_can_be_sliced() {
     let desk = Desk::new().await;
     desk.call("save_to_working_memory", json!({"key": "notes", "value": "abcdefgh"})).await.unwrap();
     assert_eq!(desk.call("result_slice", json!({"key": "notes", "start": 2})).await.unwrap(), "cdefgh");

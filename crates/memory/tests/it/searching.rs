@@ -33,9 +33,9 @@ async fn words_are_found_in_keys_categories_and_values_best_first() {
     assert_eq!(keys(&search(json!({"query": "\"failed migration\""})).await), Vec::<&str>::new());
     assert_eq!(keys(&search(json!({"query": "migration", "category": "plan"})).await), ["session/s1/two"]);
     assert_eq!(keys(&search(json!({"query": "migration", "namespace": "other"})).await), ["other/place"]);
-    // Another form of a word, by the store's index.
+    // Another form of a word, found by the store's index.
     assert_eq!(keys(&search(json!({"query": "migrations"})).await).len(), 2);
-    // Far behind what the index has.
+    // Far beyond the text that the index covers.
     let found = search(json!({"query": "needle"})).await;
     assert_eq!(keys(&found), ["session/s1/four"]);
     assert!(found["matches"][0]["text"][0].as_str().unwrap().contains("needle"));
@@ -43,10 +43,10 @@ async fn words_are_found_in_keys_categories_and_values_best_first() {
 }
 
 #[tokio::test]
-async fn the_chunks_of_large_results_are_not_among_what_is_found() {
+async fn chunks_of_large_results_are_not_found() {
     let desk = Desk::new().await;
     let key = desk.keep("web_fetch", json!("needle and hay. ".repeat(10_000))).await;
     let found = desk.call("search_working_memory", json!({"query": "needle"})).await.unwrap();
     let keys = keys(&found);
-    assert_eq!(keys, [format!("{key}-index")], "the index shows how each part begins");
+    assert_eq!(keys, [format!("{key}-index")], "the index shows how each chunk starts");
 }

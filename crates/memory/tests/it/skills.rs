@@ -1,4 +1,4 @@
-//! Skills: saved, replaced, found, deleted; apart from guides.
+//! Skills: saved, replaced, found and deleted, separately from guides.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ async fn save(desk: &Desk, name: &str, content: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_skill_is_saved_replaced_listed_and_deleted() {
+async fn skill_is_saved_replaced_listed_and_deleted() {
     let desk = Desk::new().await;
     assert_eq!(desk.call("list_skills", json!({})).await.unwrap(), json!({"skills": []}));
     let first = json!({
@@ -37,7 +37,7 @@ async fn a_skill_is_saved_replaced_listed_and_deleted() {
     let read = desk.call("get_skill", json!({"name": "report"})).await.unwrap();
     assert_eq!((&read["content"], &read["resources"], &read["tools"]), (&json!("Then that."), &json!([]), &json!([])));
     let records = desk.tenant.breadcrumbs.list(&BreadcrumbQuery::of_schema(TOOL_GUIDE)).await.unwrap();
-    assert_eq!(records.len(), 2, "a replaced skill stays one record");
+    assert_eq!(records.len(), 2, "a replaced skill is still one record");
     for deleted in [true, false] {
         let output = desk.call("delete_skill", json!({"name": "report"})).await.unwrap();
         assert_eq!(output, json!({"name": "report", "deleted": deleted}));
@@ -50,7 +50,7 @@ async fn a_skill_is_saved_replaced_listed_and_deleted() {
 }
 
 #[tokio::test]
-async fn without_a_summary_the_first_words_are_taken() {
+async fn default_summary_is_the_first_words() {
     let desk = Desk::new().await;
     let long = format!("# Title\n\n## Part\n\n{}", "word ".repeat(30));
     for (content, summary) in [
@@ -63,7 +63,7 @@ async fn without_a_summary_the_first_words_are_taken() {
 }
 
 #[tokio::test]
-async fn a_skill_takes_no_guides_place() {
+async fn skill_cannot_replace_a_guide() {
     let desk = Desk::new().await;
     let context = json!({"name": "files", "title": "T", "summary": "S", "tools": ["read_file"], "content": "# Files"});
     let guide = NewBreadcrumb {
@@ -84,13 +84,13 @@ async fn a_skill_takes_no_guides_place() {
     assert_eq!(desk.call("get_tool_guide", json!({"name": "read_file"})).await.unwrap(), "# Files");
     let listed = desk.call("list_tool_guides", json!({})).await.unwrap();
     assert_eq!(listed["guides"].as_array().unwrap().len(), 1);
-    // Nor does deleting a skill delete a guide.
+    // Deleting a skill does not delete a guide.
     assert_eq!(desk.call("delete_skill", json!({"name": "files"})).await.unwrap()["deleted"], false);
     assert_eq!(desk.call("get_tool_guide", json!({"name": "files"})).await.unwrap(), "# Files");
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_refused_by_its_field() {
+async fn invalid_input_is_refused_with_the_field() {
     let desk = Desk::new().await;
     let many: Vec<String> = (0..101).map(|number| format!("r{number}")).collect();
     for (field, value, says) in [
@@ -113,7 +113,7 @@ async fn what_is_wrong_is_refused_by_its_field() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn saves_that_race_leave_one_record() {
+async fn concurrent_saves_leave_one_record() {
     let desk = Arc::new(Desk::new().await);
     for round in 0..8 {
         let name = format!("raced-{round}");
@@ -132,7 +132,7 @@ async fn saves_that_race_leave_one_record() {
 }
 
 #[tokio::test]
-async fn what_a_skill_triggers_is_held_to_its_authors_profile() {
+async fn skill_has_the_profile_of_its_author() {
     let desk = Desk::new().await;
     let mut call = desk.prepared("save_skill", json!({"name": "s", "content": "x"}));
     call.profiles.add(Profile::Subagent);

@@ -1,4 +1,4 @@
-//! What a tool gets to see of an answer that has a value in it.
+//! What a tool sees of a response that contains a value.
 
 use std::fmt::Write;
 
@@ -20,7 +20,7 @@ use test_servers::raw;
 
 const NAMED: &str = "[secret KEY]";
 
-/// A tool that sends its secret to a service, which answers as it likes.
+/// A tool sends its secret to a service, which responds with `answer`.
 async fn asked<F, R>(answer: F) -> (Service, Call, FetchRequest)
 where
     F: Fn(Seen) -> R + Clone + Send + Sync + 'static,
@@ -61,7 +61,7 @@ fn escaped_all(value: &str) -> String {
     })
 }
 
-/// The value as services are known to write it.
+/// The value in the spellings that services are known to use.
 fn spellings(value: &str) -> Vec<String> {
     let json = serde_json::Value::from(value).to_string();
     let json = json[1..json.len() - 1].to_owned();
@@ -85,7 +85,7 @@ fn spellings(value: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn every_spelling_of_a_value_is_named_instead() {
+async fn every_spelling_of_a_value_is_redacted() {
     let (service, call, request) = asked(|seen| {
         assert_eq!(seen.header("x-key"), Some(VALUE));
         format!("<{}>\n", spellings(VALUE).join(">\n<"))
@@ -98,7 +98,7 @@ async fn every_spelling_of_a_value_is_named_instead() {
 }
 
 #[tokio::test]
-async fn base64_of_a_text_with_the_value_in_it_does_not_give_it_away() {
+async fn base64_of_a_text_with_the_value_is_redacted() {
     for before in 0..4 {
         for after in 0..4 {
             let text = format!("{}{VALUE}{}", "a".repeat(before), "b".repeat(after));
@@ -107,7 +107,8 @@ async fn base64_of_a_text_with_the_value_in_it_does_not_give_it_away() {
             let seen = String::from_utf8(bytes(call.fetch(request, None).await.unwrap()).await).unwrap();
             assert_eq!(seen.matches(NAMED).count(), 2, "{seen}");
             for part in seen.split(NAMED) {
-                // What is left is of the neighbours: a digit that they share with the value on either side.
+                // What remains belongs to adjacent bytes: a digit that they share with the value on
+                // either side.
                 assert!(part.trim_end_matches('=').len() <= 14, "{seen}");
             }
         }
@@ -115,7 +116,7 @@ async fn base64_of_a_text_with_the_value_in_it_does_not_give_it_away() {
 }
 
 #[tokio::test]
-async fn texts_in_utf16_are_read_too() {
+async fn utf16_text_is_redacted() {
     for encode in [u16::to_le_bytes, u16::to_be_bytes] {
         let wide = |text: &str| -> Vec<u8> { text.encode_utf16().flat_map(encode).collect() };
         let answer = [wide("say "), wide(VALUE), wide(" twice")].concat();
@@ -128,7 +129,7 @@ async fn texts_in_utf16_are_read_too() {
 }
 
 #[tokio::test]
-async fn headers_and_cookies_are_cleared_too() {
+async fn headers_and_cookies_are_redacted() {
     let (_service, call, request) = asked(|seen| {
         let value = seen.header("x-key").unwrap().to_owned();
         let mut answer = StatusCode::OK.into_response();
@@ -153,11 +154,11 @@ async fn headers_and_cookies_are_cleared_too() {
     assert_eq!(of("link"), [format!("<https://x/?k={NAMED}>")]);
     assert_eq!(of("www-authenticate"), [format!("Bearer error=\"bad token {NAMED}\"")]);
     assert_eq!(of("x-mixed-case-name"), [format!("caf\u{c3}\u{a9} {NAMED}")]);
-    assert!(of("content-length").is_empty(), "it would tell how long the value is");
+    assert!(of("content-length").is_empty(), "it would reveal the length of the value");
 }
 
 #[tokio::test]
-async fn a_header_that_is_named_after_the_value_is_left_out() {
+async fn header_with_the_value_in_its_name_is_removed() {
     let value = "Token-With_Capitals.42";
     let service = Service::new(move |seen| {
         let mut answer = "ok".into_response();
@@ -174,7 +175,7 @@ async fn a_header_that_is_named_after_the_value_is_left_out() {
 }
 
 #[tokio::test]
-async fn of_overlapping_values_the_longest_counts() {
+async fn longest_of_overlapping_values_is_redacted() {
     let service = Service::new(|seen| {
         let of = |name| seen.header(name).unwrap().to_owned();
         format!("{} {} {}{}", of("x-short"), of("x-long"), of("x-short"), of("x-short"))
@@ -186,7 +187,7 @@ async fn of_overlapping_values_the_longest_counts() {
 }
 
 #[tokio::test]
-async fn compressed_answers_are_read_and_others_refused() {
+async fn gzip_is_decoded_and_other_encodings_are_refused() {
     async fn gzip(text: &[u8]) -> Vec<u8> {
         let mut encoder = GzipEncoder::new(Vec::new());
         encoder.write_all(text).await.unwrap();
@@ -235,8 +236,9 @@ async fn compressed_answers_are_read_and_others_refused() {
 }
 
 #[tokio::test]
-async fn what_surrounds_a_body_is_never_seen() {
-    // Heads before the head, chunk extensions, trailers, a reason of its own, and an encoding of the transfer.
+async fn data_around_a_body_is_not_visible() {
+    // Informational heads, chunk extensions, trailers, a custom reason phrase, and a transfer
+    // encoding.
     let chunked = format!(
         "HTTP/1.1 103 Early Hints\r\nlink: <{VALUE}>\r\n\r\n\
          HTTP/1.1 200 {VALUE}\r\ntransfer-encoding: chunked\r\ntrailer: x-key\r\n\r\n\
@@ -254,7 +256,7 @@ async fn what_surrounds_a_body_is_never_seen() {
 }
 
 #[tokio::test]
-async fn errors_do_not_quote_a_value() {
+async fn errors_do_not_contain_a_value() {
     for answer in [
         format!("{VALUE}\r\n\r\n"),
         format!("HTTP/1.1 abc {VALUE}\r\n\r\n"),
@@ -273,7 +275,7 @@ async fn errors_do_not_quote_a_value() {
 }
 
 #[tokio::test]
-async fn a_body_that_breaks_off_inside_a_value_does_not_show_its_beginning() {
+async fn body_that_fails_inside_a_value_does_not_show_its_start() {
     let start = &VALUE[..VALUE.len() - 2];
     let broken = format!("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\nok\nkey={start}");
     let (call, request) = asking(raw::says_and_leaves(broken).await, vec![("KEY", VALUE)]);
@@ -287,7 +289,7 @@ async fn a_body_that_breaks_off_inside_a_value_does_not_show_its_beginning() {
     };
     assert_eq!(seen, b"ok\n", "{error}");
 
-    // The same by the gate's own limit, which the service can aim at.
+    // The same with the gate's own limit, which the service can aim at.
     let service = Service::new(|_| format!("{}{VALUE}", "x".repeat(90))).await;
     let host = format!("api.test:{}", service.port);
     let mut network = Network::new().inside(&host);
@@ -299,7 +301,7 @@ async fn a_body_that_breaks_off_inside_a_value_does_not_show_its_beginning() {
 }
 
 #[tokio::test]
-async fn pieces_of_an_answer_cannot_be_asked_for() {
+async fn range_requests_are_removed() {
     let (service, call, mut request) = asked(|_| "whole").await;
     request.headers.extend([("Range", "bytes=0-3"), ("If-Range", "x")].map(|(n, v)| (n.to_owned(), v.to_owned())));
     call.fetch(request, None).await.unwrap();
@@ -311,7 +313,7 @@ async fn pieces_of_an_answer_cannot_be_asked_for() {
     let names: Vec<&str> = answer.headers.iter().map(|(name, _)| name.as_str()).collect();
     assert!(names.contains(&"etag") && !names.contains(&"content-length"), "{names:?}");
 
-    // A call without secrets may.
+    // A call without secrets can ask for a range.
     let service = Service::ok().await;
     let host = format!("api.test:{}", service.port);
     let call = Call::new(&Network::new().inside(&host), listed(std::slice::from_ref(&host)), Vec::new());
@@ -321,7 +323,7 @@ async fn pieces_of_an_answer_cannot_be_asked_for() {
 }
 
 #[tokio::test]
-async fn what_a_tool_may_read_comes_back_as_it_is() {
+async fn readable_values_are_not_redacted_for_the_tool() {
     let service = Service::new(|seen| seen.header("x-key").unwrap().to_owned()).await;
     let host = format!("api.test:{}", service.port);
     let readable = HeldSecret { readable: true, ..secret("KEY", VALUE, &[]) };
@@ -331,8 +333,8 @@ async fn what_a_tool_may_read_comes_back_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_stream_is_not_held_up() {
-    // Each event is passed on when it is there, though more may follow for ever.
+async fn streamed_events_are_passed_on_immediately() {
+    // Each event is passed on when it arrives, even if the stream never ends.
     let (sender, receiver) = tokio::sync::mpsc::channel::<Result<bytes::Bytes, std::convert::Infallible>>(1);
     let receiver = std::sync::Arc::new(std::sync::Mutex::new(Some(receiver)));
     let (_service, call, request) = asked(move |_| {
@@ -347,7 +349,8 @@ async fn a_stream_is_not_held_up() {
         sender.send(Ok(event.into())).await.unwrap();
         assert_eq!(answer.body.try_next().await.unwrap().unwrap(), event);
     }
-    // Where it is cut does not tell whether a guess was right: what a guess is followed by comes as if it were wrong.
+    // The position of the cut does not reveal whether a guess was right: the bytes after a right
+    // guess arrive like those after a wrong one.
     let mut seen = Vec::new();
     for guess in ["data: sk-l", "data: zz-l"] {
         let more = format!("{guess}{}", "-".repeat(2000));
@@ -366,9 +369,9 @@ fn runtime() -> tokio::runtime::Runtime {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// However the server cuts its answer: the tool sees the same.
+    /// The tool sees the same, however the server splits its response.
     #[test]
-    fn no_cut_lets_a_value_through(
+    fn value_is_redacted_however_the_body_is_split(
         order in proptest::collection::vec(0_usize..15, 1..6),
         cuts in proptest::collection::vec(0_usize..400, 0..12),
     ) {
@@ -387,7 +390,7 @@ proptest! {
 }
 
 #[tokio::test]
-async fn a_location_that_holds_the_value_is_cleared_for_a_tool_that_looks_at_it() {
+async fn location_with_the_value_is_redacted() {
     let (_service, call, mut request) = asked(|seen| {
         let to = format!("https://elsewhere.test/?k={}", percent_all(seen.header("x-key").unwrap()));
         (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
@@ -401,7 +404,7 @@ async fn a_location_that_holds_the_value_is_cleared_for_a_tool_that_looks_at_it(
 const IN_QUERY: &percent_encoding::AsciiSet =
     &percent_encoding::NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// What the gate itself writes for the value.
+/// The spellings in which the gate itself writes the value.
 fn written(value: &str) -> Vec<String> {
     let json = serde_json::Value::from(value).to_string();
     vec![
@@ -413,7 +416,7 @@ fn written(value: &str) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn an_unfinished_escape_before_a_value_does_not_hide_it() {
+async fn unfinished_escape_before_a_value_does_not_hide_it() {
     let value = "a1/bc+DE=fg0123456789\"xyz";
     let prefixes = ["%", "%4", "\\", "\\u", "\\u0", "\\u00", "\\u004", "\\ud83d\\", "%2", "=", "\\x4"];
     for value in [value, "n2/bc+DE=fg0123456789", "\"n/bc+DE\\fg0123456789", "\\\\n01 23456789%ab"] {
@@ -430,7 +433,7 @@ async fn an_unfinished_escape_before_a_value_does_not_hide_it() {
 }
 
 #[tokio::test]
-async fn what_the_gate_wrote_is_seen_in_base64_hexadecimal_and_one_more_layer() {
+async fn spellings_of_the_gate_are_redacted_when_encoded_once_more() {
     let basic = BASE64_STANDARD.encode(format!("user:{VALUE}"));
     let mut sent = vec![BASE64_STANDARD.encode(&basic)];
     for text in written(VALUE) {
@@ -448,7 +451,8 @@ async fn what_the_gate_wrote_is_seen_in_base64_hexadecimal_and_one_more_layer() 
     let seen = String::from_utf8(bytes(call.fetch(request, None).await.unwrap()).await).unwrap();
     for (sent, seen) in sent.iter().zip(seen.lines()) {
         assert_eq!(seen.matches(NAMED).count(), 1, "{sent} -> {seen}");
-        // What is left is of the neighbours: `user:` in base64 twice, and the last digit with its padding.
+        // What remains belongs to adjacent bytes: `user:` in base64 twice, and the last digit with
+        // its padding.
         assert!(seen.replace(NAMED, "").trim_end_matches('=').len() <= 14, "{sent} -> {seen}");
     }
 }

@@ -1,4 +1,4 @@
-//! Where a value goes, and where it does not.
+//! Which requests get a value, and which do not.
 
 use base64::Engine;
 use base64::prelude::{BASE64_STANDARD, BASE64_STANDARD_NO_PAD};
@@ -18,7 +18,7 @@ async fn bound(secrets: impl FnOnce(&str) -> Vec<HeldSecret>) -> (Service, Call,
 }
 
 #[tokio::test]
-async fn headers_are_filled_also_inside_basic() {
+async fn headers_are_filled_including_basic_credentials() {
     let (service, call, base) = bound(|host| vec![secret("KEY", VALUE, &[host])]).await;
     let handle = call.handle("KEY");
     assert!(handle.starts_with("rcrt_secret_KEY_") && handle.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_'));
@@ -44,7 +44,7 @@ async fn headers_are_filled_also_inside_basic() {
 }
 
 #[tokio::test]
-async fn the_handle_of_any_name_is_a_word() {
+async fn handle_has_only_letters_digits_and_underscores() {
     let name = "OpenRouter (work) a.b:c/d@e+f-g";
     let (service, call, base) = bound(|host| vec![secret(name, VALUE, &[host])]).await;
     let handle = call.handle(name);
@@ -54,7 +54,7 @@ async fn the_handle_of_any_name_is_a_word() {
 }
 
 #[tokio::test]
-async fn queries_and_bodies_are_filled_as_they_are_encoded() {
+async fn queries_and_bodies_are_filled_in_their_encoding() {
     let (service, call, base) = bound(|host| vec![secret("KEY", VALUE, &[host])]).await;
     let handle = call.handle("KEY");
     let answer = call.fetch(get(format!("{base}/p?a=1&key={handle}&b=%20")), None).await.unwrap();
@@ -82,7 +82,7 @@ async fn queries_and_bodies_are_filled_as_they_are_encoded() {
 }
 
 #[tokio::test]
-async fn a_handle_of_another_call_or_with_one_change_is_just_text() {
+async fn foreign_or_modified_handle_is_plain_text() {
     let (service, call, base) = bound(|host| vec![secret("KEY", VALUE, &[host])]).await;
     let (_, other, _) = bound(|host| vec![secret("KEY", VALUE, &[host])]).await;
     let handle = call.handle("KEY");
@@ -98,7 +98,7 @@ async fn a_handle_of_another_call_or_with_one_change_is_just_text() {
 }
 
 #[tokio::test]
-async fn no_other_host_or_port_gets_a_value() {
+async fn other_hosts_and_ports_get_no_value() {
     let service = Service::ok().await;
     let port = service.port;
     let hosts = ["api.test", "sub.api.test", "other.test", "api.test.evil.test"].map(|host| format!("{host}:{port}"));
@@ -139,7 +139,7 @@ async fn no_other_host_or_port_gets_a_value() {
 }
 
 #[tokio::test]
-async fn a_value_goes_into_header_values_the_query_and_the_body_alone() {
+async fn value_is_filled_only_in_header_values_the_query_and_the_body() {
     let (service, call, base) = bound(|host| vec![secret("key", VALUE, &[host])]).await;
     let handle = call.handle("key");
     let upper = handle.to_uppercase();
@@ -163,7 +163,7 @@ async fn a_value_goes_into_header_values_the_query_and_the_body_alone() {
 }
 
 #[tokio::test]
-async fn on_the_internet_a_value_goes_over_https_alone() {
+async fn value_needs_https_on_the_internet() {
     let network = Network::new();
     let call = Call::new(&network, NetRules::EveryHost, vec![secret("KEY", VALUE, &["api.test"])]);
     let handle = call.handle("KEY");
@@ -175,7 +175,7 @@ async fn on_the_internet_a_value_goes_over_https_alone() {
 }
 
 #[tokio::test]
-async fn a_value_that_no_header_can_have_is_told_and_not_shown() {
+async fn value_invalid_in_a_header_is_reported_without_the_value() {
     let value = "two\nlines of it";
     let (service, call, base) = bound(|host| vec![secret("PEM", value, &[host])]).await;
     let error = call.refused(with_headers(base.clone(), &[("x-pem", &call.handle("PEM"))]), None).await;
@@ -189,7 +189,7 @@ async fn a_value_that_no_header_can_have_is_told_and_not_shown() {
 }
 
 #[tokio::test]
-async fn a_filled_body_is_bounded() {
+async fn size_of_a_filled_body_is_limited() {
     let service = Service::ok().await;
     let host = format!("api.test:{}", service.port);
     let mut network = Network::new().inside(&host);
@@ -207,7 +207,7 @@ async fn a_filled_body_is_bounded() {
 }
 
 #[tokio::test]
-async fn a_readable_secret_is_a_value_and_goes_where_the_tool_goes() {
+async fn readable_secret_can_be_sent_wherever_the_tool_can_connect() {
     let readable = |host: &str| vec![HeldSecret { readable: true, ..secret("KEY", VALUE, &[host]) }];
     let (service, call, base) = bound(readable).await;
     assert_eq!(call.handle("KEY"), VALUE);
@@ -216,7 +216,7 @@ async fn a_readable_secret_is_a_value_and_goes_where_the_tool_goes() {
 }
 
 #[tokio::test]
-async fn no_value_is_put_behind_an_unfinished_escape() {
+async fn handle_after_an_unfinished_escape_is_refused() {
     let (service, call, base) = bound(|host| vec![secret("KEY", VALUE, &[host])]).await;
     let handle = call.handle("KEY");
     let unfinished = ["%", "%4", "\\", "\\u", "\\u0", "\\u00", "\\u004", "\\\\\\"];

@@ -1,4 +1,4 @@
-//! Redirects: a server that got a value, or that it was not meant for, sends the request on.
+//! Redirects by a server that got a value, or that was not meant to get it.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -12,7 +12,8 @@ fn to(status: u16, location: &str) -> Response {
     (status, [(header::LOCATION, location.to_owned())]).into_response()
 }
 
-/// A first host that redirects as the test says, and a second one; the secret is bound to the first, or to both.
+/// Two hosts; the first one redirects as the test says. The secret is bound to the first one, or to
+/// both.
 async fn two<F>(both: bool, redirect: F) -> (Service, Service, Call, String)
 where
     F: Fn(Seen, &str) -> Response + Clone + Send + Sync + 'static,
@@ -39,7 +40,7 @@ fn denied(error: &OpError) {
 }
 
 #[tokio::test]
-async fn the_same_origin_is_filled_again() {
+async fn same_origin_is_filled_again() {
     let (first, _second, call, url) = two(false, |_, _| to(307, "/end?again=1")).await;
     let handle = call.handle("KEY");
     let request = sandbox::FetchRequest {
@@ -55,7 +56,7 @@ async fn the_same_origin_is_filled_again() {
 }
 
 #[tokio::test]
-async fn another_origin_gets_no_header_with_a_value_even_where_it_might() {
+async fn another_origin_gets_no_header_with_a_value_even_if_bound() {
     for both in [false, true] {
         let (_first, second, call, url) = two(both, |_, there| to(302, &format!("{there}/x"))).await;
         let handle = call.handle("KEY");
@@ -78,14 +79,14 @@ async fn another_origin_gets_no_body_with_a_value() {
         let written = format!("{{\"k\":\"{}\"}}", call.handle("KEY"));
         denied(&call.refused(post(url.clone(), "application/json"), body(&written)).await);
         assert!(second.seen().is_empty());
-        // Without a handle the body goes on as ever.
+        // A body without a handle is sent again.
         call.fetch(post(url, "application/json"), body("{}")).await.unwrap();
         assert_eq!(second.last().body, "{}");
     }
 }
 
 #[tokio::test]
-async fn a_redirect_that_carries_the_value_is_followed_to_bound_hosts_alone() {
+async fn redirect_with_the_value_is_followed_only_to_bound_hosts() {
     let carry = |seen: Seen, there: &str| to(302, &format!("{there}/x?{}", seen.uri.query().unwrap()));
     let (_first, second, call, url) = two(false, carry).await;
     denied(&call.refused(get(format!("{url}?key={}", call.handle("KEY"))), None).await);
@@ -99,7 +100,7 @@ async fn a_redirect_that_carries_the_value_is_followed_to_bound_hosts_alone() {
 }
 
 #[tokio::test]
-async fn a_value_is_not_hidden_in_a_redirects_path_or_host() {
+async fn value_in_the_path_or_host_of_a_redirect_is_refused() {
     let value = "plainvalue123";
     for (location, bound) in [
         ("http://other.test:PORT/plainvalue123/x", "api.test:FIRST"),
@@ -119,6 +120,6 @@ async fn a_value_is_not_hidden_in_a_redirects_path_or_host() {
         assert_eq!(error.name, "PermissionDenied", "{error}");
         assert!(!error.message.contains(value), "{error}");
         assert!(second.seen().is_empty());
-        assert!(!network.names.asked().iter().any(|name| name.contains(value)), "not even a name server hears of it");
+        assert!(!network.names.asked().iter().any(|name| name.contains(value)), "no name with the value is resolved");
     }
 }

@@ -1,4 +1,4 @@
-//! What a tool gives to others: results, failures, lines of its console, and records.
+//! What a tool publishes: results, failures, console lines and records.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ async fn records_are_written_and_read_without_values() {
     let changed = world.api(ApiCall::UpdateBreadcrumb { id, version: 1, changes }).await.unwrap();
     assert_eq!(changed["context"], json!({"k": "[secret KEY]"}));
 
-    // Somebody else wrote it down: the tool does not get it that way.
+    // A value that another writer stored is not visible to the tool either.
     let context = json!({"note": VALUE, "open": "readable-value"}).as_object().unwrap().clone();
     let careless = NewBreadcrumb { title: format!("whale {VALUE}"), context, ..NewBreadcrumb::default() };
     let id = tenant.breadcrumbs.create(careless, None).await.unwrap().id;
@@ -58,7 +58,7 @@ async fn records_are_written_and_read_without_values() {
 }
 
 #[tokio::test]
-async fn get_secret_gives_a_handle_or_a_readable_value() {
+async fn get_secret_returns_a_handle_or_a_readable_value() {
     let tenant = Tenant::new().await;
     for (name, readable) in [("KEY", false), ("OPEN", true)] {
         let secret = NewSecret { readable, ..NewSecret::new(name, VALUE) };
@@ -71,7 +71,7 @@ async fn get_secret_gives_a_handle_or_a_readable_value() {
     for name in ["KEY", "OPEN"] {
         match world.api(get(name)).await {
             Ok(shown) => assert_eq!(shown, vault.shown()[name]),
-            // The store gives no value for a tool that was not granted the secret.
+            // The store returns no value to a tool without a grant.
             Err(error) => assert_eq!(error.name, "PermissionDenied", "{error}"),
         }
     }
@@ -90,7 +90,7 @@ fn exhausted(error: &OpError, limit: LimitName, allowed: u64) {
 }
 
 #[tokio::test]
-async fn a_call_writes_so_many_records_and_tries_count() {
+async fn records_per_call_are_limited_and_failed_attempts_count() {
     let tenant = Tenant::new().await;
     let (world, _) = world(&tenant, Vec::new());
     let record = || create(json!({"title": "x"}));
@@ -99,7 +99,7 @@ async fn a_call_writes_so_many_records_and_tries_count() {
     world.api(update(1)).await.unwrap();
     let refusals = MAX_BREADCRUMBS_WRITTEN - 3;
     for number in 0..refusals {
-        // Each in its own way of going wrong.
+        // Each attempt fails for a different reason.
         let error = match number % 4 {
             0 => world.api(update(77)).await,
             1 => world.api(create(json!({"title": ""}))).await,
@@ -112,14 +112,14 @@ async fn a_call_writes_so_many_records_and_tries_count() {
     for call in [record(), update(2), ApiCall::DeleteBreadcrumb { id: id.clone() }, record()] {
         exhausted(&world.api(call).await.unwrap_err(), LimitName::BreadcrumbsWritten, MAX_BREADCRUMBS_WRITTEN);
     }
-    // Reading continues, and another call begins.
+    // Reads continue to work, and another call starts from zero.
     assert_eq!(world.api(ApiCall::GetBreadcrumb { id }).await.unwrap_err().name, "NotFound");
     let another = CallHostOps::new(Arc::new(Network::new().egress()), &tenant.call(code(json!({}), &[]), json!({})));
     another.unwrap().api(record()).await.unwrap();
 }
 
 #[tokio::test]
-async fn a_call_writes_so_many_bytes() {
+async fn written_bytes_per_call_are_limited() {
     let tenant = Tenant::new().await;
     let (world, _) = world(&tenant, Vec::new());
     let record = |bytes: usize| create(json!({"title": "x", "context": {"text": "é".repeat(bytes / 2)}}));
@@ -131,7 +131,7 @@ async fn a_call_writes_so_many_bytes() {
     }
     assert!(written > 0, "some of them are stored");
     exhausted(&world.api(record(each)).await.unwrap_err(), LimitName::BytesWritten, MAX_BYTES_WRITTEN);
-    // What was refused counts as well: no smaller one slips through.
+    // Refused attempts count as well, so a smaller write fails too.
     exhausted(&world.api(record(10)).await.unwrap_err(), LimitName::BytesWritten, MAX_BYTES_WRITTEN);
 }
 
@@ -144,7 +144,7 @@ fn rest(tenant: &Tenant, service: &Service, held: HeldSecret, auth: Value) -> (T
 }
 
 #[tokio::test]
-async fn http_tools_send_secrets_to_bound_hosts_alone_and_give_no_value_back() {
+async fn http_tools_send_secrets_only_to_bound_hosts_and_redact_responses() {
     let tenant = Tenant::new().await;
     let echo = Service::new(|seen| {
         let value = seen.header("authorization").or_else(|| seen.header("x-api-key")).unwrap().to_owned();
@@ -163,7 +163,7 @@ async fn http_tools_send_secrets_to_bound_hosts_alone_and_give_no_value_back() {
     let (call, executor) = rest(&tenant, &echo, readable, key);
     let output = executor.execute(call, CancellationToken::new()).await.result.unwrap();
     assert_eq!(echo.last().header("x-api-key"), Some("readable-value"));
-    assert_eq!(output["list"], json!(["[secret KEY]"]), "nor is a result the place for one that tools may read");
+    assert_eq!(output["list"], json!(["[secret KEY]"]), "a readable value is redacted from a result too");
 
     let before = echo.seen().len();
     for (hosts, readable) in [(vec![], false), (vec!["elsewhere.test"], false), (vec!["elsewhere.test"], true)] {

@@ -21,7 +21,7 @@ use sandbox::{BodyStream, FetchRequest, FetchResponse, OpError};
 
 use test_servers::network::{Network, TestEgress, get, serve};
 
-/// With characters that each way of encoding treats in its own way.
+/// With characters that each encoding treats differently.
 pub const VALUE: &str = "sk-live/9f+8~\"Q\\7 =z";
 
 pub fn secret(name: &str, value: &str, hosts: &[&str]) -> HeldSecret {
@@ -29,7 +29,7 @@ pub fn secret(name: &str, value: &str, hosts: &[&str]) -> HeldSecret {
     HeldSecret { name: name.into(), value: value.into(), hosts, readable: false }
 }
 
-/// A call of a tool that may go to every listed host.
+/// A call of a tool that can reach every listed host.
 pub struct Call {
     pub gate: TestEgress,
     pub rules: NetRules,
@@ -42,7 +42,7 @@ impl Call {
         Self { gate: network.gate(), rules, vault: Vault::new(secrets).unwrap(), connections: Connections::default() }
     }
 
-    /// What the tool holds for this secret.
+    /// What the tool sees for this secret.
     pub fn handle(&self, name: &str) -> String {
         self.vault.shown()[name].clone()
     }
@@ -57,7 +57,7 @@ impl Call {
     }
 }
 
-/// A request as a server saw it.
+/// A request as the server received it.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub uri: Uri,
@@ -71,7 +71,7 @@ impl Seen {
     }
 }
 
-/// A server that remembers what it was asked, and answers with what the test says.
+/// A server that records its requests and responds as the test says.
 pub struct Service {
     pub port: u16,
     seen: Arc<Mutex<Vec<Seen>>>,
@@ -128,13 +128,13 @@ pub fn post(url: String, content_type: &str) -> FetchRequest {
 }
 
 pub fn body(text: &str) -> Option<BodyStream> {
-    // In small pieces: a handle is never in one of them.
+    // In small chunks, so that no chunk contains a whole handle.
     let pieces: Vec<Result<Bytes, OpError>> =
         text.as_bytes().chunks(7).map(|piece| Ok(Bytes::copy_from_slice(piece))).collect();
     Some(stream::iter(pieces).boxed())
 }
 
-/// A response in pieces that the server flushes one by one.
+/// A response in chunks that the server flushes one by one.
 pub fn in_pieces(pieces: Vec<Vec<u8>>) -> Response {
     let pieces = stream::iter(pieces).then(|piece| async move {
         tokio::task::yield_now().await;
