@@ -48,7 +48,7 @@ pub struct Entry {
 /// The result of a save.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Saved {
-    /// There was one under the key before.
+    /// Whether the key existed before.
     pub replaced: bool,
     pub saved_at: String,
     pub expires_at: Option<String>,

@@ -44,7 +44,7 @@ impl NetRules {
         }
         let wanted = if is_web_port(port) { host.to_string() } else { format!("{host}:{port}") };
         Err(match self {
-            Self::Nothing => format!("the tool may not use the network; permissions.net would have to list {wanted:?}"),
+            Self::Nothing => format!("the tool cannot use the network; add {wanted:?} to permissions.net"),
             Self::EveryHost => {
                 format!("the tool can reach port {port} of {host} only if permissions.net lists {wanted:?}")
             }

@@ -93,7 +93,7 @@ async fn refusals_are_logged_with_a_reason_and_failures_without() {
     logged.fetch(&NetRules::Nothing, get("https://api.test/"), None).await.map(|answer| answer.status).unwrap_err();
     let record = logged.next();
     assert_eq!((record.outcome, record.status, record.port), (EgressOutcome::Refused, None, 443));
-    assert!(record.reason.unwrap().contains("may not use the network"));
+    assert!(record.reason.unwrap().contains("cannot use the network"));
 
     let inside = listed(&[format!("127.0.0.1:{port}")]);
     logged

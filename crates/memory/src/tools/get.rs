@@ -54,7 +54,7 @@ async fn missing(memory: &WorkingMemory, key: &EntryKey) -> ToolFailure {
     };
     let there = match keys.as_slice() {
         [] => format!("; the namespace {} has no entries", key.namespace()),
-        some => format!("; there are: {}", some.join(", ")),
+        some => format!("; existing keys: {}", some.join(", ")),
     };
     answer::failed(format!("there is no entry {key}, or it has expired{there}")).with_details(json!({"keys": keys}))
 }

@@ -42,7 +42,7 @@ impl NativeTool for GetGuide {
 fn unknown(wanted: &str, guides: &[Guide]) -> ToolFailure {
     let names: Vec<&str> = guides.iter().map(|guide| guide.name.as_str()).take(100).collect();
     let there =
-        if names.is_empty() { "there are no guides".into() } else { format!("there are: {}", names.join(", ")) };
+        if names.is_empty() { "there are no guides".into() } else { format!("expected one of: {}", names.join(", ")) };
     let mut failure =
         answer::invalid("name", format!("{wanted:?} is not the name of a guide or of a tool in a guide; {there}"));
     if let Some(Value::Object(details)) = &mut failure.details {

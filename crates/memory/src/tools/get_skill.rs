@@ -46,7 +46,7 @@ async fn unknown(call: &ToolCall, name: &str) -> ToolFailure {
     let nearest = nearest_names(name, names.iter().copied());
     let hint = match (&nearest[..], &names[..]) {
         ([], []) => "there are no skills yet".to_owned(),
-        ([], some) => format!("there are: {}", some.iter().take(100).copied().collect::<Vec<_>>().join(", ")),
+        ([], some) => format!("existing skills: {}", some.iter().take(100).copied().collect::<Vec<_>>().join(", ")),
         (nearest, _) => format!("did you mean {}?", nearest.join(", ")),
     };
     let shown: String = name.chars().take(100).collect();
