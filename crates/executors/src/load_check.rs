@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-/// The processor time that a tool's code can use before `execute` is called, in milliseconds,
-/// whatever its limit for calls is.
+/// The most processor time that a tool's code can use before `execute` is called, in milliseconds,
+/// even if its limits for calls are higher.
 const MAX_LOAD_MS: u64 = 5_000;
 const MIN_LOAD_MS: u64 = 1_000;
 /// The wall time for the same. It is larger because a busy machine says nothing about the tool.
@@ -31,7 +31,7 @@ pub async fn check(
     script: Arc<Script>,
     mut limits: Limits,
 ) -> Result<(), ToolFailure> {
-    // A tool with a low limit for calls can still have a lot of code to load.
+    // A tool with a low `timeout_ms` can still have a lot of code to load. Its `cpu_ms` applies.
     limits.cpu_ms = Some(limits.cpu_ms().min(limits.timeout_ms.clamp(MIN_LOAD_MS, MAX_LOAD_MS)));
     limits.timeout_ms = TIMEOUT_MS;
     let invocation = Invocation {
