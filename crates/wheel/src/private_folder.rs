@@ -12,23 +12,23 @@ use nix::unistd::{Gid, Group, Uid, User};
 const MOST_LINKS: usize = 40;
 const STICKY: u32 = 0o1000;
 
-/// Makes `folder` for this user alone where it is not there. The error is a phrase that names the folder, or the one above
-/// it, that somebody else could change or put in its place.
+/// Creates `folder` with mode 0700 if it does not exist. The error is a message that names the
+/// folder, or the parent folder, that another user could change or replace.
 pub fn make_private(folder: &Path) -> Result<PathBuf, String> {
     let folder = std::path::absolute(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    if !is_there(&folder)? {
+    if !private_folder_exists(&folder)? {
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        made.map_err(|error| format!("cannot make {}: {error}", folder.display()))?;
-        // Somebody may have been faster.
-        if !is_there(&folder)? {
-            return Err(format!("{} is gone again", folder.display()));
+        made.map_err(|error| format!("cannot create {}: {error}", folder.display()))?;
+        // Another process may have created or removed it meanwhile.
+        if !private_folder_exists(&folder)? {
+            return Err(format!("{} was removed right after it was created", folder.display()));
         }
     }
     Ok(folder)
 }
 
-/// Whether the folder is there. Looks at each step of the way to it, and to where links on it lead.
-fn is_there(folder: &Path) -> Result<bool, String> {
+/// Returns whether the folder exists. Checks each component of its path, and the targets of links.
+fn private_folder_exists(folder: &Path) -> Result<bool, String> {
     let mut here = PathBuf::from("/");
     let mut rest = names(folder);
     let mut links = 0;
@@ -49,7 +49,7 @@ fn is_there(folder: &Path) -> Result<bool, String> {
         if metadata.is_symlink() {
             links += 1;
             if links > MOST_LINKS {
-                return Err(format!("{}: its links lead in circles", folder.display()));
+                return Err(format!("{}: too many symbolic links (circular?)", folder.display()));
             }
             let target = fs::read_link(&next).map_err(|error| format!("{}: {error}", next.display()))?;
             if target.is_absolute() {
@@ -61,13 +61,13 @@ fn is_there(folder: &Path) -> Result<bool, String> {
             continue;
         }
         if !metadata.is_dir() {
-            return Err(format!("{} is no folder", next.display()));
+            return Err(format!("{} is not a folder", next.display()));
         }
-        // In a folder such as /tmp others can make files and folders, but not put theirs in the place of ours.
-        let is_shared_well = !rest.is_empty() && metadata.mode() & STICKY != 0;
-        if !is_shared_well && others_can_write(&metadata) {
+        // In a sticky folder such as /tmp, other users can create entries but cannot replace ours.
+        let is_sticky_parent = !rest.is_empty() && metadata.mode() & STICKY != 0;
+        if !is_sticky_parent && others_can_write(&metadata) {
             return Err(format!(
-                "other users can write to {} (mode {:o}); take that away from them with chmod go-w",
+                "other users can write to {} (mode {:o}); remove that permission with chmod go-w",
                 next.display(),
                 metadata.mode() & 0o7777
             ));
@@ -91,16 +91,16 @@ fn check_owner(path: &Path, metadata: &Metadata) -> Result<(), String> {
     if metadata.uid() == own || metadata.uid() == 0 {
         return Ok(());
     }
-    Err(format!("{} belongs to user {}, and this program runs as user {own}", path.display(), metadata.uid()))
+    Err(format!("{} belongs to user {}, but this program runs as user {own}", path.display(), metadata.uid()))
 }
 
 fn others_can_write(metadata: &Metadata) -> bool {
     let mode = metadata.mode();
-    mode & 0o002 != 0 || mode & 0o020 != 0 && !has_nobody_else(metadata.gid())
+    mode & 0o002 != 0 || mode & 0o020 != 0 && !is_private_group(metadata.gid())
 }
 
-/// Whether the group is the superuser's, or this user's own by the custom of a group for each user.
-fn has_nobody_else(group: u32) -> bool {
+/// Returns whether the group is root's, or this user's private group (same name, no other members).
+fn is_private_group(group: u32) -> bool {
     if group == 0 {
         return true;
     }

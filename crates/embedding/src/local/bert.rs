@@ -1,5 +1,5 @@
-//! The encoder of BERT: a vector for each piece of a text, from the pieces around it. As it was published (Devlin et al., 2018), for
-//! one text at a time: nothing is padded, so nothing is computed that does not count.
+//! The BERT encoder, as published (Devlin et al., 2018): one vector for each token, computed from
+//! its context. It encodes one text at a time, so it needs no padding.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView2, Axis, Zip, s};
@@ -7,7 +7,7 @@ use serde::Deserialize;
 
 use super::weights::{Table, Weights};
 
-/// The measures of a model, as its `config.json` tells them.
+/// The dimensions of a model, from its `config.json`.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Shape {
     pub(super) hidden_size: usize,
@@ -26,10 +26,12 @@ impl Shape {
     fn check(&self) -> Result<(), String> {
         let heads = self.num_attention_heads;
         if heads == 0 || !self.hidden_size.is_multiple_of(heads) || self.type_vocab_size == 0 {
-            return Err(format!("cannot have {heads} heads of {} numbers", self.hidden_size));
+            return Err(format!("cannot divide hidden_size {} by {heads} attention heads", self.hidden_size));
         }
         if self.hidden_act != "gelu" || self.position_embedding_type.as_deref().is_some_and(|kind| kind != "absolute") {
-            return Err("is not a BERT of the known kind".to_owned());
+            return Err(
+                "is not a supported BERT (hidden_act must be gelu, position_embedding_type absolute)".to_owned()
+            );
         }
         Ok(())
     }
@@ -37,7 +39,8 @@ impl Shape {
 
 pub(super) struct Bert {
     words: Table,
-    /// What a place in the text adds, that of the one kind of text included.
+    /// The position embeddings. They include the embedding of token type 0, the only one that is
+    /// used.
     places: Array2<f32>,
     norm: Norm,
     layers: Vec<Layer>,
@@ -87,11 +90,11 @@ impl Bert {
         })
     }
 
-    /// A row for each number of `text`, of which there are at most as many as the model has places. `None` when `is_given_up` said
-    /// so between two layers.
+    /// Returns one row for each token id of `text`. Fails if the text has more tokens than the
+    /// model has positions. Returns `None` if `is_given_up` returned true between two layers.
     pub(super) fn encode(&self, text: &[u32], is_given_up: &dyn Fn() -> bool) -> Result<Option<Array2<f32>>, String> {
         if text.len() > self.places.nrows() {
-            return Err(format!("takes {} pieces at most", self.places.nrows()));
+            return Err(format!("takes at most {} tokens", self.places.nrows()));
         }
         let mut rows = self.places.slice(s![..text.len(), ..]).to_owned();
         for (mut row, number) in rows.rows_mut().into_iter().zip(text) {
@@ -141,7 +144,7 @@ impl Layer {
 
 /// `x · weight + bias`.
 struct Dense {
-    /// As it stands in the file: a row for each number that comes out.
+    /// In the layout of the file: one row for each output.
     weight: Array2<f32>,
     bias: Array1<f32>,
 }
@@ -163,7 +166,7 @@ impl Dense {
     }
 }
 
-/// Brings each row to a mean and a spread of its own.
+/// Layer normalisation: each row to mean 0 and variance 1, then scaled and shifted.
 struct Norm {
     scale: Array1<f32>,
     shift: Array1<f32>,

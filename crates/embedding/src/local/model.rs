@@ -7,10 +7,10 @@ use super::vocabulary::Vocabulary;
 use super::weights::Weights;
 use crate::to_length_one;
 
-/// How many pieces of a text count: what the model was trained to read. About 180 English words.
+/// Tokens of a text that are used, as in the model's training. About 180 English words.
 const MAX_PIECES: usize = 256;
 
-/// From a text to its vector: pieces, encoder, mean, length 1.
+/// Turns a text into its vector: tokens, encoder, mean, length 1.
 pub(super) struct Model {
     vocabulary: Vocabulary,
     bert: Bert,
@@ -27,7 +27,7 @@ impl Model {
             serde_json::from_str(&text("config.json")?).map_err(|error| format!("config.json: {error}"))?;
         let vocabulary = Vocabulary::read(&text("vocab.txt")?).map_err(|error| format!("vocab.txt {error}"))?;
         if vocabulary.size() > shape.vocab_size || shape.max_position_embeddings < MAX_PIECES {
-            return Err("vocab.txt and config.json are not of one model".to_owned());
+            return Err("vocab.txt and config.json do not belong to the same model".to_owned());
         }
         let weights = Weights::open(&folder.join("model.safetensors"));
         let bert = weights.and_then(|weights| Bert::read(&shape, &weights));
@@ -39,7 +39,7 @@ impl Model {
         self.dimensions
     }
 
-    /// `None` when it was given up.
+    /// Returns `None` if the computation was cancelled.
     pub(super) fn embed(&self, text: &str, is_given_up: &dyn Fn() -> bool) -> Result<Option<Vec<f32>>, String> {
         let pieces = self.vocabulary.numbers(text, MAX_PIECES);
         let Some(rows) = self.bert.encode(&pieces, is_given_up)? else { return Ok(None) };

@@ -1,4 +1,4 @@
-//! One thread with the model, and the texts that wait for it.
+//! A thread that runs the model, and its queue of jobs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::model::Model;
 
-/// How many jobs may wait; who comes then waits to be let in.
+/// Capacity of the job queue. Further callers wait for a free entry.
 const WAITING: usize = 16;
 
 type Vectors = Result<Vec<Vec<f32>>, EmbedError>;
@@ -19,7 +19,8 @@ struct EmbedJob {
     answer: oneshot::Sender<Vectors>,
 }
 
-/// Ends its thread when it is dropped: after the layer that is being computed, some milliseconds.
+/// Stops its thread when dropped. That takes some milliseconds: the current layer is finished
+/// first.
 #[derive(Debug)]
 pub(super) struct ModelThread {
     jobs: Option<mpsc::Sender<EmbedJob>>,
@@ -41,7 +42,7 @@ impl ModelThread {
             while let Some(EmbedJob { texts, answer }) = waiting.blocking_recv() {
                 let is_given_up = || answer.is_closed() || is_over.load(Ordering::Relaxed);
                 if let Some(vectors) = compute(&model, &texts, &is_given_up) {
-                    // Who asked may be gone.
+                    // The caller may have been cancelled.
                     let _ = answer.send(vectors);
                 }
             }
@@ -50,7 +51,7 @@ impl ModelThread {
     }
 
     pub(super) async fn embed(&self, texts: Vec<String>) -> Vectors {
-        let over = || EmbedError::Unavailable("the model's thread has ended".to_owned());
+        let over = || EmbedError::Unavailable("the model's thread has stopped".to_owned());
         let (answer, vectors) = oneshot::channel();
         let jobs = self.jobs.as_ref().ok_or_else(over)?;
         jobs.send(EmbedJob { texts, answer }).await.map_err(|_| over())?;
@@ -63,13 +64,13 @@ impl Drop for ModelThread {
         self.stop.store(true, Ordering::Relaxed);
         self.jobs = None;
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has said so.
+            // The panic hook has already reported a panic.
             let _ = thread.join();
         }
     }
 }
 
-/// `None` when it was given up.
+/// Returns `None` if the computation was cancelled.
 fn compute(model: &Model, texts: &[String], is_given_up: &dyn Fn() -> bool) -> Option<Vectors> {
     let mut vectors = Vec::with_capacity(texts.len());
     for text in texts {
@@ -82,11 +83,11 @@ fn compute(model: &Model, texts: &[String], is_given_up: &dyn Fn() -> bool) -> O
     Some(Ok(vectors))
 }
 
-/// On Linux a thread has a priority of its own; elsewhere it would be that of the whole process.
+/// Lowers the thread's priority. Only on Linux: elsewhere it would apply to the whole process.
 fn be_nice(by: i32) {
     #[cfg(target_os = "linux")]
     if by > 0 {
-        // Without it, it is merely in the way a little more.
+        // Best effort: the lower priority is not needed for correctness.
         let _ = rustix::process::nice(by);
     }
     #[cfg(not(target_os = "linux"))]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::words::words;
 
-/// A longer word is an unknown one.
+/// Characters. A longer word becomes the unknown token.
 const MAX_WORD: usize = 100;
 
 pub(super) struct Vocabulary {
@@ -15,20 +15,20 @@ pub(super) struct Vocabulary {
 }
 
 impl Vocabulary {
-    /// `text`: a piece on each line, its number that of the line, from 0.
+    /// `text`: one piece per line. A piece's id is its line number, from 0.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let pieces: HashMap<Box<str>, u32> = text.lines().map(|line| line.trim_end().into()).zip(0..).collect();
-        let number = |piece: &str| pieces.get(piece).copied().ok_or_else(|| format!("has no piece {piece}"));
+        let number = |piece: &str| pieces.get(piece).copied().ok_or_else(|| format!("has no entry {piece}"));
         let (unknown, begin, end) = (number("[UNK]")?, number("[CLS]")?, number("[SEP]")?);
         Ok(Self { pieces, unknown, begin, end })
     }
 
-    /// One more than the largest number of a piece.
+    /// One more than the largest id.
     pub(super) fn size(&self) -> usize {
         self.pieces.values().max().map_or(0, |last| *last as usize + 1)
     }
 
-    /// At most `most` numbers, begin and end among them: of a longer text its beginning.
+    /// Returns at most `most` ids, including the begin and end tokens. A longer text is truncated.
     pub(super) fn numbers(&self, text: &str, most: usize) -> Vec<u32> {
         let mut numbers = vec![self.begin];
         for word in words(beginning(text, most)) {
@@ -42,7 +42,7 @@ impl Vocabulary {
         numbers
     }
 
-    /// The longest piece that the word begins with, then the longest of the rest, and so on.
+    /// Splits greedily: the longest piece at the start of the word, then of the rest, and so on.
     fn word(&self, word: &str, numbers: &mut Vec<u32>) {
         let before = numbers.len();
         let mut rest = word;
@@ -68,7 +68,7 @@ impl Vocabulary {
     }
 }
 
-/// As much of a text as can matter: a piece takes a character at least, and few take more than the longest word.
+/// Cuts off text that cannot affect the result: `most` words of the maximum length.
 fn beginning(text: &str, most: usize) -> &str {
     &text[..text.floor_char_boundary(most * MAX_WORD * 4)]
 }

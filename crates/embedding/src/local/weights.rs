@@ -8,12 +8,12 @@ use std::path::Path;
 use ndarray::{Array1, Array2};
 use serde::Deserialize;
 
-/// No header of a model that we know is longer.
+/// Bytes. Headers of known models are shorter.
 const MAX_HEADER: u64 = 1 << 20;
 
 pub(super) struct Weights {
     file: File,
-    /// Where the numbers begin.
+    /// Offset of the numbers in the file.
     start: u64,
     tensors: HashMap<String, Tensor>,
 }
@@ -27,28 +27,28 @@ struct Tensor {
 
 impl Weights {
     pub(super) fn open(path: &Path) -> Result<Self, String> {
-        let told = |error: std::io::Error| error.to_string();
-        let file = File::open(path).map_err(told)?;
+        let text = |error: std::io::Error| error.to_string();
+        let file = File::open(path).map_err(text)?;
         let mut length = [0; 8];
-        file.read_exact_at(&mut length, 0).map_err(told)?;
+        file.read_exact_at(&mut length, 0).map_err(text)?;
         let length = u64::from_le_bytes(length);
         if length > MAX_HEADER {
-            return Err("is no file of weights".to_owned());
+            return Err("is not a safetensors file: its header is too long".to_owned());
         }
         let mut header = vec![0; length as usize];
-        file.read_exact_at(&mut header, 8).map_err(told)?;
+        file.read_exact_at(&mut header, 8).map_err(text)?;
         let mut header: HashMap<String, serde_json::Value> =
-            serde_json::from_slice(&header).map_err(|error| format!("has no header that can be read: {error}"))?;
+            serde_json::from_slice(&header).map_err(|error| format!("has a header that cannot be parsed: {error}"))?;
         header.remove("__metadata__");
         let tensors = header
             .into_iter()
-            .map(|(name, told)| Ok((name, serde_json::from_value(told).map_err(|error| error.to_string())?)))
+            .map(|(name, text)| Ok((name, serde_json::from_value(text).map_err(|error| error.to_string())?)))
             .collect::<Result<HashMap<String, Tensor>, String>>()?;
         let weights = Self { file, start: 8 + length, tensors };
-        let size = weights.file.metadata().map_err(told)?.len();
+        let size = weights.file.metadata().map_err(text)?.len();
         let end = weights.tensors.values().map(|tensor| tensor.data_offsets[1]).max().unwrap_or_default();
         if weights.start.checked_add(end) != Some(size) {
-            return Err(format!("is {size} bytes long, which is not what its header tells"));
+            return Err(format!("is {size} bytes long, which does not match its header"));
         }
         Ok(weights)
     }
@@ -57,12 +57,12 @@ impl Weights {
         Ok(Array1::from_vec(self.read(name, &[length])?))
     }
 
-    /// `rows` rows of `columns` numbers.
+    /// A matrix with `rows` rows and `columns` columns.
     pub(super) fn matrix(&self, name: &str, rows: usize, columns: usize) -> Result<Array2<f32>, String> {
         Array2::from_shape_vec((rows, columns), self.read(name, &[rows, columns])?).map_err(|error| error.to_string())
     }
 
-    /// A matrix that stays in the file, to be read by the row.
+    /// A matrix that stays in the file and is read row by row.
     pub(super) fn table(&self, name: &str, rows: usize, columns: usize) -> Result<Table, String> {
         let tensor = self.tensor(name, &[rows, columns])?;
         let file = self.file.try_clone().map_err(|error| error.to_string())?;
@@ -88,8 +88,8 @@ impl Weights {
     }
 }
 
-/// Half of the model is its table of words, of which a text needs some rows: they are read as they are needed, from what the system
-/// keeps of the file.
+/// A matrix that is read row by row from the file, usually from the page cache. The word embeddings
+/// are half of the model, and a text needs few of their rows.
 pub(super) struct Table {
     file: File,
     at: u64,
@@ -98,7 +98,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// Adds the row to `sum`, which is as long as a row.
+    /// Adds a row to `sum`, which must have `columns` numbers.
     pub(super) fn add_row(&self, row: u32, sum: &mut [f32]) -> Result<(), String> {
         if row as usize >= self.rows {
             return Err(format!("has no row {row}"));

@@ -4,10 +4,15 @@
 use unicode_normalization::UnicodeNormalization;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory};
 
-/// The words of a text in their order; a mark, and a character of a script without spaces, is a word by itself.
+/// Returns the words of a text in order. A punctuation mark is a word, and so is each ideograph.
 pub(super) fn words(text: &str) -> Vec<String> {
-    let plain =
-        text.chars().filter_map(seen).flat_map(apart).nfd().filter(|c| !is_accent(*c)).flat_map(char::to_lowercase);
+    let plain = text
+        .chars()
+        .filter_map(visible)
+        .flat_map(separated)
+        .nfd()
+        .filter(|c| !is_accent(*c))
+        .flat_map(char::to_lowercase);
     let mut words = Vec::new();
     let mut word = String::new();
     for character in plain {
@@ -27,8 +32,8 @@ pub(super) fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// Nothing for what cannot be seen; a space for every kind of space.
-fn seen(character: char) -> Option<char> {
+/// Drops control characters, and turns all white space into a space.
+fn visible(character: char) -> Option<char> {
     match character {
         '\t' | '\n' | '\r' => Some(' '),
         '\0' | '\u{fffd}' => None,
@@ -38,7 +43,7 @@ fn seen(character: char) -> Option<char> {
     }
 }
 
-fn apart(character: char) -> impl Iterator<Item = char> {
+fn separated(character: char) -> impl Iterator<Item = char> {
     let space = is_ideograph(character).then_some(' ');
     space.into_iter().chain([character]).chain(space)
 }

@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 
 const KEY: &str = "sk-very-secret";
 
-/// A service that speaks the protocol; some answers can be laid out beforehand.
+/// A service with OpenAI's protocol. Tests can queue responses for the next requests.
 #[derive(Default)]
 struct Service {
     asked: Mutex<Vec<(HeaderMap, Value)>>,
-    laid_out: Mutex<VecDeque<Response>>,
+    queued: Mutex<VecDeque<Response>>,
 }
 
 impl Service {
-    fn lay_out(&self, answer: impl IntoResponse) {
-        self.laid_out.lock().unwrap().push_back(answer.into_response());
+    fn queue(&self, answer: impl IntoResponse) {
+        self.queued.lock().unwrap().push_back(answer.into_response());
     }
 
     fn asked(&self) -> usize {
@@ -33,14 +33,14 @@ impl Service {
 async fn embeddings(State(service): State<Arc<Service>>, headers: HeaderMap, Json(asked): Json<Value>) -> Response {
     let texts = asked["input"].as_array().unwrap().clone();
     service.asked.lock().unwrap().push((headers, asked));
-    if let Some(answer) = service.laid_out.lock().unwrap().pop_front() {
+    if let Some(answer) = service.queued.lock().unwrap().pop_front() {
         return answer;
     }
     let one = |(index, text): (usize, &Value)| {
         let length = text.as_str().unwrap().len() as f32;
         json!({"object": "embedding", "index": index, "embedding": [length, 0.0, 3.0]})
     };
-    // Not in their order: the index counts.
+    // In reverse order: the client must use the index.
     let data: Vec<Value> = texts.iter().enumerate().map(one).rev().collect();
     Json(json!({"object": "list", "data": data, "model": "small", "usage": {"prompt_tokens": 1, "total_tokens": 1}}))
         .into_response()
@@ -66,7 +66,7 @@ fn texts(texts: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn texts_go_together_and_come_back_in_their_order() {
+async fn vectors_are_returned_in_the_order_of_the_texts() {
     let (service, endpoint) = start().await;
     assert_eq!(endpoint.model(), None);
     let model = endpoint.prepare().await.unwrap();
@@ -80,31 +80,31 @@ async fn texts_go_together_and_come_back_in_their_order() {
     assert_eq!(headers["authorization"], format!("Bearer {KEY}"));
     assert_eq!(body["model"], "small");
     assert_eq!(body["input"][0], "four");
-    assert_ne!(body["input"][1], "", "no service takes an empty text");
+    assert_ne!(body["input"][1], "", "services reject an empty text");
     assert!(!format!("{endpoint:?}").contains(KEY));
 }
 
 #[tokio::test]
-async fn what_can_mend_is_asked_again_and_a_search_asks_once() {
+async fn temporary_failures_are_retried_except_for_a_search() {
     let (service, endpoint) = start().await;
     endpoint.prepare().await.unwrap();
-    service.lay_out((StatusCode::TOO_MANY_REQUESTS, [("retry-after", "0")]));
-    service.lay_out((StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "0")]));
+    service.queue((StatusCode::TOO_MANY_REQUESTS, [("retry-after", "0")]));
+    service.queue((StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "0")]));
     let before = service.asked();
     endpoint.embed(texts(&["a"]), EmbedPriority::Records).await.unwrap();
     assert_eq!(service.asked() - before, 3);
 
-    service.lay_out(StatusCode::BAD_GATEWAY);
+    service.queue(StatusCode::BAD_GATEWAY);
     let error = endpoint.embed(texts(&["a"]), EmbedPriority::Search).await.unwrap_err();
-    assert_eq!(error, EmbedError::Unavailable("it answered 502 Bad Gateway".into()));
+    assert_eq!(error, EmbedError::Unavailable("it returned 502 Bad Gateway".into()));
     assert_eq!(service.asked() - before, 4);
 }
 
 #[tokio::test]
-async fn a_text_that_is_refused_is_not_sent_again() {
+async fn a_refused_text_is_not_retried() {
     let (service, endpoint) = start().await;
     endpoint.prepare().await.unwrap();
-    service.lay_out((StatusCode::BAD_REQUEST, "maximum context length exceeded"));
+    service.queue((StatusCode::BAD_REQUEST, "maximum context length exceeded"));
     let before = service.asked();
     let error = endpoint.embed(texts(&["a"]), EmbedPriority::Records).await.unwrap_err();
     assert!(matches!(error, EmbedError::Refused(_)), "{error:?}");
@@ -112,27 +112,27 @@ async fn a_text_that_is_refused_is_not_sent_again() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_none_is_told_as_one() {
+async fn an_invalid_response_is_an_error() {
     let (service, endpoint) = start().await;
     endpoint.prepare().await.unwrap();
     let vector = |index: usize, vector: Value| json!({"index": index, "embedding": vector});
     for (data, what) in [
         (json!([]), "a vector of 0 numbers"),
-        (json!([vector(1, json!([1, 2, 3]))]), "another vector"),
-        (json!([vector(0, json!([1, 2, 3])), vector(0, json!([1, 2, 3]))]), "another vector"),
-        (json!([vector(0, json!([0, 0, 0]))]), "without a direction"),
-        (json!([vector(0, json!([1e39, 0, 0]))]), "answer"),
-        (json!([vector(0, json!([1, 2]))]), "have 2 numbers now, and had 3"),
-        (json!("text"), "cannot be read"),
+        (json!([vector(1, json!([1, 2, 3]))]), "unexpected or repeated index"),
+        (json!([vector(0, json!([1, 2, 3])), vector(0, json!([1, 2, 3]))]), "unexpected or repeated index"),
+        (json!([vector(0, json!([0, 0, 0]))]), "zero or not finite"),
+        (json!([vector(0, json!([1e39, 0, 0]))]), "response"),
+        (json!([vector(0, json!([1, 2]))]), "have 2 numbers now, but had 3 before"),
+        (json!("text"), "cannot be parsed"),
     ] {
-        service.lay_out(Json(json!({"data": data})));
+        service.queue(Json(json!({"data": data})));
         let error = endpoint.embed(texts(&["a"]), EmbedPriority::Search).await.unwrap_err().to_string();
         assert!(error.contains(what), "{error}");
     }
 }
 
 #[tokio::test]
-async fn an_address_is_looked_at_before_it_is_used() {
+async fn an_invalid_url_is_refused() {
     for wrong in ["ftp://host/v1", "http://user:password@host/v1"] {
         let error = Endpoint::new(EndpointOptions::new(wrong.parse().unwrap(), "small")).unwrap_err().to_string();
         assert!(error.contains("http://") && !error.contains("password@"), "{error}");

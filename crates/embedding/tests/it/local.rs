@@ -5,7 +5,7 @@ use embedding::Local;
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 
-/// What the reference implementation gave for this model: transformers 4.49, mean over all pieces, length 1.
+/// Vectors of the reference implementation: transformers 4.49, mean over all tokens, length 1.
 const GOLDEN: &str = include_str!("golden.json");
 
 #[derive(Deserialize)]
@@ -33,7 +33,7 @@ fn cosine(one: &[f32], other: &[f32]) -> f32 {
 }
 
 #[tokio::test]
-async fn its_vectors_are_those_of_the_reference() {
+async fn vectors_match_the_reference_implementation() {
     let golden: Vec<Golden> = serde_json::from_str(GOLDEN).unwrap();
     let local = local().await;
     assert!(golden.len() <= local.max_batch());
@@ -46,14 +46,14 @@ async fn its_vectors_are_those_of_the_reference() {
 }
 
 #[tokio::test]
-async fn what_means_the_same_is_nearer_than_what_has_the_same_words() {
+async fn similar_meaning_is_nearer_than_the_same_words() {
     let texts = ["How do I get my money back?", "Refunds are paid within a week.", "Money trees like half shade."];
     let vectors = local().await.embed(texts.map(str::to_owned).into(), EmbedPriority::Search).await.unwrap();
     assert!(cosine(&vectors[0], &vectors[1]) > cosine(&vectors[0], &vectors[2]) + 0.1);
 }
 
 #[tokio::test]
-async fn of_a_long_text_the_beginning_counts() {
+async fn only_the_beginning_of_a_long_text_is_used() {
     let local = local().await;
     let long = "The river rose over its banks after the rain. ".repeat(1000);
     let texts = vec![long.clone(), format!("{long} And then they went to a concert.")];
@@ -62,7 +62,7 @@ async fn of_a_long_text_the_beginning_counts() {
 }
 
 #[tokio::test]
-async fn it_tells_its_model_once_it_is_ready() {
+async fn the_model_is_known_after_prepare() {
     let fresh = Local::new(wheel::default_cache_dir());
     assert_eq!(fresh.model(), None);
     let model = fresh.prepare().await.unwrap();
@@ -72,12 +72,12 @@ async fn it_tells_its_model_once_it_is_ready() {
 }
 
 #[tokio::test]
-async fn a_search_does_not_wait_for_records_and_what_is_dropped_is_given_up() {
+async fn a_search_does_not_wait_for_records_and_a_dropped_job_is_cancelled() {
     let local = local().await;
     let long = "words without an end ".repeat(200);
     let (busy, records) = (local.clone(), vec![long; 16]);
     let records = tokio::spawn(async move { busy.embed(records, EmbedPriority::Records).await });
-    // Sixteen long texts take seconds: the search is there first, or it waited for them.
+    // Sixteen long texts take seconds, so a search that finishes first did not wait for them.
     local.embed(vec!["a question".into()], EmbedPriority::Search).await.unwrap();
     assert!(!records.is_finished());
     records.abort();
@@ -87,7 +87,7 @@ async fn a_search_does_not_wait_for_records_and_what_is_dropped_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_model_that_cannot_be_had_says_why() {
+async fn a_failed_installation_is_reported() {
     let file = std::env::current_exe().unwrap();
     let error = Local::new(file.join("no folder")).prepare().await.unwrap_err();
     let EmbedError::Unavailable(text) = error else { panic!("{error:?}") };

@@ -1,4 +1,4 @@
-//! A small wheel from the index, through the pip of this machine.
+//! Installs a small wheel from the index with this machine's pip.
 #![allow(clippy::unwrap_used)]
 
 mod private_folder;
@@ -16,7 +16,7 @@ const SMALL: Wheel = Wheel {
 };
 
 #[tokio::test]
-async fn it_is_downloaded_once_however_many_ask() {
+async fn concurrent_installations_download_once() {
     let cache = tempfile::tempdir().unwrap();
     let steps = Mutex::new(Vec::new());
     let progress = |step: &str| steps.lock().unwrap().push(step.to_owned());
@@ -27,13 +27,13 @@ async fn it_is_downloaded_once_however_many_ask() {
     assert_eq!(home, SMALL.home(cache.path()));
     assert!(home.join("iniconfig/__init__.py").is_file());
     assert_eq!(install().await.unwrap(), home);
-    let said = ["Downloading a small wheel (6 kB), once", "Unpacking a small wheel (6 kB)"];
-    assert_eq!(*steps.lock().unwrap(), said);
+    let expected = ["Downloading a small wheel (6 kB) (only once)", "Unpacking a small wheel (6 kB)"];
+    assert_eq!(*steps.lock().unwrap(), expected);
     assert!(!cache.path().join("small/draft").exists());
 }
 
 #[tokio::test]
-async fn another_file_than_the_one_that_is_known_is_refused() {
+async fn a_wheel_with_another_digest_is_refused() {
     let cache = tempfile::tempdir().unwrap();
     let other = Wheel { sha256: "0000000000000000000000000000000000000000000000000000000000000000", ..SMALL };
     let error = other.install(cache.path(), &|_| {}, |_| Ok(())).await.unwrap_err();
@@ -42,7 +42,7 @@ async fn another_file_than_the_one_that_is_known_is_refused() {
 }
 
 #[tokio::test]
-async fn what_an_interrupted_installation_left_is_no_obstacle() {
+async fn leftovers_of_an_interrupted_installation_are_removed() {
     let cache = tempfile::tempdir().unwrap();
     for left in ["small/draft/wheels", "small/draft/tree/iniconfig"] {
         std::fs::create_dir_all(cache.path().join(left)).unwrap();
@@ -55,7 +55,7 @@ async fn what_an_interrupted_installation_left_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn a_package_that_is_not_there_says_so() {
+async fn a_missing_package_is_reported() {
     let cache = tempfile::tempdir().unwrap();
     let missing = Wheel { version: "0.0.0.dev999", ..SMALL };
     let error = missing.install(cache.path(), &|_| {}, |_| Ok(())).await.unwrap_err();

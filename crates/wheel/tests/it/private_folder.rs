@@ -1,4 +1,4 @@
-//! A cache that another user could change is not used: what is in it would be run.
+//! A cache that another user could change is refused, because its content is executed.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
@@ -9,7 +9,7 @@ use wheel::make_private;
 
 use crate::SMALL;
 
-const SOMEBODY: u32 = 12_345;
+const OTHER_USER: u32 = 12_345;
 
 fn set_mode(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
@@ -19,7 +19,7 @@ fn mode(path: &Path) -> u32 {
     fs::metadata(path).unwrap().mode() & 0o7777
 }
 
-/// A cache with the wheel in it, as somebody else may have put it there.
+/// Creates a cache that already has the wheel's folder.
 fn filled(cache: &Path) {
     fs::create_dir_all(SMALL.home(cache)).unwrap();
 }
@@ -45,10 +45,10 @@ async fn a_cache_that_others_can_write_to_is_refused() {
         assert!(error.contains("other users can write to") && error.contains("chmod go-w"), "{error}");
         set_mode(folder, before);
     }
-    // Above it as well: who can write there can put another folder in its place.
+    // Parent folders too: a user who can write there can replace the cache.
     set_mode(outer.path(), 0o777);
     refused(&cache).await;
-    // But not where only the owner can.
+    // In a sticky folder they cannot.
     set_mode(outer.path(), 0o1777);
     assert!(SMALL.install(&cache, &|_| {}, |_| Ok(())).await.is_ok());
 }
@@ -56,7 +56,7 @@ async fn a_cache_that_others_can_write_to_is_refused() {
 #[tokio::test]
 async fn a_cache_of_another_user_is_refused() {
     if !Uid::effective().is_root() {
-        // Nobody else can give a folder away.
+        // Only root can change the owner of a folder.
         return;
     }
     let outer = tempfile::tempdir().unwrap();
@@ -64,35 +64,35 @@ async fn a_cache_of_another_user_is_refused() {
     let cache = outer.path().join("cache");
     filled(&cache);
     for folder in [cache.clone(), cache.join("small")] {
-        chown(&folder, Some(SOMEBODY), None).unwrap();
+        chown(&folder, Some(OTHER_USER), None).unwrap();
         let error = refused(&cache).await;
         assert!(error.contains("belongs to user 12345"), "{error}");
         chown(&folder, Some(0), None).unwrap();
     }
     let home = SMALL.home(&cache);
-    chown(&home, Some(SOMEBODY), None).unwrap();
+    chown(&home, Some(OTHER_USER), None).unwrap();
     let error = SMALL.install(&cache, &|_| {}, |_| Ok(())).await.unwrap_err();
     assert!(error.contains("belongs to user 12345"), "{error}");
     chown(&home, Some(0), None).unwrap();
-    // A link of theirs to a folder of ours, which they could let lead elsewhere.
+    // Another user's link to our folder: they could change its target.
     let link = outer.path().join("link");
     symlink(&cache, &link).unwrap();
     assert!(make_private(&link.join("small")).is_ok());
-    lchown(&link, Some(SOMEBODY), None).unwrap();
+    lchown(&link, Some(OTHER_USER), None).unwrap();
     refused(&link).await;
 }
 
 #[test]
-fn a_new_folder_is_this_users_alone() {
+fn a_new_folder_is_private() {
     let outer = tempfile::tempdir().unwrap();
     let folder = outer.path().join("a/b");
     assert_eq!(make_private(&folder).as_ref(), Ok(&folder));
     assert_eq!((mode(&outer.path().join("a")), mode(&folder)), (0o700, 0o700));
     fs::write(outer.path().join("file"), "").unwrap();
     let error = make_private(&outer.path().join("file/x")).unwrap_err();
-    assert!(error.contains("file is no folder"), "{error}");
+    assert!(error.contains("file is not a folder"), "{error}");
     let (one, other) = (outer.path().join("one"), outer.path().join("other"));
     symlink(&one, &other).unwrap();
     symlink(&other, &one).unwrap();
-    assert!(make_private(&one).unwrap_err().contains("circles"));
+    assert!(make_private(&one).unwrap_err().contains("too many symbolic links"));
 }
