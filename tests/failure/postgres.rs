@@ -18,7 +18,7 @@ async fn killed_in_the_middle_of_500_requests() {
     for (answered, starts) in [(100, 2), (300, 3)] {
         watcher.answered(answered).await;
         kill(postmaster(&installation), Signal::SIGKILL).unwrap();
-        installation.said("Postgres takes connections", starts).await;
+        installation.said("Postgres accepts connections", starts).await;
     }
     let flood = flood.await.unwrap();
     watcher.answered(REQUESTS).await;

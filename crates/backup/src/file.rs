@@ -1,5 +1,6 @@
-//! The file: a line that says what it is, the manifest as one line, the archive, the SHA-256 of all that before it, and the
-//! HMAC of that sum under the [key](BackupKey) that the manifest names. The sum finds damage; the HMAC finds changes.
+//! The file format: a magic line, the manifest as one line, the archive, the SHA-256 of everything
+//! before it, and the HMAC of that sum under the [key](BackupKey) that the manifest names. The sum
+//! detects damage; the HMAC detects changes.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -15,12 +16,12 @@ const MAGIC: &str = "RCRT backup\n";
 const SUM: u64 = 66;
 /// The tag in hexadecimal digits, a line break.
 const TAG: u64 = 65;
-/// The longest manifest that is read: one is some hundred bytes.
+/// Bytes of a manifest that are read. A real one has some hundred bytes.
 const LONGEST_MANIFEST: u64 = 1024 * 1024;
 /// The format before backups were authenticated.
 const UNAUTHENTICATED: u32 = 1;
 
-/// A file that is being written. It gets its name when it is whole; until then it ends on `.partial`.
+/// A file that is being written. Its name ends in `.partial` until it is complete.
 pub(crate) struct Draft {
     path: PathBuf,
     draft: PathBuf,
@@ -56,7 +57,7 @@ impl Draft {
         self.file.write_all(bytes).map_err(at(&self.draft))
     }
 
-    /// Gives the file's length in bytes.
+    /// Returns the file's length in bytes.
     pub(crate) fn finish(mut self) -> Result<u64, BackupError> {
         let sum = self.digest.finish();
         let tag = self.key.tag(sum.as_ref());
@@ -64,41 +65,43 @@ impl Draft {
         self.file.write_all(trailer.as_bytes()).map_err(at(&self.draft))?;
         self.file.sync_all().map_err(at(&self.draft))?;
         let length = self.file.metadata().map_err(at(&self.draft))?.len();
-        // A link and not a renaming: what somebody else has put there meanwhile stays.
+        // A link instead of a rename, because a rename would overwrite a file that was created
+        // meanwhile.
         std::fs::hard_link(&self.draft, &self.path).map_err(at(&self.path))?;
         std::fs::remove_file(&self.draft).map_err(at(&self.draft))?;
         Ok(length)
     }
 
     pub(crate) fn give_up(self) {
-        // Whoever looks finds a name that says it all.
+        // Best effort: the suffix `.partial` marks a file that remains.
         let _ = std::fs::remove_file(&self.draft);
     }
 }
 
-/// What a backup must show to be opened.
+/// What a backup must prove before it is opened.
 #[derive(Debug, Clone, Copy)]
 pub enum Proof<'k> {
     /// One of these keys wrote it.
     Keys(&'k [BackupKey]),
-    /// It is not damaged. Whoever could write to the file says what the database will hold: agents and their roles, tools
-    /// and grants among it. Also for the format from before backups were authenticated.
+    /// Only that it is not damaged. Anybody who could write to the file then controls the restored
+    /// database: agents, roles, tools and grants. Also accepts the format from before backups were
+    /// authenticated.
     Undamaged,
 }
 
-/// A backup that has shown what was asked of it.
+/// A backup that passed the requested [`Proof`].
 #[derive(Debug)]
 pub struct Backup {
     pub manifest: Manifest,
     path: PathBuf,
-    /// The first lines of the file, as they were read.
+    /// The magic line and the manifest line, as read.
     head: Vec<u8>,
     archive_to: u64,
     sum: Digest,
 }
 
 impl Backup {
-    /// The archive, from its first byte to its last.
+    /// Opens the archive at its first byte.
     pub(crate) fn archive(&self) -> Result<Archive, BackupError> {
         let mut file = File::open(&self.path).map_err(at(&self.path))?;
         let from = self.head.len() as u64;
@@ -109,7 +112,7 @@ impl Backup {
     }
 }
 
-/// Reads an archive and sees whether it is still the one that was opened.
+/// Reads an archive, and checks that it did not change after the backup was opened.
 pub(crate) struct Archive {
     file: std::io::Take<File>,
     digest: Context,
@@ -117,7 +120,8 @@ pub(crate) struct Archive {
 }
 
 impl Archive {
-    /// The next part; the last one is given only if nothing was changed since the backup was opened. Empty at the end.
+    /// Returns the next part, empty at the end. Returns the last part only if nothing changed since
+    /// the backup was opened.
     pub(crate) fn part(&mut self) -> std::io::Result<Vec<u8>> {
         let mut part = Vec::with_capacity(256 * 1024);
         (&mut self.file).take(256 * 1024).read_to_end(&mut part)?;
@@ -130,30 +134,31 @@ impl Archive {
     }
 }
 
-/// Reads the whole file, to see that it is as it was written and, where keys are asked for, by whom.
+/// Reads the whole file and checks that it is undamaged, and, for [`Proof::Keys`], which key wrote
+/// it.
 pub fn open(path: &Path, proof: Proof<'_>) -> Result<Backup, BackupError> {
     let file = File::open(path).map_err(at(path))?;
     let length = file.metadata().map_err(at(path))?.len();
     let mut reader = BufReader::with_capacity(256 * 1024, file);
-    let no_backup = || BackupError::NoBackup { path: path.to_owned() };
+    let not_a_backup = || BackupError::NoBackup { path: path.to_owned() };
     let damaged = |what| BackupError::Damaged { path: path.to_owned(), what };
 
     let mut head = vec![0; MAGIC.len()];
-    reader.read_exact(&mut head).map_err(|_| no_backup())?;
+    reader.read_exact(&mut head).map_err(|_| not_a_backup())?;
     if head != MAGIC.as_bytes() {
-        return Err(no_backup());
+        return Err(not_a_backup());
     }
     (&mut reader).take(LONGEST_MANIFEST).read_until(b'\n', &mut head).map_err(at(path))?;
     if !head[MAGIC.len()..].ends_with(b"\n") {
-        return Err(damaged("it is cut off"));
+        return Err(damaged("it is truncated"));
     }
     let line = &head[MAGIC.len()..];
-    // Nothing of the manifest is proven yet: it only says where to look.
+    // The manifest is not verified yet. It is only used to find the end of the archive.
     let manifest = read_manifest(line);
     let is_authenticated = !matches!(manifest, Ok(Manifest { format: UNAUTHENTICATED, .. }));
     let trailer = if is_authenticated { SUM + TAG } else { SUM };
     let Some(archive_to) = length.checked_sub(trailer).filter(|to| *to >= head.len() as u64) else {
-        return Err(damaged("it is cut off"));
+        return Err(damaged("it is truncated"));
     };
     let mut digest = Context::new(&SHA256);
     digest.update(&head);
@@ -168,17 +173,17 @@ pub fn open(path: &Path, proof: Proof<'_>) -> Result<Backup, BackupError> {
         archive.consume(read);
     }
     let mut end = String::new();
-    reader.read_to_string(&mut end).map_err(|_| damaged("it is cut off"))?;
+    reader.read_to_string(&mut end).map_err(|_| damaged("it is truncated"))?;
     let sum = digest.finish();
     let Some(tag) = end.strip_prefix(&format!("\n{}\n", hexadecimal(sum.as_ref()))) else {
         if let Err(Some(format)) = manifest {
             return Err(BackupError::Format { path: path.to_owned(), format });
         }
-        return Err(damaged("its checksum is another, so it was cut off or changed"));
+        return Err(damaged("its checksum does not match, so it was truncated or changed"));
     };
     let manifest = manifest.map_err(|format| match format {
         Some(format) => BackupError::Format { path: path.to_owned(), format },
-        None => no_backup(),
+        None => not_a_backup(),
     })?;
     if let Proof::Keys(keys) = proof {
         prove(path, &manifest, sum.as_ref(), tag, keys)?;
@@ -201,7 +206,7 @@ fn prove(path: &Path, manifest: &Manifest, sum: &[u8], tag: &str, keys: &[Backup
     }
 }
 
-/// The error is a format that is not known here, where it names one.
+/// The error is the format number, if the manifest names a format that this version does not know.
 fn read_manifest(line: &[u8]) -> Result<Manifest, Option<u32>> {
     let Format { format } = serde_json::from_slice(line).map_err(|_| None)?;
     if !(UNAUTHENTICATED..=Manifest::FORMAT).contains(&format) {

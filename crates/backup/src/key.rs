@@ -1,9 +1,9 @@
-//! What backups are authenticated with.
+//! The keys that authenticate backups.
 
 use aws_lc_rs::{hkdf, hmac};
 
-/// A key that proves that a backup was written by who holds the key of the secrets. It is derived from that key and
-/// serves for nothing else, so a backup tells nothing of it.
+/// Proves that a backup was written by a holder of the secrets key. It is derived from that key and
+/// used for nothing else, so a backup reveals nothing about the secrets key.
 #[derive(Debug, Clone)]
 pub struct BackupKey {
     id: String,
@@ -13,10 +13,10 @@ pub struct BackupKey {
 const INFO: &[u8] = b"rcrt backup authentication, format 2";
 
 impl BackupKey {
-    /// `id`: by which a restore finds the key again.
+    /// `id`: the id of the secrets key, by which a restore finds it.
     pub fn derive(id: impl Into<String>, secret: &[u8; 32]) -> Self {
         let expanded = hkdf::Salt::new(hkdf::HKDF_SHA256, b"").extract(secret);
-        // One block of output is never too much to ask of HKDF.
+        // HKDF does not fail for one block of output.
         let key = expanded.expand(&[INFO], hmac::HMAC_SHA256).map(hmac::Key::from);
         let key = key.unwrap_or_else(|_| hmac::Key::new(hmac::HMAC_SHA256, secret));
         Self { id: id.into(), key }
@@ -31,7 +31,7 @@ impl BackupKey {
         hmac::sign(&self.key, digest)
     }
 
-    /// In constant time.
+    /// Verifies a tag in constant time.
     pub(crate) fn proves(&self, digest: &[u8], tag: &[u8]) -> bool {
         hmac::verify(&self.key, digest, tag).is_ok()
     }

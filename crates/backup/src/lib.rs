@@ -22,7 +22,7 @@ pub use key::BackupKey;
 pub use load::load;
 pub use manifest::Manifest;
 
-/// A database, and the programs that read and write it.
+/// A database, and the programs that back it up and restore it.
 #[derive(Debug, Clone)]
 pub struct Database {
     /// A Postgres URL of a user that owns the tables.
@@ -31,30 +31,28 @@ pub struct Database {
     pub programs: PathBuf,
 }
 
-/// Why a backup was not written, or not restored. The texts are for the operator.
+/// Why a backup was not written or not restored. The messages are for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
     #[error("{}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("{} is there already", path.display())]
+    #[error("{} already exists", path.display())]
     Exists { path: PathBuf },
-    #[error("{} is no backup", path.display())]
+    #[error("{} is not a backup", path.display())]
     NoBackup { path: PathBuf },
-    #[error("{} is of a format that this version does not know ({format}); a newer one wrote it", path.display())]
+    #[error("{} has the format {format}, which this version does not support; use the newer version that wrote it", path.display())]
     Format { path: PathBuf, format: u32 },
     #[error("{} is damaged: {what}; nothing was written", path.display())]
     Damaged { path: PathBuf, what: &'static str },
     #[error(
-        "{} was written by a version that did not authenticate backups: nobody can tell whether it was changed; nothing \
-         was written",
+        "{} was written by a version that did not authenticate backups, so changes cannot be detected; nothing was written",
         path.display()
     )]
     Unauthenticated { path: PathBuf },
-    #[error("{} is authenticated with the key {key}, which is not at hand; nothing was written", path.display())]
+    #[error("{} is authenticated with the key {key}, which is not available; nothing was written", path.display())]
     KeyMissing { path: PathBuf, key: String },
     #[error(
-        "{} was changed, or written by somebody without the key {key}: it does not carry that key's proof; nothing was \
-         written",
+        "{} was changed, or written without the key {key}: its HMAC does not match that key; nothing was written",
         path.display()
     )]
     Forged { path: PathBuf, key: String },
@@ -62,7 +60,7 @@ pub enum BackupError {
     Run { program: String, source: std::io::Error },
     #[error("{program} failed: {output}")]
     Failed { program: &'static str, output: String },
-    #[error("the database's address is no URL")]
+    #[error("the database URL is not valid")]
     Url,
 }
 

@@ -1,4 +1,4 @@
-//! What a backup says of itself.
+//! The description of a backup in its file.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -6,20 +6,21 @@ use serde::{Deserialize, Serialize};
 /// One line of JSON before the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
-    /// Of the file: [`Manifest::FORMAT`].
+    /// The file format: [`Manifest::FORMAT`].
     pub format: u32,
     /// The version of the program that wrote it.
     pub program: String,
     /// The database's newest migration.
     pub migration: i64,
-    /// Its server's version, such as `18.6`.
+    /// The version of the database server, such as `18.6`.
     pub postgres: String,
     pub made_at: DateTime<Utc>,
-    /// Every event below this number is in the backup; who has seen one from it on may have seen what is not.
+    /// Every event below this number is in the backup. A subscriber that has seen this number or a
+    /// later one may have seen events that are not.
     pub event_horizon: i64,
-    /// The ids of the keys that secrets are sealed under. The keys themselves are not in the file.
+    /// The ids of the keys that encrypt secrets. The keys themselves are not in the file.
     pub secrets_keys: Vec<String>,
-    /// The id of the key that the file is authenticated with; set by who writes the file. `None` in format 1.
+    /// The id of the key that authenticates the file, set by [`crate::write`]. `None` in format 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub authenticated_by: Option<String>,
 }

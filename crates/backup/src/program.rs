@@ -7,11 +7,12 @@ use url::Url;
 
 use crate::{BackupError, Database};
 
-/// The longest that is told of what a program says.
+/// Characters of a program's output in an error.
 const LONGEST_OUTPUT: usize = 2000;
 
 impl Database {
-    /// A program of this database's. Its password goes by the environment: arguments are for everybody to read.
+    /// A command that connects to this database. The password is passed in the environment, because
+    /// all users of the machine can read arguments.
     pub(crate) fn command(&self, program: &str) -> Result<Command, BackupError> {
         let mut url = Url::parse(&self.url).map_err(|_| BackupError::Url)?;
         let mut command = Command::new(self.programs.join(program));
@@ -25,13 +26,13 @@ impl Database {
     }
 }
 
-/// Starts it, or says which program is not there.
+/// Starts a program. The error names it.
 pub(crate) fn spawn(mut command: Command) -> Result<Child, BackupError> {
     let program = command.as_std().get_program().to_string_lossy().into_owned();
     command.spawn().map_err(|source| BackupError::Run { program, source })
 }
 
-/// What a program said of its failure: the end of it, which has the reason.
+/// An error with the end of a program's output, which has the reason.
 pub(crate) fn failure(program: &'static str, stderr: &[u8]) -> BackupError {
     let text = String::from_utf8_lossy(stderr);
     let text = text.trim();
@@ -63,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_password_stands_in_no_argument() {
+    fn the_password_is_not_in_the_arguments() {
         let database = Database { url: "postgres://me:p%40ss@db:5432/rcrt".into(), programs: "/bin".into() };
         let command = database.command("pg_dump").unwrap_or_else(|error| panic!("{error}"));
         let command = command.as_std();

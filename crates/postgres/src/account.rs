@@ -6,18 +6,20 @@ use tokio::process::Command;
 
 use crate::PostgresError;
 
-/// Whom root becomes where user namespaces are off, the first that there is.
+/// The users that root switches to if user namespaces are not available. The first one that works
+/// is used.
 const OTHERS: [&str; 2] = ["postgres", "nobody"];
 
-/// As whom Postgres runs. It refuses root, so root has to become somebody else without moving the data.
+/// The user that Postgres runs as. Postgres refuses to run as root, so root has to switch without
+/// moving the data.
 #[derive(Debug, Clone)]
 pub(crate) enum Account {
-    /// The process's own user.
+    /// The user of this process.
     Own,
-    /// Root, seen as an ordinary user from inside a user namespace: files stay root's, and nothing changes hands.
+    /// Root, mapped to an ordinary user in a user namespace. The files stay owned by root.
     Namespace,
-    /// Root where namespaces are off: another user, to whom the cluster is given. It keeps the one capability that lets it reach
-    /// folders under root's home.
+    /// Root without user namespaces: another user, who becomes the owner of the cluster. It keeps
+    /// the capability `dac_override`, to reach folders below root's home.
     Other { uid: u32, gid: u32 },
 }
 
@@ -30,7 +32,7 @@ impl Account {
             Ok(()) => return Ok(Self::Namespace),
             Err(reason) => reason,
         };
-        let mut user = "neither a user `postgres` nor `nobody`".to_owned();
+        let mut user = "neither the user `postgres` nor `nobody` exists".to_owned();
         for name in OTHERS {
             let Ok(Some(found)) = User::from_name(name) else { continue };
             let other = Self::Other { uid: found.uid.as_raw(), gid: found.gid.as_raw() };
@@ -42,7 +44,7 @@ impl Account {
         Err(PostgresError::AsRoot { namespace, user })
     }
 
-    /// The owner that the cluster's files must have on disk.
+    /// The uid and gid that must own the cluster's files.
     pub(crate) fn owner(&self) -> (u32, u32) {
         match self {
             Self::Own | Self::Namespace => (Uid::effective().as_raw(), nix::unistd::Gid::effective().as_raw()),
@@ -50,11 +52,13 @@ impl Account {
         }
     }
 
-    /// A command that runs `program` as this account. Both helpers exec without forking: the child's pid is the program's.
+    /// A command that runs `program` as this account. The helpers exec without forking, so the
+    /// child's pid is the program's.
     pub(crate) fn command(&self, program: &Path, dies_with_us: bool) -> Command {
         let mut words: Vec<OsString> = Vec::new();
         let mut setpriv: Vec<OsString> = Vec::new();
-        // The signal comes when the *thread* that started the child ends; the keeper's thread lives as long as its server.
+        // The kernel sends the signal when the *thread* that started the child exits. The
+        // supervisor's thread lives as long as its server.
         if dies_with_us && on_path("setpriv") {
             setpriv.extend(["--pdeathsig".into(), "INT".into()]);
         }
@@ -69,7 +73,7 @@ impl Account {
                 "--clear-groups".into(),
                 "--inh-caps=+dac_override".into(),
                 "--ambient-caps=+dac_override".into(),
-                // Without it, access(2) would not count the capability.
+                // Otherwise access(2) ignores the capability.
                 "--securebits=+no_setuid_fixup".into(),
             ]),
         }
@@ -94,7 +98,7 @@ impl Account {
     }
 }
 
-/// Whose a cluster may be that the present user made with this program.
+/// The uids that can own a cluster that this user created with this program.
 pub(crate) fn possible_owners() -> Vec<u32> {
     let mut owners = vec![Uid::effective().as_raw()];
     if Uid::effective().is_root() {

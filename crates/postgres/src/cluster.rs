@@ -10,18 +10,18 @@ use crate::account::Account;
 use crate::install::Installed;
 use crate::{DATABASE, PostgresError, ProgressFn, SUPERUSER, at, ownership};
 
-/// What a new cluster starts with; whoever runs it may edit `postgresql.conf` afterwards. What must hold whatever that file says is
-/// on the server's command line.
+/// The settings of a new cluster. The operator can edit `postgresql.conf` afterwards. Settings that
+/// must always apply are on the server's command line.
 const SETTINGS: &[(&str, &str)] = &[
     ("max_connections", "100"),
     ("shared_buffers", "128MB"),
     ("random_page_cost", "1.1"),
     ("max_wal_size", "512MB"),
-    // Nobody copies this cluster while it runs.
+    // No replication, and no base backups.
     ("wal_level", "minimal"),
     ("max_wal_senders", "0"),
     ("jit", "off"),
-    // The log must not hold rows or statements: secrets pass through both.
+    // The log must not contain rows or statements, because both can contain secrets.
     ("log_min_messages", "warning"),
     ("log_min_error_statement", "panic"),
     ("log_error_verbosity", "terse"),
@@ -30,15 +30,16 @@ const SETTINGS: &[(&str, &str)] = &[
     ("log_timezone", "UTC"),
 ];
 
-/// The major version of a cluster that is there.
+/// Returns the major version of the cluster, or `None` if it does not exist.
 pub(crate) fn major_version(cluster: &Path) -> Result<Option<u32>, PostgresError> {
-    if !cluster.try_exists().map_err(at("look at", cluster))? {
+    if !cluster.try_exists().map_err(at("access", cluster))? {
         return Ok(None);
     }
     let path = cluster.join("PG_VERSION");
     let text = match std::fs::read(&path) {
         Ok(text) => text,
-        // Only what is surely not there may be called no cluster: a person might throw it away then.
+        // Report "not a cluster" only if the file certainly does not exist: a user might delete the
+        // folder then.
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Vec::new(),
         Err(error) => return Err(at("read", &path)(error)),
     };
@@ -48,8 +49,8 @@ pub(crate) fn major_version(cluster: &Path) -> Result<Option<u32>, PostgresError
     }
 }
 
-/// Makes the cluster and its empty database where there is none. It is built beside its place and then renamed, so that one that was
-/// interrupted is never taken for a whole one.
+/// Creates the cluster and its empty database if there is none. It is built next to its destination
+/// and then renamed, so an interrupted one is never used.
 pub(crate) async fn create(
     cluster: &Path,
     installed: &Installed,
@@ -65,12 +66,12 @@ pub(crate) async fn create(
     if draft.exists() {
         std::fs::remove_dir_all(&draft).map_err(at("clear", &draft))?;
     }
-    std::fs::create_dir(&draft).map_err(at("make", &draft))?;
+    std::fs::create_dir(&draft).map_err(at("create", &draft))?;
     ownership::adopt(&draft, account)?;
     initialise(&draft, installed, account, durable).await?;
     configure(&draft)?;
     create_database(&draft, installed, account, durable).await?;
-    std::fs::rename(&draft, cluster).map_err(at("put in place", cluster))
+    std::fs::rename(&draft, cluster).map_err(at("rename the new cluster to", cluster))
 }
 
 async fn initialise(
@@ -82,7 +83,7 @@ async fn initialise(
     let mut command = account.command(&installed.bin.join("initdb"), false);
     command.arg("--pgdata").arg(draft);
     command.args(["--username", SUPERUSER, "--auth=trust", "--encoding=UTF8", "--data-checksums", "--no-instructions"]);
-    // The built-in provider sorts the same on every machine, with no locale installed.
+    // The built-in provider sorts the same on every machine and needs no installed locale.
     if installed.major >= 17 {
         command.args(["--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8"]);
     } else {
@@ -97,7 +98,7 @@ async fn initialise(
 fn configure(draft: &Path) -> Result<(), PostgresError> {
     let path: PathBuf = draft.join("postgresql.conf");
     let mut text = std::fs::read_to_string(&path).map_err(at("read", &path))?;
-    text.push_str("\n# Set when this cluster was made; yours to change.\n");
+    text.push_str("\n# Set when this cluster was created. You can change these.\n");
     for (name, value) in SETTINGS {
         // Writing to a String cannot fail.
         let _ = writeln!(text, "{name} = {value}");
@@ -105,7 +106,7 @@ fn configure(draft: &Path) -> Result<(), PostgresError> {
     std::fs::write(&path, text).map_err(at("write", &path))
 }
 
-/// By a standalone backend: no server has to be started and stopped for one statement.
+/// Uses a standalone backend, so that no server has to be started for one statement.
 async fn create_database(
     draft: &Path,
     installed: &Installed,
@@ -128,7 +129,7 @@ async fn finish(step: &'static str, command: &mut Command, input: Option<&str>) 
     let run = |source| PostgresError::Run { program: step.to_owned(), source };
     let mut child = command.spawn().map_err(run)?;
     if let (Some(mut stdin), Some(input)) = (child.stdin.take(), input) {
-        // A child that has already ended says why by its status.
+        // If the child has already exited, its status says why.
         let _ = stdin.write_all(input.as_bytes()).await;
     }
     let output = child.wait_with_output().await.map_err(run)?;

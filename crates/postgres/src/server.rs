@@ -7,7 +7,8 @@ use crate::install::Installed;
 use crate::supervisor::{State, Supervisor};
 use crate::{DataLock, PostgresError};
 
-/// A running private Postgres. Dropping it stops the server as well, without waiting for that; [`Postgres::stop`] waits.
+/// A running private Postgres. Dropping it stops the server without waiting; [`Postgres::stop`]
+/// waits.
 #[derive(Debug)]
 pub struct Postgres {
     supervisor: Supervisor,
@@ -25,12 +26,12 @@ impl Postgres {
         url(&self.socket_dir, user, database)
     }
 
-    /// As the server gives it, such as `18.6`.
+    /// The server's version, such as `18.6`.
     pub fn version(&self) -> &str {
         &self.installed.version
     }
 
-    /// The folder of `postgres` and, mostly, `psql` and `pg_dump`.
+    /// The folder with `postgres` and usually `psql` and `pg_dump`.
     pub fn bin_dir(&self) -> &Path {
         &self.installed.bin
     }
@@ -39,24 +40,26 @@ impl Postgres {
         &self.socket_dir
     }
 
-    /// What the server is doing, now and from now on: a crash and the restart after it are seen here.
+    /// The state of the server, now and in the future, including crashes and restarts.
     pub fn state(&self) -> watch::Receiver<State> {
         self.supervisor.state()
     }
 
-    /// Tells who finds the data folder taken where this process serves.
+    /// Writes the address that this process listens on into the lock file, for processes that find
+    /// the data folder locked.
     pub fn set_listening(&self, address: &str) -> Result<(), PostgresError> {
         self.supervisor.with_lock(|lock: &mut DataLock| lock.set_listening(address))
     }
 
-    /// Ends only when the server is down for good: it was started again and again, and did not stay. A single crash is not reported
-    /// here.
+    /// Returns when the server is down permanently, because restarts failed repeatedly. A single
+    /// crash is not reported here.
     pub async fn wait_exit(&self) -> PostgresError {
         self.supervisor.wait_exit().await
     }
 
-    /// Disconnects everybody, writes everything down, and waits until the server has ended; then frees the data folder. Bounded: a
-    /// server that does not end in time is made to, and recovers at its next start.
+    /// Disconnects all clients, flushes all data, waits until the server has stopped, and releases
+    /// the data folder. A server that does not stop in time is killed, and recovers at its next
+    /// start.
     pub async fn stop(self) {
         self.supervisor.stop().await;
     }

@@ -8,34 +8,35 @@ use nix::unistd::Uid;
 use crate::account::Account;
 use crate::{PostgresError, at, ownership};
 
-/// What Postgres calls the lock of its socket, which is the longer name of the two.
+/// The name of Postgres's lock file for its socket. It is longer than the socket's name.
 pub(crate) const LOCK: &str = ".s.PGSQL.5432.lock";
 
-/// A Unix socket's path ends after this many bytes.
+/// Maximum length of a Unix socket's path, in bytes.
 const LONGEST_PATH: usize = 107;
 
-/// Makes the private folder for the socket: in the data folder, or where its path is too long, in a short place of its own.
+/// Creates the private folder of the socket: in the data folder, or in a shorter place if that path
+/// is too long.
 pub(crate) fn prepare(data_dir: &Path, account: &Account) -> Result<PathBuf, PostgresError> {
     let folder = choose(data_dir);
     match std::fs::DirBuilder::new().mode(0o700).create(&folder) {
         Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
-            return Err(at("make the socket's folder", &folder)(error));
+            return Err(at("create the socket's folder", &folder)(error));
         }
         _ => {}
     }
     let found = folder.symlink_metadata().map_err(at("read the socket's folder", &folder))?;
-    // In a shared temporary folder somebody else may have been there first, with a link or a folder that they can read.
+    // In a shared temporary folder, another user may have created a link or a folder first.
     ownership::check(&folder)?;
     if !found.is_dir() {
         return Err(PostgresError::ForeignOwner { path: folder, owner: found.uid() });
     }
     std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o700))
-        .map_err(at("make private the socket's folder", &folder))?;
+        .map_err(at("restrict the permissions of the socket's folder", &folder))?;
     ownership::adopt(&folder, account)?;
     Ok(folder)
 }
 
-/// Where the socket's folder of this data folder is, which is named without links.
+/// Returns the socket's folder for this data folder, whose path must be without links.
 pub(crate) fn choose(data_dir: &Path) -> PathBuf {
     let near = data_dir.join("run");
     if fits(&near) {
@@ -59,12 +60,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_short_path_keeps_the_socket_beside_the_data() {
+    fn a_short_path_uses_a_socket_in_the_data_folder() {
         assert_eq!(choose(Path::new("/srv/data")), Path::new("/srv/data/run"));
     }
 
     #[test]
-    fn a_long_path_gets_a_short_folder_that_is_always_the_same_one() {
+    fn a_long_path_uses_a_short_and_stable_folder() {
         let long = PathBuf::from(format!("/srv/{}", "deep/".repeat(30)));
         let folder = choose(&long);
         assert!(fits(&folder), "{}", folder.display());

@@ -15,30 +15,31 @@ use crate::log_file::{LogFile, Tail};
 use crate::pid_file::PidFile;
 use crate::{DataLock, PostgresError};
 
-/// Recovery after a crash replays the log, which may take long on a slow disk.
+/// Recovery after a crash replays the WAL, which can take long on a slow disk.
 const READY: Duration = Duration::from_mins(2);
 const POLL: Duration = Duration::from_millis(5);
 const FAST_STOP: Duration = Duration::from_secs(20);
 const HARD_STOP: Duration = Duration::from_secs(5);
 const SHORTEST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Starts in a row that may fail, about a minute and a half in all: time for somebody to make room on a full disk.
+/// Failed starts in a row before giving up: about a minute and a half, time to free space on a full
+/// disk.
 const ATTEMPTS: u32 = 24;
-/// A server that ran this long is in order; what comes after is a new misfortune.
+/// After this time, a start counts as successful, and failures are counted from zero.
 const STEADY: Duration = Duration::from_secs(30);
 
-/// What the server is doing.
+/// The state of the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It takes connections. `starts` counts from one.
+    /// It accepts connections. `starts` counts from one.
     Running { pid: u32, starts: u32 },
-    /// It died, and is being started again.
+    /// It exited, and is being restarted.
     Restarting { starts: u32 },
     /// It was stopped, or could not be kept running.
     Down,
 }
 
-/// All that a start needs; the same for every restart.
+/// The parameters of a start. They are the same for each restart.
 pub(crate) struct Launch {
     pub(crate) installed: Installed,
     pub(crate) account: Account,
@@ -49,12 +50,13 @@ pub(crate) struct Launch {
     pub(crate) lock: DataLock,
 }
 
-/// Starts the server and starts it again when it dies, from a thread of its own. The thread is needed twice over: the server is
-/// told to end when the thread that started it does, and it must not hang on the caller's async runtime.
+/// Starts the server, and restarts it when it exits, from its own thread. The kernel signals the
+/// server when the thread that started it exits, and the server must not depend on the caller's
+/// async runtime.
 #[derive(Debug)]
 pub(crate) struct Supervisor {
-    /// Closing it is the order to stop.
-    order: Option<oneshot::Sender<()>>,
+    /// Dropped to request the stop.
+    stop_signal: Option<oneshot::Sender<()>>,
     state: watch::Receiver<State>,
     end: watch::Receiver<Option<End>>,
     lock: Arc<Mutex<DataLock>>,
@@ -67,9 +69,9 @@ enum End {
 }
 
 impl Supervisor {
-    /// Returns when the server takes connections, or with why it does not.
+    /// Returns when the server accepts connections, or with the reason why it does not.
     pub(crate) async fn start(launch: Launch) -> Result<Self, PostgresError> {
-        let (order, ordered) = oneshot::channel();
+        let (stop_signal, stop_requested) = oneshot::channel();
         let (report, started) = oneshot::channel();
         let (state_out, state) = watch::channel(State::Restarting { starts: 0 });
         let (end_out, end) = watch::channel(None);
@@ -78,24 +80,26 @@ impl Supervisor {
         let watched = Watched { installed, account, cluster, socket_dir, log, durable, tail: Tail::default() };
         let held = Arc::clone(&lock);
         std::thread::Builder::new()
-            .name("postgres-keeper".to_owned())
+            .name("postgres-watch".to_owned())
             .spawn(move || {
                 let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
                     Ok(runtime) => runtime,
                     Err(source) => {
-                        let _ = report
-                            .send(Err(PostgresError::Run { program: "the keeper of Postgres".to_owned(), source }));
+                        let _ = report.send(Err(PostgresError::Run {
+                            program: "the supervisor thread of Postgres".to_owned(),
+                            source,
+                        }));
                         return;
                     }
                 };
-                let end = runtime.block_on(watched.keep(ordered, report, &state_out));
+                let end = runtime.block_on(watched.keep(stop_requested, report, &state_out));
                 drop(held);
                 state_out.send_replace(State::Down);
                 end_out.send_replace(Some(end));
             })
-            .map_err(|source| PostgresError::Run { program: "the keeper of Postgres".to_owned(), source })?;
+            .map_err(|source| PostgresError::Run { program: "the supervisor thread of Postgres".to_owned(), source })?;
         match started.await {
-            Ok(Ok(())) => Ok(Self { order: Some(order), state, end, lock }),
+            Ok(Ok(())) => Ok(Self { stop_signal: Some(stop_signal), state, end, lock }),
             Ok(Err(error)) => Err(error),
             Err(_) => Err(PostgresError::Stopped),
         }
@@ -117,7 +121,7 @@ impl Supervisor {
     }
 
     pub(crate) async fn stop(mut self) {
-        drop(self.order.take());
+        drop(self.stop_signal.take());
         self.ended().await;
     }
 
@@ -143,7 +147,12 @@ struct Watched {
 type Report = oneshot::Sender<Result<(), PostgresError>>;
 
 impl Watched {
-    async fn keep(self, mut ordered: oneshot::Receiver<()>, report: Report, state: &watch::Sender<State>) -> End {
+    async fn keep(
+        self,
+        mut stop_requested: oneshot::Receiver<()>,
+        report: Report,
+        state: &watch::Sender<State>,
+    ) -> End {
         let mut report = Some(report);
         let mut starts = 0;
         let mut failures = 0;
@@ -151,10 +160,10 @@ impl Watched {
         loop {
             starts += 1;
             self.tail.clear();
-            match self.launch(&mut ordered).await {
+            match self.launch(&mut stop_requested).await {
                 Ok(Launched::Ready(mut child)) => {
                     let pid = child.id().unwrap_or_default();
-                    tracing::info!(pid, starts, "Postgres takes connections");
+                    tracing::info!(pid, starts, "Postgres accepts connections");
                     state.send_replace(State::Running { pid, starts });
                     if let Some(report) = report.take() {
                         let _ = report.send(Ok(()));
@@ -162,7 +171,7 @@ impl Watched {
                     let ready_at = Instant::now();
                     let status = tokio::select! {
                         status = child.wait() => status,
-                        _ = &mut ordered => {
+                        _ = &mut stop_requested => {
                             stop(&mut child).await;
                             return End::Stopped;
                         }
@@ -171,15 +180,15 @@ impl Watched {
                         failures = 0;
                         pause = SHORTEST_PAUSE;
                     }
-                    tracing::warn!(pid, ended = %describe(status), "Postgres died; starting it again");
+                    tracing::warn!(pid, ended = %describe(status), "Postgres exited; restarting it");
                 }
-                Ok(Launched::Ordered) => return End::Stopped,
+                Ok(Launched::StopRequested) => return End::Stopped,
                 Err(error) => {
                     if let Some(report) = report.take() {
                         let _ = report.send(Err(error));
                         return End::Stopped;
                     }
-                    tracing::warn!(%error, "Postgres did not start again");
+                    tracing::warn!(%error, "Postgres did not restart");
                 }
             }
             failures += 1;
@@ -189,13 +198,13 @@ impl Watched {
             state.send_replace(State::Restarting { starts });
             tokio::select! {
                 () = sleep(pause) => pause = (pause * 2).min(LONGEST_PAUSE),
-                _ = &mut ordered => return End::Stopped,
+                _ = &mut stop_requested => return End::Stopped,
             }
         }
     }
 
-    /// Starts the server and waits until it takes connections.
-    async fn launch(&self, ordered: &mut oneshot::Receiver<()>) -> Result<Launched, PostgresError> {
+    /// Starts the server and waits until it accepts connections.
+    async fn launch(&self, stop_requested: &mut oneshot::Receiver<()>) -> Result<Launched, PostgresError> {
         let mut child = self.spawn()?;
         let pid = child.id().and_then(|pid| i32::try_from(pid).ok());
         let deadline = Instant::now() + READY;
@@ -206,13 +215,13 @@ impl Watched {
             }
             tokio::select! {
                 status = child.wait() => {
-                    // Its last words may still be in the pipe.
+                    // Its last log lines may still be in the pipe.
                     sleep(POLL).await;
                     return Err(PostgresError::NotStarted { log: format!("{} ({})", self.tail.text(), describe(status)) });
                 }
-                _ = &mut *ordered => {
+                _ = &mut *stop_requested => {
                     stop(&mut child).await;
-                    return Ok(Launched::Ordered);
+                    return Ok(Launched::StopRequested);
                 }
                 () = sleep(POLL) => {}
             }
@@ -236,18 +245,19 @@ impl Watched {
         set("logging_collector", "off");
         set("log_destination", "stderr");
         if !self.durable {
-            // A commit still reaches the kernel: a killed server loses nothing, a machine without power does.
+            // Commits still reach the kernel: they survive a killed server, but not a power
+            // failure.
             set("fsync", "off");
             set("full_page_writes", "off");
         }
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        // Ctrl-C goes to the terminal's whole group; when the server stops is ours to say.
+        // Ctrl-C goes to the whole process group of the terminal. We decide when the server stops.
         command.process_group(0);
         let log = LogFile::open(&self.log, self.tail.clone())?;
         let mut child =
             command.spawn().map_err(|source| PostgresError::Run { program: program.display().to_string(), source })?;
         if let Some(stderr) = child.stderr.take() {
-            // Ends by itself when the last process of this server has closed the pipe; the runtime ends with the keeper.
+            // Stops when the last process of this server has closed the pipe.
             tokio::spawn(log.follow(stderr));
         }
         Ok(child)
@@ -256,10 +266,10 @@ impl Watched {
 
 enum Launched {
     Ready(Child),
-    Ordered,
+    StopRequested,
 }
 
-/// Politely, then firmly, then at any price.
+/// Requests a fast shutdown, then an immediate one, then kills the server.
 async fn stop(child: &mut Child) {
     for (signal, patience) in [(Signal::SIGINT, FAST_STOP), (Signal::SIGQUIT, HARD_STOP)] {
         let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) else { return };
@@ -267,7 +277,7 @@ async fn stop(child: &mut Child) {
         if timeout(patience, child.wait()).await.is_ok() {
             return;
         }
-        tracing::warn!(pid, %signal, "Postgres does not stop in time");
+        tracing::warn!(pid, %signal, "Postgres did not stop in time");
     }
     let _ = child.kill().await;
 }
@@ -276,7 +286,7 @@ fn describe(status: std::io::Result<ExitStatus>) -> String {
     status.map_or_else(|error| error.to_string(), |status| status.to_string())
 }
 
-/// The setting is a list; a folder with a comma or a blank in its name must stay one entry.
+/// Quotes a path for a setting that is a list: commas and spaces must not split it.
 fn quoted(path: &str) -> String {
     format!("\"{}\"", path.replace('"', "\"\""))
 }

@@ -1,4 +1,4 @@
-//! A Postgres that the machine has already, with pgvector.
+//! Finds an installed Postgres with pgvector on this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,10 @@ use tokio::process::Command;
 
 use crate::install::Installed;
 
-/// The oldest one that serves.
+/// The oldest supported version.
 const OLDEST: u32 = 15;
 
-/// The newest suitable server, or why there is none.
+/// Returns the newest suitable server, or the reason why there is none.
 pub(crate) async fn find(major: Option<u32>) -> Result<Installed, String> {
     let mut found: Vec<Installed> = Vec::new();
     let mut without_pgvector = Vec::new();
@@ -34,7 +34,7 @@ pub(crate) async fn find(major: Option<u32>) -> Result<Installed, String> {
     })
 }
 
-/// Where packages put the server's programs; most keep them off the PATH.
+/// The folders where packages install the server's programs, usually outside of the PATH.
 async fn folders() -> Vec<PathBuf> {
     let mut folders = Vec::new();
     if let Ok(output) = Command::new("pg_config").arg("--bindir").output().await {

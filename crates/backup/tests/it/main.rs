@@ -1,4 +1,4 @@
-//! A backup of a real store, taken while it works, and what comes back from it.
+//! Backups of a real store under load, and their restore.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
@@ -73,7 +73,7 @@ async fn back_up(database: &TestDatabase, folder: &TempDir) -> PathBuf {
     path
 }
 
-/// Of the key that is this byte, 32 times.
+/// The backup key for a secrets key of 32 times this byte.
 fn key(byte: u8) -> BackupKey {
     BackupKey::derive(SecretsKey::from_bytes([byte; 32]).id(), &[byte; 32])
 }
@@ -82,7 +82,8 @@ fn open_backup(path: &Path) -> Result<backup::Backup, BackupError> {
     backup::open(path, Proof::Keys(&[key(1)]))
 }
 
-/// Also one that waits for a transaction of another test's database before subscribers see it.
+/// The newest event, including one that subscribers do not see yet because a transaction of another
+/// test's database is open.
 async fn newest_event(database: &TestDatabase) -> EventNumber {
     let mut admin = PgConnection::connect(&database.admin_url).await.unwrap();
     EventNumber(sqlx::query_scalar("SELECT max(number) FROM events").fetch_one(&mut admin).await.unwrap())
@@ -98,7 +99,7 @@ async fn restore(path: &Path) -> TestDatabase {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_of_a_working_store_is_of_one_moment_and_comes_back_whole() {
+async fn a_backup_under_load_is_consistent_and_restores_completely() {
     let world = open(TestDatabase::new().await, 1, None).await;
     let secret = world.agent().create_secret(NewSecret::new("KEY", "a value to keep")).await.unwrap().id;
     let (count, mut counted) = watch::channel(0);
@@ -133,18 +134,19 @@ async fn a_backup_of_a_working_store_is_of_one_moment_and_comes_back_whole() {
     let query = BreadcrumbQuery { limit: 1000, ..BreadcrumbQuery::default() };
     let titles: Vec<String> = agent.list(&query).await.unwrap().into_iter().map(|item| item.title).collect();
     assert!(titles.len() >= before, "{} of {before}", titles.len());
-    // Every record up to the last one: those after it were not there at that moment.
+    // Records 1 to n without a gap: later ones did not exist at that moment.
     for n in 1..=titles.len() {
         assert!(titles.contains(&format!("note {n}")), "{n} of {}", titles.len());
     }
     assert_eq!(agent.decrypt_secret(secret, "to see it", None).await.unwrap(), "a value to keep");
 
-    // What was written while the backup was made is no less there than the rest.
+    // Events that were written during the backup can be subscribed to like all others.
     let present = newest_event(&restored.database).await;
     drop(agent.events(Some(present)).await.unwrap());
     drop(agent.events(Some(agent.latest_event().await.unwrap())).await.unwrap());
 
-    // Numbers go on above those of before, and who has seen what is lost is told.
+    // Numbers continue above the earlier ones, and a subscriber that has seen a lost event gets an
+    // error.
     restored.write("after").await;
     let newest = newest_event(&restored.database).await;
     assert!(newest.0 > seen.0 + (1 << 40), "{newest} after {seen}");
@@ -155,13 +157,13 @@ async fn a_backup_of_a_working_store_is_of_one_moment_and_comes_back_whole() {
     restored.store.close().await;
 
     let keyless = open(restore(&path).await, 2, Some(world.identity.clone())).await;
-    assert!(keyless.agent().decrypt_secret(secret, "to see it", None).await.is_err(), "another key opens nothing");
+    assert!(keyless.agent().decrypt_secret(secret, "to see it", None).await.is_err(), "another key decrypts nothing");
     keyless.store.close().await;
     world.store.close().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_restored_twice_goes_on_counting_upwards() {
+async fn event_numbers_increase_across_two_restores() {
     let world = open(TestDatabase::new().await, 1, None).await;
     world.write("first").await;
     let folder = tempfile::tempdir().unwrap();
@@ -208,7 +210,7 @@ async fn a_damaged_backup_is_refused_before_anything_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_written_over_and_a_failure_leaves_no_file() {
+async fn no_file_is_overwritten_and_a_failure_leaves_none() {
     let world = open(TestDatabase::new().await, 1, None).await;
     let folder = tempfile::tempdir().unwrap();
     let path = back_up(&world.database, &folder).await;
@@ -223,11 +225,11 @@ async fn nothing_is_written_over_and_a_failure_leaves_no_file() {
     assert!(matches!(&failed, BackupError::Failed { output, .. } if output.contains("no_such_database")), "{failed}");
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
 
-    // Into a database that is not empty: all of it is undone.
+    // Into a database that is not empty: the transaction is rolled back.
     let full = open_backup(&path).unwrap();
     let refused = backup::load(&full, &at(&world.database).await).await.unwrap_err();
     assert!(matches!(refused, BackupError::Failed { program: "pg_restore", .. }), "{refused}");
-    world.write("it goes on").await;
+    world.write("still works").await;
     world.store.close().await;
 }
 
@@ -246,8 +248,8 @@ fn hexadecimal(bytes: &[u8]) -> String {
         .collect()
 }
 
-/// A file of these lines and this archive with a checksum that is right, and the proof of another file.
-fn with_right_sum(head: &[u8], archive: &[u8], old_trailer: &[u8]) -> Vec<u8> {
+/// A file of these lines and this archive, with a correct checksum and the HMAC of another file.
+fn with_correct_sum(head: &[u8], archive: &[u8], old_trailer: &[u8]) -> Vec<u8> {
     let mut file = [head, archive].concat();
     let sum = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &file);
     file.extend(format!("\n{}\n", hexadecimal(sum.as_ref())).as_bytes());
@@ -256,7 +258,7 @@ fn with_right_sum(head: &[u8], archive: &[u8], old_trailer: &[u8]) -> Vec<u8> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_is_opened_by_the_key_that_wrote_it_alone() {
+async fn a_backup_is_opened_only_with_the_key_that_wrote_it() {
     let world = open(TestDatabase::new().await, 1, None).await;
     world.write("a note").await;
     let folder = tempfile::tempdir().unwrap();
@@ -281,24 +283,24 @@ async fn a_backup_is_opened_by_the_key_that_wrote_it_alone() {
     let mut changed_proof = good.clone();
     changed_proof[good.len() - 3] ^= 1;
     for (what, forged) in [
-        ("a changed manifest", with_right_sum(&changed_head, &archive, &trailer)),
-        ("a changed archive", with_right_sum(&head, &changed_archive, &trailer)),
-        ("another backup's archive", with_right_sum(&head, &other_archive, &trailer)),
-        ("another backup's archive and proof", with_right_sum(&head, &other_archive, &other_trailer)),
+        ("a changed manifest", with_correct_sum(&changed_head, &archive, &trailer)),
+        ("a changed archive", with_correct_sum(&head, &changed_archive, &trailer)),
+        ("another backup's archive", with_correct_sum(&head, &other_archive, &trailer)),
+        ("another backup's archive and proof", with_correct_sum(&head, &other_archive, &other_trailer)),
         ("a changed proof", changed_proof),
     ] {
         std::fs::write(&path, &forged).unwrap();
         let refused = open_backup(&path).unwrap_err();
         assert!(matches!(refused, BackupError::Forged { .. }), "{what}: {refused}");
-        // Whoever says that nothing is to be proven gets what the file says.
+        // Without a proof the changed file is accepted.
         backup::open(&path, Proof::Undamaged).unwrap();
     }
-    // Nor does it help to name another key, or the format that proves nothing.
+    // Naming another key, or the format without authentication, does not help.
     let named = String::from_utf8(head.clone()).unwrap().replace(key(1).id(), key(3).id()).into_bytes();
-    std::fs::write(&path, with_right_sum(&named, &archive, &trailer)).unwrap();
+    std::fs::write(&path, with_correct_sum(&named, &archive, &trailer)).unwrap();
     assert!(matches!(open_backup(&path).unwrap_err(), BackupError::KeyMissing { .. }));
     let older = String::from_utf8(head).unwrap().replace("\"format\":2", "\"format\":1").into_bytes();
-    let mut file = with_right_sum(&older, &archive, &trailer);
+    let mut file = with_correct_sum(&older, &archive, &trailer);
     file.truncate(file.len() - 65);
     std::fs::write(&path, &file).unwrap();
     assert!(matches!(open_backup(&path).unwrap_err(), BackupError::Unauthenticated { .. }));
@@ -308,7 +310,7 @@ async fn a_backup_is_opened_by_the_key_that_wrote_it_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_that_is_exchanged_after_it_was_opened_is_not_restored() {
+async fn a_backup_that_changes_after_it_was_opened_is_not_restored() {
     let world = open(TestDatabase::new().await, 1, None).await;
     world.write("a note").await;
     let folder = tempfile::tempdir().unwrap();
@@ -316,7 +318,7 @@ async fn a_backup_that_is_exchanged_after_it_was_opened_is_not_restored() {
     let opened = open_backup(&path).unwrap();
     let good = std::fs::read(&path).unwrap();
     let (head, mut archive, trailer) = parts(&good);
-    // In what the archive's head says it is, which pg_restore reads over.
+    // A change in the archive's header that pg_restore ignores.
     let place = archive.windows(7).position(|window| window == b"default").unwrap_or(archive.len() - 1);
     archive[place] ^= 1;
     std::fs::write(&path, [head, archive, trailer].concat()).unwrap();
@@ -333,9 +335,10 @@ async fn a_backup_that_is_exchanged_after_it_was_opened_is_not_restored() {
     world.store.close().await;
 }
 
-/// What only a superuser may do, each in a database whose backup then does it while it is restored or when it is used.
+/// Actions that need a superuser, each in a database whose backup triggers it, during the restore
+/// or later.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_archive_does_nothing_that_needs_a_superuser() {
+async fn a_backup_runs_nothing_as_superuser() {
     let folder = tempfile::tempdir().unwrap();
     let hostile = folder.path().join("owned");
     let program = format!("COPY (SELECT 1) TO PROGRAM 'touch {}'", hostile.display());
@@ -370,7 +373,8 @@ async fn an_archive_does_nothing_that_needs_a_superuser() {
         assert!(output.contains("permission denied") || output.contains("superuser"), "{name}: {output}");
         assert!(!hostile.exists(), "{name}");
     }
-    // What waits for somebody to use the database runs as its ordinary owner at most, also with its definer's rights.
+    // Code that runs when the database is used runs as its ordinary owner, even with SECURITY
+    // DEFINER.
     let database = TestDatabase::new().await;
     let trap = format!(
         "CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $f$ BEGIN EXECUTE $p${program}$p$; RETURN NEW; END $f$;

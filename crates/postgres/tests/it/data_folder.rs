@@ -23,7 +23,7 @@ async fn a_second_start_on_the_same_folder_names_the_first() {
 }
 
 #[test]
-fn the_lock_is_free_again_when_its_holder_lets_go() {
+fn a_dropped_lock_is_released() {
     let folder = tempfile::tempdir().unwrap();
     let lock = DataLock::acquire(folder.path()).unwrap();
     assert!(matches!(DataLock::acquire(folder.path()), Err(PostgresError::Held { .. })));
@@ -32,14 +32,14 @@ fn the_lock_is_free_again_when_its_holder_lets_go() {
 }
 
 #[test]
-fn a_lock_file_with_nonsense_in_it_is_no_obstacle() {
+fn an_invalid_lock_file_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("lock"), "{\"pid\": \"what").unwrap();
     let _lock = DataLock::acquire(folder.path()).unwrap();
 }
 
 #[tokio::test]
-async fn a_lock_taken_earlier_serves_for_the_start() {
+async fn a_start_takes_over_an_acquired_lock() {
     let folder = tempfile::tempdir().unwrap();
     let lock = DataLock::acquire(folder.path()).unwrap();
     let postgres = postgres::start_locked(lock, options(folder.path()), &|_| {}).await.unwrap();
@@ -50,7 +50,7 @@ async fn a_lock_taken_earlier_serves_for_the_start() {
 }
 
 #[tokio::test]
-async fn a_folder_that_holds_something_else_is_left_alone() {
+async fn a_folder_with_other_content_is_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let taken = folder.path().join("postgres");
     std::fs::create_dir(&taken).unwrap();
@@ -61,13 +61,13 @@ async fn a_folder_that_holds_something_else_is_left_alone() {
 }
 
 #[tokio::test]
-async fn root_leaves_another_users_folder_as_it_is() {
+async fn root_does_not_change_another_users_folder() {
     if !Uid::effective().is_root() {
-        return; // Only root could take it away.
+        return; // Only root could change it.
     }
     let folder = tempfile::tempdir().unwrap();
     start(folder.path()).await.stop().await;
-    give(folder.path(), STRANGER);
+    change_owner(folder.path(), STRANGER);
     std::fs::set_permissions(folder.path(), PermissionsExt::from_mode(0o755)).unwrap();
     let error = postgres::start(options(folder.path()), &|_| {}).await.unwrap_err();
     assert!(matches!(error, PostgresError::ForeignOwner { owner: STRANGER, .. }), "{error}");
@@ -80,15 +80,15 @@ async fn root_leaves_another_users_folder_as_it_is() {
 }
 
 #[tokio::test]
-async fn root_leaves_another_users_cluster_as_it_is_in_its_own_folder_too() {
+async fn root_does_not_change_another_users_cluster_in_its_own_folder() {
     if !Uid::effective().is_root() {
-        return; // Only root could take it away.
+        return; // Only root could change it.
     }
     for foreign in ["postgres", "run"] {
         let folder = tempfile::tempdir().unwrap();
         start(folder.path()).await.stop().await;
         let foreign = folder.path().join(foreign);
-        give(&foreign, STRANGER);
+        change_owner(&foreign, STRANGER);
         let error = postgres::start(options(folder.path()), &|_| {}).await.unwrap_err();
         assert!(matches!(error, PostgresError::ForeignOwner { owner: STRANGER, .. }), "{error}");
         assert_eq!(foreign.metadata().unwrap().uid(), STRANGER);
@@ -96,7 +96,7 @@ async fn root_leaves_another_users_cluster_as_it_is_in_its_own_folder_too() {
 }
 
 #[tokio::test]
-async fn root_takes_back_what_it_gave_to_an_account_of_its_own() {
+async fn root_uses_a_folder_of_its_postgres_account() {
     let Ok(Some(nobody)) = nix::unistd::User::from_name("nobody") else { return };
     if !Uid::effective().is_root() {
         return;
@@ -104,7 +104,7 @@ async fn root_takes_back_what_it_gave_to_an_account_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     start(folder.path()).await.stop().await;
     for handed_over in ["postgres", "run"] {
-        give(&folder.path().join(handed_over), nobody.uid.as_raw());
+        change_owner(&folder.path().join(handed_over), nobody.uid.as_raw());
     }
     let postgres = start(folder.path()).await;
     connect(&postgres).await;
@@ -112,16 +112,16 @@ async fn root_takes_back_what_it_gave_to_an_account_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_cluster_that_cannot_be_read_is_not_called_something_else() {
+async fn an_unreadable_cluster_is_an_io_error() {
     let folder = tempfile::tempdir().unwrap();
-    // Unreadable for root too, whom no permission stops.
+    // A folder instead of a file: unreadable even for root, who ignores permissions.
     std::fs::create_dir_all(folder.path().join("postgres/PG_VERSION")).unwrap();
     let error = postgres::start(options(folder.path()), &|_| {}).await.unwrap_err();
     assert!(matches!(&error, PostgresError::Io { path, .. } if path.ends_with("postgres/PG_VERSION")), "{error}");
 }
 
 #[test]
-fn a_file_in_the_data_folders_place_is_called_one() {
+fn a_file_instead_of_the_data_folder_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("afile");
     std::fs::write(&file, "a letter").unwrap();
@@ -133,49 +133,49 @@ fn a_file_in_the_data_folders_place_is_called_one() {
 }
 
 #[test]
-fn the_holders_arguments_are_nobodys_business() {
+fn the_lock_file_has_no_arguments_of_its_holder() {
     let folder = tempfile::tempdir().unwrap();
     let mut holder = Command::new(std::env::current_exe().unwrap())
-        // To the test harness the address is the name of a test.
-        .args(["doorkeeper", "--nocapture", "--skip", "postgres://user:PASSWORD@host/db"])
-        .env(DOORKEEPER, folder.path())
+        // The test harness takes the URL for the name of a test.
+        .args(["lockholder", "--nocapture", "--skip", "postgres://user:PASSWORD@host/db"])
+        .env(LOCK_HOLDER, folder.path())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(holder.stdout.take().unwrap()).lines();
-    assert!(said.any(|line| line.unwrap().contains("it is held")));
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains("lock is held")));
     let error = DataLock::acquire(folder.path()).unwrap_err();
     let written = std::fs::read_to_string(folder.path().join("lock")).unwrap();
     drop(holder.stdin.take());
-    assert!(said.all(|line| line.is_ok()));
+    assert!(lines.all(|line| line.is_ok()));
     assert!(holder.wait().unwrap().success());
 
     let program = std::env::current_exe().unwrap().file_name().unwrap().to_string_lossy().into_owned();
     let text = error.to_string();
-    assert!(text.contains(&format!("({program} doorkeeper)")), "{text}");
+    assert!(text.contains(&format!("({program} lockholder)")), "{text}");
     assert!(!text.contains("PASSWORD") && !written.contains("PASSWORD"), "{text} {written}");
 }
 
-/// Not a test but the other process of the one above: holds a folder until its input ends.
+/// Not a test, but the other process of the test above: it holds the lock until its input closes.
 #[test]
-fn doorkeeper() {
-    let Some(folder) = std::env::var_os(DOORKEEPER) else { return };
+fn lockholder() {
+    let Some(folder) = std::env::var_os(LOCK_HOLDER) else { return };
     let _lock = DataLock::acquire(Path::new(&folder)).unwrap();
-    writeln!(std::io::stdout(), "it is held").unwrap();
+    writeln!(std::io::stdout(), "lock is held").unwrap();
     std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
 }
 
-const DOORKEEPER: &str = "RCRT_TEST_DOORKEEPER";
+const LOCK_HOLDER: &str = "RCRT_TEST_LOCK_HOLDER";
 
-/// Somebody who is neither this user nor an account that Postgres runs as.
+/// A uid that is neither this user nor an account that Postgres runs as.
 const STRANGER: u32 = 54_321;
 
-fn give(path: &Path, uid: u32) {
+fn change_owner(path: &Path, uid: u32) {
     chown(path, Some(uid), Some(uid)).unwrap();
     if path.is_dir() {
         for entry in path.read_dir().unwrap() {
-            give(&entry.unwrap().path(), uid);
+            change_owner(&entry.unwrap().path(), uid);
         }
     }
 }

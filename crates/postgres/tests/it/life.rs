@@ -38,7 +38,7 @@ async fn the_cluster_is_utf8_with_checksums_and_has_no_tcp_port() {
 }
 
 #[tokio::test]
-async fn only_the_owner_may_enter_the_folders() {
+async fn only_the_owner_can_enter_the_folders() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("deep/data");
     let postgres = start(&data_dir).await;
@@ -50,7 +50,7 @@ async fn only_the_owner_may_enter_the_folders() {
 }
 
 #[tokio::test]
-async fn what_was_written_is_there_after_a_restart() {
+async fn data_survives_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let postgres = start(folder.path()).await;
     let mut connection = connect(&postgres).await;
@@ -63,7 +63,7 @@ async fn what_was_written_is_there_after_a_restart() {
         postgres::start(options(folder.path()), &|step| steps.lock().unwrap().push(step.to_owned())).await.unwrap();
     let row = sqlx::query("SELECT word FROM kept").fetch_one(&mut connect(&postgres).await).await.unwrap();
     assert_eq!(row.get::<String, _>("word"), "Grüße");
-    assert_eq!(*steps.lock().unwrap(), Vec::<String>::new(), "nothing is to be prepared a second time");
+    assert_eq!(*steps.lock().unwrap(), Vec::<String>::new(), "nothing is prepared a second time");
     postgres.stop().await;
 }
 
@@ -79,7 +79,7 @@ async fn stopping_does_not_wait_for_connections_and_leaves_no_process() {
 }
 
 #[tokio::test]
-async fn a_path_too_long_for_a_socket_works_all_the_same() {
+async fn a_path_that_is_too_long_for_a_socket_works() {
     let folder = tempfile::tempdir().unwrap();
     let data_dir = folder.path().join("a folder, with a comma".repeat(5)).join("ü'&%?#".repeat(10));
     let postgres = start(&data_dir).await;

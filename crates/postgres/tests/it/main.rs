@@ -1,4 +1,4 @@
-//! The private Postgres through its public door: real servers on real folders.
+//! The private Postgres through its public API: real servers on real folders.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod data_folder;

@@ -12,7 +12,7 @@ use sqlx::Connection;
 use crate::{connect, pid, start};
 
 #[tokio::test]
-async fn a_killed_server_comes_back_with_its_data() {
+async fn a_killed_server_restarts_with_its_data() {
     let folder = tempfile::tempdir().unwrap();
     let postgres = start(folder.path()).await;
     let mut connection = connect(&postgres).await;
@@ -28,7 +28,7 @@ async fn a_killed_server_comes_back_with_its_data() {
 }
 
 #[tokio::test]
-async fn a_server_whose_owner_is_gone_makes_way_for_the_next() {
+async fn a_server_whose_owner_was_killed_is_stopped() {
     let folder = tempfile::tempdir().unwrap();
     let postgres = start(folder.path()).await;
     let (program, sockets) = (postgres.bin_dir().join("postgres"), postgres.socket_dir().to_owned());
@@ -44,13 +44,13 @@ async fn a_server_whose_owner_is_gone_makes_way_for_the_next() {
     let postgres = postgres::start(options, &|step| steps.lock().unwrap().push(step.to_owned())).await.unwrap();
     connect(&postgres).await.ping().await.unwrap();
     assert!(reaper.join().unwrap().success(), "it was asked to stop, not killed");
-    assert!(steps.lock().unwrap()[0].contains("left behind"), "{steps:?}");
+    assert!(steps.lock().unwrap()[0].contains("of an earlier run"), "{steps:?}");
     postgres.stop().await;
 }
 
-/// In a container whose first process reaps nothing, a killed server stays a zombie for ever.
+/// In a container whose first process does not reap, a killed server stays a zombie.
 #[tokio::test]
-async fn a_killed_server_that_nobody_reaps_is_no_obstacle() {
+async fn a_killed_server_that_is_not_reaped_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let postgres = start(folder.path()).await;
     let (program, sockets) = (postgres.bin_dir().join("postgres"), postgres.socket_dir().to_owned());
@@ -70,7 +70,7 @@ async fn a_killed_server_that_nobody_reaps_is_no_obstacle() {
 }
 
 #[tokio::test]
-async fn a_process_of_a_killed_server_that_lives_on_is_waited_for() {
+async fn a_surviving_process_of_a_killed_server_is_awaited() {
     let folder = tempfile::tempdir().unwrap();
     let postgres = start(folder.path()).await;
     let (program, sockets) = (postgres.bin_dir().join("postgres"), postgres.socket_dir().to_owned());
@@ -78,7 +78,7 @@ async fn a_process_of_a_killed_server_that_lives_on_is_waited_for() {
     let cluster = folder.path().canonicalize().unwrap().join("postgres");
     let mut left = leave_behind(&program, &cluster, &sockets);
     wait_until_serving(&cluster, &mut left).await;
-    // A stopped process does not see that its postmaster died.
+    // A stopped process does not notice that its postmaster was killed.
     let stopped = children(left.id()).pop().unwrap();
     kill(stopped, Signal::SIGSTOP).unwrap();
     left.kill().unwrap();
@@ -99,7 +99,7 @@ async fn a_process_of_a_killed_server_that_lives_on_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_stale_pid_file_is_no_obstacle_even_when_the_number_belongs_to_another_process() {
+async fn a_stale_pid_file_with_the_pid_of_another_process_is_ignored() {
     let folder = tempfile::tempdir().unwrap();
     let postgres = start(folder.path()).await;
     let sockets = postgres.socket_dir().to_owned();
@@ -119,7 +119,7 @@ async fn a_stale_pid_file_is_no_obstacle_even_when_the_number_belongs_to_another
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_start_says_why() {
+async fn a_failed_start_is_reported() {
     let folder = tempfile::tempdir().unwrap();
     start(folder.path()).await.stop().await;
     let settings = folder.path().join("postgres/postgresql.conf");
@@ -128,7 +128,7 @@ async fn a_server_that_cannot_start_says_why() {
     assert!(error.contains("max_connections"), "{error}");
 }
 
-/// A server as a killed owner leaves it: nobody holds the folder's lock.
+/// Starts a server as a killed owner leaves it, with the folder's lock released.
 fn leave_behind(program: &Path, cluster: &Path, sockets: &Path) -> Child {
     let owner = cluster.metadata().unwrap();
     let words: Vec<String> = match (nix::unistd::Uid::effective().is_root(), owner.uid()) {
@@ -160,7 +160,7 @@ async fn wait_until_serving(cluster: &Path, server: &mut Child) {
             .is_ok_and(|text| text.starts_with(&format!("{pid}\n")) && text.contains("\nready"))
     };
     while !serving() {
-        assert_eq!(server.try_wait().unwrap(), None, "it ended by itself");
+        assert_eq!(server.try_wait().unwrap(), None, "it exited");
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
 }

@@ -32,7 +32,7 @@ fn a_working_system_is_backed_up_exported_given_new_keys_and_made_anew() {
     let rights = |file: &str| folder.path().join(file).metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!((rights("all.rcrt"), rights("all.key")), (0o600, 0o600));
     let again = backup().ends_with(1);
-    assert!(again.stderr.contains("all.rcrt is there already"), "{}", again.stderr);
+    assert!(again.stderr.contains("all.rcrt already exists"), "{}", again.stderr);
     let exported = lines_are_taken_out_and_in(&up, folder.path());
     tenants_are_made_by_the_operator(&up);
     assert_eq!(up.stop().0.code(), Some(0));
