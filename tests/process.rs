@@ -104,7 +104,7 @@ impl Installation {
 
     /// Waits until the server that was started last listens, then gives a client with the first token.
     pub async fn client(&self) -> Arc<Client> {
-        self.said("the server listens", self.servers.load(Ordering::Relaxed)).await;
+        self.said("the server is listening", self.servers.load(Ordering::Relaxed)).await;
         let token = std::fs::read_to_string(self.data.path().join("token")).unwrap().trim().to_owned();
         Arc::new(Client::new(self.url(), Credentials::Token(token)))
     }

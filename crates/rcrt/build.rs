@@ -1,4 +1,4 @@
-//! Embeds `bootstrap-breadcrumbs/`, so that the binary seeds its tools wherever it runs.
+//! Embeds `bootstrap-breadcrumbs/`, so that the binary can seed its tools on any machine.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn main() -> io::Result<()> {
     fs::write(out.join("embedded_files.rs"), code)
 }
 
-/// Every JSON and source file below `folder`.
+/// Collects every JSON and source file below `folder`.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     println!("cargo::rerun-if-changed={}", folder.display());
     for entry in fs::read_dir(folder)? {

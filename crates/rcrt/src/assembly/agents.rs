@@ -3,22 +3,22 @@
 use breadcrumb::{AgentInfo, Identity, NewAgent, Role, StoreError, Tenancy};
 use uuid::Uuid;
 
-/// The tenant that a fresh installation has.
+/// The tenant of a new installation.
 pub const DEFAULT_TENANT: &str = "default";
 
-/// Who acts in a tenant for the program itself.
+/// The agents that the program itself uses in a tenant.
 #[derive(Debug, Clone)]
 pub struct Agents {
-    /// The person at the terminal: the token in the data folder is theirs.
+    /// The operator's agent. The token in the data folder is for it.
     pub first: Identity,
     /// The runner of this process.
     pub runner: Identity,
-    /// Writes the seeded records, so that what people change is told from what came with the program.
+    /// The author of seeded records. Records that somebody changed have another author.
     pub seeder: Identity,
 }
 
 impl Agents {
-    /// The agents of this tenant, all made where they are not there yet.
+    /// Returns the agents of this tenant, and creates the missing ones.
     pub async fn ensure(tenancy: &dyn Tenancy, tenant: &str) -> Result<Self, StoreError> {
         let tenant = tenancy.ensure_tenant(tenant).await?;
         let agent = |name, roles: &'static [Role]| ensure(tenancy, tenant.id, name, roles);
@@ -40,7 +40,7 @@ async fn ensure(tenancy: &dyn Tenancy, owner_id: Uuid, name: &str, roles: &[Role
     let agent = NewAgent { name: name.to_owned(), roles: roles.to_vec(), profile: breadcrumb::Profile::Main };
     match tenancy.create_agent(owner_id, agent).await {
         Ok(created) => Ok(identity(created.agent)),
-        // Another process on the same database was faster.
+        // Another process on the same database created it first.
         Err(StoreError::Invalid(violations)) => {
             named(tenancy.agents(owner_id).await?).map(identity).ok_or(StoreError::Invalid(violations))
         }

@@ -1,4 +1,4 @@
-//! The data folder of this process: locked before anything is started, with its keys.
+//! The data folder of this process and its keys. It is locked before anything is started.
 
 use std::path::{Path, PathBuf};
 
@@ -7,19 +7,19 @@ use postgres::DataLock;
 
 use crate::keys::Keys;
 
-/// A data folder that this process alone may write to.
+/// A data folder that is locked by this process.
 pub struct DataFolder {
     pub lock: DataLock,
     pub keys: Keys,
 }
 
 impl DataFolder {
-    /// Takes the folder, or says who has it.
+    /// Locks the folder, or returns an error that names the holder.
     pub fn take(path: &Path) -> anyhow::Result<Self> {
         let lock = DataLock::acquire(path)?;
         if Self::unfinished_restore(lock.data_dir()).exists() {
             anyhow::bail!(
-                "a restore into {} was cut off, so its database is not whole: run `rcrt restore` with --replace",
+                "a restore into {} was interrupted, so its database is incomplete; run `rcrt restore` with --replace",
                 lock.data_dir().display()
             );
         }
@@ -27,7 +27,7 @@ impl DataFolder {
         Ok(Self { lock, keys })
     }
 
-    /// Marks a restore that is under way: until it has come to its end, no server starts on the folder.
+    /// The marker file of a restore in progress. No server starts on a folder that has it.
     pub fn unfinished_restore(data: &Path) -> PathBuf {
         data.join("restore-unfinished")
     }
@@ -36,7 +36,7 @@ impl DataFolder {
         self.lock.data_dir().to_owned()
     }
 
-    /// Tells other processes where this one is to be found.
+    /// Writes the address of this process for other processes.
     pub fn announce(&mut self, base_url: &str) -> anyhow::Result<()> {
         let base_url = base_url.trim_end_matches('/');
         self.lock.set_listening(base_url)?;

@@ -21,24 +21,25 @@ pub struct DatabaseOptions {
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     pub database_url: Option<String>,
 
-    /// Connections to the database at most
+    /// Maximum number of connections to the database
     #[arg(long, env = "RCRT_DATABASE_CONNECTIONS", default_value_t = 20, value_name = "N",
         value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub database_connections: u32,
 
-    /// The tenant whose agents this process makes and acts as; made if it is not there
+    /// The tenant in which this process acts; created if it does not exist
     #[arg(long, env = "RCRT_TENANT", default_value = DEFAULT_TENANT, value_name = "NAME")]
     pub tenant: String,
 
     /// How long entries of the egress log are kept, such as 12h, 30d or 4w
-    #[arg(long, env = "RCRT_KEEP_EGRESS_AUDIT", default_value = "30d", value_name = "TIME", value_parser = kept)]
+    #[arg(long, env = "RCRT_KEEP_EGRESS_AUDIT", default_value = "30d", value_name = "TIME", value_parser = retention)]
     pub keep_egress_audit: Duration,
 
-    /// Records that a tenant may keep, unless it has a bound of its own (PUT /tenants/{id})
+    /// Records that a tenant can keep, unless it has its own quota (PUT /tenants/{id})
     #[arg(long, env = "RCRT_TENANT_MAX_RECORDS", value_name = "N", value_parser = quota())]
     pub tenant_max_records: Option<u64>,
 
-    /// Bytes of contexts that a tenant may keep, old versions included, unless it has a bound of its own
+    /// Bytes of contexts that a tenant can keep, including old versions, unless it has its own
+    /// quota
     #[arg(long, env = "RCRT_TENANT_MAX_BYTES", value_name = "BYTES", value_parser = quota())]
     pub tenant_max_bytes: Option<u64>,
 
@@ -46,8 +47,8 @@ pub struct DatabaseOptions {
     pub embedding: EmbeddingArgs,
 }
 
-fn kept(text: &str) -> Result<Duration, String> {
-    let seconds = ttl_seconds(&Value::from(text)).ok_or("write a number and a unit: 12h, 30d, 4w")?;
+fn retention(text: &str) -> Result<Duration, String> {
+    let seconds = ttl_seconds(&Value::from(text)).ok_or("must be a number and a unit: 12h, 30d, 4w")?;
     Ok(Duration::from_secs(seconds))
 }
 
@@ -55,21 +56,21 @@ fn quota() -> clap::builder::RangedU64ValueParser<u64> {
     clap::value_parser!(u64).range(1..=TenantQuotas::MOST)
 }
 
-/// A database of every cluster that holds nothing of ours.
+/// A database that exists in every cluster and has none of our tables.
 pub const MAINTENANCE: &str = "postgres";
-/// The role that row-level security holds for.
+/// The role that row-level security restricts.
 const APP_ROLE: &str = "rcrt_app";
 
-/// An open store, and the Postgres under it when that is ours.
+/// An open store, and its Postgres if that is the embedded one.
 pub struct Database {
     pub store: Arc<Store>,
     postgres: Option<Postgres>,
-    /// Held as long as the store is open, whoever runs the database: the keys are in the folder.
+    /// Held while the store is open, even with an external database: the keys are in the folder.
     _lock: Option<DataLock>,
 }
 
 impl Database {
-    /// Starts Postgres where it is ours, brings the schema up to date, and opens the store.
+    /// Starts the embedded Postgres if it is used, migrates the schema, and opens the store.
     pub async fn open(
         lock: DataLock,
         secrets_keys: SecretsKeys,
@@ -103,12 +104,12 @@ impl Database {
         }
     }
 
-    /// `18.6`, for the embedded one.
+    /// The version of the embedded Postgres, such as `18.6`.
     pub fn postgres_version(&self) -> Option<&str> {
         self.postgres.as_ref().map(Postgres::version)
     }
 
-    /// Returns when our Postgres is gone for good; never when it is not ours.
+    /// Returns when the embedded Postgres is permanently down. Never returns for an external one.
     pub async fn lost(&self) {
         match &self.postgres {
             Some(postgres) => {
@@ -127,8 +128,8 @@ impl Database {
     }
 }
 
-/// Opens the store on a database that somebody else runs. Its users and passwords are theirs: the store takes its role
-/// after it has logged in.
+/// Opens the store on an external database, with its own users and passwords. The store switches to
+/// its role after login.
 pub async fn open_store(
     admin_url: String,
     secrets_keys: SecretsKeys,
@@ -138,7 +139,8 @@ pub async fn open_store(
     open(admin_url, None, secrets_keys, options, progress).await
 }
 
-/// Opens the store on our own Postgres, where it logs in as its role and has no other to go back to.
+/// Opens the store on the embedded Postgres. It logs in as its role directly, so it cannot return
+/// to another role.
 async fn open_embedded(
     postgres: &Postgres,
     secrets_keys: SecretsKeys,
@@ -152,8 +154,9 @@ async fn open_embedded(
     open(admin_url, Some(app_url), secrets_keys, options, progress).await
 }
 
-/// The user that owns the tables in our own Postgres: after a restore an ordinary one, since the functions and triggers of
-/// a backup must never run as superuser. `superuser_url`: of a database that holds nothing of a backup.
+/// Returns the user that owns the tables in the embedded Postgres. After a restore that is an
+/// ordinary user, because functions and triggers of a backup must never run as superuser.
+/// `superuser_url` must name a database without content of a backup.
 pub async fn tables_owner(superuser_url: &str) -> anyhow::Result<&'static str> {
     let asked = async {
         let mut connection = PgConnection::connect(superuser_url).await?;
@@ -168,11 +171,11 @@ pub async fn tables_owner(superuser_url: &str) -> anyhow::Result<&'static str> {
     Ok(if was_restored { store::RESTORED_OWNER } else { postgres::SUPERUSER })
 }
 
-/// Makes the role where it is not there. On our own Postgres alone it may log in, without a password: only its owner
-/// reaches the socket.
+/// Creates the store's role if needed. Only on the embedded Postgres it can log in, without a
+/// password: only the owner can reach the socket.
 pub async fn admit_app_role(admin_url: &str, is_ours: bool) -> Result<(), sqlx::Error> {
     let mut connection = PgConnection::connect(admin_url).await?;
-    // In a new cluster the migrations have not made it yet.
+    // In a new cluster, the migrations have not created it yet.
     sqlx::raw_sql(
         "DO $$
         BEGIN

@@ -1,4 +1,4 @@
-//! Which Postgres the store uses, for other processes, in a file of the data folder. It has no
+//! Which Postgres the store uses, in a file of the data folder for other processes. The file has no
 //! password.
 
 use std::path::Path;
@@ -13,14 +13,14 @@ use crate::exit::Failure;
 
 const FILE: &str = "database.json";
 
-/// The Postgres of the last start on a data folder.
+/// The Postgres that the last start on a data folder used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DatabaseInfo {
-    /// `db:5432/rcrt` for one that somebody else runs; absent for the embedded one.
+    /// `db:5432/rcrt` for an external one; absent for the embedded one.
     pub place: Option<String>,
-    /// `18.6`.
+    /// Such as `18.6`.
     pub version: String,
-    /// pgvector's version, where that was asked.
+    /// pgvector's version, if it was queried.
     pub vector: Option<String>,
 }
 
@@ -29,13 +29,13 @@ impl DatabaseInfo {
         Self { place: None, version: version.to_owned(), vector: None }
     }
 
-    /// Asks the one at this URL.
+    /// Queries the Postgres at this URL.
     pub async fn external(url: &str) -> anyhow::Result<Self> {
-        let (version, vector) = ask(url).await.context("Postgres does not tell its version")?;
+        let (version, vector) = ask(url).await.context("the version of Postgres cannot be queried")?;
         Ok(Self { place: Some(place(url)), version, vector })
     }
 
-    /// What the last start on this data folder wrote.
+    /// Reads what the last start on this data folder wrote.
     pub fn read(data: &Path) -> Option<Self> {
         serde_json::from_slice(&std::fs::read(data.join(FILE)).ok()?).ok()
     }
@@ -47,7 +47,8 @@ impl DatabaseInfo {
     }
 }
 
-/// The version, and the version of the pgvector that the database has or can have.
+/// Returns the version of Postgres, and of pgvector if it is installed or can be installed in the
+/// database.
 pub async fn ask(url: &str) -> Result<(String, Option<String>), sqlx::Error> {
     let mut connection = PgConnection::connect(url).await?;
     let version: String = sqlx::query_scalar("SHOW server_version").fetch_one(&mut connection).await?;
@@ -58,24 +59,25 @@ pub async fn ask(url: &str) -> Result<(String, Option<String>), sqlx::Error> {
     .fetch_one(&mut connection)
     .await?;
     connection.close().await?;
-    // Packagers put their own words behind the number.
+    // Packagers add text after the number.
     Ok((version.split_whitespace().next().unwrap_or_default().to_owned(), vector))
 }
 
-/// Host, port and database of a URL, without who logs in how.
+/// Returns host, port and database of a URL, without user and password.
 pub fn place(url: &str) -> String {
-    let Ok(options) = url.parse::<PgConnectOptions>() else { return "an address that is no URL".into() };
+    let Ok(options) = url.parse::<PgConnectOptions>() else { return "an invalid URL".into() };
     let host = options.get_socket().map_or_else(|| options.get_host().to_owned(), |path| path.display().to_string());
     format!("{host}:{}/{}", options.get_port(), options.get_database().unwrap_or_default())
 }
 
-/// Refuses what is no address of a Postgres. The URL itself is not repeated: it may hold a password.
+/// Checks that the URL is one of a Postgres. The error does not repeat the URL, which can contain a
+/// password.
 pub fn check_url(url: Option<&String>) -> Result<(), Failure> {
     let Some(url) = url else { return Ok(()) };
-    let told = match Url::parse(url) {
+    let problem = match Url::parse(url) {
         Ok(url) if matches!(url.scheme(), "postgres" | "postgresql") => return Ok(()),
-        Ok(url) => format!("{}:// is another kind of database", url.scheme()),
-        Err(error) => format!("this is no URL ({error})"),
+        Ok(url) => format!("{}:// is not a Postgres URL", url.scheme()),
+        Err(error) => format!("is not a valid URL ({error})"),
     };
-    Err(Failure::Usage(format!("--database-url: {told}; write postgres://user@host:5432/database")))
+    Err(Failure::Usage(format!("--database-url: {problem}; expected postgres://user@host:5432/database")))
 }

@@ -1,4 +1,4 @@
-//! A direct connection to the database, for a command that works beside a server or without one.
+//! Direct access to the database, for commands that work with or without a running server.
 
 use std::path::PathBuf;
 
@@ -11,18 +11,20 @@ use crate::config::Config;
 use crate::exit::Failure;
 use crate::progress::ConsoleProgress;
 
-/// A way to the tables' owner.
+/// The URLs of the database.
 pub struct DirectDatabase {
     pub admin_url: String,
-    /// Who may replace the whole database: the superuser of the data folder's Postgres, else the tables' owner.
+    /// A user that can replace the whole database: the superuser of the embedded Postgres, else the
+    /// owner of the tables.
     pub restorer_url: String,
-    /// Whether it is the one of the data folder.
+    /// Whether it is the embedded Postgres of the data folder.
     pub is_embedded: bool,
     postgres: Option<Postgres>,
 }
 
 impl DirectDatabase {
-    /// The database at this URL, else the data folder's: beside the server that runs on it, or started for this command.
+    /// Opens the database at this URL, else the one of the data folder. Uses the Postgres of a
+    /// running server, or starts it for this command.
     pub async fn open(config: &Config, url: Option<&String>, progress: &ConsoleProgress) -> anyhow::Result<Self> {
         if let Some(url) = url {
             let (admin_url, restorer_url) = (url.clone(), url.clone());
@@ -31,7 +33,7 @@ impl DirectDatabase {
         let data = &config.data;
         let place = DatabaseInfo::read(data).and_then(|used| used.place);
         if let Some(place) = place.filter(|_| !data.join("postgres").is_dir()) {
-            let what = format!("the database of {} is at {place}: name it with --database-url", data.display());
+            let what = format!("the database of {} is at {place}; name it with --database-url", data.display());
             return Err(Failure::Usage(what).into());
         }
         if !data.join("postgres").is_dir() {
@@ -51,7 +53,7 @@ impl DirectDatabase {
         }
     }
 
-    /// Starts the Postgres of a data folder that nobody else uses, and makes it where it is not there.
+    /// Starts the Postgres of a locked data folder, and creates it if needed.
     pub async fn start(lock: DataLock, progress: &ConsoleProgress) -> anyhow::Result<Self> {
         let options = PostgresOptions {
             data_dir: lock.data_dir().to_owned(),
@@ -71,10 +73,12 @@ impl DirectDatabase {
             return Ok(postgres.bin_dir().to_owned());
         }
         let cache = postgres::default_cache_dir();
-        postgres::programs(&config.data, &cache, &|step| progress.step(step)).await.context("pg_dump is not to be had")
+        postgres::programs(&config.data, &cache, &|step| progress.step(step))
+            .await
+            .context("pg_dump cannot be installed")
     }
 
-    /// Stops the Postgres, where this command has started it.
+    /// Stops Postgres if this command started it.
     pub async fn close(self) {
         if let Some(postgres) = self.postgres {
             postgres.stop().await;

@@ -14,12 +14,12 @@ use uuid::Uuid;
 
 /// How long records are collected before they are written.
 const COLLECTED: Duration = Duration::from_secs(1);
-/// Before a batch is tried again that the store did not take.
+/// Pause before a failed write is retried.
 const PAUSE: Duration = Duration::from_secs(2);
-/// How long the last batch may take at the end.
+/// Time for the last batch at shutdown.
 const ENDING: Duration = Duration::from_secs(5);
 
-/// The two ends of a gate's log, until it is written.
+/// The log of an egress gate, and the receiver that its writer will use.
 pub struct EgressLogChannel {
     pub log: EgressLog,
     taken: Receiver<Logged>,
@@ -32,14 +32,14 @@ impl EgressLogChannel {
     }
 }
 
-/// A writer at work.
+/// A running writer.
 pub struct EgressLogWriter {
     stop: CancellationToken,
     task: JoinHandle<()>,
 }
 
 impl EgressLogWriter {
-    /// `store_of` gives a tenant's records, with the rights of a runner.
+    /// `store_of` returns a tenant's store, with the rights of a runner.
     pub fn start(
         records: EgressLogChannel,
         store_of: impl Fn(Uuid) -> Arc<dyn Breadcrumbs> + Send + Sync + 'static,
@@ -50,7 +50,8 @@ impl EgressLogWriter {
         Self { stop, task }
     }
 
-    /// Writes what is there, for some seconds at most. To be called when the gate's users have ended.
+    /// Writes the remaining entries, for some seconds at most. Call it after the users of the gate
+    /// have stopped.
     pub async fn close(mut self) {
         self.stop.cancel();
         if timeout(ENDING, &mut self.task).await.is_err() {
@@ -70,7 +71,7 @@ async fn run(
         tokio::select! {
             () = stop.cancelled() => records.taken.close(),
             count = records.taken.recv_many(&mut batch, MAX_EGRESS_ENTRIES) => {
-                // The gate is gone.
+                // The gate was dropped.
                 if count == 0 {
                     return;
                 }
@@ -90,7 +91,7 @@ async fn run(
         }
         let mut tenants: HashMap<Uuid, Vec<EgressRecord>> = HashMap::new();
         for (owner_id, record) in batch {
-            // One that the store refuses would take the others of its batch along.
+            // An entry that the store refuses would make its whole batch fail.
             if let Err(found) = record.check("entry") {
                 tracing::error!(%found, "an entry of the egress log cannot be written");
                 continue;
@@ -102,12 +103,15 @@ async fn run(
         }
         let lost = records.log.take_lost();
         if lost > 0 {
-            tracing::warn!(lost, "entries of the egress log were lost: there were more than could be written");
+            tracing::warn!(
+                lost,
+                "entries of the egress log were dropped: they arrived faster than they could be written"
+            );
         }
     }
 }
 
-/// Until the store takes them, or says that it never will.
+/// Writes the entries, and retries until the store accepts them or returns a permanent error.
 async fn write(store: &dyn Breadcrumbs, records: Vec<EgressRecord>) {
     let mut is_failing = false;
     while let Err(error) = store.log_egress(records.clone()).await {
@@ -116,7 +120,7 @@ async fn write(store: &dyn Breadcrumbs, records: Vec<EgressRecord>) {
             return;
         }
         if !is_failing {
-            tracing::warn!(%error, "the egress log cannot be written; it goes on trying");
+            tracing::warn!(%error, "the egress log cannot be written; retrying");
             is_failing = true;
         }
         sleep(PAUSE).await;

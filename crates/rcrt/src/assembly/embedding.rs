@@ -13,21 +13,22 @@ use crate::exit::Failure;
 
 #[derive(Debug, Clone, Args)]
 pub struct EmbeddingArgs {
-    /// How records are found by what they mean: local (a small model on this machine), off, or the URL of an endpoint that speaks
-    /// OpenAI's protocol, such as http://localhost:11434/v1 (Ollama) or https://api.openai.com/v1 [default: local; of a runner: off]
+    /// The model of search by meaning: local (a small model on this machine), off, or the URL of an
+    /// endpoint that speaks OpenAI's protocol, such as http://localhost:11434/v1 (Ollama) or
+    /// https://api.openai.com/v1 [default: local; of a runner: off]
     #[arg(long, env = "RCRT_EMBEDDINGS", value_name = "local|off|URL")]
     pub embeddings: Option<Embeddings>,
 
-    /// The endpoint's model, such as nomic-embed-text or text-embedding-3-small
+    /// The model of the endpoint, such as nomic-embed-text or text-embedding-3-small
     #[arg(long, env = "RCRT_EMBEDDING_MODEL", value_name = "NAME")]
     pub embedding_model: Option<String>,
 
-    /// The endpoint's key; better in the environment than here, where other users of the machine can see it
+    /// The key of the endpoint. Use the variable: other users of the machine can see the option
     #[arg(long, env = "RCRT_EMBEDDING_KEY", hide_env_values = true, value_name = "KEY")]
     pub embedding_key: Option<String>,
 }
 
-/// Where vectors come from.
+/// The source of vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum Embeddings {
     #[default]
@@ -53,15 +54,15 @@ impl FromStr for Embeddings {
         match text {
             "local" => Ok(Self::Local),
             "off" => Ok(Self::Off),
-            _ => {
-                Url::parse(text).map(Self::Endpoint).map_err(|_| "must be local, off, or an endpoint's URL".to_owned())
-            }
+            _ => Url::parse(text)
+                .map(Self::Endpoint)
+                .map_err(|_| "must be local, off, or the URL of an endpoint".to_owned()),
         }
     }
 }
 
 impl EmbeddingArgs {
-    /// Takes this where nothing was said.
+    /// Sets the default.
     pub fn or(&mut self, embeddings: Embeddings) {
         self.embeddings.get_or_insert(embeddings);
     }
@@ -70,19 +71,19 @@ impl EmbeddingArgs {
         self.embeddings.clone().unwrap_or_default()
     }
 
-    /// What the store is opened with. Nothing is installed or asked for yet.
+    /// Returns the options of the store. Nothing is installed or requested yet.
     pub fn options(&self) -> anyhow::Result<Option<EmbeddingOptions>> {
         let usage = |message: String| Failure::Usage(message).into();
         match (&self.chosen(), &self.embedding_model) {
             (Embeddings::Off, _) => Ok(None),
             (Embeddings::Local, Some(_)) => {
-                Err(usage("--embedding-model names an endpoint's model: give its URL with --embeddings too".to_owned()))
+                Err(usage("--embedding-model is only for an endpoint; set --embeddings to its URL".to_owned()))
             }
             (Embeddings::Local, None) => {
                 Ok(Some(EmbeddingOptions::new(Arc::new(Local::new(postgres::default_cache_dir())))))
             }
             (Embeddings::Endpoint(_), None) => {
-                Err(usage("--embeddings with a URL wants the model's name there: give --embedding-model".to_owned()))
+                Err(usage("--embeddings with a URL needs the name of the model; set --embedding-model".to_owned()))
             }
             (Embeddings::Endpoint(base), Some(model)) => {
                 let options =
@@ -93,10 +94,10 @@ impl EmbeddingArgs {
         }
     }
 
-    /// One line for the operator, as it would be here.
+    /// One line for the operator: what a server with these options would use.
     pub fn describe(&self) -> String {
         match &self.chosen() {
-            Embeddings::Off => "off: searches go by words".to_owned(),
+            Embeddings::Off => "off: search uses words only".to_owned(),
             Embeddings::Local if Local::is_installed(&postgres::default_cache_dir()) => {
                 format!("local, {}", Local::name())
             }
@@ -107,7 +108,7 @@ impl EmbeddingArgs {
                 )
             }
             Embeddings::Endpoint(url) => {
-                let model = self.embedding_model.as_deref().unwrap_or("no model named: give --embedding-model");
+                let model = self.embedding_model.as_deref().unwrap_or("no model; set --embedding-model");
                 format!("{}, {model}", url.host_str().unwrap_or_default())
             }
         }
@@ -124,11 +125,11 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_go_together_is_refused() {
-        let told = |args: EmbeddingArgs| args.options().err().map(|error| error.to_string()).unwrap_or_default();
-        assert!(told(args("http://localhost:11434/v1", None)).contains("--embedding-model"));
-        assert!(told(args("ftp://localhost/v1", Some("small"))).contains("http://"));
-        assert!(told(args("local", Some("small"))).contains("--embeddings"));
+    fn contradicting_options_are_refused() {
+        let error_of = |args: EmbeddingArgs| args.options().err().map(|error| error.to_string()).unwrap_or_default();
+        assert!(error_of(args("http://localhost:11434/v1", None)).contains("--embedding-model"));
+        assert!(error_of(args("ftp://localhost/v1", Some("small"))).contains("http://"));
+        assert!(error_of(args("local", Some("small"))).contains("--embeddings"));
         assert!("locale".parse::<Embeddings>().is_err());
         assert!(args("off", None).options().is_ok_and(|options| options.is_none()));
         assert!(args("http://localhost:11434/v1", Some("small")).options().is_ok_and(|options| options.is_some()));

@@ -13,18 +13,20 @@ use url::Url;
 
 use super::port_holder;
 
-/// Takes the port, or says who has it.
+/// Listens on the address, or returns an error that names the process that uses the port.
 pub async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.map_err(|error| match error.kind() {
         std::io::ErrorKind::AddrInUse => {
             let holder = port_holder::holder(address).unwrap_or_else(|| "another program".into());
-            anyhow::anyhow!("the port {address} is in use by {holder}; stop it, or choose another with --listen")
+            anyhow::anyhow!(
+                "the address {address} is in use by {holder}; stop it, or choose another address with --listen"
+            )
         }
-        _ => anyhow::Error::new(error).context(format!("{address} cannot be listened on")),
+        _ => anyhow::Error::new(error).context(format!("cannot listen on {address}")),
     })
 }
 
-/// Whom the server lets in, and what it holds them to.
+/// The options of the server: access, limits and compatibility.
 pub struct HttpServerOptions {
     pub auth: AuthMode,
     pub limits: ServerLimits,
@@ -35,7 +37,7 @@ pub struct HttpServerOptions {
     pub rcrt_compat: bool,
 }
 
-/// A server that answers.
+/// A running server.
 pub struct HttpServer {
     draining: CancellationToken,
     stop: CancellationToken,
@@ -66,19 +68,19 @@ impl HttpServer {
         Ok(Self { draining, stop, task })
     }
 
-    /// Returns if the server ends by itself.
+    /// Returns if the server stops by itself.
     pub async fn lost(&mut self) {
         if let Err(error) = (&mut self.task).await {
-            tracing::error!(%error, "the HTTP server ended badly");
+            tracing::error!(%error, "the HTTP server failed");
         }
     }
 
-    /// From here on nothing new is taken, and the health says so; what runs is brought to its end.
+    /// Stops accepting new work, and reports that in the health. Current requests continue.
     pub fn drain(&self) {
         self.draining.cancel();
     }
 
-    /// Lets open requests end; at once when in a hurry.
+    /// Waits for current requests, unless `hurry` is cancelled.
     pub async fn close(mut self, hurry: &CancellationToken) {
         self.stop.cancel();
         if self.task.is_finished() {
@@ -91,9 +93,9 @@ impl HttpServer {
     }
 }
 
-/// Where a listener is reached from this machine.
+/// Returns the URL of a listener for this machine.
 pub fn base_url(listener: &TcpListener) -> anyhow::Result<Url> {
-    let mut address = listener.local_addr().context("the port is not known")?;
+    let mut address = listener.local_addr().context("the address of the listener is not known")?;
     if address.ip().is_unspecified() {
         match &mut address {
             SocketAddr::V4(v4) => v4.set_ip(std::net::Ipv4Addr::LOCALHOST),

@@ -16,7 +16,7 @@ impl FromStr for RateLimit {
     fn from_str(text: &str) -> Result<Self, String> {
         match text.trim() {
             "off" | "0" => Ok(Self(None)),
-            rate => rate.parse().map(|rate| Self(Some(rate))).map_err(|error: InvalidRate| format!("{error}; or off")),
+            rate => rate.parse().map(|rate| Self(Some(rate))).map_err(|error: InvalidRate| format!("{error}, or off")),
         }
     }
 }
@@ -24,45 +24,45 @@ impl FromStr for RateLimit {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitOptions {
-    /// Requests of one agent: RATE for each second, or RATE:BURST; off for no limit
+    /// Requests of one agent per second, with a burst; off for no limit
     #[arg(long, env = "RCRT_RATE_LIMIT_AGENT", value_name = "RATE[:BURST]", default_value = "5000:20000")]
     rate_limit_agent: RateLimit,
 
-    /// Requests of all agents of one tenant together; off for no limit
+    /// Requests of all agents of one tenant per second; off for no limit
     #[arg(long, env = "RCRT_RATE_LIMIT_TENANT", value_name = "RATE[:BURST]", default_value = "10000:40000")]
     rate_limit_tenant: RateLimit,
 
-    /// Requests of one runner's agent on the routes of runners, which count nowhere else
+    /// Requests of one runner on the routes of runners per second; they count for no other limit
     #[arg(long, env = "RCRT_RATE_LIMIT_RUNNER", value_name = "RATE[:BURST]", default_value = "off")]
     rate_limit_runner: RateLimit,
 
-    /// Requests without a valid token from one address, and as many for the health, the metrics and the docs; off for no
-    /// limit
+    /// Requests without a valid token from one address per second, and as many for health, metrics
+    /// and docs; off for no limit
     #[arg(long, env = "RCRT_RATE_LIMIT_ADDRESS", value_name = "RATE[:BURST]", default_value = "200:1000")]
     rate_limit_address: RateLimit,
 
-    /// Connections at once. For one more, a connection is closed that waits for a request; where none waits, it is
-    /// answered 503
+    /// Open connections. For one more, an idle connection is closed; if none is idle, the new one
+    /// gets 503
     #[arg(long, env = "RCRT_MAX_CONNECTIONS", default_value_t = 8192, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_connections: u32,
 
-    /// The same, of one address or one IPv6 network of 64 bits
+    /// Open connections of one address, or one IPv6 network of 64 bits
     #[arg(long, env = "RCRT_MAX_CONNECTIONS_PER_ADDRESS", default_value_t = 4096, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_connections_per_address: u32,
 
-    /// Requests of one tenant under way at once, event streams among them; those of runners do not count
+    /// Concurrent requests of one tenant, including event streams, except those of runners
     #[arg(long, env = "RCRT_MAX_REQUESTS_PER_TENANT", default_value_t = 4096, value_name = "N",
         value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     max_requests_per_tenant: u32,
 
-    /// Bytes of a request's body at most
+    /// Maximum bytes of a request body
     #[arg(long, env = "RCRT_MAX_BODY", default_value_t = MAX_BODY_BYTES as u64, value_name = "BYTES",
         value_parser = clap::value_parser!(u64).range(1024..=MAX_BODY_BYTES as u64))]
     max_body: u64,
 
-    /// How long requests under way may go on after the program was asked to stop
+    /// How long open requests can continue at shutdown
     #[arg(long, env = "RCRT_DRAIN_SECONDS", default_value_t = 10, value_name = "SECONDS",
         value_parser = clap::value_parser!(u64).range(0..=3600))]
     drain_seconds: u64,
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_are_the_servers_and_a_rate_can_be_switched_off() {
+    fn the_defaults_match_the_server_and_a_rate_can_be_turned_off() {
         assert_eq!(
             format!("{:?}", limits(&[])),
             format!("{:?}", ServerLimits { address: limits(&[]).address, ..ServerLimits::default() })

@@ -1,5 +1,5 @@
-//! Puts the parts together: Postgres → store → server → runner. Each file starts one part; [`stop`](Running::stop)s
-//! go the other way.
+//! Assembles the parts: Postgres → store → server → runner. Each file starts one part.
+//! [`System::close`] stops them in reverse order.
 
 mod agents;
 mod data_folder;

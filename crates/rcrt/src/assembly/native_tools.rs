@@ -18,7 +18,7 @@ use crate::cli::JAILED_COMMAND;
 use crate::exit::Failure;
 use crate::settings::{Resolved, SettingOptions};
 
-/// What is off unless it is switched on, and why.
+/// Tools that are off by default, and why.
 const OFF: &[(&str, &str)] = &[("bash", "runs any command on this machine, though in a jail")];
 /// The tools that run programs.
 const PROGRAMS: &[&str] = &["bash", "execute_python_script"];
@@ -26,11 +26,12 @@ const PROGRAMS: &[&str] = &["bash", "execute_python_script"];
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options for the program's own tools")]
 pub struct NativeToolOptions {
-    /// The folder in which tools read and write files and run programs; they reach no other [default: <data>/work]
+    /// The folder in which tools read and write files and run programs; they reach no other folder
+    /// [default: <data>/work]
     #[arg(long, env = "RCRT_WORKDIR", value_name = "DIR")]
     workdir: Option<PathBuf>,
 
-    /// Switch on a tool that is off by itself: bash; again for more, or with commas
+    /// Turn on a tool that is off by default: bash. Can be repeated, or separated by commas
     #[arg(
         id = "enabled_tools",
         long = "enable-tool",
@@ -40,7 +41,7 @@ pub struct NativeToolOptions {
     )]
     enabled: Vec<String>,
 
-    /// Switch off a tool of the program itself; again for more, or with commas
+    /// Turn off a tool of the program. Can be repeated, or separated by commas
     #[arg(
         id = "disabled_tools",
         long = "disable-tool",
@@ -50,8 +51,8 @@ pub struct NativeToolOptions {
     )]
     disabled: Vec<String>,
 
-    /// Give the programs that this tool runs (bash or execute_python_script) the network of this machine; again for
-    /// more, or with commas
+    /// Give the programs of this tool (bash or execute_python_script) the network of this machine.
+    /// Can be repeated, or separated by commas
     #[arg(
         id = "network_tools",
         long = "allow-network",
@@ -61,23 +62,27 @@ pub struct NativeToolOptions {
     )]
     network: Vec<String>,
 
-    /// Whom web_search asks: brave (with the secret BRAVE_API_KEY), or the SearXNG of --searxng-url
+    /// The search engine of web_search: brave (with the secret BRAVE_API_KEY), or searxng (with
+    /// --searxng-url)
     #[arg(long, env = "RCRT_SEARCH", value_name = "PROVIDER")]
     search: Option<Search>,
 
-    /// The base URL of a SearXNG that answers in JSON; one with a private address also needs --allow-private-host
+    /// The base URL of a SearXNG that answers in JSON. A private address also needs
+    /// --allow-private-host
     #[arg(long, env = "RCRT_SEARXNG_URL", value_name = "URL", value_parser = web_url)]
     searxng_url: Option<Url>,
 
-    /// The most that one set of Python packages may take of the disk, in MB
+    /// Maximum size of one set of Python packages, in MB
     #[arg(long, env = "RCRT_PACKAGES_SET_MB", default_value_t = 2_000, value_name = "MB", value_parser = megabytes)]
     packages_set_mb: u64,
 
-    /// The most that all sets of Python packages may take together, in MB; those that nobody used for longest go first
+    /// Maximum size of all sets of Python packages together, in MB; the least recently used ones
+    /// are removed first
     #[arg(long, env = "RCRT_PACKAGES_TOTAL_MB", default_value_t = 8_000, value_name = "MB", value_parser = megabytes)]
     packages_total_mb: u64,
 
-    /// End programs and refuse packages and files when the disk has less than this left, in MB; 0 for no such bound
+    /// Free disk space, in MB, below which programs are stopped, and packages and files refused; 0
+    /// for no bound
     #[arg(long, env = "RCRT_MIN_FREE_DISK_MB", default_value_t = 500, value_name = "MB", value_parser = megabytes)]
     min_free_disk_mb: u64,
 
@@ -94,20 +99,20 @@ enum Search {
 fn web_url(text: &str) -> Result<Url, String> {
     match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
-        Ok(_) => Err("must begin with http:// or https:// and name a host".into()),
-        Err(error) => Err(format!("{error}; write https://search.example.com/")),
+        Ok(_) => Err("must start with http:// or https:// and name a host".into()),
+        Err(error) => Err(format!("{error}; expected a URL such as https://search.example.com/")),
     }
 }
 
-/// The most that an option takes: a million MB.
+/// The upper limit of these options: a million MB.
 const MOST_MB: u64 = 1_000_000;
 
 fn megabytes(text: &str) -> Result<u64, String> {
     let number = text.parse().ok().filter(|number| (0..=MOST_MB).contains(number));
-    number.ok_or_else(|| format!("must be a whole number of MB, {MOST_MB} at most"))
+    number.ok_or_else(|| format!("must be a whole number of MB, at most {MOST_MB}"))
 }
 
-/// The tools, and what stands beside them in a runner's process.
+/// The native tools, and the other parts of a runner that their settings configure.
 pub struct NativeTools {
     pub executor: BuiltinExecutor,
     pub schedule: schedule::Settings,
@@ -116,12 +121,12 @@ pub struct NativeTools {
 }
 
 impl NativeToolOptions {
-    /// The settings that are in force for this data folder.
+    /// The effective settings for this data folder.
     pub fn settings(&self, data: &Path) -> anyhow::Result<Resolved> {
         self.settings.resolve(data)
     }
 
-    /// Refuses what does not go together, names of tools that are not there, and a configuration file that is wrong.
+    /// Refuses contradicting options, unknown names of tools, and an invalid configuration file.
     pub fn check(&self, data: &Path) -> anyhow::Result<()> {
         self.search_choice()?;
         self.settings(data)?;
@@ -132,19 +137,19 @@ impl NativeToolOptions {
             ("--allow-network", &self.network, PROGRAMS),
         ] {
             if let Some(name) = names.iter().find(|name| !known.contains(&name.as_str())) {
-                let message = format!("{option}: {name:?} is none of the tools that it is for: {}", known.join(", "));
+                let message = format!("{option}: {name:?} is not valid; expected one of: {}", known.join(", "));
                 return Err(Failure::Usage(message).into());
             }
         }
         if self.packages_set_mb > self.packages_total_mb {
             let message = format!(
-                "--packages-set-mb {} is more than --packages-total-mb {}: what one set may take, all may take",
+                "--packages-set-mb {} is more than --packages-total-mb {}; a set cannot be larger than all sets together",
                 self.packages_set_mb, self.packages_total_mb
             );
             return Err(Failure::Usage(message).into());
         }
         if let Some(name) = self.enabled.iter().find(|name| self.disabled.contains(name)) {
-            let message = format!("{name} is named by --enable-tool and by --disable-tool: which is it to be?");
+            let message = format!("{name} is in both --enable-tool and --disable-tool; name it in one of them");
             return Err(Failure::Usage(message).into());
         }
         Ok(())
@@ -156,13 +161,13 @@ impl NativeToolOptions {
             (Some(Search::Brave), _) => Ok(Some(SearchChoice::Brave)),
             (None | Some(Search::Searxng), Some(url)) => Ok(Some(SearchChoice::Searxng(url.clone()))),
             (Some(Search::Searxng), None) => {
-                Err(Failure::Usage("--search searxng needs --searxng-url: where it is".into()).into())
+                Err(Failure::Usage("--search searxng also needs --searxng-url".into()).into())
             }
         }
     }
 
-    /// All tools. `data` is the data folder. Must be called on a runtime: which programs can be run here is found out
-    /// meanwhile.
+    /// Returns all tools. `data` is the data folder. Must be called on a runtime: tasks find out
+    /// which programs can run on this machine.
     pub fn tools(&self, data: &Path, egress: Arc<Egress>) -> anyhow::Result<NativeTools> {
         self.check(data)?;
         let settings = self.settings(data)?;
@@ -188,11 +193,11 @@ impl NativeToolOptions {
         tools.extend(memory::tools(large_results.clone()));
         tools.extend(schedule::tools(&schedule, &clock));
         tools.extend(processes::deferred_tools(programs));
-        let executor = self.switched(BuiltinExecutor::new().with(tools));
+        let executor = self.without_disabled(BuiltinExecutor::new().with(tools));
         Ok(NativeTools { executor, schedule, clock, large_results })
     }
 
-    /// What programs and packages may take of the disk.
+    /// The bounds on disk use of programs and packages.
     pub fn disk_bounds(&self) -> DiskBounds {
         const MB: u64 = 1_000_000;
         DiskBounds {
@@ -202,18 +207,18 @@ impl NativeToolOptions {
         }
     }
 
-    fn switched(&self, mut executor: BuiltinExecutor) -> BuiltinExecutor {
+    fn without_disabled(&self, mut executor: BuiltinExecutor) -> BuiltinExecutor {
         for (name, why) in OFF {
             if !self.enabled.iter().any(|enabled| enabled == name) {
                 let how = format!(
-                    "{name} {why}, so it is off: the operator switches it on with --enable-tool {name} (or \
+                    "{name} {why}, so it is off by default. The operator can turn it on with --enable-tool {name} (or \
                      RCRT_ENABLE_TOOLS={name}) when starting the runner."
                 );
                 executor = executor.without(name, how);
             }
         }
         for name in &self.disabled {
-            executor = executor.without(name, format!("The operator switched it off (--disable-tool {name})."));
+            executor = executor.without(name, format!("The operator turned it off (--disable-tool {name})."));
         }
         executor
     }

@@ -1,11 +1,11 @@
-//! Which process listens on a port of this machine, as far as the system shows it (Linux, and our
-//! own processes or root).
+//! Finds the process that listens on a port of this machine. Works on Linux, for processes of the
+//! same user or as root.
 
 use std::collections::HashSet;
 use std::fs;
 use std::net::SocketAddr;
 
-/// `process 123 (rcrt up)`, or `None` when it cannot be told.
+/// Returns `process 123 (rcrt up)`, or `None` if the process cannot be determined.
 pub fn holder(address: SocketAddr) -> Option<String> {
     let inodes = listening_inodes(address.port());
     for entry in fs::read_dir("/proc").ok()?.flatten() {
@@ -25,7 +25,7 @@ pub fn holder(address: SocketAddr) -> Option<String> {
     None
 }
 
-/// The inodes of the sockets that listen on this port, whatever their address.
+/// Returns the inodes of the sockets that listen on this port, at any address.
 fn listening_inodes(port: u16) -> HashSet<String> {
     const LISTEN: &str = "0A";
     let wanted = format!(":{port:04X}");
@@ -38,8 +38,8 @@ fn listening_inodes(port: u16) -> HashSet<String> {
                 .skip(1)
                 .filter_map(|line| {
                     let columns: Vec<&str> = line.split_ascii_whitespace().collect();
-                    let is_it = columns.get(1)?.ends_with(&wanted) && *columns.get(3)? == LISTEN;
-                    is_it.then(|| columns.get(9).map(|&inode| inode.to_owned())).flatten()
+                    let is_match = columns.get(1)?.ends_with(&wanted) && *columns.get(3)? == LISTEN;
+                    is_match.then(|| columns.get(9).map(|&inode| inode.to_owned())).flatten()
                 })
                 .collect();
             inodes
@@ -47,10 +47,10 @@ fn listening_inodes(port: u16) -> HashSet<String> {
         .collect()
 }
 
-/// The program's name, with its subcommand when it is this program too; nothing else of the command line, where passwords and tokens
-/// are.
+/// The program's name, with its subcommand if it is this program. Other arguments can contain
+/// passwords and tokens.
 fn command(pid: u32) -> String {
-    let Some(name) = program(&format!("/proc/{pid}/exe")) else { return "its name is not told".into() };
+    let Some(name) = program(&format!("/proc/{pid}/exe")) else { return "name unknown".into() };
     if program("/proc/self/exe").as_ref() != Some(&name) {
         return name;
     }
@@ -61,11 +61,11 @@ fn command(pid: u32) -> String {
 fn program(link: &str) -> Option<String> {
     let path = fs::read_link(link).ok()?;
     let name: String = path.file_name()?.to_string_lossy().chars().filter(|c| !c.is_control()).collect();
-    // So the system marks a program whose file was replaced since.
+    // The kernel adds this if the program's file was replaced.
     Some(name.trim_end_matches(" (deleted)").to_owned())
 }
 
-/// A subcommand is the first argument and a plain word. When an option comes first, the words after it may be the option's value.
+/// A subcommand is the first argument and a plain word. After an option, words may be its value.
 fn with_subcommand(program: String, line: &str) -> String {
     let is_word = |word: &&str| {
         word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(|c| c.is_ascii_lowercase() || c == '-')
@@ -93,15 +93,15 @@ mod tests {
     }
 
     #[test]
-    fn only_the_subcommand_is_told_of_a_command_line() {
-        for (line, told) in [
+    fn only_the_subcommand_of_a_command_line_is_shown() {
+        for (line, expected) in [
             ("rcrt\0up\0--database-url\0postgres://user:PASSWORD@host/db\0", "rcrt up"),
             ("rcrt\0--token\0secret\0up\0", "rcrt"),
             ("rcrt\0--agent-key=secret\0server\0", "rcrt"),
             ("rcrt\0", "rcrt"),
             ("", "rcrt"),
         ] {
-            assert_eq!(with_subcommand("rcrt".into(), line), told, "{line:?}");
+            assert_eq!(with_subcommand("rcrt".into(), line), expected, "{line:?}");
         }
     }
 }

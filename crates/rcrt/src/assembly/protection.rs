@@ -1,22 +1,23 @@
-//! The lines of the start-up log about the protections around tools.
+//! Logs the protections around tools at the start.
 
 use sandbox::{Level, ProtectionState, Report};
 
-/// One line for what stands, one for what does not, and a loud one where the operator lowered the bar.
+/// Logs the protections in force, the unavailable ones, and a prominent warning if `--sandbox
+/// minimal` lowered the protection.
 pub fn tell(report: &Report) {
-    let (mut standing, mut absent) = (Vec::new(), Vec::new());
+    let (mut in_force, mut absent) = (Vec::new(), Vec::new());
     for protection in &report.protections {
         match &protection.state {
-            ProtectionState::Applied => standing.push(protection.name.as_str()),
+            ProtectionState::Applied => in_force.push(protection.name.as_str()),
             ProtectionState::Unavailable(reason) => absent.push(format!("{} ({reason})", protection.name)),
         }
     }
     let (level, engine) = (report.level, &report.engine_version);
-    tracing::info!(%level, engine = format!("V8 {engine}"), in_force = standing.join(", "), "tools run in a sandbox");
+    tracing::info!(%level, engine = format!("V8 {engine}"), in_force = in_force.join(", "), "tools run in a sandbox");
     if !absent.is_empty() {
         tracing::warn!(
             absent = absent.join("; "),
-            "protections that this machine does not give; `rcrt doctor` says which are required"
+            "protections that are not available on this machine; `rcrt doctor` shows which are required"
         );
     }
     if level == Level::Minimal {
@@ -24,12 +25,12 @@ pub fn tell(report: &Report) {
             report.missing().into_iter().map(|(name, reason)| format!("{name} ({reason})")).collect();
         if missing.is_empty() {
             tracing::warn!(
-                "--sandbox minimal: nothing that is required is missing here, so strict would start too; leave the option away"
+                "--sandbox minimal: no required protection is missing, so strict would start too; remove the option"
             );
         } else {
             tracing::warn!(
                 missing = missing.join("; "),
-                "SANDBOX LOWERED by --sandbox minimal: tools run WITHOUT required protections; run no stranger's tool here"
+                "SANDBOX LOWERED by --sandbox minimal: tools run WITHOUT required protections; run only tools that you trust"
             );
         }
     }

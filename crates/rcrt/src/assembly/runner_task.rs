@@ -25,20 +25,22 @@ use crate::private_hosts::PrivateHosts;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Runner options")]
 pub struct RunnerTaskOptions {
-    /// Calls side by side at most [default: what suits this machine]
+    /// Maximum number of concurrent calls that need a worker [default: suits this machine]
     #[arg(long, env = "RCRT_MAX_CALLS", value_name = "N")]
     pub max_calls: Option<usize>,
 
-    /// Calls of one tool side by side at most [default: what suits this machine]
+    /// Maximum number of concurrent calls of one tool [default: suits this machine]
     #[arg(long, env = "RCRT_MAX_CALLS_PER_TOOL", value_name = "N")]
     pub max_calls_per_tool: Option<usize>,
 
-    /// Calls side by side at most that only wait for a service (http tools): those need no worker
+    /// Maximum number of concurrent calls that only wait for a service (http tools); they need no
+    /// worker
     #[arg(long, env = "RCRT_MAX_WAITING", value_name = "N", default_value_t = 2000,
         value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub max_waiting: u32,
 
-    /// How long a call stays with a runner that is not heard of, in milliseconds [default: 15000]
+    /// How long a call stays with a runner that sends no heartbeat, in milliseconds [default:
+    /// 15000]
     #[arg(long, env = "RCRT_LEASE_MS", value_name = "MS", value_parser = clap::value_parser!(u64).range(1_000..=600_000))]
     pub lease_ms: Option<u64>,
 
@@ -51,22 +53,23 @@ pub struct RunnerTaskOptions {
     #[command(flatten)]
     pub native: NativeToolOptions,
 
-    /// How much protection there must be around tools: strict (all that is required, or no tool runs), or minimal
-    /// (whatever this machine gives; never for strangers' tools)
+    /// The required protection around tools: strict (run no tool unless every required protection
+    /// is in force), or minimal (use the protections that the machine has; never with tools that
+    /// you do not trust)
     #[arg(long, env = "RCRT_SANDBOX", default_value_t, value_name = "LEVEL", value_parser = sandbox_level())]
     pub sandbox: Level,
 
-    /// Of `--compat`, which is the whole command's.
+    /// Set from `--compat`, which is an option of the command.
     #[arg(skip)]
     pub rcrt_compat: bool,
 }
 
-/// Reads `--sandbox`, and lets a shell complete it.
+/// Parses `--sandbox`, and lists its values for shell completion.
 pub fn sandbox_level() -> impl TypedValueParser<Value = Level> {
     PossibleValuesParser::new(["strict", "minimal"]).try_map(|level| level.parse::<Level>())
 }
 
-/// What runs tools, before there is a store: that takes as long as the database does, and needs nothing of it.
+/// The parts of a runner that need no store. They start while the database starts.
 pub struct PreparedRunner {
     sandbox: Arc<Sandbox>,
     egress: Arc<Egress>,
@@ -75,7 +78,7 @@ pub struct PreparedRunner {
     settings: RunnerOptions,
 }
 
-/// A runner at work.
+/// A running runner.
 pub struct RunnerTask {
     sandbox: Arc<Sandbox>,
     stop: CancellationToken,
@@ -85,12 +88,12 @@ pub struct RunnerTask {
     egress_log_writer: EgressLogWriter,
 }
 
-/// How this program starts itself as a sandbox worker.
+/// The command that starts this program as a sandbox worker.
 pub fn worker_command() -> anyhow::Result<WorkerCommand> {
     Ok(WorkerCommand { program: this_program()?, args: vec![SANDBOX_WORKER.into()] })
 }
 
-/// On Linux the running program itself, even where its file was replaced by a newer build meanwhile.
+/// The path of this program. On Linux `/proc/self/exe`, which works even if the file was replaced.
 pub(super) fn this_program() -> anyhow::Result<PathBuf> {
     let running = PathBuf::from("/proc/self/exe");
     if running.exists() {
@@ -100,7 +103,7 @@ pub(super) fn this_program() -> anyhow::Result<PathBuf> {
 }
 
 impl PreparedRunner {
-    /// Starts the sandbox, and puts together what runs tools. `data` is the data folder.
+    /// Starts the sandbox and creates the executors. `data` is the data folder.
     pub async fn start(options: &RunnerTaskOptions, data: &Path) -> anyhow::Result<Self> {
         let mut settings = RunnerOptions {
             allowed_private: options.private_hosts.allowed.clone(),
@@ -126,7 +129,8 @@ impl PreparedRunner {
             log: Some(egress_log_channel.log.clone()),
             ..EgressOptions::default()
         })?);
-        // A worker for every call that the runner takes: one that waited for a worker would hold its place in the runner.
+        // One worker for each slot of the runner: a call that waits for a worker would hold its
+        // slot.
         let workers = SandboxOptions {
             max_workers: settings.max_calls,
             level: options.sandbox,
@@ -148,7 +152,7 @@ impl PreparedRunner {
 }
 
 impl RunnerTask {
-    /// `system_author` is the agent whose tools are the installation's own, where that is known.
+    /// `system_author` is the agent that seeds the tools of the installation, if it is known.
     pub fn start(store: Arc<dyn Breadcrumbs>, prepared: PreparedRunner, system_author: Option<Uuid>) -> Self {
         let PreparedRunner { sandbox, egress, egress_log_channel, native, mut settings } = prepared;
         protection::tell(sandbox.report());
@@ -168,44 +172,45 @@ impl RunnerTask {
         let egress_log_writer = EgressLogWriter::start(egress_log_channel, move |_| logged_in.clone());
         let scheduler = tokio::spawn(Scheduler::new(store, clock, schedule).run(stop.clone()));
         let shutdown = stop.clone();
-        let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner ended") });
+        let task = tokio::spawn(async move { runner.run(shutdown).await.context("the runner failed") });
         Self { sandbox, stop, task, scheduler, egress_log_writer }
     }
 
-    /// Returns when the runner or the scheduler ends by itself, with the reason.
+    /// Returns when the runner or the scheduler stops by itself, with the reason.
     pub async fn lost(&mut self) -> anyhow::Result<()> {
         tokio::select! {
-            ended = &mut self.task => ended.context("the runner ended badly")?,
+            ended = &mut self.task => ended.context("the runner failed")?,
             ended = &mut self.scheduler => {
-                ended.context("the scheduler ended badly")?;
-                anyhow::bail!("the scheduler ended by itself")
+                ended.context("the scheduler failed")?;
+                anyhow::bail!("the scheduler stopped by itself")
             }
         }
     }
 
-    /// Lets running calls end; in a hurry leaves them to the store, which answers them when their leases end.
+    /// Waits for running calls. If `hurry` is cancelled, leaves them to the store, which responds
+    /// when their leases expire.
     pub async fn close(self, hurry: &CancellationToken) {
         let Self { sandbox, stop, task, scheduler, egress_log_writer } = self;
         stop.cancel();
-        // One that has ended by itself was told already.
+        // If one has stopped by itself, `lost` already returned its error.
         if !scheduler.is_finished() {
-            ended("scheduler", scheduler, hurry).await;
+            finish("scheduler", scheduler, hurry).await;
         }
         if !task.is_finished()
-            && let Some(Err(error)) = ended("runner", task, hurry).await
+            && let Some(Err(error)) = finish("runner", task, hurry).await
         {
-            tracing::error!(error = format!("{error:#}"), "the runner ended badly");
+            tracing::error!(error = format!("{error:#}"), "the runner failed");
         }
         tokio::join!(sandbox.close(), egress_log_writer.close());
     }
 }
 
-/// Waits for a task, but not in a hurry.
-async fn ended<T>(name: &'static str, mut task: JoinHandle<T>, hurry: &CancellationToken) -> Option<T> {
+/// Waits for a task, or aborts it if `hurry` is cancelled.
+async fn finish<T>(name: &'static str, mut task: JoinHandle<T>, hurry: &CancellationToken) -> Option<T> {
     tokio::select! {
         ended = &mut task => match ended {
             Ok(value) => return Some(value),
-            Err(error) => tracing::error!(%error, part = name, "a part ended badly"),
+            Err(error) => tracing::error!(%error, part = name, "a part failed"),
         },
         () = hurry.cancelled() => task.abort(),
     }

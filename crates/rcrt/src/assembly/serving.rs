@@ -16,23 +16,25 @@ use crate::progress::ConsoleProgress;
 
 #[derive(Debug, Args)]
 pub struct ServingOptions {
-    /// Where to listen
+    /// The address to listen on
     #[arg(long, env = "RCRT_LISTEN", default_value = DEFAULT_LISTEN, value_name = "ADDRESS:PORT", value_parser = listen_address)]
     listen: SocketAddr,
-    /// Who gets a token: who proves an agent's key, or anybody who asks (when listening on this machine alone, or with
-    /// --allow-host or --compat rcrt for callers of private networks)
+    /// Who gets a token: keys (an agent that proves its key), or open (everybody; on loopback, or
+    /// with --allow-host or --compat rcrt for callers of private networks)
     #[arg(long, env = "RCRT_AUTH", default_value = "keys")]
     auth: Auth,
-    /// An origin whose pages a browser lets call this server, such as http://localhost:8082; again for more, or with
-    /// commas in the environment; * for all, though not with --auth open
+    /// An origin whose pages can call this server in a browser, such as http://localhost:8082. Can
+    /// be repeated, or separated by commas in the environment; * allows all origins, but not with
+    /// --auth open
     #[arg(long, env = "RCRT_CORS_ORIGINS", value_name = "ORIGIN", value_delimiter = ',')]
     cors_origin: Vec<String>,
-    /// A token that opens /metrics with the names of every tenant's tools, for Prometheus; at least 16 characters. Without
-    /// it that takes the token of `rcrt token --operator`
+    /// A token for /metrics that shows the names of every tenant's tools, for Prometheus; at least
+    /// 16 characters. Without it, use the token of `rcrt token --operator`
     #[arg(long, env = "RCRT_METRICS_TOKEN", hide_env_values = true, value_name = "TOKEN", value_parser = metrics_token)]
     metrics_token: Option<String>,
-    /// With --auth open: a host name or an address by which the server may be addressed beside localhost, such as rcrt in
-    /// http://rcrt:8080; again for more, or with commas in the environment
+    /// With --auth open: a host name or address by which clients can address the server besides
+    /// loopback, such as rcrt in http://rcrt:8080. Can be repeated, or separated by commas in the
+    /// environment
     #[arg(long, env = "RCRT_ALLOW_HOSTS", value_name = "NAME", value_delimiter = ',')]
     allow_host: Vec<String>,
     #[command(flatten)]
@@ -41,20 +43,21 @@ pub struct ServingOptions {
     database: DatabaseOptions,
     #[command(flatten)]
     limits: LimitOptions,
-    /// Of `--compat`, which is the whole command's.
+    /// Set from `--compat`, which is an option of the command.
     #[arg(skip)]
     pub rcrt_compat: bool,
 }
 
 #[derive(Debug, Args)]
 struct StreamBounds {
-    /// How many event streams a tenant may have open at once; one more is answered 429
+    /// Open event streams of one tenant; one more gets 429
     #[arg(long, env = "RCRT_MAX_STREAMS", value_name = "N", default_value_t = StreamOptions::default().most_per_tenant)]
     max_streams: usize,
-    /// How many of them one agent may have
+    /// Open event streams of one agent; one more gets 429
     #[arg(long, env = "RCRT_MAX_STREAMS_PER_AGENT", value_name = "N", default_value_t = StreamOptions::default().most_per_agent)]
     max_streams_per_agent: usize,
-    /// Tell a new record on event streams as breadcrumb.updated, as RCRT does: some of its clients hear nothing else
+    /// Report new records on event streams as breadcrumb.updated, as the original RCRT does; some
+    /// of its clients handle no other event
     #[arg(long, env = "RCRT_RCRT_EVENTS", value_parser = clap::builder::FalseyValueParser::new())]
     rcrt_events: bool,
 }
@@ -70,10 +73,10 @@ impl StreamBounds {
     }
 }
 
-/// One that could be guessed would open them to everybody.
+/// A short token could be guessed.
 fn metrics_token(text: &str) -> Result<String, String> {
     if text.len() < 16 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("must have at least 16 characters of ASCII without spaces".into());
+        return Err("must have at least 16 ASCII characters, without spaces".into());
     }
     Ok(text.to_owned())
 }
@@ -84,7 +87,7 @@ enum Auth {
     Open,
 }
 
-/// What is this process's alone, before anything runs on it.
+/// The locked data folder and the open port, before anything is started.
 pub struct BoundServer {
     auth: AuthMode,
     origins: AllowedOrigins,
@@ -101,16 +104,16 @@ impl BoundServer {
     }
 }
 
-/// A system that answers over HTTP.
+/// A system that serves HTTP.
 pub struct StartedServer {
     pub base_url: Url,
     pub data: PathBuf,
-    /// The first agent's.
+    /// The token of the first agent.
     pub token: String,
 }
 
 impl ServingOptions {
-    /// Refuses what does not go together before anything is touched.
+    /// Refuses contradicting options before anything is changed.
     pub fn check(&self) -> anyhow::Result<()> {
         self.auth_mode()?;
         self.origins()?;
@@ -119,7 +122,7 @@ impl ServingOptions {
         Ok(check_url(self.database.database_url.as_ref())?)
     }
 
-    /// Tokens for everybody are for this machine alone.
+    /// `--auth open` needs loopback, `--allow-host` or `--compat rcrt`.
     fn auth_mode(&self) -> anyhow::Result<AuthMode> {
         let listen = self.listen;
         match self.auth {
@@ -128,8 +131,8 @@ impl ServingOptions {
                 Ok(AuthMode::Open)
             }
             Auth::Open => Err(Failure::Usage(format!(
-                "--auth open gives a token to anybody who asks, so it is for 127.0.0.1 or [::1] only, not for {listen}; \
-                 within a private network, name the host by which the server is addressed there with --allow-host"
+                "--auth open gives a token to everybody, so it works only on 127.0.0.1 or [::1], not on {listen}; in a \
+                 private network, name the host by which clients address the server with --allow-host"
             ))
             .into()),
         }
@@ -148,7 +151,7 @@ impl ServingOptions {
         Ok(origins)
     }
 
-    /// Takes the data folder and the port.
+    /// Locks the data folder and opens the port.
     pub async fn begin(&self, config: &Config) -> anyhow::Result<BoundServer> {
         let (auth, origins, hosts) = (self.auth_mode()?, self.origins()?, self.hosts()?);
         let mut folder = DataFolder::take(&config.data)?;
@@ -158,7 +161,8 @@ impl ServingOptions {
         Ok(BoundServer { auth, origins, hosts, folder, listener, base_url })
     }
 
-    /// Opens the store and the HTTP server; the system has whatever is up, also after an error.
+    /// Opens the store and the HTTP server. `system` has the parts that were started, also after an
+    /// error.
     pub async fn open(
         &self,
         begun: BoundServer,
@@ -172,12 +176,12 @@ impl ServingOptions {
         let mut streams = self.streams.options();
         streams.new_as_updated |= rcrt_compat;
         if auth == AuthMode::Open && !self.listen.ip().is_loopback() {
-            tracing::warn!(listen = %self.listen, "whoever reaches this server from a private network gets all rights");
+            tracing::warn!(listen = %self.listen, "every caller of this server in a private network gets all rights");
         }
         let metrics_token = self.metrics_token.clone();
         let options = HttpServerOptions { auth, limits, origins, hosts, streams, metrics_token, rcrt_compat };
         let token = system.start_http_server(listener, options, &token_key, &data)?;
-        tracing::info!(%base_url, "the server listens");
+        tracing::info!(%base_url, "the server is listening");
         Ok(StartedServer { base_url, data, token })
     }
 }

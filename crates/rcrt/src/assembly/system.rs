@@ -1,4 +1,4 @@
-//! The parts that run in this process, in the order in which they were started.
+//! The parts that run in this process, in the order of their start.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,8 @@ use super::{
 };
 use crate::progress::ConsoleProgress;
 
-/// Whatever is up. Each step of a start fills in one part, so that an end in the middle of it stops just those.
+/// The running parts. Each step of the start adds one part, so that an interrupted start stops only
+/// these.
 #[derive(Default)]
 pub struct System {
     database: Option<Database>,
@@ -31,7 +32,7 @@ pub struct System {
 }
 
 impl System {
-    /// The database, the store, and the agents of the tenant.
+    /// Opens the database and the store, and creates the agents of the tenant.
     pub async fn open_store(
         &mut self,
         folder: DataFolder,
@@ -53,7 +54,8 @@ impl System {
         Ok(())
     }
 
-    /// The HTTP server, and the token files in the data folder: the first agent's and the runner's. Gives the first.
+    /// Starts the HTTP server and writes the token files in the data folder: for the first agent
+    /// and the runner. Returns the first agent's token.
     pub fn start_http_server(
         &mut self,
         listener: TcpListener,
@@ -62,7 +64,7 @@ impl System {
         data: &Path,
     ) -> anyhow::Result<String> {
         let Agents { first, runner, .. } = self.agents()?.clone();
-        // Before the server answers: who waits for it to be up finds the token there.
+        // Before the server starts: a script that waits for the server finds the token.
         let (file, token) = TokenFile::write(data.join("token"), key.clone(), first)?;
         self.token_files.push(file);
         let (file, _) = TokenFile::write(data.join("runner.token"), key.clone(), runner)?;
@@ -72,12 +74,12 @@ impl System {
         Ok(token)
     }
 
-    /// The deliveries to webhooks, beside the store.
+    /// Starts the delivery of webhooks.
     pub fn start_webhook_delivery(&mut self, options: &WebhookOptions, hosts: WebhookHosts) -> anyhow::Result<()> {
         let store = self.store()?.clone();
         let deliveries = store.deliveries();
         let store_of = move |owner_id| {
-            // Of no agent: deliveries are the server's own work.
+            // No agent: the server itself makes the deliveries.
             let (agent_id, roles, profile) = (Uuid::nil(), vec![Role::Runner], Profile::Main);
             store.acting_as(Identity { owner_id, agent_id, roles, profile })
         };
@@ -85,7 +87,7 @@ impl System {
         Ok(())
     }
 
-    /// The runner, beside the store.
+    /// Starts the runner in this process.
     pub fn start_runner(&mut self, prepared: PreparedRunner) -> anyhow::Result<()> {
         let Agents { runner, seeder, .. } = self.agents()?.clone();
         let store = self.acting_as(runner)?;
@@ -101,7 +103,8 @@ impl System {
         Ok(self.schemas()?.acting_as(identity))
     }
 
-    /// The store below the definitions of schemas: for what comes with the program, definitions among it.
+    /// The store without the checks of schema definitions, for seeding: the seeds include
+    /// definitions.
     pub fn seeding_as(&self, identity: Identity) -> anyhow::Result<Arc<dyn breadcrumb::Breadcrumbs>> {
         Ok(self.store()?.acting_as(identity))
     }
@@ -118,7 +121,7 @@ impl System {
         Ok(self.database.as_ref().context("the store is not open")?.store.clone())
     }
 
-    /// Returns when a part that the others need ends by itself, and says which.
+    /// Returns when a required part stops by itself, with an error that names it.
     pub async fn lost(&mut self) -> anyhow::Error {
         let Self { database, http_server, webhook_delivery, runner_task, .. } = self;
         tokio::select! {
@@ -127,30 +130,30 @@ impl System {
                     Some(database) => database.lost().await,
                     None => std::future::pending().await,
                 }
-            } => anyhow!("Postgres is gone and does not start again; its log is in the data folder"),
+            } => anyhow!("Postgres stopped and cannot be restarted; its log is in the data folder"),
             () = async {
                 match http_server {
                     Some(http_server) => http_server.lost().await,
                     None => std::future::pending().await,
                 }
-            } => anyhow!("the HTTP server ended by itself"),
+            } => anyhow!("the HTTP server stopped by itself"),
             () = async {
                 match webhook_delivery {
                     Some(webhook_delivery) => webhook_delivery.lost().await,
                     None => std::future::pending().await,
                 }
-            } => anyhow!("the deliveries to webhooks ended by themselves"),
+            } => anyhow!("the delivery of webhooks stopped by itself"),
             ended = async {
                 match runner_task {
                     Some(runner_task) => runner_task.lost().await,
                     None => std::future::pending().await,
                 }
-            } => ended.err().unwrap_or_else(|| anyhow!("the runner ended by itself")),
+            } => ended.err().unwrap_or_else(|| anyhow!("the runner stopped by itself")),
         }
     }
 
-    /// Stops what is up, last started first: nothing new is taken any more, the runner finishes its calls while the store and the server still take
-    /// their answers.
+    /// Stops the parts in reverse order. The server first stops accepting new work; the runner then
+    /// finishes its calls while the store and the server still accept their responses.
     pub async fn close(self, hurry: &CancellationToken) {
         if let Some(http_server) = &self.http_server {
             http_server.drain();

@@ -1,5 +1,5 @@
-//! The token in the data folder: written at the start, renewed long before it expires, and when the
-//! signing key changes.
+//! The token in the data folder: written at the start, and renewed long before it expires or when
+//! the signing key changes.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -14,18 +14,18 @@ use crate::keys::replace_private;
 
 const LIFETIME: Duration = Duration::from_hours(30 * 24);
 const RENEW_EVERY: Duration = Duration::from_hours(12);
-/// Between two looks at which key signs.
+/// Poll interval for the signing key.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 const RETRY_EVERY: Duration = Duration::from_mins(1);
 
-/// Keeps the file fresh until it is stopped.
+/// Renews the token file until it is stopped.
 pub struct TokenFile {
     stop: CancellationToken,
     renewal: JoinHandle<()>,
 }
 
 impl TokenFile {
-    /// Writes the file; its owner alone can read it. Gives the token too.
+    /// Writes the file, readable only by its owner. Also returns the token.
     pub fn write(path: PathBuf, key: TokenKey, identity: Identity) -> anyhow::Result<(Self, String)> {
         let token = renew(&path, &key, &identity)?;
         let stop = CancellationToken::new();
@@ -58,7 +58,7 @@ impl TokenFile {
     pub async fn stop(self) {
         self.stop.cancel();
         if let Err(error) = self.renewal.await {
-            tracing::warn!(%error, "the renewal of the token ended badly");
+            tracing::warn!(%error, "the renewal of the token failed");
         }
     }
 }

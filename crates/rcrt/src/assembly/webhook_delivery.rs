@@ -17,37 +17,38 @@ use super::{EgressLogChannel, EgressLogWriter};
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options for webhooks")]
 pub struct WebhookOptions {
-    /// How often a delivery is tried before it is a dead letter
+    /// Attempts before a delivery becomes a dead letter
     #[arg(long, env = "RCRT_WEBHOOK_MAX_ATTEMPTS", value_name = "N", default_value_t = 16,
         value_parser = clap::value_parser!(u32).range(1..=100))]
     webhook_max_attempts: u32,
 
-    /// How old a delivery may get before it is a dead letter
+    /// Age at which a delivery becomes a dead letter
     #[arg(long, env = "RCRT_WEBHOOK_MAX_AGE_HOURS", value_name = "HOURS", default_value_t = 24,
         value_parser = clap::value_parser!(u64).range(1..=720))]
     webhook_max_age_hours: u64,
 
-    /// The pause after a first failure, at most; each further one doubles it
+    /// Maximum pause after a first failure; each further failure doubles it
     #[arg(long, env = "RCRT_WEBHOOK_FIRST_PAUSE_MS", value_name = "MS", default_value_t = 2_000,
         value_parser = clap::value_parser!(u64).range(100..=3_600_000))]
     webhook_first_pause_ms: u64,
 
-    /// The pause between two attempts, at most
+    /// Maximum pause between two attempts
     #[arg(long, env = "RCRT_WEBHOOK_LONGEST_PAUSE_MS", value_name = "MS", default_value_t = 3_600_000,
         value_parser = clap::value_parser!(u64).range(100..=86_400_000))]
     webhook_longest_pause_ms: u64,
 
-    /// How long a receiver may take for an attempt, its answer included
+    /// Time for one attempt, including the receiver's response
     #[arg(long, env = "RCRT_WEBHOOK_TIMEOUT_MS", value_name = "MS", default_value_t = 20_000,
         value_parser = clap::value_parser!(u64).range(100..=300_000))]
     webhook_timeout_ms: u64,
 
-    /// Attempts side by side at most
+    /// Maximum number of concurrent attempts
     #[arg(long, env = "RCRT_WEBHOOK_MOST", value_name = "N", default_value_t = 64,
         value_parser = clap::value_parser!(u32).range(1..=10_000))]
     webhook_most: u32,
 
-    /// Attempts of one webhook side by side at most; with more than 1 its events do not come in their order
+    /// Maximum number of concurrent attempts of one webhook; with more than 1, its events do not
+    /// arrive in order
     #[arg(long, env = "RCRT_WEBHOOK_PARALLEL", value_name = "N", default_value_t = 1,
         value_parser = clap::value_parser!(u32).range(1..=1_000))]
     webhook_parallel: u32,
@@ -73,14 +74,14 @@ impl WebhookOptions {
     }
 }
 
-/// A deliverer at work.
+/// A running deliverer.
 pub struct WebhookDelivery {
     stop: CancellationToken,
     task: JoinHandle<()>,
     egress_log_writer: EgressLogWriter,
 }
 
-/// Where webhooks may go beside public hosts, and where not.
+/// The private hosts that webhooks can reach, and the hosts that they cannot.
 pub struct WebhookHosts {
     pub allowed_private: Vec<PrivateHost>,
     pub denied: Arc<[DeniedHost]>,
@@ -97,21 +98,22 @@ impl WebhookDelivery {
         let records = EgressLogChannel::new();
         let WebhookHosts { allowed_private, denied } = hosts;
         let egress = EgressOptions { denied, log: Some(records.log.clone()), ..options.egress(allowed_private) };
-        let gate = Egress::new(egress).context("webhooks cannot be posted")?;
+        let gate = Egress::new(egress).context("the egress gate of webhooks cannot be created")?;
         let egress_log_writer = EgressLogWriter::start(records, store_of);
         let stop = CancellationToken::new();
         let task = tokio::spawn(Deliverer::new(queue, Arc::new(gate), options).run(stop.clone()));
         Ok(Self { stop, task, egress_log_writer })
     }
 
-    /// Returns if the deliverer ends by itself.
+    /// Returns if the deliverer stops by itself.
     pub async fn lost(&mut self) {
         if let Err(error) = (&mut self.task).await {
-            tracing::error!(%error, "the deliveries to webhooks ended badly");
+            tracing::error!(%error, "the delivery of webhooks failed");
         }
     }
 
-    /// Lets attempts end that are under way, a few seconds long; in a hurry leaves them to the next server.
+    /// Waits some seconds for current attempts. If `hurry` is cancelled, leaves them to the next
+    /// server.
     pub async fn close(mut self, hurry: &CancellationToken) {
         self.stop.cancel();
         if !self.task.is_finished() {

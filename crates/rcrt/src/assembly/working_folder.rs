@@ -1,14 +1,15 @@
 //! The folder in which native tools read, write and run programs. It must not contain the
-//! installation's own files: tools could read its keys and tokens.
+//! installation's own files, because tools could read keys and tokens.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::exit::Failure;
 
-/// The working folder of tools below the data folder, where the operator names none.
+/// The default working folder, below the data folder.
 const DEFAULT: &str = "work";
 
-/// The folder, absolute. `data` is the absolute path of the data folder, `given` what the operator said.
+/// Returns the absolute path of the folder. `data` is the absolute path of the data folder, `given`
+/// the value of `--workdir`.
 pub fn working_folder(given: Option<&Path>, data: &Path) -> anyhow::Result<PathBuf> {
     let own = data.join(DEFAULT);
     let Some(given) = given else { return Ok(own) };
@@ -16,7 +17,7 @@ pub fn working_folder(given: Option<&Path>, data: &Path) -> anyhow::Result<PathB
     let (real, real_data) = (resolved(&folder)?, resolved(data)?);
     if real_data.starts_with(&real) {
         let message = format!(
-            "--workdir: {} holds the data folder {}, whose keys and tokens tools must not read; name a folder beside it",
+            "--workdir: {} contains the data folder {}, whose keys and tokens tools must not read; name a folder outside of it",
             folder.display(),
             data.display()
         );
@@ -24,7 +25,7 @@ pub fn working_folder(given: Option<&Path>, data: &Path) -> anyhow::Result<PathB
     }
     if real.starts_with(&real_data) && !real.starts_with(real_data.join(DEFAULT)) {
         let message = format!(
-            "--workdir: {} is a part of the data folder {}, which tools must not reach; name a folder beside it, or {}",
+            "--workdir: {} is inside the data folder {}, which tools must not reach; name a folder outside of it, or {}",
             folder.display(),
             data.display(),
             own.display()
@@ -34,13 +35,13 @@ pub fn working_folder(given: Option<&Path>, data: &Path) -> anyhow::Result<PathB
     Ok(folder)
 }
 
-/// The path without links, also where its end is not there yet.
+/// Resolves links, also for a path whose last components do not exist.
 fn resolved(path: &Path) -> anyhow::Result<PathBuf> {
     for there in path.ancestors() {
         let Ok(real) = there.canonicalize() else { continue };
         let rest = path.strip_prefix(there)?;
         if rest.components().any(|part| part == Component::ParentDir) {
-            let message = format!("{}: a folder that is not there has no folder above it", path.display());
+            let message = format!("{}: `..` cannot follow a folder that does not exist", path.display());
             return Err(Failure::Usage(message).into());
         }
         return Ok(real.join(rest));
@@ -53,7 +54,7 @@ mod tests {
     use super::working_folder;
 
     #[test]
-    fn the_data_folder_is_out_of_reach_whatever_links_say() {
+    fn the_data_folder_cannot_be_the_working_folder_even_through_links() {
         let place = tempfile::tempdir().unwrap();
         let data = place.path().join("data");
         std::fs::create_dir_all(data.join("work/deep")).unwrap();
