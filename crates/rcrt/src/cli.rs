@@ -1,4 +1,4 @@
-//! The command line as clap reads it: one variant per subcommand, each with the options of its own file.
+//! The command line: one variant per subcommand, each with the options of its own file.
 
 use clap::{Parser, Subcommand};
 
@@ -9,14 +9,14 @@ use crate::commands::{
 use crate::config::Config;
 use crate::exit;
 
-/// The subcommand by which the runner starts this binary again as a sandbox worker. Not for people: `main` takes it
-/// before anything else is looked at.
+/// The internal subcommand that runs this binary as a sandbox worker. `main` handles it before
+/// anything else.
 pub const SANDBOX_WORKER: &str = "sandbox-worker";
 
-/// The subcommand by which the runner starts this binary again to run a program in a jail. Not for people either.
+/// The internal subcommand that runs a program in a jail.
 pub const JAILED_COMMAND: &str = "jailed-command";
 
-/// Tools for agents: written as records, run in a sandbox, answered as records
+/// A tool runtime for agents: tools are records, run in a sandbox, and respond with records
 #[derive(Debug, Parser)]
 #[command(name = "rcrt", version, after_help = exit::HELP, after_long_help = exit::HELP, propagate_version = true)]
 pub struct Cli {
@@ -26,7 +26,7 @@ pub struct Cli {
     pub command: Command,
 }
 
-// Made once, at the start.
+// Created once, at the start.
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -56,7 +56,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it works through a server that runs elsewhere.
+    /// Returns whether the command uses a running server.
     pub fn asks_a_server(&self) -> bool {
         !matches!(
             self,
@@ -71,15 +71,15 @@ impl Command {
         )
     }
 
-    /// Whether tools run in this process.
+    /// Returns whether tools run in this process.
     pub fn runs_tools(&self) -> bool {
         matches!(self, Self::Up(_) | Self::Runner(_))
     }
 
-    /// The long-running ones tell what they do; the others speak only when something is wrong.
+    /// The default log filter: long-running commands log what they do, the others only problems.
     pub fn default_log(&self) -> &'static str {
         match self {
-            // sqlx tells what Postgres remarks on, such as a table that is there already; egress each request of a tool.
+            // sqlx logs the notices of Postgres, and egress each request of a tool.
             Self::Up(_) | Self::Server(_) | Self::Runner(_) => "info,sqlx=warn,egress=warn",
             _ => "warn",
         }

@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::connection;
 use crate::output::{Output, one_line};
 
-/// Read what left the machine for tools and webhooks
+/// Show the outgoing requests of tools and webhooks
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
 Examples:
@@ -21,34 +21,34 @@ pub enum Audit {
     Egress(Egress),
 }
 
-/// List requests through the egress gate, newest first
+/// List outgoing requests, newest first
 #[derive(Debug, Args)]
 pub struct Egress {
-    /// Of this tool; `webhooks` for deliveries to webhooks
+    /// Only of this tool; `webhooks` for deliveries to webhooks
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
-    /// To this host
+    /// Only to this host
     #[arg(long, value_name = "HOST")]
     host: Option<String>,
-    /// In calls that this agent asked for
+    /// Only of calls of this agent
     #[arg(long, value_name = "ID")]
     agent: Option<Uuid>,
-    /// In the call of this request record
+    /// Only of the call with this request record
     #[arg(long, value_name = "ID")]
     call: Option<Uuid>,
-    /// answered, refused or failed
+    /// Only with this outcome: answered, refused or failed
     #[arg(long, value_name = "OUTCOME")]
     outcome: Option<EgressOutcome>,
-    /// Begun at this time or later: 2026-01-31T12:00:00Z, or 30m, 2h, 7d ago
+    /// Only from this time on: 2026-01-31T12:00:00Z, or 30m, 2h, 7d ago
     #[arg(long, value_name = "TIME", value_parser = moment)]
     since: Option<DateTime<Utc>>,
-    /// Begun before this time
+    /// Only before this time
     #[arg(long, value_name = "TIME", value_parser = moment)]
     until: Option<DateTime<Utc>>,
     /// Only entries with a lower id, for the next page
     #[arg(long, value_name = "ID")]
     before: Option<i64>,
-    /// Rows at most, 1 to 1000
+    /// Maximum number of rows, 1 to 1000
     #[arg(long, default_value_t = 100, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     limit: u32,
 }
@@ -60,7 +60,7 @@ fn moment(text: &str) -> Result<DateTime<Utc>, String> {
     let ago = ttl_seconds(&Value::from(text))
         .and_then(|seconds| chrono::TimeDelta::try_seconds(i64::try_from(seconds).ok()?));
     let moment = ago.and_then(|ago| Utc::now().checked_sub_signed(ago));
-    moment.ok_or_else(|| "write a time such as 2026-01-31T12:00:00Z, or how long ago: 30m, 2h, 7d".into())
+    moment.ok_or_else(|| "must be a time such as 2026-01-31T12:00:00Z, or how long ago: 30m, 2h, 7d".into())
 }
 
 impl Audit {

@@ -15,24 +15,25 @@ use crate::keys::{KeyFile, KeyKind, Keys};
 use crate::output::Output;
 use crate::progress::ConsoleProgress;
 
-/// Write the whole database to one file, also while a server works on it
+/// Write the whole database to one file, even while a server uses it
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The file holds every tenant's records, history, calls, events, agents and secrets, as they were at one moment. Secrets \
-are encrypted in it as they are in the database; the key is not in the file, and without the key they are lost. The file \
-is authenticated under the same key, and restore wants it. Keep <data>/keys elsewhere too, or let --include-key write the keys to a file of their own, and keep that apart from the backup.
+The file contains the records, history, calls, events, agents and secrets of all tenants at one moment. Secrets are \
+encrypted, as in the database. The key is not in the file: without it, secrets cannot be decrypted, and the file cannot \
+be verified. Keep a copy of <data>/keys too, or write the keys to another file with --include-key, and store it apart \
+from the backup.
 
 Examples:
   rcrt backup nightly.rcrt
   rcrt backup nightly.rcrt --include-key nightly.keys
   rcrt backup nightly.rcrt --database-url postgres://rcrt@db/rcrt")]
 pub struct Backup {
-    /// The file to write; it must not be there yet
+    /// The file to write; it must not exist
     file: PathBuf,
-    /// Also write the keys of the secrets to this file, which only its owner may read
+    /// Also write the keys of the secrets to this file, which only its owner can read
     #[arg(long, value_name = "FILE")]
     include_key: Option<PathBuf>,
-    /// The database, where it is not the data folder's own
+    /// The database, if it is not the embedded one of the data folder
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<String>,
 }
@@ -55,7 +56,7 @@ impl Backup {
             self.file.display()
         ))?;
         if let Some(keys) = &self.include_key {
-            output.line(&format!("{} written: who has both files can read every secret", keys.display()))?;
+            output.line(&format!("{} written; anybody with both files can read every secret", keys.display()))?;
         }
         Ok(())
     }
@@ -69,17 +70,17 @@ impl Backup {
         let ring = Keys::of(&config.data).ring(KeyKind::Secrets);
         if !ring.present().exists() {
             let what = format!(
-                "a backup is authenticated with the key of the secrets, and {} is not there; name the server's data \
+                "a backup is authenticated with the key of the secrets, but {} does not exist; name the server's data \
                  folder with --data",
                 ring.present().display()
             );
             return Err(Failure::Refused(what).into());
         }
-        let Some((id, key)) = ring.load()?.into_iter().next() else { bail!("the folder of the keys is empty") };
+        let Some((id, key)) = ring.load()?.into_iter().next() else { bail!("the folder of keys is empty") };
         let key = ::backup::BackupKey::derive(id, &key);
         let programs = direct.programs(config, progress).await?;
         progress.step("Writing the backup");
-        let facts = store::backup_facts(&direct.admin_url).await.context("the database is none of this program's")?;
+        let facts = store::backup_facts(&direct.admin_url).await.context("the database is not an RCRT database")?;
         let manifest = Manifest {
             format: Manifest::FORMAT,
             program: env!("CARGO_PKG_VERSION").to_owned(),

@@ -22,22 +22,21 @@ use crate::progress::ConsoleProgress;
 use crate::signals::Signals;
 use crate::{connection, input};
 
-/// Callers that wait for their answers, unless the command says otherwise.
+/// Concurrent callers by default, each of which waits for its response.
 const CALLERS: usize = 32;
-/// The bound on calls in flight at a steady rate: beyond it, one that is due waits, and that counts.
+/// Concurrent calls at a steady rate. Beyond this, a due call waits, and that counts as latency.
 const UNDER_WAY: usize = 1000;
 
-/// Put a running system under load and measure it
+/// Put load on a running system and measure it
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-By default as many callers as --in-flight says each send the next call when the last one is answered: that shows how \
-many calls per second the system carries. With --rate calls fall due at a steady rate, whatever becomes of the earlier \
-ones, and each one's latency counts from when it was due: that shows how long callers wait under such a load, stalls \
-included.
+By default, each of --in-flight callers sends its next call when it has the response to the last one: this measures how \
+many calls per second the system handles. With --rate, calls are due at a steady rate, regardless of earlier calls, and \
+latency counts from the time when a call was due: this measures how long callers wait under such a load, including \
+stalls.
 
-It works through the server's public door as any agent does. Each call is written to the store like any other and \
-stays there, in the workspace `bench`; use a data folder of its own where that matters. Ctrl-C ends the run early and \
-shows what was measured until then.
+It uses the server's public API, as any agent does. Each call is written to the store and stays there, in the workspace \
+`bench`; use a separate data folder if that matters. Ctrl-C stops the run early and shows the results so far.
 
 Examples:
   rcrt bench
@@ -47,13 +46,13 @@ pub struct Bench {
     /// The tool to call
     #[arg(long, default_value = "calculator", value_name = "NAME")]
     tool: String,
-    /// Its input: JSON, `-` for stdin, or `@file` [default: the input of the tool's first example]
+    /// The input: JSON, `-` for stdin, or `@file` [default: the input of the tool's first example]
     #[arg(long, value_name = "JSON")]
     input: Option<String>,
-    /// How many calls may be under way at a time [default: 32; with --rate 1000]
+    /// Maximum number of concurrent calls [default: 32; with --rate 1000]
     #[arg(long, value_name = "N")]
     in_flight: Option<usize>,
-    /// Send so many calls per second, whatever becomes of the earlier ones
+    /// Calls per second, regardless of earlier calls
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     rate: Option<f64>,
     /// How long to send calls that are not counted, in seconds
@@ -65,10 +64,10 @@ pub struct Bench {
     /// How calls are made
     #[arg(long, default_value = "events", value_name = "DOOR")]
     door: Door,
-    /// Write what was found to this file, for programs
+    /// Write the results to this file, as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Draw the latencies to this file
+    /// Write a chart of the latencies to this file, as SVG
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -77,7 +76,7 @@ pub struct Bench {
 enum Door {
     /// Write a request record and wait for its response on the event stream
     Events,
-    /// Ask and get the answer in one round trip
+    /// Send the request and get the response in one round trip
     Invoke,
 }
 
@@ -88,7 +87,7 @@ impl Bench {
         if self.json.is_some() && self.json == self.svg {
             return Err(Failure::Usage("--json and --svg name the same file; give each its own".into()).into());
         }
-        // What cannot be written is known before anybody waits for it.
+        // Check before the run that the files can be written.
         for path in [&self.json, &self.svg].into_iter().flatten() {
             check_writable(path)
                 .map_err(|error| Failure::Usage(format!("{} cannot be written: {error}", path.display())))?;
@@ -113,7 +112,7 @@ impl Bench {
             return Err(Failure::Interrupted.into());
         }
         if measured.answered() == 0 {
-            anyhow::bail!("no call was answered well");
+            anyhow::bail!("no call succeeded");
         }
         Ok(())
     }
@@ -137,15 +136,15 @@ impl Bench {
             made = calls => made?,
             () = signals.stop.cancelled() => return Err(Failure::Interrupted.into()),
         };
-        if let Some(told) = failed {
-            return Err(first_call_failed(&told, output));
+        if let Some(reason) = failed {
+            return Err(first_call_failed(&reason, output));
         }
         if !output.is_json() {
             let whole = (plan.warm_up + plan.duration).as_secs_f64();
-            ConsoleProgress::new().say(&format!("calling {} for {whole:.0} s; Ctrl-C ends it early", self.tool));
+            ConsoleProgress::new().say(&format!("calling {} for {whole:.0} s; Ctrl-C stops it early", self.tool));
         }
         let measured = drive(calls, plan, &signals.stop).await;
-        Ok(Findings::new(self.command(plan), version, self.told(plan), measured))
+        Ok(Findings::new(self.command(plan), version, self.parameters(plan), measured))
     }
 
     fn plan(&self) -> Result<Plan, Failure> {
@@ -165,7 +164,7 @@ impl Bench {
         Ok(plan)
     }
 
-    /// What is called, and through which door. Says at once where the tool cannot be called.
+    /// Prepares the calls. Fails at once if the tool cannot be called.
     async fn calls(&self, client: &Client, given: Option<Value>) -> anyhow::Result<Arc<Calls>> {
         let tool = match client.tool(&self.tool).await {
             Ok(CatalogEntry::Offered(tool)) => tool,
@@ -186,7 +185,8 @@ impl Bench {
         Ok(Arc::new(Calls { door, tool: self.tool.clone(), input }))
     }
 
-    /// The command that repeats the run. Whatever says where the server is and who asks is left out: secrets are in it.
+    /// The command that repeats the run, without the options of the server and the agent, which can
+    /// contain secrets.
     fn command(&self, plan: &Plan) -> String {
         let (warm_up, duration) = (plan.warm_up.as_secs_f64(), plan.duration.as_secs_f64());
         let input = self.input.as_ref().map(|input| format!("--input '{}'", input.replace('\'', r"'\''")));
@@ -200,7 +200,7 @@ impl Bench {
         options.into_iter().flatten().collect::<Vec<_>>().join(" ")
     }
 
-    fn told(&self, plan: &Plan) -> Value {
+    fn parameters(&self, plan: &Plan) -> Value {
         json!({
             "tool": self.tool,
             "door": self.door_name(),
@@ -219,17 +219,17 @@ impl Bench {
     }
 }
 
-/// A tool that fails is not worth measuring.
+/// The error if the first call fails: such a tool is not measured.
 #[allow(clippy::print_stderr)]
-fn first_call_failed(told: &str, output: Output) -> anyhow::Error {
-    let told = format!("nothing was measured, since the first call failed: {told}");
+fn first_call_failed(reason: &str, output: Output) -> anyhow::Error {
+    let message = format!("nothing was measured, because the first call failed: {reason}");
     if !output.is_json() {
-        eprintln!("rcrt: {told}");
+        eprintln!("rcrt: {message}");
     }
-    Failure::ToolError(told).into()
+    Failure::ToolError(message).into()
 }
 
-/// Leaves nothing behind where there was no file.
+/// Checks that the file can be written, without leaving a new file.
 fn check_writable(path: &Path) -> std::io::Result<()> {
     if path.exists() {
         return OpenOptions::new().append(true).open(path).map(drop);
@@ -238,13 +238,13 @@ fn check_writable(path: &Path) -> std::io::Result<()> {
     std::fs::remove_file(path)
 }
 
-/// What the tool's author calls it with first; nothing where there is no example.
+/// The input of the tool's first example, or `{}` if it has none.
 fn first_example(record: &Breadcrumb) -> Value {
     let example = tool::read(record).ok().and_then(|tool| tool.examples.into_iter().next());
     example.map_or_else(|| json!({}), |example| example.input)
 }
 
-/// Reads a number of seconds.
+/// Parses a number of seconds.
 fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "must be a number of seconds, such as 2.5".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|_| "must be 0 or more seconds".to_owned())

@@ -18,15 +18,15 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
-/// How long one call may take; the server waits no longer for an invocation either.
+/// Maximum time of one call. The server's limit for an invocation is the same.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Where the records of the calls are to be found.
+/// The tag of the calls' records.
 const WORKSPACE: &str = "workspace:bench";
 
 /// One way of making a call.
 #[async_trait]
 pub trait CallMethod: Send + Sync {
-    /// Asks for a call and waits for its answer.
+    /// Requests a call and waits for its response.
     async fn answer(&self, tool: &str, input: &Value) -> Result<ToolResponse, StoreError>;
 }
 
@@ -38,9 +38,9 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Makes one call. Gives what it failed with.
+    /// Makes one call. Returns the reason if it failed.
     pub async fn once(&self) -> Result<Option<String>, StoreError> {
-        Ok(failure(&self.door.answer(&self.tool, &self.input).await?).map(|told| format!("{}: {told}", self.tool)))
+        Ok(failure(&self.door.answer(&self.tool, &self.input).await?).map(|reason| format!("{}: {reason}", self.tool)))
     }
 }
 
@@ -52,11 +52,11 @@ impl Target for Calls {
     }
 }
 
-/// What a response that tells of a failure says.
+/// The error of a failed response.
 fn failure(response: &ToolResponse) -> Option<String> {
     let code = response.error_code.map_or("Error", ErrorCode::as_str);
-    let told = || format!("{code}: {}", response.error.as_deref().unwrap_or("no reason given"));
-    (response.status == ResponseStatus::Error).then(told)
+    let text = || format!("{code}: {}", response.error.as_deref().unwrap_or("no reason given"));
+    (response.status == ResponseStatus::Error).then(text)
 }
 
 /// One round trip for each call.
@@ -77,17 +77,17 @@ impl CallMethod for InvokeDoor {
             Invocation { input: input.clone(), workspace: Some(WORKSPACE.into()), ..Invocation::default() };
         match self.client.invoke(tool, &invocation, PATIENCE, None).await? {
             Invoked::Answered(response) => Ok(*response),
-            Invoked::Waiting { .. } => Err(no_answer()),
+            Invoked::Waiting { .. } => Err(no_response()),
         }
     }
 }
 
 type Waiters = Arc<Mutex<HashMap<String, oneshot::Sender<Event>>>>;
 
-/// A request record for each call, and one event stream for all answers.
+/// A request record for each call, and one event stream for all responses.
 pub struct EventDoor {
     client: Client,
-    /// Who waits for the response with which tag.
+    /// The waiting callers, by the tag of their response.
     waiting: Waiters,
     follower: JoinHandle<()>,
 }
@@ -112,21 +112,21 @@ impl CallMethod for EventDoor {
     async fn answer(&self, tool: &str, input: &Value) -> Result<ToolResponse, StoreError> {
         let id = Uuid::new_v4().to_string();
         let (sender, answer) = oneshot::channel();
-        // Before the request is written, so that its answer cannot be missed.
+        // Before the request is written, so that its response cannot be missed.
         let place = WaiterGuard::take(&self.waiting, ToolResponse::tag(&id), sender);
         let record = ToolRequest::record(tool, input.clone(), Some(&id), Some(WORKSPACE));
         let both = async {
             self.client.create(record, Some(&id)).await?;
             answer.await.map_err(|_| StoreError::Unavailable("the event stream ended".into()))
         };
-        let event = tokio::time::timeout(PATIENCE, both).await.map_err(|_| no_answer())??;
+        let event = tokio::time::timeout(PATIENCE, both).await.map_err(|_| no_response())??;
         drop(place);
         ToolResponse::deserialize(Value::Object(event.context))
             .map_err(|error| StoreError::Internal(format!("the response cannot be read: {error}")))
     }
 }
 
-/// A caller's entry among those who wait; gone when nobody waits any longer.
+/// A caller's entry in the map of waiters, removed when dropped.
 struct WaiterGuard<'w> {
     waiting: &'w Waiters,
     tag: String,
@@ -134,22 +134,22 @@ struct WaiterGuard<'w> {
 
 impl<'w> WaiterGuard<'w> {
     fn take(waiting: &'w Waiters, tag: String, sender: oneshot::Sender<Event>) -> Self {
-        held(waiting).insert(tag.clone(), sender);
+        locked(waiting).insert(tag.clone(), sender);
         Self { waiting, tag }
     }
 }
 
 impl Drop for WaiterGuard<'_> {
     fn drop(&mut self) {
-        held(self.waiting).remove(&self.tag);
+        locked(self.waiting).remove(&self.tag);
     }
 }
 
-fn held(waiting: &Waiters) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Event>>> {
+fn locked(waiting: &Waiters) -> MutexGuard<'_, HashMap<String, oneshot::Sender<Event>>> {
     waiting.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Gives each response to who waits for it. When the stream has ended for good, all who wait hear so.
+/// Hands each response to its waiter. When the stream ends permanently, all waiters get an error.
 async fn hand_out(mut events: EventStream, waiting: Waiters) {
     while let Some(event) = events.next().await {
         let event = match event {
@@ -164,15 +164,15 @@ async fn hand_out(mut events: EventStream, waiting: Waiters) {
         if !is_response {
             continue;
         }
-        let caller = event.tags.iter().find_map(|tag| held(&waiting).remove(tag));
+        let caller = event.tags.iter().find_map(|tag| locked(&waiting).remove(tag));
         if let Some(caller) = caller {
-            // One that was given up in the meantime needs none.
+            // The caller may have been cancelled meanwhile.
             let _ = caller.send(event);
         }
     }
-    held(&waiting).clear();
+    locked(&waiting).clear();
 }
 
-fn no_answer() -> StoreError {
-    StoreError::Unavailable(format!("no answer within {} s; is a runner up?", PATIENCE.as_secs()))
+fn no_response() -> StoreError {
+    StoreError::Unavailable(format!("no response within {} s; is a runner running?", PATIENCE.as_secs()))
 }

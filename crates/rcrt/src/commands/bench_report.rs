@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use crate::output::{Output, Style, one_line};
 
-/// The quantiles that are shown.
+/// The displayed quantiles.
 const QUANTILES: [(&str, f64); 5] =
     [("latency p50", 0.5), ("latency p90", 0.9), ("latency p99", 0.99), ("latency p99.9", 0.999), ("latency max", 1.0)];
-/// Characters of a failure's sentence on one line.
+/// Characters of a failure's message on one line.
 const SENTENCE: usize = 120;
 
-/// The rows, and all that they were made of.
+/// The report, and the measurements that it was made from.
 #[derive(Debug, Serialize)]
 pub struct Findings {
     #[serde(flatten)]
@@ -35,7 +35,7 @@ impl Findings {
         &self.measured
     }
 
-    /// The latencies as an SVG text.
+    /// Draws the latencies as SVG.
     pub fn picture(&self) -> Result<String, PlotError> {
         let rate = load::report::number(self.measured.per_second());
         let title = format!("{} calls/s: {}", rate, self.report.command);

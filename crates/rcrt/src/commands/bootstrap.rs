@@ -20,24 +20,24 @@ use crate::{connection, embedded};
 /// Seed a folder of tools and other records: create what is new, update what changed
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Every JSON file below the folder is one record; a tool's source may stand beside its JSON, with the same name and .ts. \
-All files are validated first; a broken one is refused with everything that is wrong with it, the others go on, and the \
-exit status is 1. A curator's tool.code.v1 takes precedence over a tool.v1 of its name: a record that another agent \
-wrote is then written again, even where nothing else changes. Tools that ask for secrets are told of, where they lack one or may read it. Tools for hosts inside the \
-operator's network need the same --allow-private-host here as at the runner.
+Every JSON file below the folder is one record. A tool's source can be in a file of the same name with .ts. All files \
+are validated first. A file with errors is refused with all its errors, the others are written, and the exit status \
+is 1. A curator's tool.code.v1 takes precedence over a tool.v1 of the same name: a record that another agent wrote is \
+then written again, even if nothing else changes. A warning names each secret that a tool lacks or can read. Tools for \
+hosts inside the operator's network need the same --allow-private-host here as for the runner.
 
 Examples:
   rcrt bootstrap                  (the folder bootstrap-breadcrumbs here, else the set in this program)
   rcrt bootstrap my-tools --dry-run
   rcrt bootstrap my-tools --prune")]
 pub struct Bootstrap {
-    /// The folder [default: ./bootstrap-breadcrumbs, else the set that comes with the program]
+    /// The folder [default: ./bootstrap-breadcrumbs, else the set in the program]
     #[arg(env = "RCRT_BOOTSTRAP_DIR", value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Only tell what would be done
+    /// Only show what would change
     #[arg(long)]
     dry_run: bool,
-    /// Remove what an earlier bootstrap of this folder brought and is no longer there
+    /// Remove records that an earlier bootstrap of this folder wrote and whose files are gone
     #[arg(long)]
     prune: bool,
     #[command(flatten)]
@@ -48,7 +48,7 @@ impl Bootstrap {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let (folder, allowed) = (self.folder.clone(), self.private_hosts.allowed.clone());
         let set =
-            tokio::task::spawn_blocking(move || read(folder, &allowed)).await.context("the files were not read")??;
+            tokio::task::spawn_blocking(move || read(folder, &allowed)).await.context("reading the files failed")??;
         let client = connection::client(config)?;
         // Only curators see the agents of their tenant.
         let as_curator = match client.agents().await {
@@ -88,7 +88,7 @@ impl Bootstrap {
     }
 }
 
-/// The rules are those for users' tools: by them a runner judges what this command's agent writes.
+/// Validates with the rules for users' tools, as a runner does for records of this command's agent.
 fn read(folder: Option<PathBuf>, allowed: &[PrivateHost]) -> anyhow::Result<SeedSet> {
     let author = Author::User;
     match folder {
@@ -98,7 +98,7 @@ fn read(folder: Option<PathBuf>, allowed: &[PrivateHost]) -> anyhow::Result<Seed
     }
 }
 
-/// What stands between the set's tools and the secrets that they ask for, and which of those their code may read.
+/// Warns of secrets that the set's tools need and lack, and of secrets that their code can read.
 async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[SeedResult]) -> anyhow::Result<Vec<String>> {
     let asking: Vec<(&Seed, Vec<String>)> =
         set.seeds.iter().map(|seed| (seed, required_secrets(seed))).filter(|(_, names)| !names.is_empty()).collect();
@@ -114,13 +114,13 @@ async fn about_secrets(store: &dyn Breadcrumbs, set: &SeedSet, rows: &[SeedResul
         let tool = row.id.map_or_else(|| seed.name().to_owned(), |id| id.to_string());
         let Some(needs) = known.needs(row.id.zip(row.version), names) else {
             let names = names.join(", ");
-            warnings.push(format!("{path}: needs secrets ({names}); this token may not see whether it has them"));
+            warnings.push(format!("{path}: needs secrets ({names}); this token cannot check them"));
             continue;
         };
         for need in needs {
             if let Some(lack) = need.lack {
-                let (sentence, mend) = (lack.sentence(need.name), lack.fix_command(need.name, &tool));
-                warnings.push(format!("{path}: {sentence}; mend it with `{mend}`"));
+                let (sentence, fix) = (lack.sentence(need.name), lack.fix_command(need.name, &tool));
+                warnings.push(format!("{path}: {sentence}; fix it with `{fix}`"));
             }
             if need.is_readable() {
                 let name = need.name;
@@ -136,7 +136,7 @@ fn required_secrets(seed: &Seed) -> Vec<String> {
     let record = &seed.record;
     let schema = record.schema_name.as_deref().unwrap_or_default();
     ToolDefinition::read(schema, &record.context, record.description.as_deref(), record.semantic_version.as_deref())
-        // Which of them a tool of the program itself needs is for its settings to say: `rcrt doctor` tells.
+        // The needs of native tools depend on the settings; `rcrt doctor` shows them.
         .ok()
         .filter(|tool| tool.implementation.source() != ToolSource::Native)
         .map(|tool| tool.required_secrets)

@@ -21,16 +21,16 @@ use crate::pending_call::{self, CallObserver, NoObserver};
 use crate::progress_bar::CallProgressBar;
 use crate::{connection, input};
 
-/// When to say that nothing happens.
+/// Time after which a hint is printed that no runner has started the call.
 const HINT_AFTER: Duration = Duration::from_secs(5);
-/// How long a cancelled call has to be answered before the program leaves all the same.
+/// Maximum wait for the response to a cancelled call.
 const CANCEL_GRACE: Duration = Duration::from_secs(10);
 
-/// Call a tool and print what it answers
+/// Call a tool and print its output
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Prints the tool's output; with --output json the whole response. What the tool wrote to its console, and its error, go \
-to stderr; on a terminal a bar there shows how far the tool says that it is. Ctrl-C cancels the call.
+Prints the tool's output, or the whole response with --output json. The tool's console output and its error go to \
+stderr. On a terminal, a bar shows the progress that the tool reports. Ctrl-C cancels the call.
 
 Examples:
   rcrt call calculator '{\"expression\": \"6 * 7\"}'
@@ -40,33 +40,33 @@ Examples:
 pub struct Call {
     /// The tool's name
     tool: String,
-    /// Its input: JSON, `-` for stdin, or `@file`
+    /// The input: JSON, `-` for stdin, or `@file`
     #[arg(default_value = "{}", value_name = "JSON")]
     input: String,
-    /// Give up after this many seconds and cancel the call; 0 waits for ever
+    /// Cancel the call after this many seconds; 0 waits forever
     #[arg(long, env = "RCRT_TIMEOUT", default_value_t = 120, value_name = "SECONDS")]
     timeout: u64,
-    /// The workspace that the request and its response belong to
+    /// The workspace of the request and its response
     #[arg(long, env = "RCRT_WORKSPACE", value_name = "NAME")]
     workspace: Option<String>,
-    /// The conversation that the call belongs to: a result that is too large goes to its working memory
+    /// The conversation of the call: a result that is too large goes to its working memory
     #[arg(long, env = "RCRT_SESSION", value_name = "NAME")]
     session: Option<String>,
-    /// The model that will read the answer; it decides how long a result may be
+    /// The model that will read the output; it determines how long a result can be
     #[arg(long, env = "RCRT_MODEL", value_name = "NAME")]
     model: Option<String>,
-    /// How many characters of a result are taken at once
+    /// Characters of a result that are returned at once
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(RESULT_CHARS))]
     max_result_chars: Option<u64>,
-    /// The call is of no use after so many seconds, such as 2.5: it is then answered Timeout, whoever runs it
+    /// The call fails with Timeout after this many seconds, such as 2.5, whatever runs it
     #[arg(long, value_name = "SECONDS", value_parser = deadline_ms)]
     deadline: Option<u64>,
-    /// Makes a repeated command the same request: the answer of the first one is given again
+    /// Makes a repeated command the same request, which returns the first response again
     #[arg(long, value_name = "KEY")]
     idempotency_key: Option<String>,
 }
 
-/// Reads seconds as milliseconds.
+/// Parses seconds and returns milliseconds.
 fn deadline_ms(text: &str) -> Result<u64, String> {
     let most = MAX_DEADLINE_MS / 1000;
     let seconds: f64 = text.parse().map_err(|_| "must be a number of seconds, such as 2.5".to_owned())?;
@@ -96,8 +96,8 @@ impl Call {
             }
         };
         let server = config.server_url()?;
-        let told = AtomicBool::new(false);
-        let watching = Watcher { told: &told, server: &server, bar: CallProgressBar::new(&self.tool) };
+        let is_reported = AtomicBool::new(false);
+        let watching = Watcher { is_reported: &is_reported, server: &server, bar: CallProgressBar::new(&self.tool) };
         tokio::select! {
             never = hint(&*store, &asked) => match never {},
             answer = pending_call::response(&*store, &asked, &watching) => {
@@ -109,7 +109,7 @@ impl Call {
                 watching.bar.clear();
                 match cancel(&*store, &asked).await {
                     Ok(Some(_)) => {}
-                    Ok(None) => tracing::warn!(request = %asked.request, "the call was told to end, and did not yet"),
+                    Ok(None) => tracing::warn!(request = %asked.request, "the call is being cancelled, but has not stopped yet"),
                     Err(error) => tracing::warn!(%error, request = %asked.request, "the call could not be cancelled"),
                 }
                 return Err(Failure::Interrupted.into());
@@ -117,15 +117,17 @@ impl Call {
             () = limit => {}
         }
         watching.bar.clear();
-        let late = format!("no answer within {} s", self.timeout);
+        let late = format!("no response within {} s", self.timeout);
         let request = asked.request;
         match cancel(&*store, &asked).await {
             Ok(Some(response)) if is_cancelled(&response) => {
-                anyhow::bail!("{late}, so the call was cancelled; is a runner up? (request {request})")
+                anyhow::bail!("{late}, so the call was cancelled; is a runner running? (request {request})")
             }
-            // It came at the last moment.
+            // The response arrived before the cancellation.
             Ok(Some(response)) => show(&response, output),
-            Ok(None) => anyhow::bail!("{late}; the call was told to end, and did not yet (request {request})"),
+            Ok(None) => {
+                anyhow::bail!("{late}; the call is being cancelled, but has not stopped yet (request {request})")
+            }
             Err(StoreError::Unavailable(why)) => Err(Failure::Unreachable(format!(
                 "{late}: {server} cannot be reached ({why}); the call is not cancelled and may still run (request \
                  {request})"
@@ -152,7 +154,7 @@ impl Call {
 }
 
 struct Watcher<'w> {
-    told: &'w AtomicBool,
+    is_reported: &'w AtomicBool,
     server: &'w Url,
     bar: CallProgressBar,
 }
@@ -160,7 +162,7 @@ struct Watcher<'w> {
 impl CallObserver for Watcher<'_> {
     fn lost(&self, why: &StoreError) {
         self.bar.clear();
-        tell_loss(self.told, self.server, why);
+        tell_loss(self.is_reported, self.server, why);
     }
 
     fn progress(&self, fraction: Option<f64>, message: &str) {
@@ -168,22 +170,22 @@ impl CallObserver for Watcher<'_> {
     }
 }
 
-/// Says once that the server went away, while the call is waited for all the same.
+/// Reports once that the connection was lost. The call is still awaited.
 #[allow(clippy::print_stderr)]
-fn tell_loss(told: &AtomicBool, server: &Url, error: &StoreError) {
+fn tell_loss(is_reported: &AtomicBool, server: &Url, error: &StoreError) {
     if let StoreError::Unavailable(why) = error
-        && !told.swap(true, Ordering::Relaxed)
+        && !is_reported.swap(true, Ordering::Relaxed)
     {
-        eprintln!("rcrt: the connection to {server} is lost ({why}); trying again until the timeout");
+        eprintln!("rcrt: the connection to {server} is lost ({why}); retrying until the timeout");
     }
 }
 
-/// Says once where the call stands when it takes long, then waits for ever.
+/// Prints a hint if no runner has started the call for some time. Never returns.
 #[allow(clippy::print_stderr)]
 async fn hint(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> Infallible {
     tokio::time::sleep(HINT_AFTER).await;
     if let Ok(breadcrumb::Call { state: CallState::Queued, .. }) = store.call(asked.request).await {
-        eprintln!("rcrt: the call still waits for a runner; is one up? (Ctrl-C cancels it)");
+        eprintln!("rcrt: the call is still waiting for a runner; is one running? (Ctrl-C cancels it)");
     }
     std::future::pending().await
 }
@@ -193,10 +195,10 @@ fn workspace_tag(name: &str) -> String {
     if name.starts_with("workspace:") { name.to_owned() } else { format!("workspace:{name}") }
 }
 
-/// Asks for the end of the call, and stays until it is there, so that nothing runs on unseen. Gives the response that
-/// ended the call; none when it did not end in time.
+/// Cancels the call and waits until it has stopped, so that nothing continues unnoticed. Returns
+/// the response, or `None` if the call did not stop in time.
 async fn cancel(store: &dyn Breadcrumbs, asked: &pending_call::PendingCall) -> Result<Option<Breadcrumb>, StoreError> {
-    let silent = || StoreError::Unavailable("it does not answer".into());
+    let silent = || StoreError::Unavailable("it does not respond".into());
     tokio::time::timeout(CANCEL_GRACE, store.cancel(asked.request)).await.map_err(|_| silent())??;
     match tokio::time::timeout(CANCEL_GRACE, pending_call::response(store, asked, &NoObserver)).await {
         Ok(answer) => answer.map(Some),
@@ -209,7 +211,7 @@ fn is_cancelled(response: &Breadcrumb) -> bool {
         .is_ok_and(|response| response.error_code == Some(ErrorCode::Cancelled))
 }
 
-/// Prints the response; an error of the tool is this program's error 4.
+/// Prints the response. An error of the tool exits with status 4.
 #[allow(clippy::print_stderr)]
 fn show(record: &Breadcrumb, output: Output) -> anyhow::Result<()> {
     let response = ToolResponse::from_context(&record.context).context("the response record is not well-formed")?;
@@ -228,23 +230,23 @@ fn show(record: &Breadcrumb, output: Output) -> anyhow::Result<()> {
         }
         ResponseStatus::Error => {
             let code = response.error_code.map_or("Error", ErrorCode::as_str);
-            let told = format!("{}: {code}: {}", response.tool, response.error.as_deref().unwrap_or("no reason given"));
+            let text = format!("{}: {code}: {}", response.tool, response.error.as_deref().unwrap_or("no reason given"));
             if output.is_json() {
-                return Err(Failure::ToolError(told).into());
+                return Err(Failure::ToolError(text).into());
             }
-            eprintln!("rcrt: {told}");
+            eprintln!("rcrt: {text}");
             for line in detail_lines(response.error_details.as_ref()) {
                 eprintln!("  {line}");
             }
             if response.is_retryable == Some(true) {
                 eprintln!("  A retry can help.");
             }
-            Err(Failure::ToolError(told).into())
+            Err(Failure::ToolError(text).into())
         }
     }
 }
 
-/// A string as it is, everything else as indented JSON.
+/// Formats a string unchanged, and everything else as indented JSON.
 fn readable(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -265,19 +267,19 @@ fn console_line(line: &Value) -> Option<String> {
     Some(format!("[{level}] {}", line.get("message").and_then(Value::as_str)?))
 }
 
-/// What a person can use of the details: each violation on a line with its path, a stack, similar names.
+/// Formats the details for people: each violation on a line with its path, a stack, similar names.
 fn detail_lines(details: Option<&Value>) -> Vec<String> {
     let Some(details) = details else { return Vec::new() };
     let list = |key: &str| details.get(key).and_then(Value::as_array);
     if let Some(violations) = details.as_array().or_else(|| list("violations")).or_else(|| list("errors")) {
         return violations.iter().map(violation_line).collect();
     }
-    // The message has them.
+    // They are already in the message.
     if details.get("waits_for").is_some() {
         return Vec::new();
     }
     if let Some(stack) = details.get("stack").and_then(Value::as_str) {
-        // Its first line is the message again.
+        // The first line repeats the message.
         return stack.lines().skip(1).map(|line| line.trim().to_owned()).collect();
     }
     if let Some(nearest) = list("nearest") {

@@ -1,4 +1,4 @@
-//! On a new installation `up` waits until its tools are in the catalog.
+//! Lets `up` wait until the tools of a new installation are in the catalog.
 
 use std::time::Duration;
 
@@ -7,17 +7,18 @@ use futures::StreamExt;
 
 use crate::seed::SeedSet;
 
-/// How long the runner may take to judge the tools that come with the program. The catalog follows later then.
+/// Maximum time for the runner to validate the included tools. After that, the catalog follows
+/// later.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Whether no runner has written a catalog yet.
+/// Returns whether no runner has written a catalog yet.
 pub async fn is_missing(store: &dyn Breadcrumbs) -> Result<bool, StoreError> {
     let query =
         BreadcrumbQuery { limit: 1, include_context: false, ..BreadcrumbQuery::of_schema(schema_names::TOOL_CATALOG) };
     Ok(store.list(&query).await?.is_empty())
 }
 
-/// Returns when the catalog says something of every tool of the set, or when that takes too long.
+/// Returns when the catalog lists every tool of the set, or after a timeout.
 pub async fn until_written(store: &dyn Breadcrumbs, names: &[String]) -> Result<(), StoreError> {
     let written = async {
         let mut events = store.events(None).await?;
@@ -27,7 +28,7 @@ pub async fn until_written(store: &dyn Breadcrumbs, names: &[String]) -> Result<
                 return Ok(());
             }
             loop {
-                // Without events nobody knows when; the catalog follows all the same.
+                // The event stream is lost. Do not wait any longer; the catalog follows later.
                 let Some(Ok(event)) = events.next().await else { return Ok(()) };
                 if event.schema_name.as_deref() == Some(schema_names::TOOL_CATALOG) {
                     break;

@@ -1,4 +1,4 @@
-//! `rcrt completions`: the script for a shell's completion of this program's commands.
+//! `rcrt completions`: prints a shell's completion script.
 
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! `rcrt crumb`: records by hand.
+//! `rcrt crumb`: reads, lists, writes and watches records.
 
 use anyhow::Context;
 use breadcrumb::{
@@ -28,10 +28,10 @@ pub enum Crumb {
     /// Print one record
     Get {
         id: Uuid,
-        /// With owner, audit and TTL fields
+        /// Include owner, audit and expiry fields
         #[arg(long, conflicts_with = "history")]
         full: bool,
-        /// Every version, newest first
+        /// Print every version, newest first
         #[arg(long)]
         history: bool,
     },
@@ -46,11 +46,11 @@ pub enum Crumb {
         #[arg(long, value_name = "KEY")]
         idempotency_key: Option<String>,
     },
-    /// Print events as they come, one JSON object a line, until Ctrl-C
+    /// Print events as they arrive, one JSON object per line, until Ctrl-C
     Watch {
         #[command(flatten)]
         which: Which,
-        /// Start after the event of this number [default: with the next one]
+        /// Start after the event with this number [default: with the next one]
         #[arg(long, value_name = "NUMBER")]
         since: Option<i64>,
     },
@@ -60,28 +60,28 @@ pub enum Crumb {
 pub struct List {
     #[command(flatten)]
     which: Which,
-    /// Rows at most, 1 to 1000
+    /// Maximum number of rows, 1 to 1000
     #[arg(long, default_value_t = DEFAULT_PAGE)]
     limit: u32,
-    /// Rows to leave out at the beginning
+    /// Number of rows to skip
     #[arg(long, default_value_t = 0)]
     offset: u32,
-    /// With the records' contexts (in JSON output)
+    /// Include the records' contexts (in JSON output)
     #[arg(long)]
     include_context: bool,
 }
 
-/// Which records are meant; every condition must hold.
+/// Selects records. All conditions must match.
 #[derive(Debug, Args)]
 pub struct Which {
-    /// With this tag (again for more: all of them)
+    /// Only with this tag. Can be repeated: all of them
     #[arg(long = "tag", value_name = "TAG")]
     tags: Vec<String>,
-    /// Of this schema, such as tool.request.v1
+    /// Only with this schema name, such as tool.request.v1
     #[arg(long, value_name = "NAME")]
     schema: Option<String>,
-    /// With this in the context: `$.a.b:OP:VALUE`; OP is eq, ne, gt, lt, contains, contains_any or exists, VALUE is
-    /// JSON or plain text
+    /// Only with this condition on the context: `$.a.b:OP:VALUE`; OP is eq, ne, gt, lt, contains,
+    /// contains_any or exists, VALUE is JSON or plain text
     #[arg(long = "match", value_name = "PATH:OP:VALUE", value_parser = condition)]
     matches: Vec<ContextMatch>,
 }
@@ -92,17 +92,17 @@ impl Which {
     }
 }
 
-/// Reads `$.a.b:op:value`. Keys hold no colon here; a value may.
+/// Parses `$.a.b:op:value`. A key cannot contain a colon; a value can.
 fn condition(text: &str) -> Result<ContextMatch, String> {
     let mut parts = text.splitn(3, ':');
     let (Some(path), Some(op)) = (parts.next(), parts.next()) else {
-        return Err("write PATH:OP:VALUE, such as $.status:eq:error".into());
+        return Err("must be PATH:OP:VALUE, such as $.status:eq:error".into());
     };
     let op = MatchOp::deserialize(Value::from(op))
-        .map_err(|_| format!("{op:?} is no operator; use eq, ne, gt, lt, contains, contains_any or exists"))?;
+        .map_err(|_| format!("{op:?} is not an operator; expected eq, ne, gt, lt, contains, contains_any or exists"))?;
     let value = match (parts.next(), op) {
         (None, MatchOp::Exists) => Value::Bool(true),
-        (None, _) => return Err("a value is missing: write PATH:OP:VALUE".into()),
+        (None, _) => return Err("the value is missing; expected PATH:OP:VALUE".into()),
         (Some(value), _) => serde_json::from_str(value).unwrap_or_else(|_| value.into()),
     };
     Ok(ContextMatch { path: ContextPath::try_from(path.to_owned())?, op, value })
@@ -169,7 +169,7 @@ async fn create(config: &Config, output: Output, record: &str, key: Option<Strin
     output.line(&created.id.to_string())
 }
 
-/// Follows the events and takes the stream up again where it broke.
+/// Prints events, and reconnects when the stream breaks.
 async fn watch(config: &Config, output: Output, which: Selector, since: Option<i64>) -> anyhow::Result<()> {
     which.check().map_err(|violations| Failure::Usage(violations.to_string()))?;
     let matcher = Matcher::from(&which);
@@ -196,7 +196,7 @@ async fn watch(config: &Config, output: Output, which: Selector, since: Option<i
                         }
                     }
                     Err(StoreError::Unavailable(reason)) => {
-                        tracing::warn!(reason, "the event stream broke; it is taken up again");
+                        tracing::warn!(reason, "the event stream broke; reconnecting");
                         break;
                     }
                     Err(error) => return Err(anyhow::Error::new(error)),

@@ -1,4 +1,4 @@
-//! `rcrt doctor`: the parts of this installation and their health. Works with and without a running
+//! `rcrt doctor`: the parts of this installation and their health, with or without a running
 //! server.
 
 use std::path::{Path, PathBuf};
@@ -17,25 +17,25 @@ use crate::exit::Failure;
 use crate::output::{Output, Style};
 use crate::settings::EffectiveSetting;
 
-/// How long a server may take to say that it is well.
+/// Timeout of a health check.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
-/// Say which engine, which Postgres and which protections are in force, and whether the server answers
+/// Show the engine, Postgres, the protections in force, and whether the server responds
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-The exit status is 1 when tools cannot run here: no engine, a protection that the sandbox's level calls for and this \
-machine does not give, or a Postgres that cannot be used. Postgres is the one that the running server uses, else the one \
-that DATABASE_URL names.
+The exit status is 1 if tools cannot run here: no engine, a protection that the sandbox level requires and this machine \
+does not have, or a Postgres that cannot be used. Postgres is the one that the running server uses, else the one in \
+DATABASE_URL.
 
-The tools that wait for something are listed with what to do. Where a server answers they are as its runners found them; \
-else as a runner that is started with the same options (or the same environment) would find them.
+The tools that wait for something are listed with what to do. If a server responds, they are as its runners report them; \
+else as a runner with the same options (or the same environment) would find them.
 
 Examples:
   rcrt doctor
   rcrt doctor --output json
   rcrt doctor --sandbox minimal")]
 pub struct Doctor {
-    /// The level that a runner is to have here: strict, or minimal
+    /// The sandbox level to check: strict or minimal
     #[arg(long, env = "RCRT_SANDBOX", default_value_t, value_name = "LEVEL", value_parser = sandbox_level())]
     sandbox: Level,
     #[command(flatten)]
@@ -50,11 +50,11 @@ struct Findings {
     engine: Engine,
     sandbox: SandboxProtections,
     postgres: Postgres,
-    /// How records are found by what they mean, with these options.
+    /// The model of search by meaning, with these options.
     search_by_meaning: String,
     server: Server,
     data_folder: DataFolder,
-    /// As a runner that is started with the same options would have them.
+    /// The settings of a runner with the same options.
     settings: Vec<EffectiveSetting>,
     tools: Tools,
 }
@@ -64,23 +64,23 @@ struct Engine {
     name: Option<&'static str>,
     version: Option<String>,
     has_snapshot: bool,
-    /// Limits that the engine does not keep by itself.
+    /// Limits that the engine cannot enforce itself.
     left_to_process: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }
 
-/// What stands around tools, and whether that is enough.
+/// The protections around tools, and whether they are enough.
 #[derive(Default, Serialize)]
 struct SandboxProtections {
-    /// The level that was asked for.
+    /// The requested level.
     level: String,
-    /// A runner of that level starts here.
+    /// A runner with that level starts on this machine.
     is_enough: bool,
     protections: Vec<ProtectionReport>,
-    /// What `strict` calls for and this machine does not give.
+    /// What `strict` requires and this machine does not have.
     missing: Vec<Missing>,
-    /// Where each worker gets a control group.
+    /// The folders in which workers get their control groups.
     cgroups: Vec<CgroupLocation>,
 }
 
@@ -88,7 +88,7 @@ struct SandboxProtections {
 struct ProtectionReport {
     #[serde(flatten)]
     protection: Protection,
-    /// What `strict` calls for and this is, or may stand for.
+    /// The requirements of `strict` that this protection fulfils, alone or as an alternative.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     required_for: Vec<&'static str>,
 }
@@ -106,13 +106,13 @@ struct Postgres {
     /// `db:5432/rcrt`, for an external one.
     #[serde(skip_serializing_if = "Option::is_none")]
     place: Option<String>,
-    /// `18.6`, as far as it can be told.
+    /// Such as `18.6`, if it is known.
     version: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     vector: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-    /// No store can be on it.
+    /// A store cannot use it.
     #[serde(skip)]
     is_fatal: bool,
 }
@@ -132,13 +132,13 @@ struct DataFolder {
     path: PathBuf,
     exists: bool,
     has_token: bool,
-    /// The process that works on it, as far as it can be told.
+    /// The process that has locked it, if it is known.
     #[serde(skip_serializing_if = "Option::is_none")]
     held_by: Option<String>,
     free_bytes: Option<u64>,
-    /// Programs are ended below this.
+    /// Programs are stopped if less than this is free.
     min_free_bytes: u64,
-    /// What Python packages may take of it: each set, and all together.
+    /// Bounds on Python packages: each set, and all sets together.
     packages_set_bytes: u64,
     packages_total_bytes: u64,
 }
@@ -147,13 +147,14 @@ impl Doctor {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         self.native.check(&config.data)?;
         let server = config.server_url()?;
-        let ((engine, walls), postgres, server) = tokio::join!(engine(self.sandbox), postgres(config), answers(server));
+        let ((engine, protections), postgres, server) =
+            tokio::join!(engine(self.sandbox), postgres(config), check_server(server));
         let tools = Tools::find(config, &self.native, server.reachable).await;
         let disk = self.native.disk_bounds();
         let findings = Findings {
             version: env!("CARGO_PKG_VERSION"),
             engine,
-            sandbox: walls,
+            sandbox: protections,
             postgres,
             search_by_meaning: self.embedding.describe(),
             server,
@@ -180,8 +181,8 @@ impl Doctor {
     }
 }
 
-/// Starts a sandbox for a moment: what it reports is what calls get here. It is let start with any protections, so that
-/// they can be told.
+/// Starts a sandbox briefly and returns its report. It starts with level minimal, so that it can
+/// report missing protections.
 async fn engine(level: Level) -> (Engine, SandboxProtections) {
     let report = async {
         let options = SandboxOptions { level: Level::Minimal, ..SandboxOptions::new(worker_command()?) };
@@ -192,17 +193,17 @@ async fn engine(level: Level) -> (Engine, SandboxProtections) {
     };
     match report.await {
         Ok(report) => {
-            let walls = SandboxProtections::of(&report, level);
+            let protections = SandboxProtections::of(&report, level);
             let Report { engine_version, has_snapshot, left_to_process, .. } = report;
             let (name, version) = (Some("V8"), Some(engine_version));
-            (Engine { name, version, has_snapshot, left_to_process, problem: None }, walls)
+            (Engine { name, version, has_snapshot, left_to_process, problem: None }, protections)
         }
         Err(error) => {
             let problem = Some(format!("{error:#}"));
             let engine =
                 Engine { name: None, version: None, has_snapshot: false, left_to_process: Vec::new(), problem };
-            let walls = SandboxProtections { level: level.to_string(), ..SandboxProtections::default() };
-            (engine, walls)
+            let protections = SandboxProtections { level: level.to_string(), ..SandboxProtections::default() };
+            (engine, protections)
         }
     }
 }
@@ -239,29 +240,29 @@ impl SandboxProtections {
             let mark = if required_for.is_empty() { ' ' } else { '*' };
             output.line(&format!("{mark} {:<28}{state}", protection.name))?;
         }
-        output.line("* is required by --sandbox strict, or may stand for what is")?;
+        output.line("* is required by --sandbox strict, or is an alternative to a required one")?;
         for CgroupLocation { version, controllers, folder } in &self.cgroups {
             let controllers = controllers.join(", ");
             output
                 .line(&format!("  control groups of version {version} below {} ({controllers})", folder.display()))?;
         }
         let Some(first) = self.missing.first() else {
-            return output.line(&format!("\n{}", output.paint(Style::Good, "All that is required is in force.")));
+            return output.line(&format!("\n{}", output.paint(Style::Good, "All required protections are in force.")));
         };
-        output.line(&format!("\n{}", output.paint(Style::Bad, "Required, and not to be had here:")))?;
+        output.line(&format!("\n{}", output.paint(Style::Bad, "Required, but not available on this machine:")))?;
         let width = self.missing.iter().map(|missing| missing.name.len()).fold(first.name.len(), usize::max) + 2;
         for Missing { name, reason } in &self.missing {
             output.line(&format!("  {name:<width$}{reason}"))?;
         }
         output.line(if self.is_enough {
-            "With --sandbox minimal a runner starts all the same; run no stranger's tool here."
+            "With --sandbox minimal a runner starts anyway; run only tools that you trust."
         } else {
-            "A runner does not start here; with --sandbox minimal it does, at your risk."
+            "A runner does not start on this machine. With --sandbox minimal it does, at your own risk."
         })
     }
 }
 
-/// The Postgres that the running server uses; else the one that the next start would.
+/// The Postgres that the running server uses, else the one that the next start would use.
 async fn postgres(config: &Config) -> Postgres {
     let named = std::env::var("DATABASE_URL").ok().filter(|url| !url.is_empty());
     let used = DatabaseInfo::read(&config.data);
@@ -272,13 +273,13 @@ async fn postgres(config: &Config) -> Postgres {
         (Some(url), _, _) => external(&url).await,
         (None, Some(used), _) => told(used, None),
         (None, None, Some(used)) if used.place.is_some() => {
-            told(used, Some("as of the last start; set DATABASE_URL to have it looked at"))
+            told(used, Some("as of the last start; set DATABASE_URL to check it"))
         }
         (None, None, _) => embedded(&config.data).await,
     }
 }
 
-/// What the start wrote down of one that only the server can ask.
+/// An external Postgres, as recorded by the last start.
 fn told(used: &DatabaseInfo, remark: Option<&str>) -> Postgres {
     let DatabaseInfo { place, version, vector } = used.clone();
     let problem = remark.map(str::to_owned);
@@ -291,19 +292,19 @@ async fn external(url: &str) -> Postgres {
         return Postgres { kind: "external", problem: Some(problem), is_fatal: true, ..Postgres::default() };
     }
     let place = Some(assembly::place(url));
-    Postgres { kind: "external", place, ..looked_at(url).await }
+    Postgres { kind: "external", place, ..checked(url).await }
 }
 
 async fn embedded(data: &Path) -> Postgres {
     if let Some(url) = running_cluster(data) {
-        return Postgres { kind: "embedded", ..looked_at(&url).await };
+        return Postgres { kind: "embedded", ..checked(&url).await };
     }
     let version = std::fs::read_to_string(data.join("postgres/PG_VERSION")).ok().map(|text| text.trim().to_owned());
-    let problem = if version.is_some() { "is not running" } else { "is not set up yet; `rcrt up` does that" };
+    let problem = if version.is_some() { "is not running" } else { "is not set up yet; start `rcrt up`" };
     Postgres { kind: "embedded", version, problem: Some(problem.into()), ..Postgres::default() }
 }
 
-async fn looked_at(url: &str) -> Postgres {
+async fn checked(url: &str) -> Postgres {
     let fatal = |problem: String| Postgres { problem: Some(problem), is_fatal: true, ..Postgres::default() };
     match tokio::time::timeout(ANSWER_TIME, assembly::ask(url)).await {
         Ok(Ok((version, Some(vector)))) => {
@@ -311,27 +312,29 @@ async fn looked_at(url: &str) -> Postgres {
         }
         Ok(Ok((version, None))) => Postgres {
             version: Some(version),
-            ..fatal("has no pgvector: install the extension `vector` on its machine".into())
+            ..fatal("has no pgvector; install the extension `vector` on its machine".into())
         },
         Ok(Err(error)) => fatal(format!("cannot be used: {error}")),
-        Err(_) => fatal("does not answer".into()),
+        Err(_) => fatal("does not respond".into()),
     }
 }
 
-/// The URL of the cluster in a data folder, if it runs: its pid file has the port on line 4, the socket's folder on 5.
+/// Returns the URL of a running cluster in a data folder. Lines 4 and 5 of its pid file are the
+/// port and the socket's folder.
 fn running_cluster(data: &Path) -> Option<String> {
     let text = std::fs::read_to_string(data.join("postgres/postmaster.pid")).ok()?;
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let (port, folder) = (lines.get(3)?, lines.get(4)?);
     let mut url = Url::parse("postgres://localhost").ok()?;
     url.set_username(postgres::SUPERUSER).ok()?;
-    // Only the server's state is asked: the superuser stays out of a database that may come from a backup.
+    // Query only the server's state: the superuser must not use a database that can come from a
+    // backup.
     url.set_path("postgres");
     url.query_pairs_mut().append_pair("host", folder).append_pair("port", port).append_pair("sslmode", "disable");
     Some(url.into())
 }
 
-async fn answers(url: Url) -> Server {
+async fn check_server(url: Url) -> Server {
     let asked = client::Client::new(url.clone(), client::Credentials::Token(String::new()));
     match tokio::time::timeout(ANSWER_TIME, asked.health()).await {
         Ok(Ok(health)) => {
@@ -339,15 +342,15 @@ async fn answers(url: Url) -> Server {
             Server { url, reachable: true, version: Some(health.version), problem }
         }
         Ok(Err(error)) => {
-            // That it cannot be reached is said already.
+            // The output already says that the server cannot be reached.
             let why = if let StoreError::Unavailable(why) = error { why } else { error.to_string() };
             Server { url, reachable: false, version: None, problem: Some(why) }
         }
-        Err(_) => Server { url, reachable: false, version: None, problem: Some("does not answer".into()) },
+        Err(_) => Server { url, reachable: false, version: None, problem: Some("does not respond".into()) },
     }
 }
 
-/// Who holds the folder's lock; nobody when it can be had.
+/// Returns the holder of the folder's lock, or `None` if it is not locked.
 fn held_by(folder: &Path) -> Option<String> {
     let mut file = std::fs::File::open(folder.join("lock")).ok()?;
     if !matches!(file.try_lock_shared(), Err(std::fs::TryLockError::WouldBlock)) {
@@ -359,7 +362,7 @@ fn held_by(folder: &Path) -> Option<String> {
     Some(holder.to_string())
 }
 
-/// What is left on the disk of the folder, or of the first one above it that is there.
+/// Free bytes on the disk of the folder, or of its first parent that exists.
 fn free_bytes(folder: &Path) -> Option<u64> {
     let folder = std::path::absolute(folder).ok()?;
     let there = folder.ancestors().find(|path| path.exists())?;
@@ -380,7 +383,7 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     let snapshot = if engine.has_snapshot { ", starts from a snapshot" } else { "" };
     row("Engine", &format!("{name} {version}{snapshot}"), engine.problem.as_ref())?;
     for (index, limit) in engine.left_to_process.iter().enumerate() {
-        row("", &format!("{}{limit}", if index == 0 { "leaves to the process: " } else { "and: " }), None)?;
+        row("", &format!("{}{limit}", if index == 0 { "enforced by the process: " } else { "and: " }), None)?;
     }
     let postgres = &findings.postgres;
     let vector = postgres.vector.as_ref().map(|version| format!(" with pgvector {version}")).unwrap_or_default();
@@ -390,13 +393,13 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     row("Postgres", &told, postgres.problem.as_ref())?;
     row("By meaning", &findings.search_by_meaning, None)?;
     let server = &findings.server;
-    let state = if server.reachable { "answers" } else { "cannot be reached:" };
+    let state = if server.reachable { "responds" } else { "cannot be reached:" };
     row("Server", &format!("{} {state}", server.url), server.problem.as_ref())?;
     let folder = &findings.data_folder;
     let state = match (folder.exists, folder.has_token) {
-        (false, _) => "is not there yet",
-        (true, false) => "is there, without a token",
-        (true, true) => "is there",
+        (false, _) => "does not exist yet",
+        (true, false) => "exists, without a token",
+        (true, true) => "exists",
     };
     row("Data folder", &format!("{} {state}", folder.path.display()), None)?;
     if let Some(holder) = &folder.held_by {
@@ -407,9 +410,9 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     }
     let mb = |bytes: u64| bytes / 1_000_000;
     let (set, total, free) = (folder.packages_set_bytes, folder.packages_total_bytes, folder.min_free_bytes);
-    row("Disk bounds", &format!("Python packages {} MB a set, {} MB in all", mb(set), mb(total)), None)?;
+    row("Disk bounds", &format!("Python packages {} MB per set, {} MB in total", mb(set), mb(total)), None)?;
     if free > 0 {
-        row("", &format!("programs are ended when less than {} MB is left", mb(free)), None)?;
+        row("", &format!("programs are stopped when less than {} MB is free", mb(free)), None)?;
     }
     findings.sandbox.print(output)?;
     print_settings(output, &findings.settings)?;

@@ -1,5 +1,5 @@
-//! Which tools wait for something, and for what: as the runners report it, otherwise as a runner
-//! here would find it.
+//! The tools that wait for something, as the runners report it, otherwise as a runner on this
+//! machine would find them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,14 +16,15 @@ use crate::config::Config;
 use crate::output::{Output, Style};
 use crate::{connection, embedded};
 
-/// How long the server may take to say what is on offer.
+/// Timeout for reading the catalog.
 const ANSWER_TIME: Duration = Duration::from_secs(5);
 
 #[derive(Serialize)]
 pub struct Tools {
-    /// `catalog` as runners wrote it, or `this machine` where no server answers: then the program's own tools only.
+    /// `catalog` if runners wrote it, or `this machine` if no server responds: then only native
+    /// tools.
     from: &'static str,
-    /// How many can be called.
+    /// Number of tools that can be called.
     offered: usize,
     waiting: Vec<BlockedTool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,7 +48,7 @@ impl Tools {
         match found {
             Ok((offered, waiting)) => {
                 let nothing = offered == 0 && waiting.is_empty();
-                let problem = nothing.then(|| "no runner has looked at its tools yet".to_owned());
+                let problem = nothing.then(|| "no runner has validated its tools yet".to_owned());
                 Self { from, offered, waiting, problem }
             }
             Err(error) => Self { from, offered: 0, waiting: Vec::new(), problem: Some(format!("{error:#}")) },
@@ -55,7 +56,7 @@ impl Tools {
     }
 
     pub fn print(&self, output: Output) -> anyhow::Result<()> {
-        let scope = if self.from == "catalog" { "" } else { " of the program itself (no server answers)" };
+        let scope = if self.from == "catalog" { "" } else { " of the program itself (no server responds)" };
         output.line(&format!("\n{}", output.paint(Style::Bold, &format!("Tools{scope}:"))))?;
         if let Some(problem) = &self.problem {
             return output.line(&format!("  {}", output.paint(Style::Warning, problem)));
@@ -76,24 +77,27 @@ impl Tools {
 async fn of_catalog(config: &Config) -> anyhow::Result<(usize, Vec<BlockedTool>)> {
     let client = connection::client(config)?;
     let asked = tokio::time::timeout(ANSWER_TIME, client.tools()).await;
-    let catalog = asked.map_err(|_| StoreError::Unavailable("it does not answer".into())).flatten()?;
+    let catalog = asked.map_err(|_| StoreError::Unavailable("it does not respond".into())).flatten()?;
     let waiting = catalog.waiting.into_iter().map(|tool| BlockedTool { name: tool.name, waits_for: tool.waits_for });
     Ok((catalog.tools.len(), waiting.collect()))
 }
 
-/// Asks the tools themselves, as a runner with these options has them. Secrets are in no one's reach here.
+/// Checks the native tools as a runner with these options does. Secrets cannot be checked without a
+/// server.
 async fn of_machine(config: &Config, native: &NativeToolOptions) -> anyhow::Result<(usize, Vec<BlockedTool>)> {
     let egress = Arc::new(Egress::new(EgressOptions::default())?);
     let executor = native.tools(&config.data, egress)?.executor;
     let (mut offered, mut waiting) = (0, Vec::new());
     for (path, text) in embedded::FILES.iter().filter(|(path, _)| path.starts_with("tools-native/")) {
         let seed = validate::seed::read(path, text, None)?;
-        let tool = seed.tool.with_context(|| format!("{path} is no tool"))?;
-        // What the tool waits for is known then.
+        let tool = seed.tool.with_context(|| format!("{path} is not a tool"))?;
+        // After the load, `waits_for` is known.
         let _ = executor.load(&tool, Uuid::nil(), Uuid::nil(), 1).await;
         let mut waits_for = executor.waits_for(&tool);
         waits_for.extend(executor.required_secrets(&tool).into_iter().map(|secret| {
-            format!("It needs the secret {secret}, granted to it: `rcrt secret list` tells, where the server is up.")
+            format!(
+                "It needs a grant of the secret {secret}. `rcrt secret list` shows the grants if the server is running."
+            )
         }));
         if waits_for.is_empty() {
             offered += 1;

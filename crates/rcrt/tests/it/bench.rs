@@ -82,7 +82,7 @@ fn ctrl_c_shows_what_was_measured_until_then(up: &Running) {
     let mut lines = BufReader::new(bench.stderr.take().unwrap()).lines();
     // It says so once the first call was answered.
     let begins = lines.next().unwrap().unwrap();
-    assert!(begins.contains("Ctrl-C ends it early"), "{begins}");
+    assert!(begins.contains("Ctrl-C stops it early"), "{begins}");
     kill(Pid::from_raw(bench.id() as i32), Signal::SIGINT).unwrap();
     let mut stdout = String::new();
     bench.stdout.take().unwrap().read_to_string(&mut stdout).unwrap();

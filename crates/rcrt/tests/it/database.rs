@@ -89,7 +89,7 @@ fn doctor_without_a_server_tells_what_is_here_and_what_is_not() {
         command
     };
     let text = Ran::of(doctor().output().unwrap()).ends_with(0).stdout;
-    for part in ["Engine", "not set up yet", "cannot be reached:", "is not there yet"] {
+    for part in ["Engine", "not set up yet", "cannot be reached:", "does not exist yet"] {
         assert!(text.contains(part), "{part} is not in {text}");
     }
     assert_eq!(text.matches("cannot be reached").count(), 1, "{text}");

@@ -90,7 +90,7 @@ pub fn are_given_to_tools_by_grants(up: &Running, folder: &Path) {
     let warned = warnings(&seed(&["--dry-run"]));
     assert_eq!(
         warned[0],
-        "keyed.json: the secret \"OPAQUE\" does not exist; mend it with `rcrt secret set OPAQUE --host HOST && rcrt \
+        "keyed.json: the secret \"OPAQUE\" does not exist; fix it with `rcrt secret set OPAQUE --host HOST && rcrt \
          secret grant OPAQUE keyed`"
     );
     let ran = seed(&[]);
@@ -101,7 +101,7 @@ pub fn are_given_to_tools_by_grants(up: &Running, folder: &Path) {
     up.run_with_stdin(&["secret", "set", "OPEN", "--readable"], "open").ends_with(0);
     let not_granted = |name: &str| {
         format!(
-            "keyed.json: the secret {name:?} is not granted to this tool; mend it with `rcrt secret grant {name} {id}`"
+            "keyed.json: the secret {name:?} is not granted to this tool; fix it with `rcrt secret grant {name} {id}`"
         )
     };
     let readable = "keyed.json: the secret \"OPEN\" is readable: the tool's code gets the value itself";
@@ -119,7 +119,7 @@ pub fn are_given_to_tools_by_grants(up: &Running, folder: &Path) {
     assert!(ran.stdout.starts_with("OPAQUE granted (") && ran.stdout.contains("tools: keyed"), "{}", ran.stdout);
     let granted = up.json(&["secret", "grant", "OPEN", &id]);
     assert_eq!((&granted["tools"][0]["tool"], &granted["tools"][0]["tool_id"]), (&json!("keyed"), &json!(id)));
-    let unbound = "keyed.json: the secret \"OPAQUE\" is bound to no host, so it can be sent nowhere; mend it with `rcrt \
+    let unbound = "keyed.json: the secret \"OPAQUE\" is bound to no host, so it can be sent nowhere; fix it with `rcrt \
                    secret set OPAQUE --keep-value --host HOST`";
     assert_eq!(warnings(&seed(&[])), [unbound, readable]);
     up.run(&["secret", "set", "OPAQUE", "--keep-value", "--host", "api.example.com"]).ends_with(0);

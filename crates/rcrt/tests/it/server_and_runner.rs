@@ -17,7 +17,7 @@ fn a_runner_of_its_own_answers_what_a_server_queues() {
 
     // Nobody is there to answer: the call is given up, and cancelled.
     let ran = server.run(&["call", "echo", r#"{"message": "x"}"#, "--timeout", "1"]).ends_with(1);
-    assert!(ran.stderr.contains("no answer within 1 s"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("no response within 1 s"), "{}", ran.stderr);
 
     let mut runner = server.command(&["runner"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let response = server.json(&["call", "calculator", r#"{"expression": "6 * 7"}"#]);

@@ -101,7 +101,7 @@ fn doctor_under_a_kernel_that_refuses_ends_with_1_and_says_what_is_missing() {
     let mut text = rcrt();
     text.args(["doctor", "--data", "/nowhere"]);
     let text = Ran::of(refused(text).output().unwrap()).ends_with(1).stdout;
-    assert!(text.contains("NOT in force") && text.contains("Required, and not to be had here"), "{text}");
+    assert!(text.contains("NOT in force") && text.contains("Required, but not available on this machine"), "{text}");
     assert!(text.contains("--sandbox minimal"), "{text}");
 }
 
