@@ -141,7 +141,7 @@ impl Runner {
             // Not as an argument: other users of a machine see those.
             .env("RCRT_TOKEN", &server.runner_token);
         let mut process = Process::start(command, place.join(format!("{name}.log")))?;
-        process.says("the runner is at work").await.context("rcrt runner")?;
+        process.says("the runner is running").await.context("rcrt runner")?;
         Ok(Self { process })
     }
 

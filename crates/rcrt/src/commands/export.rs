@@ -17,32 +17,32 @@ use crate::progress::ConsoleProgress;
 /// Write a tenant's records as lines of JSON
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Goes to the database itself, beside a server or without one, so it is for who owns the data folder (or has its database's \
-URL). What it writes is of one moment. The lines: {\"export\": …} first, then one {\"record\": …} for each record with all \
-its fields, with --versions one {\"version\": …} for each version before, and {\"end\": …} last. Secrets, agents, grants \
-and selectors are not in it; `rcrt backup` has everything.
+Reads the database directly, with or without a running server, so it needs the data folder or the URL of its database. \
+The output is consistent. Its lines: first {\"export\": …}, then one {\"record\": …} for each record with all its fields, \
+with --versions one {\"version\": …} for each older version, and last {\"end\": …}. Secrets, agents, grants and selectors \
+are not included; `rcrt backup` has everything.
 
 Examples:
   rcrt export > records.jsonl
   rcrt export --file tools.jsonl --schema tool.code.v1 --versions
   rcrt export --tenant acme | gzip > acme.jsonl.gz")]
 pub struct Export {
-    /// The file to write, readable by its owner alone; it must not be there yet [default: stdout]
+    /// The file to write, readable only by its owner; it must not exist [default: stdout]
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// The tenant
     #[arg(long, env = "RCRT_TENANT", default_value = DEFAULT_TENANT, value_name = "NAME")]
     tenant: String,
-    /// Only records of this schema (again for more, or with commas)
+    /// Only records with this schema name. Can be repeated, or separated by commas
     #[arg(long = "schema", value_name = "NAME", value_delimiter = ',')]
     schemas: Vec<String>,
-    /// Also the versions before the present one
+    /// Include older versions
     #[arg(long)]
     versions: bool,
-    /// Also records of the sensitivity `secret`
+    /// Include records with the sensitivity `secret`
     #[arg(long)]
     with_secret: bool,
-    /// The database, where it is not the data folder's own
+    /// The database, if it is not the embedded one of the data folder
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<String>,
 }
@@ -52,7 +52,7 @@ impl Export {
         check_url(self.database_url.as_ref())?;
         let progress = ConsoleProgress::new();
         let mut to: Box<dyn Write + Send> = match &self.file {
-            Some(file) => Box::new(BufWriter::new(fresh(file)?)),
+            Some(file) => Box::new(BufWriter::new(create_new(file)?)),
             None => Box::new(BufWriter::new(std::io::stdout())),
         };
         let direct = DirectDatabase::open(config, self.database_url.as_ref(), &progress).await?;
@@ -76,11 +76,11 @@ impl Export {
     }
 }
 
-fn fresh(file: &Path) -> anyhow::Result<std::fs::File> {
+fn create_new(file: &Path) -> anyhow::Result<std::fs::File> {
     OpenOptions::new()
         .write(true)
         .create_new(true)
         .mode(0o600)
         .open(file)
-        .with_context(|| format!("{} cannot be made", file.display()))
+        .with_context(|| format!("{} cannot be created", file.display()))
 }

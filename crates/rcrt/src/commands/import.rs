@@ -17,9 +17,9 @@ use crate::progress::ConsoleProgress;
 /// Write the records of a file that `rcrt export` wrote into a tenant
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Goes to the database itself, beside a server or without one. Records keep their ids, versions and times, so an import that \
-was cut off may simply be repeated. A line that is wrong ends it and is named by its number; what stood before it may be \
-written already. Imported requests are records only: no tool is called.
+Writes to the database directly, with or without a running server. Records keep their ids, versions and times, so an \
+interrupted import can be repeated. An invalid line stops the import with its line number; records before it may already \
+be written. Imported requests are records only: no tool is called.
 
 Examples:
   rcrt import records.jsonl
@@ -28,27 +28,27 @@ Examples:
 pub struct Import {
     /// The file; `-` for stdin
     file: PathBuf,
-    /// The tenant; it must be there
+    /// The tenant; it must exist
     #[arg(long, env = "RCRT_TENANT", default_value = DEFAULT_TENANT, value_name = "NAME")]
     tenant: String,
-    /// What happens to a record that is there already
+    /// What to do with a record that already exists
     #[arg(long, value_enum, default_value = "skip")]
     on_conflict: Choice,
-    /// Also records of the sensitivity `secret`
+    /// Include records with the sensitivity `secret`
     #[arg(long)]
     with_secret: bool,
-    /// The database, where it is not the data folder's own
+    /// The database, if it is not the embedded one of the data folder
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Choice {
-    /// What is there stays
+    /// Keep the existing record
     Skip,
-    /// The line becomes the record's next version
+    /// Write the line as the record's next version
     Replace,
-    /// The import ends
+    /// Stop the import
     Fail,
 }
 
@@ -74,7 +74,7 @@ impl Import {
         direct.close().await;
         progress.done();
         let Imported { created, replaced, skipped, versions } =
-            done.with_context(|| format!("{} is not imported", self.file.display()))?;
+            done.with_context(|| format!("{} cannot be imported", self.file.display()))?;
         if output.is_json() {
             return output
                 .json(&json!({"created": created, "replaced": replaced, "skipped": skipped, "versions": versions}));

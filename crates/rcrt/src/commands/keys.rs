@@ -1,4 +1,4 @@
-//! `rcrt keys`: key rotation, while servers work.
+//! `rcrt keys`: key rotation while servers run.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -11,11 +11,11 @@ use crate::keys::{self, KeyKind};
 use crate::output::Output;
 use crate::progress::ConsoleProgress;
 
-/// Exchange the keys that tokens and secrets are under, without stopping anything
+/// Rotate the keys of tokens and secrets while servers run
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
-A server looks at its data folder itself and takes a new key within a second. Where several servers have data folders of \
-their own: `rcrt keys rotate KIND --prepare`, copy the new file to the `keys` of each of them, and then rotate on each.
+A server checks its data folder and uses a new key within a second. If several servers have separate data folders, run \
+`rcrt keys rotate KIND --prepare`, copy the new file to the folder `keys` of each of them, and then rotate on each.
 
 Examples:
   rcrt keys rotate secrets --drop-old
@@ -28,23 +28,24 @@ pub enum Keys {
     Rewrap(Rewrap),
 }
 
-/// Make a new key and use it from now on; the old one goes on proving and opening what it made
+/// Create a new key and use it from now on; the old one still verifies and decrypts
 #[derive(Debug, Args)]
 pub struct Rotate {
-    /// Which key: for secrets, everything is put under the new one
+    /// Which key. For secrets, all secrets are encrypted under the new one
     #[arg(value_enum)]
     kind: KeyKind,
-    /// Only make the new key, so that it can be copied to other servers' folders first
+    /// Only create the new key, so that it can be copied to the folders of other servers first
     #[arg(long, conflicts_with = "drop_old")]
     prepare: bool,
-    /// Then throw the older keys away: tokens signed with them end now. A key that a secret is still under stays
+    /// Then delete the older keys, which invalidates their tokens. A key that a secret still needs
+    /// stays
     #[arg(long)]
     drop_old: bool,
     #[command(flatten)]
     database: DatabaseArgs,
 }
 
-/// Put every secret under the newest key, as `rotate secrets` does; after one that was cut off
+/// Encrypt every secret under the newest key, after an interrupted `rotate secrets`
 #[derive(Debug, Args)]
 pub struct Rewrap {
     #[command(flatten)]
@@ -53,7 +54,7 @@ pub struct Rewrap {
 
 #[derive(Debug, Args)]
 struct DatabaseArgs {
-    /// The database, where it is not the data folder's own
+    /// The database, if it is not the embedded one of the data folder
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<String>,
 }
@@ -62,7 +63,8 @@ impl Keys {
     pub async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         let keys = keys::Keys::of(&config.data);
         if !keys.ring(KeyKind::Secrets).present().exists() {
-            let what = format!("there are no keys in {}; name the server's folder with --data", config.data.display());
+            let what =
+                format!("there are no keys in {}; name the server's data folder with --data", config.data.display());
             return Err(Failure::NotFound(what).into());
         }
         match self {
@@ -70,7 +72,7 @@ impl Keys {
             Self::Rotate(rotate) => rotate.run(config, &keys, output).await,
             Self::Rewrap(Rewrap { database }) => {
                 let (rewrapped, _) = database.rewrap(config, &keys).await?;
-                tell(&rewrapped, output)
+                print_rewrapped(&rewrapped, output)
             }
         }
     }
@@ -104,7 +106,7 @@ impl Rotate {
                 return output.json(&json!({"prepared": file}));
             }
             return output.line(&format!(
-                "{} is known and not used yet; copy it to the other servers' `keys`, then rotate on each",
+                "{} is created and not used yet; copy it to the folder `keys` of the other servers, then rotate on each",
                 file.display()
             ));
         }
@@ -116,7 +118,7 @@ impl Rotate {
         let mut still_needed = Vec::new();
         if self.kind == KeyKind::Secrets {
             let (rewrapped, needed) = self.database.rewrap(config, keys).await?;
-            tell(&rewrapped, output)?;
+            print_rewrapped(&rewrapped, output)?;
             still_needed = needed;
         }
         if !self.drop_old {
@@ -131,18 +133,19 @@ impl Rotate {
             return output.json_line(&json!({"in_use": id, "dropped": dropped}));
         }
         for id in &dropped {
-            output.line(&format!("the key {id} is gone"))?;
+            output.line(&format!("the key {id} is deleted"))?;
         }
         Ok(())
     }
 }
 
 impl DatabaseArgs {
-    /// Puts every secret under the newest key. Gives also the ids of the keys that secrets are under afterwards.
+    /// Encrypts every secret under the newest key. Also returns the ids of the keys that secrets
+    /// still use.
     async fn rewrap(&self, config: &Config, keys: &keys::Keys) -> anyhow::Result<(Rewrapped, Vec<String>)> {
         let progress = ConsoleProgress::new();
         let direct = DirectDatabase::open(config, self.database_url.as_ref(), &progress).await?;
-        progress.step("Putting secrets under the new key");
+        progress.step("Encrypting secrets under the new key");
         let done = async {
             let rewrapped = store::rewrap_secrets(&direct.admin_url, &keys.secrets_keys()?).await?;
             let needed = store::secrets_by_key(&direct.admin_url).await?.into_iter().map(|(id, _)| id).collect();
@@ -155,14 +158,14 @@ impl DatabaseArgs {
     }
 }
 
-fn tell(rewrapped: &Rewrapped, output: Output) -> anyhow::Result<()> {
+fn print_rewrapped(rewrapped: &Rewrapped, output: Output) -> anyhow::Result<()> {
     let Rewrapped { done, unreadable } = rewrapped;
     if output.is_json() {
         output.json_line(&json!({"rewrapped": done, "unreadable": unreadable}))?;
     } else {
-        output.line(&format!("{done} secrets are under it now"))?;
+        output.line(&format!("{done} secrets are encrypted under it"))?;
         for id in unreadable {
-            output.line(&format!("the secret {id} is under a key that is not here"))?;
+            output.line(&format!("the secret {id} is encrypted under a key that is not available"))?;
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! One file per subcommand: its options, and what it does.
+//! The subcommands, one file each.
 
 pub mod audit;
 pub mod backup;
@@ -44,13 +44,13 @@ pub async fn run(cli: Cli) -> anyhow::Result<()> {
     if asks_a_server { ended.map_err(|error| name_the_server(error, &config)) } else { ended }
 }
 
-/// Which server it was that could not be reached is not in the store's words.
+/// Adds the server's URL, which the store's error does not have.
 fn name_the_server(error: anyhow::Error, config: &Config) -> anyhow::Error {
     let is_unreachable =
         |cause: &(dyn Error + 'static)| matches!(cause.downcast_ref::<StoreError>(), Some(StoreError::Unavailable(_)));
     match config.server_url() {
         Ok(url) if error.chain().any(is_unreachable) => {
-            error.context(format!("no answer from {url} (is it up? `rcrt up` starts one)"))
+            error.context(format!("no response from {url}; is the server running? (`rcrt up` starts one)"))
         }
         _ => error,
     }

@@ -3,10 +3,10 @@
 use breadcrumb::{Breadcrumbs, SecretInfo, SecretUnavailable, StoreError};
 use uuid::Uuid;
 
-/// The tenant's secrets, as far as the token lets them be seen.
+/// The tenant's secrets, or `None` if the token cannot list them.
 pub struct KnownSecrets(Option<Vec<SecretInfo>>);
 
-/// One secret that a tool asks for.
+/// A secret that a tool needs.
 pub struct RequiredSecret<'n> {
     pub name: &'n str,
     secret: Option<&'n SecretInfo>,
@@ -22,8 +22,8 @@ impl KnownSecrets {
         }
     }
 
-    /// How this version of a tool's record stands with the secrets that it names; `None` where the token may not see
-    /// them.
+    /// The state of each named secret for this version of a tool's record. `None` if the token
+    /// cannot list secrets.
     pub fn needs<'n>(&'n self, tool: Option<(Uuid, i64)>, names: &'n [String]) -> Option<Vec<RequiredSecret<'n>>> {
         let known = self.0.as_ref()?;
         let need = |name: &'n String| {
@@ -39,7 +39,7 @@ impl RequiredSecret<'_> {
         self.secret.is_some_and(|secret| secret.readable)
     }
 
-    /// `API_KEY (for api.example.com)`, or what is wrong with it.
+    /// `API_KEY (for api.example.com)`, or the problem in brackets.
     pub fn describe(&self) -> String {
         let state = match (self.lack, self.secret) {
             (Some(SecretUnavailable::Missing), _) | (None, None) => "MISSING".into(),

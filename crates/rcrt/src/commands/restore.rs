@@ -1,4 +1,4 @@
-//! `rcrt restore`: a database from the file that `rcrt backup` wrote.
+//! `rcrt restore`: restores a database from a backup.
 
 use std::path::PathBuf;
 
@@ -18,37 +18,38 @@ use crate::keys::{KeyFile, KeyKind, Keys};
 use crate::output::Output;
 use crate::progress::ConsoleProgress;
 
-/// A key of the secrets with its id.
+/// The id and the bytes of a secrets key.
 type SecretKey = (String, [u8; 32]);
 
-/// Make the database anew from a file that `rcrt backup` wrote
+/// Restore the database from a backup
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Servers and runners on the database must be stopped. The file's proof of origin, its version and the keys of its \
-secrets are looked at before anything is written. What is restored belongs to an ordinary database user. Events count on above every number that was given out before; a subscriber that \
-has seen one that is lost is told so when it comes back.
+Stop all servers and runners of the database first. The file's authenticity, its version and the keys of its secrets \
+are checked before anything is written. An ordinary database user owns the restored tables. Numbers of new events are \
+higher than all earlier ones; a subscriber that has seen a lost event gets an error when it reconnects.
 
 Examples:
   rcrt restore nightly.rcrt --data /var/lib/rcrt --key-file nightly.keys
   rcrt restore nightly.rcrt --replace
   rcrt restore nightly.rcrt --database-url postgres://rcrt@db/rcrt")]
 pub struct Restore {
-    /// The file that `rcrt backup` wrote
+    /// The backup file
     file: PathBuf,
-    /// Throw away what is in the database
+    /// Delete what is in the database
     #[arg(long)]
     replace: bool,
-    /// The keys that `rcrt backup --include-key` wrote, to be put into the data folder
+    /// The keys that `rcrt backup --include-key` wrote; they are added to the data folder
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Restore although a key is lost; the secrets under it are thrown away
+    /// Restore even if a key is lost; the secrets under it are deleted
     #[arg(long)]
     lose_secrets: bool,
-    /// Restore a backup whose origin cannot be proven: its key is lost, or a version before authentication wrote it.
-    /// Whoever could write to the file decides what the database holds: agents, roles, grants and tools
+    /// Restore a backup that cannot be verified: its key is lost, or it was written before backups
+    /// were authenticated. Anybody who could write to the file then controls the database: agents,
+    /// roles, grants and tools
     #[arg(long)]
     accept_unverified: bool,
-    /// The database, where it is not the data folder's own
+    /// The database, if it is not the embedded one of the data folder
     #[arg(long, env = "DATABASE_URL", hide_env_values = true, value_name = "URL")]
     database_url: Option<String>,
 }
@@ -72,7 +73,7 @@ impl Restore {
         };
         let marker = DataFolder::unfinished_restore(&data);
         let restored = async {
-            // Only the same database is one that a restore left unfinished.
+            // The marker only counts for the same database.
             let is_unfinished = std::fs::read_to_string(&marker).is_ok_and(|text| text == self.place());
             self.check_empty(&direct, is_unfinished).await?;
             if let Some(keys) = &keys {
@@ -91,15 +92,17 @@ impl Restore {
             return output.json(&json!({"restored": self.file, "manifest": backup.manifest}));
         }
         let Manifest { made_at, program, .. } = &backup.manifest;
-        output
-            .line(&format!("restored as it was at {} (by version {program})", made_at.format("%Y-%m-%d %H:%M:%S UTC")))
+        output.line(&format!(
+            "restored the backup from {} (by version {program})",
+            made_at.format("%Y-%m-%d %H:%M:%S UTC")
+        ))
     }
 
-    /// Which database it is, without its password.
+    /// Identifies the database, without its password.
     fn place(&self) -> String {
         let Some(url) = &self.database_url else { return "embedded".to_owned() };
         let Ok(mut url) = Url::parse(url) else { return "unknown".to_owned() };
-        // Only a URL without a host has no place for one.
+        // Fails only for a URL without a host, which has no password.
         let _ = url.set_password(None);
         url.to_string()
     }
@@ -108,8 +111,8 @@ impl Restore {
         let newest = store::MIGRATOR.iter().map(|one| one.version).max().unwrap_or_default();
         if manifest.migration > newest {
             bail!(
-                "{} was made by version {} (migration {}), and this version knows migrations up to {newest}; restore it \
-                 with that version or a later one",
+                "{} was made by version {} (migration {}), but this version supports migrations up to {newest}; restore \
+                 it with that version or a later one",
                 self.file.display(),
                 manifest.program,
                 manifest.migration
@@ -118,7 +121,7 @@ impl Restore {
         Ok(())
     }
 
-    /// Refuses a file that does not prove that who wrote it had one of the keys.
+    /// Opens the file, and refuses it if none of the keys authenticates it.
     fn open(&self, config: &Config, known: &[SecretKey]) -> anyhow::Result<::backup::Backup> {
         let keys: Vec<BackupKey> = known.iter().map(|(id, key)| BackupKey::derive(id, key)).collect();
         let error = match ::backup::open(&self.file, Proof::Keys(&keys)) {
@@ -131,26 +134,27 @@ impl Restore {
         }
         let help = match error {
             BackupError::KeyMissing { .. } => format!(
-                "; copy the folder `keys` of the backed up system to {}, or name what --include-key wrote with --key-file; \
-                 where the key is lost",
+                "; copy the folder `keys` of the backed up system to {}, or name the file of --include-key with --key-file; \
+                 if the key is lost",
                 config.data.join("keys").display()
             ),
             _ => String::new(),
         };
-        let risk = "--accept-unverified restores it all the same: whoever could write to the file then decides about \
+        let risk = "--accept-unverified restores it anyway, but anybody who could write to the file then controls the \
                     agents, roles, grants and tools";
         Err(Failure::Refused(format!("{error}{help}; {risk}")).into())
     }
 
-    /// The ids of the keys at hand. Refuses a backup whose secrets would stay closed.
+    /// Returns the ids of the available keys. Refuses a backup with secrets that they cannot
+    /// decrypt.
     fn check_keys(&self, config: &Config, manifest: &Manifest, known: Vec<SecretKey>) -> anyhow::Result<Vec<String>> {
         let present: Vec<String> = known.into_iter().map(|(id, _)| id).collect();
         let missing: Vec<&str> =
             manifest.secrets_keys.iter().filter(|id| !present.contains(id)).map(String::as_str).collect();
         if !missing.is_empty() && !self.lose_secrets {
             let what = format!(
-                "secrets of this backup are sealed under the key {}, which is neither in {} nor in a --key-file; copy the \
-                 folder `keys` of the backed up system there, or say --lose-secrets; nothing was written",
+                "secrets of this backup are encrypted under the key {}, which is neither in {} nor in a --key-file; copy \
+                 the folder `keys` of the backed up system there, or use --lose-secrets; nothing was written",
                 missing.join(" and the key "),
                 config.data.join("keys").display()
             );
@@ -159,7 +163,7 @@ impl Restore {
         Ok(present)
     }
 
-    /// Refuses to write over what is there, unless that is what was asked for.
+    /// Refuses a database that is not empty, unless `--replace` is set.
     async fn check_empty(&self, direct: &DirectDatabase, is_unfinished: bool) -> anyhow::Result<()> {
         let mut connection =
             PgConnection::connect(&direct.admin_url).await.context("the database cannot be reached")?;
@@ -170,7 +174,7 @@ impl Restore {
         .await?;
         connection.close().await?;
         if tables > 0 && !self.replace && !is_unfinished {
-            let what = "the database is not empty; --replace throws away what is there (take a backup of it first)";
+            let what = "the database is not empty; --replace deletes its content (make a backup of it first)";
             return Err(Failure::Refused(what.into()).into());
         }
         Ok(())
@@ -184,9 +188,10 @@ impl Restore {
         keys: &[String],
         progress: &ConsoleProgress,
     ) -> anyhow::Result<()> {
-        // What the database of now has counted, where there is one: subscribers may have seen that.
+        // The event numbers of the current database, if there is one: subscribers may have seen
+        // them.
         let counted = store::backup_facts(&direct.admin_url).await.map_or(0, |facts| facts.event_horizon);
-        // Before anything is thrown away: without them nothing could be put in its place.
+        // Find the programs before anything is deleted, because the restore needs them.
         let programs = direct.programs(config, progress).await?;
         progress.step("Restoring");
         admit_app_role(&direct.restorer_url, direct.is_embedded)
@@ -195,10 +200,10 @@ impl Restore {
         let url = store::empty_for_restore(&direct.restorer_url, direct.is_embedded)
             .await
             .context("the database cannot be emptied")?;
-        // From here on nothing is done as a superuser: what was restored could run then.
+        // From here on, never use a superuser, because restored code could run.
         ::backup::load(backup, &::backup::Database { url: url.clone(), programs }).await?;
-        progress.step("Bringing the database up to date");
-        let options: PgConnectOptions = url.parse().context("the database's address")?;
+        progress.step("Migrating the database");
+        let options: PgConnectOptions = url.parse().context("the database URL is not valid")?;
         Box::pin(store::migrate(&options, &store::MIGRATOR, &|step| progress.step(step))).await?;
         store::count_events_on(&url, backup.manifest.event_horizon.max(counted)).await?;
         if self.lose_secrets {
@@ -217,7 +222,7 @@ impl Restore {
     }
 }
 
-/// The keys of the secrets that are at hand, with their ids.
+/// The available secrets keys with their ids.
 fn known_keys(config: &Config, more: Option<&KeyFile>) -> anyhow::Result<Vec<SecretKey>> {
     let ring = Keys::of(&config.data).ring(KeyKind::Secrets);
     let mut known = if ring.present().exists() { ring.load()? } else { Vec::new() };

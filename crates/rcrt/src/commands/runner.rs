@@ -1,4 +1,4 @@
-//! `rcrt runner`: runs calls, beside the store or over HTTP.
+//! `rcrt runner`: runs calls, on the store or over HTTP.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use crate::output::Output;
 use crate::progress::ConsoleProgress;
 use crate::signals::Signals;
 
-/// Start a runner, beside the store (--database-url) or for a server (--server)
+/// Start a runner, on the store (--database-url) or for a server (--server)
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-With --server it works over HTTP, with the runner's token of the data folder, --token, or an agent's key (RCRT_OWNER_ID, \
-RCRT_AGENT_ID, RCRT_AGENT_KEY) whose role is runner. With --database-url it works on the store itself, with the keys \
-of the data folder. With neither it asks the server of the data folder.
+With --server it works over HTTP, with the runner's token in the data folder, --token, or the key of an agent with the \
+role runner (RCRT_OWNER_ID, RCRT_AGENT_ID, RCRT_AGENT_KEY). With --database-url it uses the store directly, with the keys \
+of the data folder. Without either, it uses the server of the data folder.
 
 Examples:
   rcrt runner --server http://127.0.0.1:8081
@@ -64,8 +64,8 @@ impl Runner {
             (None, Some(url)) => {
                 let progress = ConsoleProgress::new();
                 let keys = Keys::load(&config.data)?;
-                // The servers embed. A runner with another model than theirs would cause everything
-                // to be embedded again.
+                // The servers compute embeddings. A runner with another model would make them all
+                // be computed again.
                 let mut database = self.database.clone();
                 database.embedding.or(Embeddings::Off);
                 let store = assembly::open_store(url.clone(), keys.secrets_keys()?, &database, &progress).await?;
@@ -77,17 +77,17 @@ impl Runner {
                 let schemas = parts.schemas.insert(Schemas::over(store)).clone();
                 schemas.acting_as(agents.runner)
             }
-            // The runner's own agent: runners that work side by side must be the same one.
+            // The runner's agent: concurrent runners of a tenant must use the same one.
             _ => {
                 let credentials = config.credentials_or(&config.runner_token_file())?;
                 Arc::new(Client::new(config.server_url()?, credentials))
             }
         };
-        // A wrong address or token is told now, not retried for ever.
-        breadcrumbs.latest_event().await.context("the store does not answer")?;
+        // Report a wrong address or token now, instead of retrying forever.
+        breadcrumbs.latest_event().await.context("the store does not respond")?;
         let prepared = PreparedRunner::start(&self.runner_task, &config.data).await?;
         let runner_task = RunnerTask::start(breadcrumbs, prepared, seeder);
-        tracing::info!("the runner is at work");
+        tracing::info!("the runner is running");
         parts.runner_task.insert(runner_task).lost().await
     }
 }

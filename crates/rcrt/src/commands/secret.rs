@@ -12,16 +12,16 @@ use crate::exit::Failure;
 use crate::output::{Output, one_line};
 use crate::{connection, input, seed};
 
-/// Keep the secrets that tools use, and say which tools may
+/// Manage secrets, and which tools can use them
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
-A tool gets a handle in place of a secret's value. The runner puts the value where the handle stands, in requests to the \
-hosts that the secret is bound to, and takes it out of whatever comes back. A tool can use a secret once it is granted \
-to the tool's record; naming it in required_secrets gives nothing.
+A tool gets a handle instead of a secret's value. The runner replaces the handle with the value in requests to the hosts \
+that the secret is bound to, and removes the value from responses. A tool can use a secret only if the secret is granted \
+to the tool's record; naming it in required_secrets is not enough.
 
 Examples:
   rcrt secret set WEATHER_KEY --host api.example.com     (asks for the value, without showing it)
-  rcrt secret set WEATHER_KEY < key.txt                      (a new value; hosts and grants stay)
+  rcrt secret set WEATHER_KEY < key.txt                      (a new value; keeps hosts and grants)
   rcrt secret set WEATHER_KEY --keep-value --host api.example.com --host eu.example.com:8443
   rcrt secret grant WEATHER_KEY weather
   rcrt secret revoke WEATHER_KEY weather
@@ -29,45 +29,45 @@ Examples:
   rcrt secret list")]
 pub enum Secret {
     Set(Set),
-    /// Let a tool use a secret, for as long as the tool's record exists
+    /// Let a tool use a secret, as long as the tool's record exists
     Grant {
         name: String,
         /// The tool's name, or the id of its record
         tool: String,
     },
-    /// Take a secret from a tool, from its next call on
+    /// Stop a tool from using a secret, from its next call on
     Revoke {
         name: String,
         /// The tool's name, or the id of its record
         tool: String,
     },
-    /// List the names with their hosts and tools; values are never shown
+    /// List names, hosts and tools; values are never shown
     List,
-    /// Delete a secret, and its grants with it
+    /// Delete a secret and its grants
     Delete {
         name: String,
     },
 }
 
-/// Create a secret, or change one: its value, its hosts, whether tools read it
+/// Create a secret, or change its value, its hosts, or whether tools can read it
 #[derive(Debug, Args)]
 pub struct Set {
-    /// A letter or _, then letters, digits and _
+    /// The name: a letter or _, then letters, digits and _
     name: String,
-    /// Where the value may go: api.example.com, api.example.com:8443 or *.example.com; again for more. In place of
-    /// all hosts from before
+    /// A host that the value can be sent to: api.example.com, api.example.com:8443 or
+    /// *.example.com. Can be repeated. Replaces all earlier hosts
     #[arg(long = "host", value_name = "HOST")]
     hosts: Vec<String>,
-    /// Bind it to no host any more
+    /// Remove all hosts
     #[arg(long, conflicts_with = "hosts")]
     no_host: bool,
-    /// Give the value itself to the code of the tools that may use it
+    /// Give the value itself to the code of the tools that can use it
     #[arg(long, conflicts_with = "not_readable")]
     readable: bool,
-    /// Give tools a handle again, and not the value
+    /// Give tools a handle again instead of the value
     #[arg(long)]
     not_readable: bool,
-    /// Ask for no new value: change only what is named
+    /// Keep the value, and change only what other options name
     #[arg(long)]
     keep_value: bool,
 }
@@ -101,7 +101,7 @@ impl Set {
         show(output, &secret, what)
     }
 
-    /// Before the value is asked for: whoever typed it wants it kept.
+    /// Checks the options before asking for the value, so that an invalid option is reported first.
     fn check(&self) -> Result<(), Failure> {
         let names_nothing = self.hosts.is_empty() && !self.no_host && !self.readable && !self.not_readable;
         if self.keep_value && names_nothing {
@@ -114,8 +114,8 @@ impl Set {
 
     async fn value(&self) -> anyhow::Result<String> {
         let prompt = format!("Value of {}", self.name);
-        // The prompt may wait for a person: not on a thread that others need.
-        tokio::task::spawn_blocking(move || input::secret(&prompt)).await.context("the value was not read")?
+        // The prompt blocks, so it runs on a blocking thread.
+        tokio::task::spawn_blocking(move || input::secret(&prompt)).await.context("reading the value failed")?
     }
 
     fn new_secret(&self, value: String) -> NewSecret {
@@ -186,11 +186,11 @@ async fn delete(config: &Config, output: Output, name: &str) -> anyhow::Result<(
     output.line(&format!("{name} deleted"))
 }
 
-/// What was done, and how the secret stands now.
+/// Prints what was done, and the secret's new state.
 #[allow(clippy::print_stderr)]
 fn show(output: Output, secret: &SecretInfo, what: &str) -> anyhow::Result<()> {
     if secret.readable {
-        eprintln!("warning: {} is readable: the code of every tool that may use it gets the value", secret.name);
+        eprintln!("warning: {} is readable: the code of every tool that can use it gets the value", secret.name);
     }
     if output.is_json() {
         return output.json(secret);
@@ -220,7 +220,7 @@ async fn find(store: &dyn Breadcrumbs, name: &str) -> anyhow::Result<Option<Secr
     Ok(store.secrets().await?.into_iter().find(|secret| secret.name == name))
 }
 
-/// The record that is meant: by its id, or by a name that no other record has.
+/// Finds a tool's record by its id, or by a name that no other tool has.
 async fn tool_record(store: &dyn Breadcrumbs, tool: &str) -> anyhow::Result<Uuid> {
     if let Ok(id) = Uuid::try_parse(tool) {
         return Ok(id);
@@ -236,13 +236,13 @@ async fn tool_record(store: &dyn Breadcrumbs, tool: &str) -> anyhow::Result<Uuid
     Ok(one_record(tool, &ids)?)
 }
 
-/// Whoever grants or revokes must say which record: one of the same name may be a stranger's.
+/// Refuses an ambiguous name: another record of that name may be written by somebody else.
 fn one_record(tool: &str, ids: &[Uuid]) -> Result<Uuid, Failure> {
     match ids {
         [one] => Ok(*one),
         several => {
             let ids: Vec<String> = several.iter().map(ToString::to_string).collect();
-            let what = format!("{tool} is the name of several records; name one by its id: {}", ids.join(", "));
+            let what = format!("{tool} is the name of several records; use the id of one: {}", ids.join(", "));
             Err(Failure::Usage(what))
         }
     }

@@ -15,7 +15,7 @@ use crate::signals::Signals;
 /// Start the store and the HTTP server, without a runner
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Calls wait in the queue until a runner takes them: start one with `rcrt runner`.
+Calls wait in the queue until a runner claims them. `rcrt runner` starts one.
 
 Examples:
   rcrt server --data /var/lib/rcrt

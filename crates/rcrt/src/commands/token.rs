@@ -18,16 +18,16 @@ use crate::keys::Keys;
 use crate::output::Output;
 use crate::{connection, input};
 
-/// Print the access token, or make an agent that gets its own
+/// Print the access token, or create an agent
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Without options it prints the token that the other commands use. With --owner-id, --agent-id and --agent-key (or \
-RCRT_OWNER_ID, RCRT_AGENT_ID, RCRT_AGENT_KEY) it exchanges the key for a token. With --agent it makes an agent and \
-shows its key, this once.
+Without options, it prints the token that the other commands use. With --owner-id, --agent-id and --agent-key (or \
+RCRT_OWNER_ID, RCRT_AGENT_ID, RCRT_AGENT_KEY), it exchanges the key for a token. With --agent, it creates an agent and \
+prints its key once.
 
-A profile keeps tools away: subagent, scheduled and a2asynthesis see fewer than main. An agent that was made with a \
-profile has no other; one of the profile main may get a token for any, from its key or, on the server's own machine, \
-from the token in the data folder.
+A profile restricts the tools: subagent, scheduled and a2asynthesis can call fewer tools than main. An agent with one of \
+these profiles cannot get another. An agent with the profile main can get a token for any profile, with its key or, on \
+the server's machine, with the token in the data folder.
 
 Examples:
   curl -H \"Authorization: Bearer $(rcrt token)\" http://127.0.0.1:8081/breadcrumbs
@@ -41,16 +41,18 @@ Examples:
 pub struct Token {
     #[command(subcommand)]
     action: Option<Action>,
-    /// Make an agent of this name
+    /// Create an agent with this name
     #[arg(long, value_name = "NAME", requires = "roles")]
     agent: Option<String>,
-    /// What the agent may: curator, emitter, subscriber or runner (again for more, or with commas)
+    /// A role of the agent: curator, emitter, subscriber or runner. Can be repeated, or separated
+    /// by commas
     #[arg(long = "role", value_name = "ROLE", value_delimiter = ',', requires = "agent")]
     roles: Vec<Role>,
-    /// A token that may list, make and delete tenants; on the server's own machine, with its data folder
+    /// Print a token that can list, create and delete tenants; works on the server's machine, with
+    /// its data folder
     #[arg(long, conflicts_with_all = ["agent", "profile", "agent_key"])]
     operator: bool,
-    /// Which kind of agent the token, or the new agent, is for: main, subagent, scheduled or a2asynthesis
+    /// The profile of the token, or of the new agent: main, subagent, scheduled or a2asynthesis
     #[arg(long, value_name = "PROFILE")]
     profile: Option<Profile>,
 }
@@ -60,19 +62,19 @@ enum Action {
     Revoke(RevokeToken),
 }
 
-/// End tokens before they expire: at once on this server, within seconds on others
+/// Revoke tokens before they expire: at once on this server, within seconds on others
 #[derive(Debug, Args)]
 struct RevokeToken {
-    /// The token, read from stdin
+    /// Read the token from stdin
     #[arg(long, conflicts_with_all = ["jti", "all"])]
     stdin: bool,
-    /// The token with this id, its claim `jti`
+    /// The token with this id (its claim `jti`)
     #[arg(long, value_name = "ID", conflicts_with = "all")]
     jti: Option<Uuid>,
     /// Every token of the agent that was issued so far
     #[arg(long)]
     all: bool,
-    /// Whose, with --jti or --all [default: the agent of the token that the command uses]
+    /// The agent, with --jti or --all [default: the agent of the token that the command uses]
     #[arg(long, value_name = "ID", conflicts_with = "stdin")]
     agent: Option<Uuid>,
 }
@@ -80,11 +82,11 @@ struct RevokeToken {
 impl RevokeToken {
     async fn run(self, config: &Config, output: Output) -> anyhow::Result<()> {
         if !self.stdin && self.jti.is_none() && !self.all {
-            let what = "say which tokens: --stdin, --jti ID or --all";
+            let what = "name the tokens with --stdin, --jti ID or --all";
             return Err(Failure::Usage(what.into()).into());
         }
         let token = if self.stdin {
-            Some(spawn_blocking(|| input::secret("Token")).await.context("the token was not read")??)
+            Some(spawn_blocking(|| input::secret("Token")).await.context("reading the token failed")??)
         } else {
             None
         };
@@ -97,7 +99,10 @@ impl RevokeToken {
             (Some(jti), _) => output.line(&format!("revoked the token {jti} of the agent {}", done.agent_id)),
             (None, before) => {
                 let before = before.unwrap_or_default();
-                output.line(&format!("revoked every token of the agent {} from before {before}", done.agent_id))
+                output.line(&format!(
+                    "revoked every token of the agent {} that was issued before {before}",
+                    done.agent_id
+                ))
             }
         }
     }
@@ -134,14 +139,17 @@ impl Token {
     }
 }
 
-/// The data folder's key, and what its token says.
-fn opened(config: &Config, token: &str, otherwise: &str) -> anyhow::Result<(TokenKey, VerifiedToken)> {
+/// Verifies the token with the data folder's key. `otherwise` is the error if there is no key.
+fn verified(config: &Config, token: &str, otherwise: &str) -> anyhow::Result<(TokenKey, VerifiedToken)> {
     if !config.data.join("keys/token.key").is_file() {
         return Err(Failure::Refused(otherwise.into()).into());
     }
     let key = Keys::load(&config.data)?.token_key()?;
     let proven = key.verify(token).map_err(|error| {
-        Failure::Refused(format!("{error}: the data folder {} did not make it", config.data.display()))
+        Failure::Refused(format!(
+            "{error}; the token was not issued with the keys of the data folder {}",
+            config.data.display()
+        ))
     })?;
     Ok((key, proven))
 }
@@ -151,29 +159,32 @@ fn left(proven: &VerifiedToken) -> Duration {
     Duration::from_secs(proven.expires_at.saturating_sub(now))
 }
 
-/// The same token for the operator, signed with the data folder's key. It ends when the first one does.
+/// Issues the token with operator rights, signed with the data folder's key. It expires when the
+/// original does.
 fn for_operator(config: &Config, token: &str) -> anyhow::Result<String> {
-    let (key, proven) = opened(
+    let (key, proven) = verified(
         config,
         token,
-        "the operator's token is made on the server's own machine, with its data folder (--data)",
+        "an operator token can only be created on the server's machine, with its data folder (--data)",
     )?;
     if !proven.identity.has(Role::Curator) {
-        let message = "the operator's token is made from a curator's, such as the one in the data folder";
+        let message =
+            "an operator token can only be created from a curator's token, such as the one in the data folder";
         return Err(Failure::Refused(message.into()).into());
     }
     Ok(key.issue_for_operator(&proven.identity, left(&proven))?)
 }
 
-/// The same token for another profile, signed with the data folder's key. It ends when the first one does.
+/// Issues the token with another profile, signed with the data folder's key. It expires when the
+/// original does.
 fn narrowed(config: &Config, token: &str, profile: Profile) -> anyhow::Result<String> {
-    let otherwise = "a token for another profile is made from an agent's key (--owner-id, --agent-id, --agent-key), or \
-                     on the server's own machine with its data folder (--data)";
-    let (key, proven) = opened(config, token, otherwise)?;
+    let otherwise = "a token for another profile can only be created with an agent's key (--owner-id, --agent-id, \
+                     --agent-key), or on the server's machine with its data folder (--data)";
+    let (key, proven) = verified(config, token, otherwise)?;
     let left = left(&proven);
     let mut identity = proven.identity;
     if identity.profile != Profile::Main && identity.profile != profile {
-        let message = format!("the token is for the profile {}, and for no other", identity.profile);
+        let message = format!("the token has the profile {} and cannot get another one", identity.profile);
         return Err(Failure::Refused(message).into());
     }
     identity.profile = profile;

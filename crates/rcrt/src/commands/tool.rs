@@ -1,4 +1,4 @@
-//! `rcrt tool`: the existing tools, and files that become tools.
+//! `rcrt tool`: existing tools, and files that become tools.
 
 use breadcrumb::{
     Breadcrumb, Breadcrumbs, Catalog, Profile, StoreError, ToolDefinition, ToolFormat, ToolSource, schema_names,
@@ -24,7 +24,7 @@ use crate::exit::Failure;
 use crate::output::{Output, one_line};
 use crate::seed;
 
-/// List, show, check and begin tools
+/// List, show, check and create tools
 #[derive(Debug, Subcommand)]
 #[command(after_long_help = "\
 Examples:
@@ -54,21 +54,21 @@ impl Tool {
     }
 }
 
-/// List the tools that there are, and what keeps the others from being run
+/// List the tools, and what the unavailable ones wait for
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-With --format it prints the tools that can be called, in the form that a model's interface takes: openai, anthropic, or \
-mcp (the result of tools/list); rcrt is the catalog itself, with the tools that still wait for something.
+With --format it prints the tools that can be called in the format of a model API: openai, anthropic, or mcp (the result \
+of tools/list). The format rcrt is the catalog itself, including the tools that wait for something.
 
 Examples:
   rcrt tool list
   rcrt tool list --profile subagent
   rcrt tool list --format openai")]
 pub struct List {
-    /// Print the catalog in this form: rcrt, openai, anthropic or mcp
+    /// Print the catalog in this format: rcrt, openai, anthropic or mcp
     #[arg(long, value_name = "FORMAT")]
     format: Option<ToolFormat>,
-    /// Only what this kind of agent has: main, subagent, scheduled or a2asynthesis
+    /// Only tools that this profile allows: main, subagent, scheduled or a2asynthesis
     #[arg(long, value_name = "PROFILE")]
     profile: Option<Profile>,
 }
@@ -82,24 +82,24 @@ struct Row {
     /// What runs it: `native`, `sandbox`, `rest`.
     #[serde(skip_serializing_if = "Option::is_none")]
     source: Option<ToolSource>,
-    /// Who brought it: `seed` for a bootstrap, else `agent`.
+    /// The origin: `seed` for a bootstrap, else `agent`.
     from: &'static str,
-    /// What it waits for before it can be called, each a sentence that says what to do.
+    /// What it waits for before it can be called: sentences that say what to do.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     waits_for: Vec<String>,
     description: String,
     id: Uuid,
     record_version: i64,
-    /// The secrets that it needs and cannot have.
+    /// The secrets that it needs and cannot use.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     lacks: Vec<MissingSecret>,
-    /// The record that runs under this name, where it is another one.
+    /// The record that runs under this name instead, if any.
     #[serde(skip_serializing_if = "Option::is_none")]
     runs_instead: Option<Other>,
-    /// Why its newest version is not run.
+    /// Why its newest version does not run.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
-    /// What the runner says of it, when it does not run this version.
+    /// The runner's report, if it does not run this version.
     #[serde(flatten)]
     report: Option<Report>,
 }
@@ -137,7 +137,7 @@ impl Row {
         }
     }
 
-    /// The description, or what matters more.
+    /// The description, or a problem.
     fn about(&self) -> String {
         match (&self.problem, self.report.as_ref().map(|report| report.running_version)) {
             (None, _) if !self.lacks.is_empty() => {
@@ -154,18 +154,18 @@ impl Row {
     }
 }
 
-/// A secret that stands between a tool and its next call.
+/// A secret that a tool needs and cannot use.
 #[derive(Debug, Serialize)]
 struct MissingSecret {
     secret: String,
     /// `missing`, `not_granted` or `unbound`.
     problem: &'static str,
-    /// The command that mends it.
+    /// The command that fixes it.
     mend: String,
 }
 
 fn lacks(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> Vec<MissingSecret> {
-    // Which secrets a tool of the program itself needs is for its settings to say, and the catalog tells it.
+    // The secrets of a native tool depend on the settings. The catalog lists them.
     if tool.implementation.source() == ToolSource::Native {
         return Vec::new();
     }
@@ -178,7 +178,7 @@ fn lacks(record: &Breadcrumb, tool: &ToolDefinition, secrets: &KnownSecrets) -> 
     needs.iter().filter_map(lack).collect()
 }
 
-/// The definition, or what is wrong with it.
+/// Reads the definition, or returns its errors.
 pub(super) fn read(record: &Breadcrumb) -> Result<ToolDefinition, String> {
     let schema = record.schema_name.as_deref().unwrap_or_default();
     ToolDefinition::read(schema, &record.context, record.description.as_deref(), record.semantic_version.as_deref())
@@ -230,7 +230,8 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
     let (found, catalog, reports) = tokio::try_join!(reading.0, reading.1, reading.2)?;
     let holder = catalog.find(name).map(|tool| tool.tool_id);
     let holder = holder.or_else(|| catalog.find_waiting(name).map(|tool| tool.tool_id));
-    // The one that has the name; where no runner has looked yet, the one that will get it: the oldest that can run.
+    // The record that has the name. If no runner has reported yet, the one that will get it: the
+    // oldest that can run.
     let record = found
         .iter()
         .min_by_key(|record| {
@@ -250,7 +251,7 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
         }
         output.json(&shown)
     } else {
-        // Where no runner has looked yet, nobody knows which of them runs.
+        // Without a report of a runner, it is unknown which of them runs.
         let same_name: Vec<String> = others
             .into_iter()
             .filter(|_| holder == Some(record.id))
@@ -263,7 +264,7 @@ async fn show(config: &Config, output: Output, name: &str) -> anyhow::Result<()>
     }
 }
 
-/// The tools of the tenant, or those of one name.
+/// Reads the tools of the tenant, or those with one name.
 async fn tools(store: &dyn Breadcrumbs, name: Option<&str>) -> Result<Vec<Breadcrumb>, StoreError> {
     let mut ids = Vec::new();
     for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {

@@ -1,4 +1,4 @@
-//! `rcrt tool new`: a tool's first files, from a template.
+//! `rcrt tool new`: creates a tool's files from a template.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -13,7 +13,7 @@ use crate::exit::Failure;
 use crate::output::Output;
 use crate::templates::{self, TemplateKind};
 
-/// Begin a tool from a template
+/// Create a tool from a template
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Writes NAME.json and NAME.ts, ready for `rcrt tool validate` and `rcrt bootstrap DIR`.
@@ -24,16 +24,16 @@ Examples:
 pub struct New {
     /// The tool's name: a letter or _, then letters, digits, _, - and .
     name: String,
-    /// What it is to be like
+    /// The template
     #[arg(long, env = "RCRT_TEMPLATE", default_value = "transform")]
     template: TemplateKind,
-    /// What it does, in a sentence: agents choose tools by it
+    /// What the tool does, in a sentence: agents choose tools by it
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
-    /// A value for another of the template's placeholders (again for more)
+    /// A value for another placeholder of the template. Can be repeated
     #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
     values: Vec<(String, String)>,
-    /// Where to write
+    /// The folder to write to
     #[arg(long, env = "RCRT_TOOLS_DIR", default_value = ".", value_name = "DIR")]
     dir: PathBuf,
 }
@@ -45,7 +45,7 @@ impl New {
         let files = templates::instantiate(self.template, &self.name, values)
             .map_err(|problems| Failure::Usage(format!("{:?}: {problems}", self.name)))?;
         std::fs::create_dir_all(&self.dir)
-            .with_context(|| format!("the folder {} cannot be made", self.dir.display()))?;
+            .with_context(|| format!("the folder {} cannot be created", self.dir.display()))?;
         let mut written = Vec::new();
         for (file_name, text) in files {
             let path = self.dir.join(file_name);
@@ -66,16 +66,16 @@ impl New {
 }
 
 fn assignment(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text.split_once('=').ok_or("write NAME=VALUE")?;
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// Never writes over a file that is there.
+/// Writes a new file. Never overwrites an existing one.
 fn write_new(path: &Path, text: &str) -> anyhow::Result<()> {
     let mut file = OpenOptions::new()
         .write(true)
         .create_new(true)
         .open(path)
-        .with_context(|| format!("{} cannot be written; a file that is there is left alone", path.display()))?;
+        .with_context(|| format!("{} cannot be written (existing files are not overwritten)", path.display()))?;
     file.write_all(text.as_bytes()).with_context(|| format!("{} cannot be written", path.display()))
 }

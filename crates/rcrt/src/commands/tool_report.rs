@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
-/// Why a version of a tool is not run.
+/// Why a version of a tool does not run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Report {
     #[serde(skip_serializing)]
     tool_id: Uuid,
     #[serde(skip_serializing)]
     version: i64,
-    /// The older version that runs in its place, if any.
+    /// The older version that runs instead, if any.
     pub running_version: Option<i64>,
     errors: Vec<Value>,
 }
 
 impl Report {
-    /// All errors in one line.
+    /// All errors as one line.
     pub fn sentence(&self) -> String {
         let text = |error: &Value, key: &str| error.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let lines = self.errors.iter().map(|error| match (text(error, "field"), text(error, "message")) {
@@ -44,7 +44,8 @@ impl Reports {
             let page = store.list(&query).await?;
             let is_last = page.len() < MAX_PAGE as usize;
             let contexts = page.into_iter().filter_map(|item| item.context);
-            // Anybody may write a record of this schema: what has another shape is not a runner's.
+            // Anybody can write a record with this schema. Skip those that do not have a runner's
+            // format.
             let read = contexts.filter_map(|context| serde_json::from_value::<Report>(Value::Object(context)).ok());
             reports.extend(read.map(|report| (report.tool_id, report)));
             if is_last {
@@ -54,7 +55,7 @@ impl Reports {
         }
     }
 
-    /// The report on this very version; one on an older version says nothing of it.
+    /// Returns the report on exactly this version.
     pub fn on(&self, tool: &Breadcrumb) -> Option<&Report> {
         self.0.get(&tool.id).filter(|report| report.version == tool.version)
     }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::tool_report::{Report, Reports};
 
-/// Another record of a tool's name.
+/// Another record with the same tool name.
 #[derive(Debug, Serialize)]
 pub struct Other {
     pub id: Uuid,
@@ -34,7 +34,7 @@ impl Other {
         self.schema_name == schema_names::TOOL_CODE
     }
 
-    /// How it reads at a record that is not run although nothing is wrong with it.
+    /// The text for a valid record that does not run because this one does.
     pub fn runs_instead(&self) -> String {
         let Self { schema_name, id, .. } = self;
         if self.is_code() {
@@ -44,7 +44,7 @@ impl Other {
         }
     }
 
-    /// How it reads at the record that runs.
+    /// The text at the record that runs.
     pub fn beside(&self, running: &Breadcrumb, reports: &Reports, record: &Breadcrumb) -> String {
         let Self { schema_name, id, version } = self;
         let is_code = running.schema_name.as_deref() == Some(schema_names::TOOL_CODE);

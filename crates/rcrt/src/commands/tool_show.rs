@@ -1,4 +1,4 @@
-//! A tool's definition, for people.
+//! Prints a tool's definition for people.
 
 use breadcrumb::{Annotations, Breadcrumb, Implementation, ToolDefinition};
 use serde_json::Value;
@@ -43,7 +43,7 @@ pub fn print(
     }
     row("Source", &tool.implementation.source().to_string())?;
     row("Tags", &record.tags.join(", "))?;
-    row("It", &annotated(&tool.annotations))?;
+    row("Effects", &annotated(&tool.annotations))?;
     row("Permissions", &compact(&serde_json::to_value(&tool.permissions)?))?;
     row("Limits", &compact(&serde_json::to_value(tool.limits)?))?;
     if !tool.required_secrets.is_empty() {
@@ -69,27 +69,27 @@ pub fn print(
     }
 }
 
-/// What it says that it does to the world.
+/// Describes the annotations.
 fn annotated(annotations: &Annotations) -> String {
     let Annotations { read_only, destructive, idempotent, open_world, .. } = annotations;
     let changes = match (read_only, destructive) {
         (true, _) => "changes nothing",
-        (false, true) => "changes things, for good perhaps",
-        (false, false) => "adds things, and loses none",
+        (false, true) => "can change or delete things permanently",
+        (false, false) => "adds things, deletes nothing",
     };
     let again = if *idempotent && !read_only { "; the same call again changes nothing more" } else { "" };
-    let world = if *open_world { "; it deals with the world outside" } else { "" };
+    let world = if *open_world { "; uses external systems" } else { "" };
     format!("{changes}{again}{world}")
 }
 
-/// The entries that say something: what is neither false, zero nor empty.
+/// The entries that are not false, null or an empty list.
 fn compact(value: &Value) -> String {
     let Some(entries) = value.as_object() else { return value.to_string() };
-    let says_nothing =
+    let is_default =
         |value: &Value| matches!(value, Value::Bool(false) | Value::Null) || value == &Value::Array(vec![]);
     let parts: Vec<String> = entries
         .iter()
-        .filter(|(_, value)| !says_nothing(value))
+        .filter(|(_, value)| !is_default(value))
         .map(|(key, value)| format!("{key}={}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
         .collect();
     if parts.is_empty() { "none".into() } else { parts.join("  ") }

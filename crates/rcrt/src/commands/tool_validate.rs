@@ -1,4 +1,4 @@
-//! `rcrt tool validate`: everything that is wrong with a tool's file, without a server.
+//! `rcrt tool validate`: all errors of tool files, without a server.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::tool_file::{self, ExpectedRecord, ToolFile};
 /// Check tool files, without a server
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Prints every finding with its file, line and column. The exit status is 1 when there are errors; warnings alone are fine.
+Prints every finding with its file, line and column. The exit status is 1 if there are errors. Warnings do not change it.
 
 Examples:
   rcrt tool validate my-tools/weather.json
@@ -26,7 +26,7 @@ pub struct Validate {
     /// JSON files of tools, the .ts files beside them, or folders of both
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Judge by the rules for tools that come with an installation, instead of those for users' tools
+    /// Apply the rules for the tools of an installation instead of those for users' tools
     #[arg(long)]
     system: bool,
     #[command(flatten)]
@@ -36,24 +36,24 @@ pub struct Validate {
 impl Validate {
     pub fn run(self, output: Output) -> anyhow::Result<()> {
         let author = if self.system { Author::System } else { Author::User };
-        let mut judged = Vec::new();
+        let mut checked = Vec::new();
         for path in &self.files {
-            // A folder may hold other records beside its tools.
+            // A folder can contain other records too.
             let expected = if path.is_dir() { ExpectedRecord::Any(author) } else { ExpectedRecord::Tool(author) };
             for file in definitions(path)? {
-                judged.push(read(&file, expected, &self.private_hosts.allowed)?);
+                checked.push(read(&file, expected, &self.private_hosts.allowed)?);
             }
         }
-        let errors: usize = judged.iter().map(|file| file.errors.len()).sum();
-        let warnings: usize = judged.iter().map(|file| file.warnings.len()).sum();
+        let errors: usize = checked.iter().map(|file| file.errors.len()).sum();
+        let warnings: usize = checked.iter().map(|file| file.warnings.len()).sum();
         if output.is_json() {
-            let files: Vec<_> = judged
+            let files: Vec<_> = checked
                 .iter()
                 .map(|file| json!({"name": file.name, "errors": file.errors, "warnings": file.warnings}))
                 .collect();
             output.json(&json!({"valid": errors == 0, "files": files}))?;
         } else {
-            for file in &judged {
+            for file in &checked {
                 for finding in &file.errors {
                     output.line(&format!("{} {finding}", output.paint(Style::Bad, "error:")))?;
                 }
@@ -61,7 +61,7 @@ impl Validate {
                     output.line(&format!("{} {finding}", output.paint(Style::Warning, "warning:")))?;
                 }
                 if file.errors.is_empty() {
-                    output.line(&format!("{} is {}", file.name, output.paint(Style::Good, "good")))?;
+                    output.line(&format!("{} is {}", file.name, output.paint(Style::Good, "valid")))?;
                 }
             }
             output.line(&format!("{errors} errors, {warnings} warnings"))?;
@@ -70,7 +70,7 @@ impl Validate {
     }
 }
 
-/// The JSON files that are meant: of a folder all in it, of a tool's source the one beside it.
+/// The JSON files to check: all in a folder, or the one next to a tool's source.
 fn definitions(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let name = path.display();
     if path.is_dir() {
@@ -92,7 +92,7 @@ fn definitions(path: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
 }
 
-/// The JSON files below a folder; what begins with a dot is not looked at, as in a bootstrap.
+/// Collects the JSON files below a folder. Skips names that start with a dot, as a bootstrap does.
 fn below(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let unreadable = || format!("the folder {} cannot be read", folder.display());
     for entry in std::fs::read_dir(folder).with_context(unreadable)? {
@@ -110,7 +110,7 @@ fn below(folder: &Path, found: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads a JSON file with the source beside it.
+/// Reads a JSON file and the source next to it.
 fn read(path: &Path, expected: ExpectedRecord, allowed: &[PrivateHost]) -> anyhow::Result<ToolFile> {
     let json = path.with_extension("json");
     let mut files = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `rcrt up`: everything in one process, and one call through the public API to show that it works.
+//! `rcrt up`: everything in one process, and one call through the public API as a check.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -27,17 +27,17 @@ use crate::progress::ConsoleProgress;
 use crate::seed::{self, SeedOutcome, SeedSet};
 use crate::signals::Signals;
 
-/// How long the first call may take; a fresh machine compiles and warms up much.
+/// Timeout of the first call. A new installation has to compile and warm up.
 const FIRST_CALL: Duration = Duration::from_mins(1);
 
-/// Start everything in one process: database, server, runner and the tools that come with it
+/// Start everything in one process: database, server, runner and the included tools
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Starts the embedded Postgres in the data folder (or uses --database-url), the HTTP server and one runner, seeds the \
-tools that come with the program, calls the calculator once through the front door, and then runs until Ctrl-C or \
-SIGTERM. A second Ctrl-C does not wait for running calls.
+included tools, calls the calculator once through the public API, and then runs until Ctrl-C or SIGTERM. A second \
+Ctrl-C does not wait for running calls.
 
-A tool that comes with the program and was deleted is back after the next start; one that was changed is left as it is.
+A deleted tool of the program is created again at the next start; a changed one is not touched.
 
 Examples:
   rcrt up
@@ -49,7 +49,7 @@ pub struct Up {
     compat: CompatOption,
     #[command(flatten)]
     serving: ServingOptions,
-    /// Do not seed the tools that come with the program
+    /// Do not create the included tools at the start
     #[arg(long, env = "RCRT_NO_SEED", value_parser = clap::builder::FalseyValueParser::new())]
     no_seed: bool,
     #[command(flatten)]
@@ -71,14 +71,14 @@ impl Up {
         let ended = tokio::select! {
             ended = self.serve(config, output, &progress, (&mut system, &mut prepared), &ready) => ended,
             () = signals.stop.cancelled() => {
-                progress.say("Stopping: running calls may end first (Ctrl-C again to leave them)");
-                // A script that waited for the start is not to take it for done.
+                progress.say("Stopping after running calls have finished (Ctrl-C again to stop now)");
+                // A script that waits for the start must not take this for success.
                 let unfinished = signals.is_interrupted() && !ready.load(Ordering::Relaxed);
                 if unfinished { Err(Failure::Interrupted.into()) } else { Ok(()) }
             }
         };
         system.close(&signals.hurry).await;
-        // Of a start that came to its end before a runner had it.
+        // The start was interrupted before a runner used it.
         if let Some(prepared) = prepared {
             prepared.close().await;
         }
@@ -88,7 +88,7 @@ impl Up {
         ended
     }
 
-    /// Starts everything, and returns only with the reason why it cannot go on.
+    /// Starts everything. Returns only with the reason why it cannot continue.
     async fn serve(
         &self,
         config: &Config,
@@ -100,13 +100,13 @@ impl Up {
         let begun_at = Instant::now();
         let begun = self.serving.begin(config).await?;
         let data = begun.data();
-        // None of the three needs anything of the others.
+        // These three are independent of each other.
         let seeds = (!self.no_seed).then(|| spawn_blocking(|| SeedSet::embedded(Author::System, &[])));
         let preparing = async {
             *prepared = Some(PreparedRunner::start(&self.runner_task, &data).await?);
             anyhow::Ok(())
         };
-        // Both to their end, also where one fails: what is up is stopped in its order.
+        // Wait for both even if one fails, so that the started parts can be stopped in order.
         let (served, could_prepare) = tokio::join!(self.serving.open(begun, progress, system), preparing);
         let StartedServer { base_url, data, token } = served?;
         could_prepare?;
@@ -119,7 +119,7 @@ impl Up {
         let store = system.acting_as(system.agents()?.first.clone())?;
         let mut awaited = Vec::new();
         if let Some(seeds) = seeds {
-            let set = seeds.await.context("the seeds were not read")?;
+            let set = seeds.await.context("reading the seeds failed")?;
             if catalog_wait::is_missing(&*store).await? {
                 awaited = catalog_wait::tools(&set);
             }
@@ -163,10 +163,17 @@ impl Up {
         for row in &rows {
             match row.what {
                 SeedOutcome::Refused => {
-                    tracing::error!(file = row.path, findings = row.findings.join("; "), "a seed is broken");
+                    tracing::error!(
+                        file = row.path,
+                        findings = row.findings.join("; "),
+                        "an included record is not valid"
+                    );
                 }
                 SeedOutcome::Kept => {
-                    tracing::info!(file = row.path, "kept as it was changed here; `rcrt bootstrap` resets it");
+                    tracing::info!(
+                        file = row.path,
+                        "not updated, because it was changed here; `rcrt bootstrap` resets it"
+                    );
                 }
                 SeedOutcome::Created | SeedOutcome::Updated => {
                     tracing::debug!(file = row.path, what = ?row.what, "seeded");
@@ -178,7 +185,7 @@ impl Up {
     }
 }
 
-/// One request by the way that any client takes: HTTP in, the event stream, HTTP out.
+/// Makes one call as any client does: request over HTTP, response on the event stream.
 async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb, Duration)> {
     let client = Client::new(base_url.clone(), Credentials::Token(token));
     let request = ToolRequest::record("calculator", json!({"expression": "6 * 7"}), None, Some("workspace:hello"));
@@ -189,12 +196,12 @@ async fn first_call(base_url: &Url, token: String) -> anyhow::Result<(Breadcrumb
     };
     let response = tokio::time::timeout(FIRST_CALL, call)
         .await
-        .with_context(|| format!("the first call was not answered within {} s", FIRST_CALL.as_secs()))?
+        .with_context(|| format!("the first call got no response within {} s", FIRST_CALL.as_secs()))?
         .context("the first call failed")?;
     Ok((response, begun.elapsed()))
 }
 
-/// What a person wants to know once everything is up.
+/// The summary that is printed after the start.
 struct Summary<'a> {
     response: &'a Breadcrumb,
     took: Duration,
@@ -223,7 +230,7 @@ impl Summary<'_> {
         }
         output.line(&serde_json::to_string_pretty(self.response)?)?;
         output.line(&format!(
-            "\nAnswered in {:.0} ms. Up after {:.1} s.\n",
+            "\nResponse in {:.0} ms. Ready after {:.1} s.\n",
             self.took.as_secs_f64() * 1000.0,
             self.ready.as_secs_f64()
         ))?;
@@ -255,7 +262,7 @@ impl Summary<'_> {
     }
 }
 
-/// The words by which this program can be started again from the same folder.
+/// The command that starts this program from the same folder.
 fn program(config: &Config) -> String {
     let called = std::env::args().next().unwrap_or_else(|| "rcrt".into());
     let mut words = quoted(&called);
@@ -265,7 +272,7 @@ fn program(config: &Config) -> String {
     words
 }
 
-/// For a POSIX shell; plain words stay as they are.
+/// Quotes a word for a POSIX shell if needed.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -280,7 +287,7 @@ mod tests {
     use super::quoted;
 
     #[test]
-    fn words_are_quoted_where_a_shell_needs_it() {
+    fn words_are_quoted_if_a_shell_needs_it() {
         assert_eq!(quoted("./target/debug/rcrt"), "./target/debug/rcrt");
         assert_eq!(quoted("my data"), "'my data'");
         assert_eq!(quoted("it's"), "'it'\\''s'");

@@ -19,7 +19,7 @@ fn each_template_begins_a_tool_that_is_good() {
         assert_eq!(report["files"][0]["name"], name.as_str());
         // Its files are the author's from now on.
         let ran = run(&["tool", "new", &name, "--template", template, "--dir", dir]).ends_with(1);
-        assert!(ran.stderr.contains("left alone"), "{}", ran.stderr);
+        assert!(ran.stderr.contains("not overwritten"), "{}", ran.stderr);
     }
 }
 
