@@ -195,7 +195,7 @@ async fn a_collector_that_is_not_there_is_told_and_stops_nobody() {
     let grpc = [("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317"), ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
     let up = installation.start_with(&["up", "--no-seed", "--listen", &installation.listen.to_string()], &grpc);
     installation.client().await;
-    installation.said("this program speaks http/protobuf alone", 1).await;
+    installation.said("only http/protobuf is supported", 1).await;
     assert_eq!(up.stop().await, Some(0), "{}", installation.log());
 }
 

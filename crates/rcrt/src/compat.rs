@@ -1,11 +1,11 @@
-//! `--compat`, the same for the server and the runner.
+//! `--compat`, shared by the server and the runner.
 
 use clap::{Args, ValueEnum};
 
 #[derive(Debug, Clone, Copy, Default, Args)]
 pub struct CompatOption {
-    /// Whose clients and tools are served as they are; docs/moving-from-rcrt.md describes what changes. Implies
-    /// --rcrt-events
+    /// The other system whose clients and tools work unchanged; see docs/moving-from-rcrt.md.
+    /// Implies --rcrt-events
     #[arg(long, env = "RCRT_COMPAT", value_name = "SYSTEM")]
     compat: Option<Compat>,
 }

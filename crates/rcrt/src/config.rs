@@ -11,7 +11,7 @@ use uuid::Uuid;
 
 use crate::exit::Failure;
 
-/// Where `up` and `server` listen unless told otherwise.
+/// The default address of `up` and `server`.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:8081";
 
 #[derive(Debug, Clone, Args)]
@@ -21,7 +21,8 @@ pub struct Config {
     #[arg(long, env = "RCRT_DATA", default_value = ".rcrt", global = true, value_name = "DIR")]
     pub data: PathBuf,
 
-    /// The server to ask [default: the one last started on the data folder, else http://127.0.0.1:8081]
+    /// The server to use [default: the one last started on the data folder, else
+    /// http://127.0.0.1:8081]
     #[arg(long, env = "RCRT_SERVER", global = true, value_name = "URL")]
     pub server: Option<Url>,
 
@@ -37,7 +38,7 @@ pub struct Config {
     #[arg(long, env = "RCRT_AGENT_ID", global = true, value_name = "UUID", requires = "agent_key")]
     pub agent_id: Option<Uuid>,
 
-    /// The agent's key; better in the environment than here, where other users of the machine can see it
+    /// The key of the agent. Use the variable: other users of the machine can see the option
     #[arg(
         long,
         env = "RCRT_AGENT_KEY",
@@ -48,15 +49,16 @@ pub struct Config {
     )]
     pub agent_key: Option<String>,
 
-    /// Text for people, JSON for programs
+    /// The output format: text for people, json for programs
     #[arg(long, short = 'o', env = "RCRT_OUTPUT", default_value = "text", global = true)]
     pub output: Format,
 
-    /// What to log, such as `info` or `runner=debug,warn` [default: info for up, server and runner, else warn]
+    /// What to log, such as `info` or `runner=debug,warn` [default: info for up, server and runner,
+    /// else warn]
     #[arg(long, env = "RCRT_LOG", global = true, value_name = "FILTER")]
     pub log: Option<String>,
 
-    /// How log lines on stderr look
+    /// The format of the log on stderr
     #[arg(long, env = "RCRT_LOG_FORMAT", default_value = "text", global = true)]
     pub log_format: Format,
 }
@@ -67,36 +69,42 @@ pub enum Format {
     Json,
 }
 
-/// Reads where to listen: `127.0.0.1:8081`, or a name of this machine such as `localhost:8081`.
+/// Parses an address to listen on: `127.0.0.1:8081`, or a name of this machine such as
+/// `localhost:8081`.
 pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
-    let found = text.to_socket_addrs().map_err(|error| format!("{error}; write 127.0.0.1:PORT"))?;
-    // A name often has both kinds, and clients try 127.0.0.1 first.
+    let found =
+        text.to_socket_addrs().map_err(|error| format!("{error}; expected an address such as 127.0.0.1:8081"))?;
+    // A name often has IPv4 and IPv6 addresses, and clients try 127.0.0.1 first.
     let mut found: Vec<SocketAddr> = found.collect();
     found.sort_by_key(SocketAddr::is_ipv6);
-    found.first().copied().ok_or_else(|| "the name has no address; write 127.0.0.1:PORT".to_owned())
+    found
+        .first()
+        .copied()
+        .ok_or_else(|| "the name has no address; expected an address such as 127.0.0.1:8081".to_owned())
 }
 
 impl Config {
-    /// The file that holds the first agent's token.
+    /// The file with the first agent's token.
     pub fn token_file(&self) -> PathBuf {
         self.data.join("token")
     }
 
-    /// The file that holds the token by which a runner beside the server works.
+    /// The file with the token of a runner on the server's machine.
     pub fn runner_token_file(&self) -> PathBuf {
         self.data.join("runner.token")
     }
 
-    /// The file that says where the server that was last started on this folder listens.
+    /// The file with the address of the server that was last started on this folder.
     pub fn address_file(&self) -> PathBuf {
         self.data.join("address")
     }
 
-    /// The base URL of the server to ask.
+    /// The base URL of the server to use.
     pub fn server_url(&self) -> anyhow::Result<Url> {
         if let Some(url) = &self.server {
             if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
-                let message = format!("--server: {url} is no server; write http://host:port or https://host");
+                let message =
+                    format!("--server: {url} is not the URL of a server; expected http://host:port or https://host");
                 return Err(Failure::Usage(message).into());
             }
             return Ok(url.clone());
@@ -113,7 +121,7 @@ impl Config {
         self.credentials_or(&self.token_file())
     }
 
-    /// What was given, else the token in a file of the data folder.
+    /// The credentials from the options, else the token in `file` of the data folder.
     pub fn credentials_or(&self, file: &Path) -> anyhow::Result<client::Credentials> {
         if let (Some(owner_id), Some(agent_id), Some(key)) = (self.owner_id, self.agent_id, &self.agent_key) {
             return Ok(client::Credentials::AgentKey { owner_id, agent_id, key: key.clone() });
@@ -126,9 +134,9 @@ impl Config {
             return Ok(token.trim().to_owned());
         }
         let server = self.server_url()?;
-        // The folder's token belongs to this machine's server; it is not handed to another.
+        // The folder's token is for the server of this machine. Do not send it to another one.
         if !is_loopback(&server) {
-            let message = format!("{server} wants a token: give --token (or RCRT_TOKEN), or an agent and its key");
+            let message = format!("{server} needs a token; set --token (or RCRT_TOKEN), or an agent and its key");
             return Err(Failure::Refused(message).into());
         }
         read_token(file)
@@ -139,7 +147,7 @@ fn read_token(file: &Path) -> anyhow::Result<String> {
     match std::fs::read_to_string(file) {
         Ok(text) => Ok(text.trim().to_owned()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Failure::Refused(format!(
-            "there is no token in {}: start `rcrt up` there, name its folder with --data, or give --token",
+            "there is no token in {}; start `rcrt up` there, name its folder with --data, or set --token",
             file.display()
         ))
         .into()),

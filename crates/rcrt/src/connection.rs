@@ -7,12 +7,12 @@ use client::Client;
 
 use crate::config::Config;
 
-/// A client for the configured server; nothing is sent yet.
+/// Returns a client for the configured server, without connecting.
 pub fn client(config: &Config) -> anyhow::Result<Client> {
     Ok(Client::new(config.server_url()?, config.credentials()?))
 }
 
-/// The same, as the store that most commands want.
+/// The same client, as a store.
 pub fn store(config: &Config) -> anyhow::Result<Arc<dyn Breadcrumbs>> {
     Ok(Arc::new(client(config)?))
 }

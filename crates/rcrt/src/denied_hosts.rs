@@ -1,4 +1,4 @@
-//! `--deny-host`, the same for the runner and for webhooks.
+//! `--deny-host`, shared by the runner and webhooks.
 
 use std::sync::Arc;
 
@@ -7,9 +7,9 @@ use executors::egress::DeniedHost;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct DeniedHosts {
-    /// A host that no tool and no webhook may reach, whatever tools list and whatever else is allowed: a name, *.NAME for all
-    /// names below it, an address, or a block of addresses, which also denies every name that resolves into it; again for
-    /// more, or with commas in the environment
+    /// A host that no tool and no webhook can reach, whatever else is allowed: a name, *.NAME for
+    /// all names below it, an address, or a block of addresses, which also denies every name that
+    /// resolves into it. Can be repeated, or separated by commas in the environment
     #[arg(
         id = "denied_hosts",
         long = "deny-host",

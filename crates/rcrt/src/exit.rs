@@ -1,4 +1,4 @@
-//! The exit statuses, and which error has which.
+//! The exit statuses, and how errors map to them.
 
 use std::process::ExitCode;
 
@@ -10,24 +10,24 @@ use crate::config::Format;
 /// The statuses, as `--help` shows them.
 pub const HELP: &str = "\
 Exit status:
-  0  done
-  1  it failed
+  0  success
+  1  failure
   2  the command line is wrong
-  3  there is no such record, tool or secret
-  4  the tool answered with an error
+  3  no such record, tool or secret
+  4  the tool returned an error
   5  the server cannot be reached
-  6  the server refuses: no token, an expired one, or one whose roles do not suffice
-  130  stopped by Ctrl-C before it was done (server, runner, and up once it is up, end with 0)
+  6  the server refuses: no token, an expired token, or missing roles
+  130  stopped by Ctrl-C (server, runner and a started up exit with 0)
 With --output json an error is one line on stderr: {\"error\": text, \"code\": name, \"exit\": status}.";
 
-/// A failure with a status of its own; anything else is 1.
+/// A failure with its own exit status. All other errors exit with 1.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("{0}")]
     Usage(String),
     #[error("{0}")]
     NotFound(String),
-    /// Its message was shown already, in the tool's own words.
+    /// The tool's error. Its message is already printed.
     #[error("{0}")]
     ToolError(String),
     #[error("{0}")]
@@ -36,8 +36,8 @@ pub enum Failure {
     Refused(String),
     #[error("stopped")]
     Interrupted,
-    /// Whatever there was to say stands on the screen.
-    #[error("what is wrong stands in the output")]
+    /// The problem is already printed.
+    #[error("the errors are in the output")]
     Shown,
 }
 
@@ -74,7 +74,7 @@ fn status_of(error: &anyhow::Error) -> u8 {
     1
 }
 
-/// The name of a status, for programs.
+/// The name of a status in JSON output.
 fn code(status: u8) -> &'static str {
     match status {
         2 => "usage",
@@ -87,16 +87,16 @@ fn code(status: u8) -> &'static str {
     }
 }
 
-/// An error as a program reads it: one line on stderr.
+/// Prints an error as one line of JSON on stderr.
 #[allow(clippy::print_stderr)]
 fn report_json(text: &str, status: u8) -> ExitCode {
     eprintln!("{}", json!({"error": text, "code": code(status), "exit": status}));
     ExitCode::from(status)
 }
 
-/// What clap says of a wrong command line, or the help that was asked for.
+/// Reports a wrong command line, or prints the requested help.
 pub fn report_usage(error: &clap::Error) -> ExitCode {
-    // The command line was not read, so this is looked for by hand.
+    // The command line could not be parsed, so look for the output format directly.
     let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
     let asked = words.windows(2).any(|pair| matches!(&*pair[0], "-o" | "--output") && pair[1] == "json")
         || words.iter().any(|word| matches!(&**word, "--output=json" | "-o=json" | "-ojson"))
@@ -109,7 +109,7 @@ pub fn report_usage(error: &clap::Error) -> ExitCode {
     report_json(text.split("\n\n").next().unwrap_or_default().trim(), 2)
 }
 
-/// Tells the error on stderr, once, and gives its status.
+/// Prints the error on stderr once, and returns its status.
 #[allow(clippy::print_stderr)]
 pub fn report(error: &anyhow::Error, format: Format) -> ExitCode {
     if format == Format::Json {
@@ -122,17 +122,17 @@ pub fn report(error: &anyhow::Error, format: Format) -> ExitCode {
     ExitCode::from(status_of(error))
 }
 
-/// The chain of causes in one line; several violations get a line each.
+/// The chain of causes as one line. Several violations get one line each.
 fn sentence(error: &anyhow::Error) -> String {
     let mut parts: Vec<String> = Vec::new();
     for cause in error.chain() {
         let text = match cause.downcast_ref::<StoreError>() {
             Some(StoreError::Invalid(violations)) if violations.0.len() > 1 => {
-                violations.0.iter().fold("the input is refused:".to_owned(), |text, one| format!("{text}\n  {one}"))
+                violations.0.iter().fold("the input is not valid:".to_owned(), |text, one| format!("{text}\n  {one}"))
             }
             _ => cause.to_string(),
         };
-        // Wrappers often repeat their source's words.
+        // Wrapping errors often repeat the text of their source.
         if !parts.last().is_some_and(|last| last.contains(&text)) {
             parts.push(text);
         }

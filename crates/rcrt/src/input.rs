@@ -1,5 +1,5 @@
-//! Arguments that are JSON text, `-` for stdin or `@file`; and secret values, which are never on a
-//! command line.
+//! Reads arguments that are JSON text, `-` for stdin or `@file`, and secret values, which are never
+//! on the command line.
 
 use std::io::{IsTerminal, Read};
 
@@ -9,7 +9,8 @@ use serde_json::Value;
 
 use crate::exit::Failure;
 
-/// Reads `argument` as JSON: the text itself, `-` for stdin, `@path` for a file. `what` names it in errors.
+/// Reads `argument` as JSON: the text itself, `-` for stdin, `@path` for a file. `what` names it in
+/// errors.
 pub fn json(argument: &str, what: &str) -> anyhow::Result<Value> {
     let text = if argument == "-" {
         let mut text = String::new();
@@ -22,12 +23,12 @@ pub fn json(argument: &str, what: &str) -> anyhow::Result<Value> {
         argument.to_owned()
     };
     serde_json::from_str(&text).map_err(|error| {
-        Failure::Usage(format!("{what} is not JSON: {error}; write JSON, `-` for stdin or `@file`")).into()
+        Failure::Usage(format!("{what} is not JSON: {error}; expected JSON, `-` for stdin or `@file`")).into()
     })
 }
 
-/// A secret from stdin: asked for without echo on a terminal, else everything that is piped in, without its last
-/// line end.
+/// Reads a secret from stdin: on a terminal with a prompt and without echo, else all input without
+/// its last line break.
 pub fn secret(prompt: &str) -> anyhow::Result<String> {
     let stdin = std::io::stdin();
     let mut text = String::new();
@@ -39,12 +40,12 @@ pub fn secret(prompt: &str) -> anyhow::Result<String> {
     }
     let value = text.strip_suffix('\n').map_or(text.as_str(), |line| line.strip_suffix('\r').unwrap_or(line));
     if value.is_empty() {
-        return Err(Failure::Usage("the value is empty: type it, or pipe it in on stdin".into()).into());
+        return Err(Failure::Usage("the value is empty; type it, or pipe it to stdin".into()).into());
     }
     Ok(value.to_owned())
 }
 
-/// Holds the terminal's echo off until it is dropped.
+/// Turns off the terminal's echo until it is dropped.
 struct NoEcho {
     before: Termios,
 }
@@ -65,7 +66,7 @@ impl Drop for NoEcho {
     #[allow(clippy::print_stderr)]
     fn drop(&mut self) {
         if let Err(error) = tcsetattr(std::io::stdin(), OptionalActions::Now, &self.before) {
-            tracing::warn!(%error, "the terminal's echo could not be switched on again; type `stty echo`");
+            tracing::warn!(%error, "the terminal's echo could not be turned on again; type `stty echo`");
         }
         eprintln!();
     }

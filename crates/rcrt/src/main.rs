@@ -34,13 +34,15 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // First of all: both lock themselves down while they are one thread that has touched nothing.
+    // First of all: both restrict themselves while the process has one thread and has opened
+    // nothing.
     let first = std::env::args_os().nth(1);
     if first.as_ref().is_some_and(|first| first == cli::JAILED_COMMAND) {
         return jail::command::jailed_command();
     }
     if first.is_some_and(|first| first == cli::SANDBOX_WORKER) {
-        // In a session of its own: Ctrl-C at the terminal is for the parent, which lets running calls end.
+        // In a separate session: Ctrl-C at the terminal is for the parent, which lets running calls
+        // finish.
         let _ = nix::unistd::setsid();
         return isolate::worker_main(sandbox::protocol::SOCKET_FD);
     }

@@ -1,4 +1,4 @@
-//! What goes to stdout: tables and text for people, JSON for programs.
+//! Output on stdout: tables and text for people, JSON for programs.
 
 use std::io::{IsTerminal, Write};
 
@@ -30,17 +30,17 @@ impl Output {
         self.format == Format::Json
     }
 
-    /// JSON for programs: indented, since people look at it too.
+    /// Prints indented JSON, because people read it too.
     pub fn json(self, value: &impl Serialize) -> anyhow::Result<()> {
         self.line(&serde_json::to_string_pretty(value)?)
     }
 
-    /// One JSON value on one line, for streams.
+    /// Prints a JSON value on one line, for streams.
     pub fn json_line(self, value: &impl Serialize) -> anyhow::Result<()> {
         self.line(&serde_json::to_string(value)?)
     }
 
-    /// A line on stdout. A reader that went away (`| head`) ends the program quietly.
+    /// Prints a line on stdout. Exits quietly if the reader has closed the pipe (`| head`).
     #[allow(clippy::unused_self)]
     pub fn line(self, text: &str) -> anyhow::Result<()> {
         let mut stdout = std::io::stdout().lock();
@@ -63,7 +63,7 @@ impl Output {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// Aligned columns under a heading; the last column is as long as it is.
+    /// Prints aligned columns under a heading. The last column is not padded or cut.
     pub fn table(self, heading: &[&str], rows: &[Vec<String>]) -> anyhow::Result<()> {
         let mut widths: Vec<usize> = heading.iter().map(|cell| cell.chars().count()).collect();
         for row in rows {
@@ -91,9 +91,9 @@ fn aligned(row: &[String], widths: &[usize]) -> String {
     line.trim_end().to_owned()
 }
 
-/// The first line of a text, cut to `most` characters.
+/// Returns the first line of a text, cut to `most` characters.
 pub fn one_line(text: &str, most: usize) -> String {
-    // Records come from anybody: what would move the cursor does not reach the terminal.
+    // Anybody can write records, so remove control characters before they reach the terminal.
     let line: String = text.lines().next().unwrap_or_default().chars().filter(|c| !c.is_control()).collect();
     if line.chars().count() <= most {
         return line;

@@ -1,5 +1,5 @@
-//! One call from the caller's side: write the request, then wait for its one response, across lost
-//! connections.
+//! One call from the caller's side: writes the request, then waits for its one response, and
+//! reconnects if needed.
 
 use std::time::Duration;
 
@@ -11,19 +11,20 @@ use serde_json::Value;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 use uuid::Uuid;
 
-/// How often the queue itself is asked, should the event stream stay silent.
+/// How often the call itself is queried, in case the event stream misses the response.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// A request that was written and may be answered from now on.
+/// A request that was written and waits for its response.
 pub struct PendingCall {
     pub request: Uuid,
     tag: String,
     after: EventNumber,
 }
 
-/// Writes the request. Its answer's event cannot be missed: the place in the event stream is taken before.
+/// Writes the request. The position in the event stream is read before, so the event of the
+/// response cannot be missed.
 pub async fn send(store: &dyn Breadcrumbs, record: NewBreadcrumb, key: &str) -> Result<PendingCall, StoreError> {
     let request_id = record.context.get("requestId").and_then(Value::as_str).map(str::to_owned);
     let after = store.latest_event().await?;
@@ -32,22 +33,22 @@ pub async fn send(store: &dyn Breadcrumbs, record: NewBreadcrumb, key: &str) -> 
     Ok(PendingCall { request, tag, after })
 }
 
-/// Who hears of what happens while the answer is waited for.
+/// Is notified while a call waits for its response.
 pub trait CallObserver: Sync {
-    /// The store cannot be reached; it is tried again.
+    /// The store cannot be reached; the wait continues.
     fn lost(&self, _why: &StoreError) {}
 
-    /// How far the call is: from 0 to 1 where the tool can say, and a line for a person.
+    /// Progress of the call: a fraction from 0 to 1 if the tool reports one, and a line for people.
     fn progress(&self, _fraction: Option<f64>, _message: &str) {}
 }
 
-/// Nobody.
+/// Ignores all notifications.
 pub struct NoObserver;
 
 impl CallObserver for NoObserver {}
 
-/// Waits for the answer without end; the caller sets a limit by dropping the future. While the store cannot be
-/// reached it tries again.
+/// Waits for the response without a limit; drop the future to stop. Retries while the store cannot
+/// be reached.
 pub async fn response(
     store: &dyn Breadcrumbs,
     asked: &PendingCall,
@@ -67,14 +68,14 @@ pub async fn response(
         if !error.is_retryable() {
             return Err(error);
         }
-        tracing::debug!(%error, "the event stream broke; it is taken up again");
+        tracing::debug!(%error, "the event stream broke; reconnecting");
         watching.lost(&error);
         pause = if after == seen { (pause * 2).min(LONGEST_PAUSE) } else { FIRST_PAUSE };
         sleep(pause).await;
     }
 }
 
-/// Reads events until the answer's comes. Gives the response's id.
+/// Reads events until the one of the response. Returns the response's id.
 async fn follow(
     store: &dyn Breadcrumbs,
     asked: &PendingCall,
@@ -93,14 +94,15 @@ async fn follow(
                 if event.kind == EventKind::Deleted || !event.tags.contains(&asked.tag) {
                     continue;
                 }
-                // Another request may have the same id: the runtime names the request's record in what it writes.
+                // Another request can have the same id. The runtime writes the id of the request's
+                // record into its records.
                 let of = |name: &str| event.context.get(name).is_some_and(|request| *request == asked.request.to_string());
                 let metadata = event.context.get("metadata").and_then(|metadata| metadata.get("request"));
                 match event.schema_name.as_deref() {
                     Some(schema_names::TOOL_RESPONSE) if event.kind == EventKind::Created => match metadata {
                         Some(request) if *request == asked.request.to_string() => return Ok(event.breadcrumb_id),
                         Some(_) => {}
-                        // A secret response shows no context.
+                        // The event of a secret response has no context.
                         None => look.reset_immediately(),
                     },
                     Some(schema_names::TOOL_PROGRESS) if of("request") => {

@@ -1,14 +1,14 @@
-//! `--allow-private-host`, the same for the runner, for the validation of tools before they run,
-//! and for webhooks.
+//! `--allow-private-host`, shared by the runner, the validation of tools, and webhooks.
 
 use clap::Args;
 use executors::egress::PrivateHost;
 
 #[derive(Debug, Clone, Default, Args)]
 pub struct PrivateHosts {
-    /// A host with a non-public address that tools and webhooks, or only those of the name (`webhooks` is theirs), may
-    /// reach all the same; again for more, or with commas in the environment. A name is all that is looked at: whoever may write tools may take one that is
-    /// free
+    /// A host with a non-public address that tools and webhooks can reach. With TOOL=, only the
+    /// tool of that name (`webhooks` for webhooks). Can be repeated, or separated by commas in the
+    /// environment. Only the name of a tool is checked, and anybody who can write tools can use a
+    /// free name
     #[arg(
         id = "allow_private_hosts",
         long = "allow-private-host",

@@ -1,12 +1,12 @@
-//! Progress of long steps for people: a line on stderr for each step, with the time it took.
+//! Progress of long steps: a line on stderr for each step, with its duration.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-/// Steps that are done sooner than this are not worth a time.
+/// The duration is printed only for steps that take at least this long.
 const WORTH_TELLING: Duration = Duration::from_secs(1);
 
-/// Plain lines, for terminals and files alike.
+/// Prints plain lines, for terminals and files.
 pub struct ConsoleProgress {
     quiet: bool,
     step: Mutex<Option<(String, Instant)>>,
@@ -17,7 +17,7 @@ impl ConsoleProgress {
         Self { quiet: false, step: Mutex::new(None) }
     }
 
-    /// Begins a step; the one before is done.
+    /// Starts a step and finishes the previous one.
     pub fn step(&self, what: &str) {
         self.done();
         self.say(what);
@@ -26,7 +26,7 @@ impl ConsoleProgress {
         }
     }
 
-    /// Ends the last step.
+    /// Finishes the current step.
     pub fn done(&self) {
         let Some((what, since)) = self.step.lock().ok().and_then(|mut step| step.take()) else { return };
         let took = since.elapsed();

@@ -7,9 +7,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::output::one_line;
 
-/// Steps of a full bar.
+/// Steps of the bar.
 const FULL: u64 = 1000;
-/// Characters of a tool's words: they are to stay on one line with the bar.
+/// Characters of a tool's message, which must fit on one line with the bar.
 const MESSAGE: usize = 60;
 
 pub struct CallProgressBar {
@@ -17,14 +17,14 @@ pub struct CallProgressBar {
 }
 
 impl CallProgressBar {
-    /// Nothing is shown until the tool says something.
+    /// Creates a hidden bar. It appears when the tool reports progress.
     pub fn new(tool: &str) -> Self {
         let bar = ProgressBar::with_draw_target(Some(FULL), ProgressDrawTarget::hidden());
         bar.set_prefix(one_line(tool, 40));
         Self { bar }
     }
 
-    /// `fraction` is from 0 to 1; without it only that the tool is at work is shown.
+    /// `fraction` is from 0 to 1. Without it, only a spinner is shown.
     pub fn show(&self, fraction: Option<f64>, message: &str) {
         if !std::io::stderr().is_terminal() {
             return;
@@ -43,14 +43,14 @@ impl CallProgressBar {
         if let Some(fraction) = fraction {
             self.bar.set_position((fraction.clamp(0.0, 1.0) * FULL as f64) as u64);
         }
-        // Last, so that it is never seen half set.
+        // Last, so that the bar is never drawn with partial values.
         if self.bar.is_hidden() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         self.bar.enable_steady_tick(Duration::from_millis(120));
     }
 
-    /// Takes the bar away, so that what is printed stands on lines of its own.
+    /// Removes the bar, so that other output has its own lines.
     pub fn clear(&self) {
         self.bar.finish_and_clear();
     }

@@ -8,18 +8,18 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// What the operator asked for so far.
+/// The signals received so far.
 pub struct Signals {
-    /// Somebody wants the program to end.
+    /// Cancelled by the first signal: an orderly shutdown.
     pub stop: CancellationToken,
-    /// Somebody wants it to end now.
+    /// Cancelled by the second signal: stop at once.
     pub hurry: CancellationToken,
     interrupted: Arc<AtomicBool>,
     listener: JoinHandle<()>,
 }
 
 impl Signals {
-    /// From here on SIGINT and SIGTERM no longer end the process by themselves.
+    /// Handles SIGINT and SIGTERM from now on, instead of their default action.
     pub fn listen() -> anyhow::Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt()).context("SIGINT cannot be watched")?;
         let mut terminate = signal(SignalKind::terminate()).context("SIGTERM cannot be watched")?;
@@ -39,7 +39,7 @@ impl Signals {
         Ok(Self { stop, hurry, interrupted, listener })
     }
 
-    /// Whether it was Ctrl-C, and not SIGTERM.
+    /// Returns whether a signal was SIGINT (Ctrl-C).
     pub fn is_interrupted(&self) -> bool {
         self.interrupted.load(Ordering::Relaxed)
     }

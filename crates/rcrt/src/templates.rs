@@ -9,21 +9,21 @@ use validate::template::{TOOL_TEMPLATE, Template};
 
 use crate::seed::SeedSet;
 
-/// The kinds of tools that there are templates for.
+/// The available templates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TemplateKind {
-    /// Searches a JSON API over HTTPS with a key, and maps its answer
+    /// Searches a JSON API over HTTPS with a key, and maps its response
     HttpApi,
-    /// Reads records from the store and sums them up
+    /// Reads records from the store and summarizes them
     Data,
-    /// Computes an output from its input alone
+    /// Computes its output from its input only
     Transform,
-    /// Works in two steps that events start: asks a question, and finishes when the answer comes
+    /// Works in two steps that events start: asks a question, and finishes when the answer arrives
     AsyncEvent,
 }
 
 impl TemplateKind {
-    /// As the template's own `name`.
+    /// The template's `name`.
     fn name(self) -> &'static str {
         match self {
             Self::HttpApi => "http-api",
@@ -34,10 +34,11 @@ impl TemplateKind {
     }
 }
 
-/// A file's name, and its text.
+/// A file's name and text.
 pub type File = (String, String);
 
-/// The new tool's files: `<name>.json` and its source. `values` fill the template's placeholders, `name` among them.
+/// Returns the files of the new tool: `<name>.json` and its source. `values` fill the template's
+/// placeholders, including `name`.
 pub fn instantiate(
     kind: TemplateKind,
     name: &str,
@@ -55,5 +56,5 @@ fn find(kind: TemplateKind) -> Result<Template, Violations> {
         .filter(|record| record.schema_name.as_deref() == Some(TOOL_TEMPLATE))
         .filter_map(|record| Template::from_context(&record.context).ok())
         .find(|template| template.name == kind.name())
-        .ok_or_else(|| Violations::one("template", format!("{} did not come with this program", kind.name())))
+        .ok_or_else(|| Violations::one("template", format!("{} is not included in this program", kind.name())))
 }

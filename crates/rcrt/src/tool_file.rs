@@ -1,5 +1,4 @@
-//! A record in a JSON file, with a tool's source beside it if there is one; and everything that is
-//! wrong with it.
+//! Reads and validates a record in a JSON file, with a tool's source next to it if there is one.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +12,7 @@ use validate::Author;
 use validate::seed::Seed;
 use validate::template::{TOOL_TEMPLATE, Template};
 
-/// A finding with its place, as compilers write it.
+/// A finding with its location, in the format of compilers.
 #[derive(Debug, Clone, Serialize)]
 pub struct LocatedFinding {
     pub file: String,
@@ -21,7 +20,7 @@ pub struct LocatedFinding {
     pub line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<u32>,
-    /// The field of the definition; empty for the whole.
+    /// The field of the definition; empty for the whole definition.
     pub field: String,
     pub message: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,18 +45,18 @@ impl fmt::Display for LocatedFinding {
     }
 }
 
-/// A file, judged.
+/// A file and its findings.
 #[derive(Debug, Default)]
 pub struct ToolFile {
-    /// The tool's name or the record's title, as far as it can be told.
+    /// The tool's name or the record's title, or the path if neither is known.
     pub name: String,
-    /// There when the file could be read as a record.
+    /// `None` if the file is not a record.
     pub record: Option<NewBreadcrumb>,
     pub errors: Vec<LocatedFinding>,
     pub warnings: Vec<LocatedFinding>,
 }
 
-/// What a file is to be.
+/// The expected content of a file.
 #[derive(Debug, Clone, Copy)]
 pub enum ExpectedRecord {
     /// Any record; the tools among them are by this author.
@@ -70,18 +69,19 @@ pub fn is_tool(record: &NewBreadcrumb) -> bool {
     matches!(record.schema_name.as_deref(), Some(schema_names::TOOL_CODE | schema_names::TOOL_V1))
 }
 
-/// Whether a file of this name has a part in a set.
+/// Returns whether a set reads a file with this name.
 pub fn is_read(name: &str) -> bool {
     is_record(name) || [".ts", ".js"].iter().any(|end| name.ends_with(end))
 }
 
-/// Whether a file of this name is a record.
+/// Returns whether a file with this name is a record.
 pub fn is_record(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "json")
 }
 
 impl ToolFile {
-    /// Reads and judges `path`, a JSON file among `files`, as a runner does to which these hosts are allowed.
+    /// Reads and validates `path`, a JSON file in `files`, as a runner with these allowed hosts
+    /// does.
     pub fn read(
         path: &str,
         files: &BTreeMap<String, String>,
@@ -122,7 +122,7 @@ impl ToolFile {
                 self.warnings.extend(report.warnings.into_iter().map(|finding| placed(path, source, finding)));
             }
             (None, ExpectedRecord::Tool(_)) => {
-                let message = "is no tool; a tool is a tool.code.v1 or a tool.v1".to_owned();
+                let message = "is not the schema name of a tool; expected tool.code.v1 or tool.v1".to_owned();
                 self.errors.push(at(path, "schema_name".into(), message));
             }
             (None, ExpectedRecord::Any(_)) => {}
@@ -151,7 +151,7 @@ fn at(file: &str, field: String, message: String) -> LocatedFinding {
     LocatedFinding { file: file.to_owned(), line: None, column: None, field, message, rule: None }
 }
 
-/// A finding in the code stands in the source's file, any other in the JSON file.
+/// A finding with a line is in the source file, any other in the JSON file.
 fn placed(path: &str, source: &str, finding: validate::Finding) -> LocatedFinding {
     let file = if finding.line.is_some() { source } else { path };
     LocatedFinding {
@@ -164,7 +164,7 @@ fn placed(path: &str, source: &str, finding: validate::Finding) -> LocatedFindin
     }
 }
 
-/// The source file of the same name with `.ts` or `.js`: its path, and its text.
+/// Returns the path and text of the source file with the same name and `.ts` or `.js`.
 fn beside<'f>(path: &str, files: &'f BTreeMap<String, String>) -> Option<(String, &'f str)> {
     let stem = path.strip_suffix(".json").unwrap_or(path);
     ["ts", "js"].into_iter().find_map(|extension| {

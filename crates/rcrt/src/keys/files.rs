@@ -9,44 +9,45 @@ use anyhow::{Context, bail};
 
 pub(super) const KEY_BYTES: usize = 32;
 
-/// The folder of keys in this data folder, made where it is not there.
+/// Returns the folder of keys in this data folder, and creates it if needed.
 pub(super) fn private_folder(data: &Path) -> anyhow::Result<PathBuf> {
     let folder = data.join("keys");
     DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(&folder)
-        .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
+        .with_context(|| format!("the folder {} cannot be created", folder.display()))?;
     std::fs::set_permissions(&folder, Permissions::from_mode(0o700))
-        .with_context(|| format!("the folder {} cannot be made private", folder.display()))?;
+        .with_context(|| format!("the permissions of the folder {} cannot be restricted", folder.display()))?;
     Ok(folder)
 }
 
-/// The key in this file.
+/// Reads the key in this file.
 pub(super) fn read(path: &Path) -> anyhow::Result<[u8; KEY_BYTES]> {
     let bytes = std::fs::read(path).with_context(|| format!("the key {} cannot be read", path.display()))?;
     match <[u8; KEY_BYTES]>::try_from(bytes) {
         Ok(key) => Ok(key),
         Err(bytes) => bail!(
-            "the key {} has {} bytes instead of {KEY_BYTES}; put the right file back (a new key would make old secrets \
-             unreadable)",
+            "the key {} has {} bytes instead of {KEY_BYTES}; restore the original file (a new key could not decrypt old \
+             secrets)",
             path.display(),
             bytes.len()
         ),
     }
 }
 
-/// A new key in this file; one that is there, or that somebody else makes meanwhile, stays.
+/// Creates a random key in this file. Keeps a key that exists or that another process creates
+/// meanwhile.
 pub(super) fn create(path: &Path) -> anyhow::Result<()> {
     if path.exists() {
         return Ok(());
     }
     let mut bytes = [0_u8; KEY_BYTES];
-    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system gives no random bytes"))?;
-    put(path, &bytes).with_context(|| format!("the key {} cannot be made", path.display()))
+    aws_lc_rs::rand::fill(&mut bytes).map_err(|_| anyhow::anyhow!("the system returned no random bytes"))?;
+    put(path, &bytes).with_context(|| format!("the key {} cannot be created", path.display()))
 }
 
-/// Writes a key to a file that is not there.
+/// Writes a key to a new file.
 pub(super) fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     let draft = path.with_extension(format!("new-{}", std::process::id()));
     write_private(&draft, bytes)?;
@@ -58,7 +59,8 @@ pub(super) fn put(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
-/// Replaces a file that only its owner may read; readers see the old text or the new one, never a part.
+/// Replaces a file that only its owner can read. Readers see the old content or the new one, never
+/// a part.
 pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let draft = path.with_extension(format!("new-{}", std::process::id()));
     write_private(&draft, bytes)?;
@@ -66,7 +68,7 @@ pub fn replace_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // A draft that a killed process left behind may have other rights: it goes first.
+    // The draft of a killed process can have other permissions, so remove it first.
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -77,7 +79,7 @@ fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 }
 
 pub(super) fn sync_folder(path: &Path) -> std::io::Result<()> {
-    // The folder of a bare file name is the present one.
+    // A file name without a folder is in the current folder.
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }

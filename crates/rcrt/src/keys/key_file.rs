@@ -1,4 +1,4 @@
-//! The keys of a data folder's secrets in one file, as a backup of the keys.
+//! The keys of a data folder's secrets in one file, as a backup.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::exit::Failure;
 
 #[derive(Serialize, Deserialize)]
 pub struct KeyFile {
-    /// In hexadecimal digits, the one in use first.
+    /// In hexadecimal digits, the current key first.
     secrets: Vec<String>,
 }
 
@@ -22,24 +22,24 @@ impl KeyFile {
         Ok(Self { secrets: keys.iter().map(|(_, key)| breadcrumb::hex(key)).collect() })
     }
 
-    /// To a file that only its owner may read, and that is not there yet.
+    /// Writes a new file that only its owner can read.
     pub fn write(&self, path: &Path) -> anyhow::Result<()> {
         if path.exists() {
-            return Err(Failure::Refused(format!("{} is there already", path.display())).into());
+            return Err(Failure::Refused(format!("{} already exists", path.display())).into());
         }
         files::put(path, format!("{}\n", serde_json::to_string(self)?).as_bytes())
             .with_context(|| format!("the keys cannot be written to {}", path.display()))
     }
 
-    /// Refuses what is no file of keys.
+    /// Reads a file of keys, and checks its format.
     pub fn read(path: impl AsRef<Path>) -> anyhow::Result<Self> {
         let path = path.as_ref();
         let text = std::fs::read(path).with_context(|| format!("the keys in {} cannot be read", path.display()))?;
         let Ok(read) = serde_json::from_slice::<Self>(&text) else {
-            bail!("{} is no file of keys; `rcrt backup --include-key` writes one", path.display());
+            bail!("{} is not a file of keys; `rcrt backup --include-key` writes one", path.display());
         };
         if read.secrets.is_empty() || read.secrets.iter().any(|text| bytes(text).is_none()) {
-            bail!("{} holds a key that is none: each has {} hexadecimal digits", path.display(), 2 * KEY_BYTES);
+            bail!("{} has an invalid key; each key has {} hexadecimal digits", path.display(), 2 * KEY_BYTES);
         }
         Ok(read)
     }
@@ -53,7 +53,7 @@ impl KeyFile {
         self.secrets.iter().filter_map(|text| bytes(text))
     }
 
-    /// Puts them into a data folder, beside the keys that it has.
+    /// Adds the keys to those of a data folder.
     pub fn admit(&self, data: &Path) -> anyhow::Result<()> {
         self.keys().try_for_each(|key| Keyring::admit(data, KeyKind::Secrets, &key))
     }
@@ -70,13 +70,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_go_through_a_file_into_another_folder() {
+    fn keys_are_copied_through_a_file_to_another_folder() {
         let (from, to) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let keys = Keys::load(from.path()).unwrap();
         keys.ring(KeyKind::Secrets).rotate().unwrap();
         let path = from.path().join("all.keys");
         KeyFile::of(&keys).unwrap().write(&path).unwrap();
-        assert!(KeyFile::of(&keys).unwrap().write(&path).is_err(), "nothing is written over");
+        assert!(KeyFile::of(&keys).unwrap().write(&path).is_err(), "an existing file is not overwritten");
         KeyFile::read(&path).unwrap().admit(to.path()).unwrap();
         let there = Keys::load(to.path()).unwrap().ring(KeyKind::Secrets).load().unwrap();
         assert_eq!(there, keys.ring(KeyKind::Secrets).load().unwrap());
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_file_of_keys_is_refused() {
+    fn an_invalid_file_of_keys_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("keys");
         for text in ["", "{}", r#"{"secrets": []}"#, r#"{"secrets": ["abc"]}"#, r#"{"secrets": ["zz"]}"#] {

@@ -27,7 +27,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Makes the first ones where there are none.
+    /// Loads the keys, and creates missing ones.
     pub fn load(data: &Path) -> anyhow::Result<Self> {
         let keys = Self { folder: files::private_folder(data)? };
         for kind in [KeyKind::Tokens, KeyKind::Secrets] {
@@ -37,7 +37,7 @@ impl Keys {
         Ok(keys)
     }
 
-    /// Those of a folder that may have none yet; nothing is made.
+    /// The keys of a folder that may have none. Nothing is created.
     pub fn of(data: &Path) -> Self {
         Self { folder: data.join("keys") }
     }
@@ -46,7 +46,7 @@ impl Keys {
         Keyring::new(&self.folder, kind)
     }
 
-    /// Signs with the newest key of the folder, also when that becomes another.
+    /// Returns a token key that signs with the folder's current key, and follows its changes.
     pub fn token_key(&self) -> anyhow::Result<TokenKey> {
         let watch = KeyWatcher::new(self.ring(KeyKind::Tokens));
         let bytes = |keys: Vec<[u8; 32]>| keys.into_iter().map(Vec::from).collect::<Vec<_>>();
@@ -54,7 +54,7 @@ impl Keys {
         Ok(TokenKey::renewed_by(&keys, move || watch.changed().map(bytes))?)
     }
 
-    /// Seals under the newest key of the folder, also when that becomes another.
+    /// Returns keys that encrypt secrets under the folder's current key, and follow its changes.
     pub fn secrets_keys(&self) -> anyhow::Result<SecretsKeys> {
         let watch = KeyWatcher::new(self.ring(KeyKind::Secrets));
         let keys = |keys: Vec<[u8; 32]>| keys.into_iter().map(SecretsKey::from_bytes).collect::<Vec<_>>();

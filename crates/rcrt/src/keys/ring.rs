@@ -1,4 +1,5 @@
-//! The files of one kind of key. Each step is one rename or one link, so that a crash leaves a ring that works.
+//! The files of one kind of key. Each step is one rename or one link, so that a crash leaves a
+//! usable set of keys.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -11,9 +12,9 @@ use super::files::{self, KEY_BYTES};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum KeyKind {
-    /// What signs tokens
+    /// The keys that sign tokens
     Tokens,
-    /// What secrets are sealed under
+    /// The keys that encrypt secrets
     Secrets,
 }
 
@@ -24,7 +25,7 @@ pub struct Keyring {
     kind: KeyKind,
 }
 
-/// An older key that was taken out.
+/// An older key that was deleted.
 pub struct DroppedKey {
     pub id: String,
 }
@@ -38,7 +39,7 @@ impl Keyring {
         &self.folder
     }
 
-    /// The file of the key in use.
+    /// The file of the current key.
     pub fn present(&self) -> PathBuf {
         self.folder.join(format!("{}.key", self.name()))
     }
@@ -54,13 +55,13 @@ impl Keyring {
         }
     }
 
-    /// The keys with their ids: the one in use, then the others.
+    /// The keys with their ids: the current one, then the others.
     pub fn load(&self) -> anyhow::Result<Vec<(String, [u8; KEY_BYTES])>> {
         let mut keys = Vec::new();
         for path in std::iter::once(self.present()).chain(self.others()?) {
             let key = match files::read(&path) {
                 Ok(key) => key,
-                // Between the listing and the reading it was dropped, or put in its place.
+                // The file was deleted or renamed after the listing.
                 Err(_) if path != self.present() && !path.exists() => continue,
                 Err(error) => return Err(error),
             };
@@ -79,7 +80,7 @@ impl Keyring {
         })
     }
 
-    /// The files of this kind beside the one in use.
+    /// The other key files of this kind.
     fn others(&self) -> anyhow::Result<Vec<PathBuf>> {
         let prefix = format!("{}-", self.name());
         let entries = match std::fs::read_dir(&self.folder) {
@@ -95,20 +96,21 @@ impl Keyring {
         Ok(paths)
     }
 
-    /// Makes the next key, which is known from now on but not used. Gives its file, for other servers of the same store.
+    /// Creates the next key, which already verifies and decrypts but is not used yet. Returns its
+    /// file, for other servers of the same store.
     pub fn prepare(&self) -> anyhow::Result<PathBuf> {
         files::create(&self.next())?;
         Ok(self.next())
     }
 
-    /// Puts the prepared key, or else a new one, in the place of the one in use, which stays as an older one. Gives the
-    /// new one's id.
+    /// Makes the prepared key, or a new one, the current key. The previous one stays as an older
+    /// key. Returns the id of the new one.
     pub fn rotate(&self) -> anyhow::Result<String> {
         let old = files::read(&self.present())?;
         let kept = self.folder.join(format!("{}-{}.key", self.name(), self.id(&old)?));
         match std::fs::hard_link(self.present(), &kept) {
             Err(error) if error.kind() != ErrorKind::AlreadyExists => {
-                return Err(error).with_context(|| format!("the old key cannot be kept as {}", kept.display()));
+                return Err(error).with_context(|| format!("the old key cannot be copied to {}", kept.display()));
             }
             _ => files::sync_folder(&kept)?,
         }
@@ -120,7 +122,7 @@ impl Keyring {
         Ok(id)
     }
 
-    /// Takes the older keys out, but for those that `is_needed`, and for one that is prepared.
+    /// Deletes the older keys, except those that `is_needed` and a prepared key.
     pub fn drop_older(&self, is_needed: impl Fn(&str) -> bool) -> anyhow::Result<Vec<DroppedKey>> {
         let in_use = self.id(&files::read(&self.present())?)?;
         let mut dropped = Vec::new();
@@ -138,7 +140,7 @@ impl Keyring {
         Ok(dropped)
     }
 
-    /// Puts a key from elsewhere into a folder: in use where there is none, else beside the one in use.
+    /// Adds a key to a folder: as the current key if there is none, else as an older key.
     pub fn admit(data: &Path, kind: KeyKind, key: &[u8; KEY_BYTES]) -> anyhow::Result<()> {
         let ring = Self::new(&files::private_folder(data)?, kind);
         let id = ring.id(key)?;
@@ -181,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prepared_key_is_known_and_then_used() {
+    fn a_prepared_key_is_loaded_and_used_by_the_next_rotation() {
         let data = tempfile::tempdir().unwrap();
         let ring = Keys::load(data.path()).unwrap().ring(KeyKind::Secrets);
         let first = ids(&ring);
@@ -190,13 +192,13 @@ mod tests {
         let both = ids(&ring);
         assert_eq!((both.len(), &both[0]), (2, &first[0]));
         ring.drop_older(|_| false).unwrap();
-        assert_eq!(ids(&ring), both, "a prepared key is no older one");
+        assert_eq!(ids(&ring), both, "a prepared key is not deleted");
         assert_eq!(ring.rotate().unwrap(), both[1]);
         assert_eq!(ids(&ring), [both[1].clone(), first[0].clone()]);
     }
 
     #[test]
-    fn a_rotation_that_was_cut_off_is_done_by_the_next() {
+    fn an_interrupted_rotation_is_completed_by_the_next() {
         let data = tempfile::tempdir().unwrap();
         let ring = Keys::load(data.path()).unwrap().ring(KeyKind::Tokens);
         let first = ids(&ring);
@@ -208,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn servers_that_watch_take_the_new_key_for_what_they_make() {
+    fn a_watcher_returns_the_new_key_first() {
         let data = tempfile::tempdir().unwrap();
         let keys = Keys::load(data.path()).unwrap();
         let watch = super::super::watch::KeyWatcher::new(keys.ring(KeyKind::Secrets));
@@ -219,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_of_a_wrong_length_is_told() {
+    fn a_key_with_a_wrong_length_is_an_error() {
         let data = tempfile::tempdir().unwrap();
         let keys = Keys::load(data.path()).unwrap();
         std::fs::write(keys.ring(KeyKind::Secrets).present(), b"short").unwrap();

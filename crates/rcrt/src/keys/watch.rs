@@ -1,14 +1,14 @@
-//! Whether the keys of a folder have changed since the last check.
+//! Detects changes of the keys in a folder.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use super::ring::Keyring;
 
-/// A folder's time counts in steps: two changes within one look like one.
+/// The resolution of a folder's modification time: two changes within it can have the same time.
 const STEP: Duration = Duration::from_secs(2);
 
-/// Reads the keys again once the folder has changed. That costs one look at the folder.
+/// Reads the keys again after the folder has changed. A check costs one `stat` of the folder.
 pub(super) struct KeyWatcher {
     ring: Keyring,
     seen: Mutex<LoadedKeys>,
@@ -16,7 +16,7 @@ pub(super) struct KeyWatcher {
 
 #[derive(Default)]
 struct LoadedKeys {
-    /// When the folder had changed, if no later change can have the same time.
+    /// The folder's modification time, or `None` if a later change can have the same time.
     changed_at: Option<SystemTime>,
     keys: Vec<[u8; 32]>,
 }
@@ -26,7 +26,7 @@ impl KeyWatcher {
         Self { ring, seen: Mutex::default() }
     }
 
-    /// The keys, the one in use first.
+    /// Reads the keys, the current one first.
     pub(super) fn load(&self) -> anyhow::Result<Vec<[u8; 32]>> {
         let changed_at = self.changed_at();
         let keys: Vec<[u8; 32]> = self.ring.load()?.into_iter().map(|(_, key)| key).collect();
@@ -35,7 +35,8 @@ impl KeyWatcher {
         Ok(keys)
     }
 
-    /// The keys, where they are others than the last time. What cannot be read is told, and the known ones stay.
+    /// Returns the keys if they changed since the last time. If they cannot be read, logs the error
+    /// and keeps the known ones.
     pub(super) fn changed(&self) -> Option<Vec<[u8; 32]>> {
         let known = {
             let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
@@ -47,13 +48,13 @@ impl KeyWatcher {
         match self.load() {
             Ok(keys) => (keys != known).then_some(keys),
             Err(error) => {
-                tracing::error!(error = format!("{error:#}"), "the keys cannot be read; those from before stay in use");
+                tracing::error!(error = format!("{error:#}"), "the keys cannot be read; the previous ones stay in use");
                 None
             }
         }
     }
 
-    /// `None` while a further change could have the same time.
+    /// Returns `None` while another change can have the same time.
     fn changed_at(&self) -> Option<SystemTime> {
         let changed_at = self.ring.folder().metadata().and_then(|found| found.modified()).ok()?;
         (changed_at.elapsed().ok()? > STEP).then_some(changed_at)

@@ -10,18 +10,18 @@ use super::compare::{changes, says_the_same};
 use super::find::{every, existing, tools_named};
 use super::set::{Refused, Seed, SeedSet};
 
-/// How often a record that somebody else changes at the same moment is tried again.
+/// Attempts to update a record that is changed concurrently.
 const ATTEMPTS: usize = 3;
 
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Options {
-    /// Only tell what would be done.
+    /// Only report what would change.
     pub dry_run: bool,
-    /// Remove what this set brought earlier and no longer has.
+    /// Remove records that this set created earlier and no longer has.
     pub prune: bool,
-    /// Leave alone what anybody but this agent changed last.
+    /// Do not update records that another agent changed last.
     pub only_own: Option<Uuid>,
-    /// This agent is a curator: code that it brings takes precedence over a `tool.v1` of its name.
+    /// This agent is a curator, so its code takes precedence over a `tool.v1` of the same name.
     pub as_curator: bool,
 }
 
@@ -31,14 +31,14 @@ pub enum SeedOutcome {
     Created,
     Updated,
     Unchanged,
-    /// Differs from the file, but somebody changed it here.
+    /// Differs from the file because somebody changed the record.
     Kept,
     Removed,
-    /// The file is broken; nothing was written.
+    /// The file is not valid; nothing was written.
     Refused,
 }
 
-/// What became of one file.
+/// The result for one file.
 #[derive(Debug, Serialize)]
 pub struct SeedResult {
     pub path: String,
@@ -49,7 +49,7 @@ pub struct SeedResult {
     pub id: Option<Uuid>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub version: Option<i64>,
-    /// What is wrong, a line for each finding.
+    /// The errors, one line each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub findings: Vec<String>,
 }
@@ -70,11 +70,11 @@ impl SeedOutcome {
     }
 }
 
-/// Goes through the whole set; a broken file does not keep the others out, a store that fails does.
+/// Applies the whole set. An invalid file does not stop the others; an error of the store does.
 pub async fn apply(store: &dyn Breadcrumbs, set: &SeedSet, options: Options) -> Result<Vec<SeedResult>, StoreError> {
     let mut rows = Vec::new();
     for seed in &set.seeds {
-        rows.push(bring(store, set, seed, options).await?);
+        rows.push(apply_seed(store, set, seed, options).await?);
     }
     rows.extend(set.refused.iter().map(refused));
     if options.prune {
@@ -84,7 +84,7 @@ pub async fn apply(store: &dyn Breadcrumbs, set: &SeedSet, options: Options) -> 
     Ok(rows)
 }
 
-async fn bring(
+async fn apply_seed(
     store: &dyn Breadcrumbs,
     set: &SeedSet,
     seed: &Seed,
@@ -122,9 +122,9 @@ async fn bring(
         }
         match store.update(record.id, record.version, changes(&seed.record)).await {
             Ok(updated) => return Ok(row(SeedOutcome::Updated, Some((updated.id, updated.version)))),
-            // Somebody was faster: look again at what there is now.
+            // The record was changed concurrently: read it again.
             Err(StoreError::VersionConflict { .. } | StoreError::NotFound { .. }) if attempt < ATTEMPTS => attempt += 1,
-            // The tool may use secrets, which makes it a curator's to change.
+            // The tool uses secrets, so only a curator can change.
             Err(StoreError::Forbidden(_)) if options.only_own.is_some() => return Ok(row(SeedOutcome::Kept, at)),
             Err(StoreError::Forbidden(why)) => {
                 let findings = vec![why];
@@ -135,9 +135,9 @@ async fn bring(
     }
 }
 
-/// Whether a curator's version would differ from this one of another author: the store tags it, which matters where a
-/// `tool.v1` has the name, or gets it from a later file of the set. Elsewhere a new version would only take the record
-/// from its author.
+/// Whether a curator's version would differ from this one of another author: the store tags it,
+/// which matters where a `tool.v1` has the name, or gets it from a later file of the set. Elsewhere
+/// a new version would only take the record from its author.
 async fn lacks_curators_tag(
     store: &dyn Breadcrumbs,
     set: &SeedSet,
@@ -158,7 +158,7 @@ fn is_last_changed_by(record: &Breadcrumb, agent: Uuid) -> bool {
     record.updated_by.or(record.created_by) == Some(agent)
 }
 
-/// A record that the store does not take is that file's fault; anything else ends the seeding.
+/// If the store rejects a record, only that file fails. Other errors stop the seeding.
 fn refused_by_store(seed: &Seed, error: StoreError) -> Result<SeedResult, StoreError> {
     let findings = match error {
         StoreError::Invalid(violations) => violations.0.iter().map(ToString::to_string).collect(),
@@ -179,7 +179,8 @@ fn refused(file: &Refused) -> SeedResult {
     }
 }
 
-/// Removes the records with this set's mark that none of its files stands for; a broken file still stands for its own.
+/// Removes the records of this set that belong to none of its files. An invalid file keeps its
+/// record.
 async fn prune(
     store: &dyn Breadcrumbs,
     set: &SeedSet,
@@ -207,7 +208,7 @@ async fn prune(
         if !options.dry_run {
             match store.delete(item.id, Some(item.version)).await {
                 Ok(()) | Err(StoreError::NotFound { .. }) => {}
-                // The tool may use secrets, which makes it a curator's to take away.
+                // The tool uses secrets, so only a curator can take away.
                 Err(StoreError::Forbidden(why)) => {
                     row.what = SeedOutcome::Refused;
                     row.findings.push(why);

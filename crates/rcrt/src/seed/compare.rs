@@ -1,9 +1,10 @@
-//! Whether a record already matches its file.
+//! Compares a record with its file.
 
 use breadcrumb::{Breadcrumb, BreadcrumbChanges, CURATORS_TOOL_TAG, NewBreadcrumb};
 use serde_json::Value;
 
-/// Whether the record says what the file says. What the file leaves open may be anything.
+/// Returns whether the record matches the file. Optional fields that the file does not set are
+/// ignored.
 pub fn says_the_same(file: &NewBreadcrumb, record: &Breadcrumb) -> bool {
     let context = Value::Object(file.context.clone());
     file.title == record.title
@@ -23,7 +24,7 @@ pub fn says_the_same(file: &NewBreadcrumb, record: &Breadcrumb) -> bool {
             .is_none_or(|config| record.ttl_config.as_ref().is_some_and(|r| same_json(config, r)))
 }
 
-/// The changes that make a record say what the file says.
+/// The changes that make a record match the file.
 pub fn changes(file: &NewBreadcrumb) -> BreadcrumbChanges {
     BreadcrumbChanges {
         title: Some(file.title.clone()),
@@ -46,13 +47,14 @@ fn same_or_open<T: PartialEq>(file: Option<&T>, record: Option<&T>) -> bool {
 }
 
 fn same_tags(one: &[String], other: &[String]) -> bool {
-    // Only the store sets this one, whatever a file says.
+    // Only the store sets this tag, so ignore it.
     let are_in =
         |these: &[String], those: &[String]| these.iter().all(|tag| tag == CURATORS_TOOL_TAG || those.contains(tag));
     are_in(one, other) && are_in(other, one)
 }
 
-/// Equality as the store keeps JSON: objects without order, numbers by amount (it turns 1e2 into 100).
+/// Equality after storage as JSON: objects are unordered, and numbers compare by value (Postgres
+/// stores 1e2 as 100).
 fn same_json(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(a), Value::Number(b)) => a == b || (a.as_f64() == b.as_f64() && (a.is_f64() || b.is_f64())),
@@ -71,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_is_the_same_without_order_and_by_amount() {
+    fn json_is_compared_without_order_and_by_value() {
         assert!(same_json(&json!({"a": 1, "b": [1e2]}), &json!({"b": [100], "a": 1.0})));
         assert!(!same_json(&json!({"a": 1}), &json!({"a": 1, "b": null})));
         assert!(!same_json(&json!([1, 2]), &json!([2, 1])));

@@ -6,11 +6,11 @@ use breadcrumb::{
 };
 use serde_json::Value;
 
-/// Tags that mark where a seeded record came from begin with this.
+/// Prefix of the tags that name the origin of a seeded record.
 pub const SEED_TAG: &str = "seed:";
 
-/// A tool is the one of its name; anything else is the one of its schema and title; failing that, what this very file
-/// brought before. Of several, the one that was seeded goes first, then the one changed last.
+/// Finds a tool by its name, and another record by its schema and title, or else by the tag of its
+/// file. Of several, prefers a seeded record, then the one changed last.
 pub async fn existing(
     store: &dyn Breadcrumbs,
     file: &NewBreadcrumb,
@@ -30,13 +30,13 @@ pub async fn existing(
     let Some(chosen) = candidates.iter().find(seeded).or(candidates.first()) else { return Ok(None) };
     match store.get(chosen.id).await {
         Ok(record) => Ok(Some(record)),
-        // Deleted between the two looks.
+        // Deleted after the search.
         Err(StoreError::NotFound { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// The tools of this schema and name, the one changed last first.
+/// The tools with this schema and name, the one changed last first.
 pub async fn tools_named(
     store: &dyn Breadcrumbs,
     schema: &str,
@@ -56,7 +56,7 @@ async fn titled(store: &dyn Breadcrumbs, schema: &str, title: &str) -> Result<Ve
     Ok(found)
 }
 
-/// All records that the selector means, without contexts, page by page.
+/// All records that match the selector, without contexts, read page by page.
 pub async fn every(store: &dyn Breadcrumbs, selector: Selector) -> Result<Vec<BreadcrumbListItem>, StoreError> {
     let mut query = BreadcrumbQuery { selector, limit: MAX_PAGE, ..BreadcrumbQuery::default() };
     let mut items = Vec::new();

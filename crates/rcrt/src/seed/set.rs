@@ -13,20 +13,20 @@ use crate::embedded;
 use crate::exit::Failure;
 use crate::tool_file::{self, ExpectedRecord, ToolFile};
 
-/// One file's record, marked with where it came from.
+/// The record of one file, tagged with its origin.
 #[derive(Debug, Clone)]
 pub struct Seed {
-    /// Below the set's folder, with `/`.
+    /// The path below the set's folder, with `/`.
     pub path: String,
     pub record: NewBreadcrumb,
 }
 
-/// A file that is no good record, and why.
+/// A file without a valid record, and its errors.
 #[derive(Debug, Clone)]
 pub struct Refused {
     pub path: String,
     pub name: String,
-    /// A line for each finding: `file:line:column: what`.
+    /// One line for each error: `file:line:column: message`.
     pub findings: Vec<String>,
 }
 
@@ -35,7 +35,7 @@ pub struct SeedSet {
     name: String,
     pub seeds: Vec<Seed>,
     pub refused: Vec<Refused>,
-    /// What is worth mending in files that are good enough, a line for each.
+    /// Warnings about valid files, one line each.
     pub warnings: Vec<String>,
 }
 
@@ -47,19 +47,18 @@ impl Seed {
 }
 
 impl SeedSet {
-    /// The set that this binary carries.
+    /// The set in this binary.
     pub fn embedded(author: Author, allowed: &[PrivateHost]) -> Self {
         let files = embedded::FILES.iter().map(|&(path, text)| (path.to_owned(), text.to_owned())).collect();
         Self::validate(embedded::NAME, &files, author, allowed)
     }
 
-    /// Every JSON file below a folder, with the sources beside them. The folder's name is the set's. The tools are
-    /// judged by the rules for the author that they are written as, and as by a runner to which these private hosts are
-    /// allowed.
+    /// Reads every JSON file below a folder, with its source. The set has the folder's name. Tools
+    /// are validated by the rules for `author`, with these private hosts allowed.
     pub fn read(folder: &Path, author: Author, allowed: &[PrivateHost]) -> anyhow::Result<Self> {
         let absolute = folder
             .canonicalize()
-            .map_err(|error| Failure::Usage(format!("{} is no folder that can be read: {error}", folder.display())))?;
+            .map_err(|error| Failure::Usage(format!("{} is not a readable folder: {error}", folder.display())))?;
         let mut files = BTreeMap::new();
         collect(&absolute, "", &mut files)?;
         let name = absolute.file_name().map_or("root".into(), |name| name.to_string_lossy().into_owned());
@@ -96,18 +95,18 @@ impl SeedSet {
         set
     }
 
-    /// The tag that every record of this set carries.
+    /// The tag of all records of this set.
     pub fn mark(&self) -> String {
         format!("{SEED_TAG}{}", self.name)
     }
 
-    /// The tag of the record that this file brought.
+    /// The tag of this file's record.
     pub fn tag(&self, path: &str) -> String {
         format!("{SEED_TAG}{}/{path}", self.name)
     }
 }
 
-/// Reads the text files below a folder; what begins with a dot is not looked at.
+/// Reads the text files below a folder. Skips names that start with a dot.
 fn collect(folder: &Path, prefix: &str, files: &mut BTreeMap<String, String>) -> anyhow::Result<()> {
     let unreadable = || format!("the folder {} cannot be read", folder.display());
     for entry in std::fs::read_dir(folder).with_context(unreadable)? {

@@ -8,7 +8,8 @@ use toml::{Table, Value};
 
 use super::{SETTINGS, Setting, SettingKind};
 
-/// By key, the text of each value that the file sets. The error names the file, the key, and what would be right.
+/// Returns the text of each value in the file, by key. An error names the file, the key, and what
+/// is accepted.
 pub(super) fn read(path: &Path, text: &str) -> Result<BTreeMap<&'static str, String>, String> {
     let named = |why: String| format!("{}: {why}", path.display());
     let table: Table = text.parse().map_err(|error: toml::de::Error| named(error.to_string().trim_end().to_owned()))?;
@@ -42,7 +43,7 @@ fn text_of(setting: &Setting, value: &Value) -> Result<String, String> {
         (SettingKind::Number(..), Value::Integer(number)) => setting.check(&number.to_string()),
         (SettingKind::Number(..), _) => setting.check(""),
         (SettingKind::UserAgent | SettingKind::Zone, Value::String(text)) => setting.check(text),
-        (SettingKind::UserAgent | SettingKind::Zone, _) => Err("must be a text in quotes".to_owned()),
+        (SettingKind::UserAgent | SettingKind::Zone, _) => Err("must be a string in quotes".to_owned()),
         (SettingKind::Models, Value::Table(models)) => {
             let entry = |(model, characters): (&String, &Value)| match characters {
                 Value::Integer(number) => setting.check(&format!("{model}={number}")),

@@ -1,5 +1,5 @@
-//! The operator's settings of native tools: by a flag, the environment, or the configuration file.
-//! One table lists them; flags, file and `rcrt doctor` are made from it.
+//! The operator's settings of native tools: from a flag, the environment, or the configuration
+//! file. One table lists them, and flags, file and `rcrt doctor` use it.
 
 mod file;
 mod options;
@@ -8,7 +8,7 @@ mod resolved;
 pub use options::SettingOptions;
 pub use resolved::{EffectiveSetting, Resolved};
 
-/// One thing that can be set.
+/// One setting.
 pub struct Setting {
     /// `section.name`, as in the file.
     pub key: &'static str,
@@ -23,17 +23,17 @@ pub struct Setting {
 
 #[derive(Clone, Copy)]
 enum SettingKind {
-    /// A whole number, at least and at most.
+    /// A whole number between these bounds.
     Number(u64, u64),
     /// The value of a `User-Agent` header.
     UserAgent,
     /// An IANA name.
     Zone,
-    /// Characters by model. As text: `MODEL=N`, with commas between them.
+    /// Characters by model. As text: `MODEL=N`, separated by commas.
     Models,
 }
 
-/// Characters of a result, as requests may say them too.
+/// Characters of a result, with the same bounds as in requests.
 const CHARACTERS: SettingKind = SettingKind::Number(*breadcrumb::RESULT_CHARS.start(), *breadcrumb::RESULT_CHARS.end());
 
 pub const SETTINGS: &[Setting] = &[
@@ -42,7 +42,7 @@ pub const SETTINGS: &[Setting] = &[
         option: "web-search-count",
         env: "RCRT_WEB_SEARCH_COUNT",
         value_name: "N",
-        help: "Results of a web_search that says no count",
+        help: "Results of a web_search that names no count",
         default: "5",
         kind: SettingKind::Number(1, 20),
     },
@@ -60,7 +60,7 @@ pub const SETTINGS: &[Setting] = &[
         option: "web-chunk-threshold",
         env: "RCRT_WEB_CHUNK_THRESHOLD",
         value_name: "N",
-        help: "Characters of a page that web_browse returns whole; longer ones are kept in chunks, or truncated",
+        help: "Characters of a page that web_browse returns whole; longer pages are stored in chunks, or truncated",
         default: "8000",
         kind: SettingKind::Number(500, 1_000_000),
     },
@@ -69,7 +69,7 @@ pub const SETTINGS: &[Setting] = &[
         option: "web-chunk-size",
         env: "RCRT_WEB_CHUNK_SIZE",
         value_name: "N",
-        help: "Characters of one chunk of a page, at most",
+        help: "Maximum characters of one chunk of a page",
         default: "4000",
         kind: SettingKind::Number(500, 600_000),
     },
@@ -78,7 +78,7 @@ pub const SETTINGS: &[Setting] = &[
         option: "web-chunk-ttl-minutes",
         env: "RCRT_WEB_CHUNK_TTL_MINUTES",
         value_name: "N",
-        help: "How long the chunks of a page are kept",
+        help: "How long the chunks of a page stay in working memory",
         default: "30",
         kind: SettingKind::Number(1, 10_080),
     },
@@ -87,7 +87,7 @@ pub const SETTINGS: &[Setting] = &[
         option: "max-result-chars",
         env: "RCRT_MAX_RESULT_CHARS",
         value_name: "N",
-        help: "Characters of a result that a caller gets at once, where neither its request nor its model says so",
+        help: "Characters of a result that a caller gets at once, unless its request or its model says otherwise",
         default: "64000",
         kind: CHARACTERS,
     },
@@ -96,7 +96,7 @@ pub const SETTINGS: &[Setting] = &[
         option: "model-result-chars",
         env: "RCRT_MODEL_RESULT_CHARS",
         value_name: "MODEL=N",
-        help: "The same for models whose name begins so, such as openrouter/deepseek=32000; again for more, or with commas",
+        help: "The same for models whose name starts so, such as openrouter/deepseek=32000. Can be repeated, or separated by commas",
         default: "",
         kind: SettingKind::Models,
     },
@@ -121,7 +121,7 @@ pub const SETTINGS: &[Setting] = &[
 ];
 
 impl Setting {
-    /// The text as it is kept, or why it is none.
+    /// Returns the normalised text, or the error.
     fn check(&self, text: &str) -> Result<String, String> {
         match self.kind {
             SettingKind::Number(least, most) => number(text, least, most).map(|number| number.to_string()),

@@ -14,7 +14,7 @@ const FILE: &str = "config_file";
 #[derive(Debug, Clone, Default)]
 pub struct SettingOptions {
     pub(super) file: Option<PathBuf>,
-    /// By key: the text, and whether the environment gave it.
+    /// By key: the text, and whether it is from the environment.
     pub(super) values: BTreeMap<&'static str, (String, bool)>,
 }
 
@@ -26,7 +26,7 @@ impl Args for SettingOptions {
             .value_name("FILE")
             .value_parser(clap::value_parser!(PathBuf))
             .help_heading(HEADING)
-            .help("The configuration file, in TOML; flags and the environment win over it [default: <data>/rcrt.toml]");
+            .help("The configuration file, in TOML; flags and the environment take precedence [default: <data>/rcrt.toml]");
         SETTINGS.iter().fold(command.arg(file), |command, setting| {
             let default = if setting.default.is_empty() { "none" } else { setting.default };
             let arg = Arg::new(setting.option)

@@ -13,21 +13,21 @@ use crate::exit::Failure;
 /// All settings, in the order of the table.
 pub struct Resolved(Vec<EffectiveSetting>);
 
-/// One of them, as `rcrt doctor` shows it.
+/// One setting, as `rcrt doctor` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EffectiveSetting {
     pub key: &'static str,
     pub value: String,
     /// `default`, `file`, `environment` or `flag`.
     pub source: &'static str,
-    /// Which file, variable or flag.
+    /// The file, variable or flag.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
 }
 
 impl SettingOptions {
-    /// A flag wins over the environment, that over the file. The file is the one that was named, else `rcrt.toml` in
-    /// the data folder where it is there.
+    /// A flag takes precedence over the environment, and the environment over the file. The file is
+    /// the named one, else `rcrt.toml` in the data folder if it exists.
     pub fn resolve(&self, data: &Path) -> anyhow::Result<Resolved> {
         let path = self.file.clone().unwrap_or_else(|| data.join("rcrt.toml"));
         let in_file = match std::fs::read_to_string(&path) {
@@ -60,7 +60,7 @@ impl Resolved {
         self.0.iter().find(|setting| setting.key == key).map_or("", |setting| &setting.value)
     }
 
-    /// Each value was checked where it was read.
+    /// Cannot fail for a value that was checked when it was read.
     fn number(&self, key: &str) -> anyhow::Result<u64> {
         self.text(key).parse().map_err(|error| anyhow::anyhow!("{key}: {error}"))
     }
@@ -82,7 +82,7 @@ impl Resolved {
         })
     }
 
-    /// Without a search engine: that is chosen by flags.
+    /// Without the search engine, which is set by flags.
     pub fn web(&self) -> anyhow::Result<web::Settings> {
         Ok(web::Settings {
             search_count: self.size("web.search_count")?,
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_taken_from_the_file() {
+    fn every_key_can_be_set_in_the_file() {
         let file = "[web]\nsearch_count = 7\nuser_agent = \"Example/1.0\"\nchunk_threshold = 9000\nchunk_size = 3000\n\
             chunk_ttl_minutes = 5\n[results]\nmax_chars = 16000\n[results.models]\n\"openrouter/deepseek\" = 32000\n\
             gpt-5 = 99000\n[schedule]\ntimezone = \"europe/berlin\"\nmin_interval_seconds = 1\n";
@@ -165,21 +165,21 @@ mod tests {
     }
 
     #[test]
-    fn the_file_that_the_docs_show_says_the_defaults() {
+    fn the_documented_file_has_the_defaults() {
         let page = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/settings.md");
         let page = std::fs::read_to_string(page).unwrap();
         let section = page.split("## Configuration file\n").nth(1).unwrap().split("\n## ").next().unwrap();
         let lines: Vec<&str> = section.lines().filter_map(|line| line.strip_prefix("    ")).collect();
         let resolved = resolved(&lines.join("\n"), &[]).unwrap();
         for (one, setting) in resolved.in_force().iter().zip(SETTINGS) {
-            assert_eq!(one.source, "file", "{} is not shown", one.key);
+            assert_eq!(one.source, "file", "{} is not documented", one.key);
             let expected = if setting.default.is_empty() { "openrouter/deepseek=32000" } else { setting.default };
             assert_eq!(one.value, expected, "{}", one.key);
         }
     }
 
     #[test]
-    fn flags_win_over_the_file() {
+    fn flags_take_precedence_over_the_file() {
         let flags = ["--web-chunk-size", "1000", "--model-result-chars", "a=5000,b=6000"];
         let resolved = resolved("[web]\nchunk_size = 2000\nchunk_ttl_minutes = 9\n", &flags).unwrap();
         let of = |key: &str| resolved.in_force().iter().find(|one| one.key == key).unwrap().clone();
@@ -190,8 +190,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_in_the_file_is_named() {
-        for (file, says) in [
+    fn errors_name_the_key_in_the_file() {
+        for (file, expected_text) in [
             (
                 "[web]\nserch_count = 3\n",
                 "web.serch_count is unknown; did you mean web.search_count? The keys are web.",
@@ -203,7 +203,7 @@ mod tests {
             ("[web]\nsearch_count = \"5\"\n", "web.search_count: must be a whole number from 1 to 20"),
             ("[web]\nsearch_count = 1.5\n", "web.search_count: must be a whole number"),
             ("[web]\nuser_agent = \"a\\nb\"\n", "web.user_agent: must be 1 to 200 printable"),
-            ("[web]\nuser_agent = 3\n", "web.user_agent: must be a text"),
+            ("[web]\nuser_agent = 3\n", "web.user_agent: must be a string"),
             ("[schedule]\ntimezone = \"Mars\"\n", "schedule.timezone: \"Mars\" is no IANA time zone"),
             ("[results]\nmodels = 3\n", "results.models: must be a table"),
             ("[results.models]\nx = \"3\"\n", "results.models: x: must be a whole number"),
@@ -212,7 +212,7 @@ mod tests {
             ("[web\n", "rcrt.toml: TOML parse error at line 1"),
         ] {
             let error = resolved(file, &[]).err().unwrap().to_string();
-            assert!(error.contains(says) && error.contains("rcrt.toml: "), "{file:?}: {error}");
+            assert!(error.contains(expected_text) && error.contains("rcrt.toml: "), "{file:?}: {error}");
         }
         let missing = given(&["--config", "/nowhere/rcrt.toml"]).resolve(Path::new("/nowhere"));
         assert!(missing.err().unwrap().to_string().contains("/nowhere/rcrt.toml cannot be read"));

@@ -9,7 +9,7 @@ use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
 use reqwest::redirect::Policy;
 use tokio::runtime::Handle;
 
-/// Of an answer, which is read by nobody beyond its status.
+/// Maximum bytes of a response body. Only the status is used.
 const MAX_ANSWER_BYTES: usize = 64 * 1024;
 
 #[derive(Debug)]
@@ -17,21 +17,21 @@ pub struct Exporting {
     what: &'static str,
     http: reqwest::Client,
     runtime: Handle,
-    /// The last export failed: it is told once, and not with every try.
+    /// Whether the last export failed. A failure is logged once until exports work again.
     is_failing: AtomicBool,
 }
 
 impl Exporting {
     pub fn new(what: &'static str, timeout: Duration, runtime: Handle) -> reqwest::Result<Self> {
-        // A redirect would take the headers with it, and the collector's key among them.
+        // A redirect would forward the headers, including the collector's key.
         let http = reqwest::Client::builder().timeout(timeout).redirect(Policy::none()).build()?;
         Ok(Self { what, http, runtime, is_failing: AtomicBool::new(false) })
     }
 
-    fn told(&self, problem: Option<&str>) {
+    fn report(&self, problem: Option<&str>) {
         match problem {
             Some(problem) if !self.is_failing.swap(true, Ordering::Relaxed) => {
-                tracing::warn!(problem, "{} cannot be exported; this is told once until it works again", self.what);
+                tracing::warn!(problem, "{} cannot be exported; this is logged once until it works again", self.what);
             }
             None if self.is_failing.swap(false, Ordering::Relaxed) => {
                 tracing::info!("{} are exported again", self.what);
@@ -48,9 +48,9 @@ impl HttpClient for Exporting {
         let answer = self.runtime.spawn(exchange(self.http.clone(), request)).await;
         let answer = answer.map_err(HttpError::from).flatten();
         match &answer {
-            Ok(answer) if answer.status().is_success() => self.told(None),
-            Ok(answer) => self.told(Some(&format!("the collector answers {}", answer.status()))),
-            Err(error) => self.told(Some(&chain(error.as_ref()))),
+            Ok(answer) if answer.status().is_success() => self.report(None),
+            Ok(answer) => self.report(Some(&format!("the collector returned {}", answer.status()))),
+            Err(error) => self.report(Some(&chain(error.as_ref()))),
         }
         answer
     }
@@ -65,14 +65,14 @@ async fn exchange(http: reqwest::Client, request: reqwest::Request) -> Result<Re
     let mut body = Vec::new();
     while let Some(piece) = answer.chunk().await.map_err(reqwest::Error::without_url)? {
         if body.len() + piece.len() > MAX_ANSWER_BYTES {
-            return Err(format!("the collector's answer is longer than {MAX_ANSWER_BYTES} bytes").into());
+            return Err(format!("the collector's response is longer than {MAX_ANSWER_BYTES} bytes").into());
         }
         body.extend_from_slice(&piece);
     }
     Ok(response.body(body.into())?)
 }
 
-/// An error with all that led to it.
+/// An error with its chain of causes.
 fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -17,10 +17,10 @@ use tokio::runtime::Handle;
 use client::Exporting;
 use settings::Settings;
 
-/// How long the last spans and measures may take to leave when the program ends.
+/// Timeout for exporting the last spans and metrics at shutdown.
 const LAST: Duration = Duration::from_secs(5);
 
-/// What is exported by this process. It is to be closed while the runtime still runs.
+/// The exporters of this process. Close them while the runtime is still running.
 #[derive(Default)]
 pub struct Telemetry {
     traces: Option<SdkTracerProvider>,
@@ -28,7 +28,7 @@ pub struct Telemetry {
 }
 
 impl Telemetry {
-    /// Exports what the environment asks for, from here on.
+    /// Starts the exports that the environment configures.
     pub fn start(runtime: &Handle) -> Self {
         let settings = match Settings::read(|name| std::env::var(name).ok()) {
             Ok(settings) => settings,
@@ -63,21 +63,21 @@ impl Telemetry {
         telemetry
     }
 
-    /// Sends what is left. Blocks, so it is not for a thread of the runtime.
+    /// Exports the rest. Blocks, so do not call it on a thread of the runtime.
     pub fn close(self) {
-        // Side by side: a collector that does not answer holds up the end once.
+        // Concurrently, so that an unresponsive collector delays the exit only once.
         std::thread::scope(|scope| {
             if let Some(traces) = self.traces {
-                scope.spawn(move || tell("traces", &traces.shutdown_with_timeout(LAST)));
+                scope.spawn(move || report("traces", &traces.shutdown_with_timeout(LAST)));
             }
             if let Some(metrics) = self.metrics {
-                scope.spawn(move || tell("metrics", &metrics.shutdown_with_timeout(LAST)));
+                scope.spawn(move || report("metrics", &metrics.shutdown_with_timeout(LAST)));
             }
         });
     }
 }
 
-fn tell(what: &str, ended: &OTelSdkResult) {
+fn report(what: &str, ended: &OTelSdkResult) {
     if let Err(error) = ended {
         tracing::warn!(%error, "the last {what} were not exported");
     }

@@ -1,22 +1,22 @@
-//! The OpenTelemetry environment variables that are read here. Its own library reads endpoints,
-//! headers, samplers and batches.
+//! The OpenTelemetry environment variables that are read here. The OpenTelemetry library reads
+//! endpoints, headers, samplers and batches.
 
 use std::time::Duration;
 
-/// As the specification has it.
+/// The default in the specification.
 const DEFAULT_TIMEOUT_MS: u64 = 10_000;
 
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Settings {
     pub traces: bool,
     pub metrics: bool,
-    /// The environment says how the service is called.
+    /// The environment names the service.
     pub names_service: bool,
     timeouts: [Option<u64>; 3],
 }
 
 impl Settings {
-    /// Says which variable asks for what is not done here.
+    /// Reads the variables. The error names a variable with an unsupported value.
     pub fn read(environment: impl Fn(&str) -> Option<String>) -> Result<Self, String> {
         let read = |name: &str| environment(name).map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
         if read("OTEL_SDK_DISABLED").is_some_and(|text| text.eq_ignore_ascii_case("true")) {
@@ -36,7 +36,7 @@ impl Settings {
         })
     }
 
-    /// How long one export may take. `signal` is `TRACES` or `METRICS`.
+    /// Timeout of one export. `signal` is `TRACES` or `METRICS`.
     pub fn timeout_of(&self, signal: &str) -> Duration {
         let [all, traces, metrics] = self.timeouts;
         let own = if signal == "TRACES" { traces } else { metrics };
@@ -44,7 +44,7 @@ impl Settings {
     }
 }
 
-/// Whether an endpoint is named for the signal, and nothing keeps it back.
+/// Returns whether an endpoint is configured for the signal, and the signal is not disabled.
 fn is_wanted(signal: &str, read: &impl Fn(&str) -> Option<String>) -> Result<bool, String> {
     let for_signal = |what: &str| {
         let own = format!("OTEL_EXPORTER_OTLP_{signal}_{what}");
@@ -55,14 +55,14 @@ fn is_wanted(signal: &str, read: &impl Fn(&str) -> Option<String>) -> Result<boo
     match read(&exporter).as_deref() {
         None | Some("otlp") => {}
         Some("none") => return Ok(false),
-        Some(other) => return Err(format!("{exporter} is {other:?}; it may be otlp or none")),
+        Some(other) => return Err(format!("{exporter} is {other:?}; expected otlp or none")),
     }
     if for_signal("ENDPOINT").is_none() {
         return Ok(false);
     }
     match for_signal("PROTOCOL") {
         Some((name, protocol)) if protocol != "http/protobuf" => {
-            Err(format!("{name} is {protocol:?}; this program speaks http/protobuf alone"))
+            Err(format!("{name} is {protocol:?}; only http/protobuf is supported"))
         }
         _ => Ok(true),
     }
@@ -77,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_exported_where_no_endpoint_is_named() {
+    fn nothing_is_exported_without_an_endpoint() {
         assert_eq!(read(&[]), Ok(Settings::default()));
         assert_eq!(read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", " ")]), Ok(Settings::default()));
     }
 
     #[test]
-    fn an_endpoint_may_be_for_all_or_for_one() {
+    fn an_endpoint_can_be_for_all_signals_or_for_one() {
         let all = read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4318")]).unwrap();
         assert_eq!((all.traces, all.metrics), (true, true));
         let one = read(&[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://c:4318/v1/traces")]).unwrap();
@@ -95,13 +95,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_spoken_is_named() {
+    fn unsupported_values_are_named() {
         let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://c:4317");
         let grpc = read(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]).unwrap_err();
-        assert_eq!(grpc, "OTEL_EXPORTER_OTLP_PROTOCOL is \"grpc\"; this program speaks http/protobuf alone");
+        assert_eq!(grpc, "OTEL_EXPORTER_OTLP_PROTOCOL is \"grpc\"; only http/protobuf is supported");
         let own = [endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")];
         let own = [&own[..], &[("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")]].concat();
-        assert!(read(&own).is_err(), "metrics still ask for grpc");
+        assert!(read(&own).is_err(), "metrics still use grpc");
         assert!(read(&[endpoint, ("OTEL_METRICS_EXPORTER", "prometheus")]).unwrap_err().contains("otlp or none"));
     }
 

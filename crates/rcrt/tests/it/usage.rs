@@ -20,7 +20,7 @@ fn a_wrong_command_line_is_status_2_and_says_what_is_wrong() {
         (vec!["up", "--embeddings", "locale"], "local, off, or the URL of an endpoint"),
         (vec!["up", "--embeddings", "http://127.0.0.1:1/v1"], "--embedding-model"),
         (vec!["server", "--embeddings", "local", "--embedding-model", "small"], "--embeddings"),
-        (vec!["up", "--listen", "localhost"], "write 127.0.0.1:PORT"),
+        (vec!["up", "--listen", "localhost"], "such as 127.0.0.1:8081"),
         (vec!["tool", "validate", "nowhere"], "there is no file or folder nowhere"),
         (vec!["up", "--database-url", "mysql://me:s3cr3t@db/x"], "mysql://"),
         (vec!["server", "--database-url", "nothing"], "--database-url"),
