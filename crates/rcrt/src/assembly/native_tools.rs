@@ -62,13 +62,13 @@ pub struct NativeToolOptions {
     )]
     network: Vec<String>,
 
-    /// The search engine of web_search: brave (with the secret BRAVE_API_KEY), or searxng (with
-    /// --searxng-url)
+    /// The search engine of web_search: brave, with the secret BRAVE_API_KEY, or searxng, with its
+    /// URL
     #[arg(long, env = "RCRT_SEARCH", value_name = "PROVIDER")]
     search: Option<Search>,
 
-    /// The base URL of a SearXNG that answers in JSON. A private address also needs
-    /// --allow-private-host
+    /// The base URL of a SearXNG that answers in JSON. Also needs --allow-private-host if its address
+    /// is private
     #[arg(long, env = "RCRT_SEARXNG_URL", value_name = "URL", value_parser = web_url)]
     searxng_url: Option<Url>,
 

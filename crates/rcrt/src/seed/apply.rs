@@ -135,9 +135,9 @@ async fn apply_seed(
     }
 }
 
-/// Whether a curator's version would differ from this one of another author: the store tags it,
-/// which matters where a `tool.v1` has the name, or gets it from a later file of the set. Elsewhere
-/// a new version would only take the record from its author.
+/// Returns whether a curator has to write this code record again to get the tag of curators,
+/// because a `tool.v1` of the same name exists or is in the set. Without one, a new version would
+/// only change the record's author.
 async fn lacks_curators_tag(
     store: &dyn Breadcrumbs,
     set: &SeedSet,
