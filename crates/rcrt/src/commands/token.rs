@@ -21,9 +21,9 @@ use crate::{connection, input};
 /// Print the access token, or create an agent
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
-Without options, it prints the token that the other commands use. With an agent's key (--owner-id, --agent-id and --agent-key, \
-or RCRT_OWNER_ID, RCRT_AGENT_ID, RCRT_AGENT_KEY), it exchanges the key for a token. With --agent, it creates an agent \
-and prints its key once.
+Without options, it prints the token that the other commands use. With the key of an agent \
+(RCRT_OWNER_ID, RCRT_AGENT_ID and RCRT_AGENT_KEY, or their options), it exchanges the key for a token. With --agent, it \
+creates an agent and prints its key once.
 
 A profile restricts the tools: subagent, scheduled and a2asynthesis can call fewer tools than main. An agent with one of \
 these profiles cannot get another. An agent with the profile main can get a token for any profile, with its key or, on \

@@ -11,17 +11,17 @@ use tempfile::TempDir;
 use crate::program::Running;
 
 #[test]
-fn a_running_system_is_put_under_load_and_measured() {
+fn bench_measures_a_running_system() {
     let folder = TempDir::new().unwrap();
     let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
-    every_call_that_is_due_is_accounted_for(&up);
-    callers_that_wait_are_measured_and_drawn(&up, &folder);
-    what_cannot_be_called_is_told_before_anything_is_measured(&up);
-    ctrl_c_shows_what_was_measured_until_then(&up);
+    counts_every_due_call(&up);
+    writes_json_and_a_chart(&up, &folder);
+    reports_a_failing_call_before_measuring(&up);
+    ctrl_c_prints_the_results_so_far(&up);
     assert_eq!(up.stop().0.code(), Some(0));
 }
 
-fn every_call_that_is_due_is_accounted_for(up: &Running) {
+fn counts_every_due_call(up: &Running) {
     let found = up.json(&["bench", "--rate", "50", "--warm-up", "0", "--duration", "2"]);
     let measured = &found["measured"];
     assert_eq!(measured["failures"], serde_json::json!({}), "{found}");
@@ -33,7 +33,7 @@ fn every_call_that_is_due_is_accounted_for(up: &Running) {
     assert_eq!(calls.as_array().unwrap().len(), 1);
 }
 
-fn callers_that_wait_are_measured_and_drawn(up: &Running, folder: &TempDir) {
+fn writes_json_and_a_chart(up: &Running, folder: &TempDir) {
     let (json, svg) = (folder.path().join("found.json"), folder.path().join("latency.svg"));
     let ran = up.run(&[
         "bench",
@@ -66,7 +66,7 @@ fn callers_that_wait_are_measured_and_drawn(up: &Running, folder: &TempDir) {
     assert!(picture.starts_with("<svg") && picture.contains("milliseconds"), "{picture}");
 }
 
-fn what_cannot_be_called_is_told_before_anything_is_measured(up: &Running) {
+fn reports_a_failing_call_before_measuring(up: &Running) {
     let ran = up.run(&["bench", "--tool", "calculater"]).ends_with(3);
     assert!(ran.stderr.contains("calculator"), "{}", ran.stderr);
     let ran = up.run(&["bench", "--tool", "calculator", "--input", "{}"]).ends_with(4);
@@ -76,11 +76,11 @@ fn what_cannot_be_called_is_told_before_anything_is_measured(up: &Running) {
     assert!(ran.stderr.contains("127.0.0.1:1"), "{}", ran.stderr);
 }
 
-fn ctrl_c_shows_what_was_measured_until_then(up: &Running) {
+fn ctrl_c_prints_the_results_so_far(up: &Running) {
     let mut command = up.command(&["bench", "--warm-up", "0", "--duration", "3600"]);
     let mut bench = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(bench.stderr.take().unwrap()).lines();
-    // It says so once the first call was answered.
+    // Printed after the response to the first call.
     let begins = lines.next().unwrap().unwrap();
     assert!(begins.contains("Ctrl-C stops it early"), "{begins}");
     kill(Pid::from_raw(bench.id() as i32), Signal::SIGINT).unwrap();

@@ -1,4 +1,4 @@
-//! A Postgres that somebody else runs.
+//! The database: an external Postgres, and the embedded one.
 
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, Connection, PgConnection};
@@ -8,9 +8,9 @@ use test_database::TestDatabase;
 use crate::program::{Ran, Running, rcrt};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn up_works_on_another_postgres_and_doctor_names_it() {
+async fn up_uses_an_external_postgres_and_doctor_shows_it() {
     let database = TestDatabase::empty().await;
-    // Not asked for over the socket, but nothing may repeat it.
+    // Not needed over the socket, but it must not appear in any output.
     let url = database.admin_url.replacen('@', ":s3cr3t@", 1);
     let folder = TempDir::new().unwrap();
     let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0", "--database-url", &url]);
@@ -56,10 +56,10 @@ async fn two_tenants_of_one_database_do_not_see_each_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn doctor_misses_pgvector() {
+async fn doctor_reports_missing_pgvector() {
     let database = TestDatabase::empty().await;
     let mut connection = PgConnection::connect(&database.admin_url).await.unwrap();
-    // As a server looks that has no such extension.
+    // Hides the extension, as on a server that does not have it.
     for sql in [
         "CREATE VIEW public.pg_available_extensions AS
             SELECT * FROM pg_catalog.pg_available_extensions WHERE name <> 'vector'"
@@ -81,7 +81,7 @@ async fn doctor_misses_pgvector() {
 }
 
 #[test]
-fn doctor_without_a_server_tells_what_is_here_and_what_is_not() {
+fn doctor_works_without_a_server() {
     let folder = TempDir::new().unwrap();
     let doctor = || {
         let mut command = rcrt();
@@ -98,9 +98,9 @@ fn doctor_without_a_server_tells_what_is_here_and_what_is_not() {
     assert!(!folder.path().join("none").exists());
 }
 
-/// Row-level security must not hang on a role that a statement could give back.
+/// Row-level security must not depend on a role that a statement could reset.
 #[tokio::test(flavor = "multi_thread")]
-async fn on_its_own_postgres_the_store_logs_in_as_its_role() {
+async fn on_the_embedded_postgres_the_store_logs_in_as_its_role() {
     let folder = TempDir::new().unwrap();
     let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
     let pid_file = std::fs::read_to_string(up.data.join("postgres/postmaster.pid")).unwrap();

@@ -1,4 +1,5 @@
-//! What leaves the machine: the operator's deny list, the egress log, and tokens that are kept out of the program's log.
+//! Outgoing requests: the operator's deny list, the egress log, and tokens that must not appear in
+//! the program's log.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -8,7 +9,7 @@ use tempfile::TempDir;
 
 use crate::program::Running;
 
-/// Answers every request with a page.
+/// A server that responds to every request with a page.
 fn page() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -24,7 +25,7 @@ fn page() -> SocketAddr {
     address
 }
 
-/// The start of an answer to this request.
+/// The first bytes of the response to a GET request.
 fn status(server: SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(server).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
@@ -34,7 +35,7 @@ fn status(server: SocketAddr, path: &str) -> String {
 }
 
 #[test]
-fn what_tools_ask_of_others_is_told_and_what_is_denied_is_refused() {
+fn outgoing_requests_are_logged_and_denied_hosts_are_refused() {
     let folder = TempDir::new().unwrap();
     let page = page();
     let allowed = format!("web_fetch={page}");
@@ -57,12 +58,12 @@ fn what_tools_ask_of_others_is_told_and_what_is_denied_is_refused() {
     let refused = fetch("https://www.denied.example/".into()).ends_with(4).json();
     assert!(refused["error"].as_str().unwrap().contains("the operator denies"), "{refused}");
 
-    // Both entries come some seconds later at most.
+    // The entries are written within some seconds.
     let entries = (0..300).find_map(|_| {
         let entries = up.json(&["audit", "egress", "--tool", "web_fetch"]);
         (entries.as_array().unwrap().len() == 2).then_some(entries)
     });
-    let entries = entries.expect("the requests stand in the log");
+    let entries = entries.expect("the requests are in the egress log");
     let (denied, answered) = (&entries[0], &entries[1]);
     assert_eq!(
         (&denied["host"], &denied["outcome"], &denied["port"]),
@@ -91,18 +92,18 @@ fn what_tools_ask_of_others_is_told_and_what_is_denied_is_refused() {
     let table = up.run(&["audit", "egress"]).ends_with(0).stdout;
     assert!(table.contains("www.denied.example:443") && table.contains("refused: the operator denies"), "{table}");
 
-    let token = revoked(&up);
+    let token = revoked_token(&up);
     let (ended, log) = up.stop();
     assert_eq!(ended.code(), Some(0), "{log}");
-    assert!(log.contains("/events/stream"), "the requests stand in the log: {log}");
-    assert!(!log.contains(token.rsplit('.').next().unwrap()), "a token stands in the log: {log}");
-    let told: Vec<&str> = log.lines().filter(|line| line.contains(" egress")).collect();
-    assert!(told.iter().any(|line| line.contains("www.denied.example") && line.contains("refused")), "{log}");
-    assert!(told.iter().all(|line| !line.contains("secret-path")), "{told:?}");
+    assert!(log.contains("/events/stream"), "the requests are not in the log: {log}");
+    assert!(!log.contains(token.rsplit('.').next().unwrap()), "a token is in the log: {log}");
+    let logged: Vec<&str> = log.lines().filter(|line| line.contains(" egress")).collect();
+    assert!(logged.iter().any(|line| line.contains("www.denied.example") && line.contains("refused")), "{log}");
+    assert!(logged.iter().all(|line| !line.contains("secret-path")), "{logged:?}");
 }
 
-/// A token that was used in an address and then revoked.
-fn revoked(up: &Running) -> String {
+/// Uses a token in a URL and then revokes it. Returns the token.
+fn revoked_token(up: &Running) -> String {
     let agent: Value = up.json(&["token", "--agent", "dashboard", "--role", "subscriber"]);
     let name = |field: &str| agent[field].as_str().unwrap().to_owned();
     let as_agent = |arguments: &[&str]| {

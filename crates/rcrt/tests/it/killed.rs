@@ -1,4 +1,4 @@
-//! What a power cut for processes leaves: all of them killed at the same moment.
+//! A restart after all processes were killed at the same moment.
 #![cfg(target_os = "linux")]
 
 use std::collections::HashMap;
@@ -11,22 +11,22 @@ use crate::program::Running;
 
 const UP: [&str; 3] = ["up", "--listen", "127.0.0.1:0"];
 
-/// The killed processes are zombies until their new parent reaps them, or for ever where it does not.
+/// The killed processes are zombies until their new parent reaps them, or forever if it does not.
 #[test]
-fn the_program_starts_again_right_after_every_process_was_killed() {
+fn up_starts_after_all_its_processes_were_killed() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let killed = Running::start(&data, &UP);
     let kept = killed.json(&["crumb", "create", r#"{"title": "kept"}"#])["id"].as_str().unwrap().to_owned();
     let processes = tree(killed.pid());
     assert!(processes.len() > 2, "the program, Postgres and its processes: {processes:?}");
-    // Stopped first, so that none of them sees another one die.
+    // Stop all of them first, so that none reacts to the death of another.
     for signal in [Signal::SIGSTOP, Signal::SIGKILL] {
         for pid in &processes {
             let _ = kill(*pid, signal);
         }
     }
-    // A busy machine takes its time to carry the signal out.
+    // On a busy machine, the signals take some time.
     while processes.iter().any(|pid| is_running(*pid)) {
         std::thread::yield_now();
     }
@@ -37,13 +37,13 @@ fn the_program_starts_again_right_after_every_process_was_killed() {
     killed.end_by(Signal::SIGKILL);
 }
 
-/// Not gone and not a zombie.
+/// Returns whether the process exists and is not a zombie.
 fn is_running(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"));
     stat.is_ok_and(|stat| !stat.rsplit_once(") ").unwrap().1.starts_with(['Z', 'X']))
 }
 
-/// A process and all that descend from it.
+/// A process and all its descendants.
 fn tree(root: u32) -> Vec<Pid> {
     let mut children: HashMap<i32, Vec<i32>> = HashMap::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,4 +1,5 @@
-//! The program from outside, as a person or a script uses it: real processes, a real database, real calls.
+//! Tests of the program from outside, as a person or a script uses it: real processes, a real
+//! database, real calls.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stderr, clippy::return_self_not_must_use)]
 
 mod bench;

@@ -1,4 +1,4 @@
-//! The program's own tools through its front door, as the operator set them: one real system.
+//! The native tools through the public API, with the operator's options: one real system.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::program::{Ran, Running};
 
 #[test]
-fn the_programs_own_tools_work_through_the_front_door() {
+fn native_tools_work_through_the_public_api() {
     let folder = TempDir::new().unwrap();
     let (data, work) = (folder.path().join("data"), folder.path().join("desk"));
     let page = page();
@@ -48,7 +48,7 @@ fn the_programs_own_tools_work_through_the_front_door() {
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
 
-/// What the call gives.
+/// Calls the tool and returns its output.
 fn output(up: &Running, tool: &str, input: &Value) -> Value {
     up.json(&["call", tool, &input.to_string()])["output"].clone()
 }
@@ -59,7 +59,7 @@ fn refused(up: &Running, tool: &str, input: &Value, code: &str, says: &str) {
     assert!(response["error"].as_str().unwrap().contains(says), "{response}");
 }
 
-/// The rows of a list of tools, by name.
+/// The row with this name.
 fn row<'l>(list: &'l Value, name: &str) -> &'l Value {
     let row = list.as_array().unwrap().iter().find(|row| row["name"] == name);
     row.unwrap_or_else(|| panic!("{name} is not in {list}"))
@@ -86,12 +86,12 @@ fn catalog(up: &Running) {
     assert!(shown.contains("native") && shown.contains("the same call again changes nothing more"), "{shown}");
 }
 
-/// A tool that waits is not offered, and everybody who asks is told what for.
+/// A tool that waits for something is not offered, and all outputs say what it waits for.
 fn waiting(up: &Running) {
     let list = up.json(&["tool", "list"]);
-    let told = |name: &str| row(&list, name)["waits_for"].to_string();
-    assert!(told("web_browse").contains("--disable-tool web_browse"), "{}", told("web_browse"));
-    assert!(told("web_search").contains("--search"), "{}", told("web_search"));
+    let waits_for = |name: &str| row(&list, name)["waits_for"].to_string();
+    assert!(waits_for("web_browse").contains("--disable-tool web_browse"), "{}", waits_for("web_browse"));
+    assert!(waits_for("web_search").contains("--search"), "{}", waits_for("web_search"));
     assert!(up.run(&["tool", "list"]).ends_with(0).stdout.contains("WAITS: "));
     refused(up, "web_search", &json!({"query": "x"}), "PermissionDenied", "--search");
     refused(up, "web_browse", &json!({"url": "https://example.com"}), "PermissionDenied", "--disable-tool");
@@ -113,7 +113,7 @@ fn files(up: &Running, work: &Path) {
     refused(up, "read_file", &json!({"pfad": "x"}), "InvalidArguments", "");
 }
 
-/// Where this machine gives the walls, programs run behind them; else the tools wait and say so.
+/// Programs run if this machine has the protections of the jail; otherwise the tools wait.
 fn programs(up: &Running, work: &Path) {
     let list = up.json(&["tool", "list"]);
     if row(&list, "bash").get("waits_for").is_some() {
@@ -123,7 +123,7 @@ fn programs(up: &Running, work: &Path) {
         assert_eq!((&ran["exit_code"], &ran["stderr"]), (&json!(3), &json!("")), "{ran}");
         assert!(ran["stdout"].as_str().unwrap().ends_with("# A\nmore\n"), "{ran}");
         assert_eq!(std::fs::read_to_string(work.join("made.txt")).unwrap(), "made\n");
-        // What it wrote, and where it says that it wrote it, is read by the tool for files.
+        // `read_file` accepts the path inside the jail and reads the same file.
         let path = ran["stdout"].as_str().unwrap().lines().next().unwrap().to_owned() + "/made.txt";
         assert_eq!(output(up, "read_file", &json!({"path": path})), "made\n");
         let data = up.data.join("token");
@@ -137,7 +137,7 @@ fn programs(up: &Running, work: &Path) {
     }
 }
 
-/// A server that answers every request with one page. It ends with the test's process.
+/// A server that responds to every request with one page. It stops with the test's process.
 fn page() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -161,7 +161,7 @@ fn page() -> SocketAddr {
 }
 
 fn web(up: &Running, page: SocketAddr) {
-    // A private port that the operator named; the one beside it was not.
+    // The operator allowed one private port, not the next one.
     let other = format!("http://{}:{}/", page.ip(), page.port() ^ 1);
     refused(up, "web_fetch", &json!({"url": other}), "PermissionDenied", "permissions.net lists");
     let text = output(up, "web_fetch", &json!({"url": format!("http://{page}/")}));
@@ -220,11 +220,11 @@ fn profiles(up: &Running) {
     let input = r#"{"name": "x"}"#;
     let ran = up.run(&["call", "cancel_scheduled_task", input, "--token", &subagent, "-o", "json"]).ends_with(4);
     assert_eq!(ran.json()["error_code"], "PermissionDenied", "{}", ran.stdout);
-    // It cannot become more than it is.
+    // It cannot get a profile with more rights.
     up.run(&["token", "--profile", "main", "--token", &subagent]).ends_with(6);
     let listed = up.run(&["tool", "list", "--profile", "subagent"]).ends_with(0).stdout;
     assert!(!listed.contains("cancel_scheduled_task") && listed.contains("schedule_task"), "{listed}");
-    // An agent that is made as one has no other profile.
+    // An agent with this profile cannot get another.
     let made = up.json(&["token", "--agent", "helper", "--role", "emitter,subscriber", "--profile", "subagent"]);
     let as_helper = |arguments: &[&str]| {
         let mut command = up.command(arguments);

@@ -1,4 +1,4 @@
-//! What needs no server: checking files and beginning tools.
+//! Commands that need no server: checking files and creating tools.
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -6,7 +6,7 @@ use tempfile::TempDir;
 use crate::program::{Ran, rcrt, run};
 
 #[test]
-fn each_template_begins_a_tool_that_is_good() {
+fn each_template_creates_a_valid_tool() {
     let folder = TempDir::new().unwrap();
     let dir = folder.path().join("tools");
     let dir = dir.to_str().unwrap();
@@ -17,14 +17,14 @@ fn each_template_begins_a_tool_that_is_good() {
         let report = run(&["tool", "validate", &json, "--output", "json"]).ends_with(0).json();
         assert_eq!(report["valid"], true, "{report}");
         assert_eq!(report["files"][0]["name"], name.as_str());
-        // Its files are the author's from now on.
+        // A second run does not overwrite the files.
         let ran = run(&["tool", "new", &name, "--template", template, "--dir", dir]).ends_with(1);
         assert!(ran.stderr.contains("not overwritten"), "{}", ran.stderr);
     }
 }
 
 #[test]
-fn validate_shows_all_findings_with_their_places() {
+fn validate_shows_all_findings_with_their_locations() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("bad.json");
     std::fs::write(
@@ -39,13 +39,13 @@ fn validate_shows_all_findings_with_their_places() {
     for part in ["bad.ts:2:10", "permissions.run", "input_schema", "output_schema", "example"] {
         assert!(ran.stdout.contains(part), "{part} is not in {}", ran.stdout);
     }
-    // Either file of the two means the tool.
+    // Either of the two files names the tool.
     let other = Ran::of(rcrt().arg("tool").arg("validate").arg(file.with_extension("ts")).output().unwrap());
     assert_eq!(other.ends_with(1).stdout, ran.stdout);
 }
 
 #[test]
-fn malformed_json_is_found_at_its_line() {
+fn malformed_json_is_reported_with_its_line() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("bad.json");
     std::fs::write(&file, "{\n  \"title\": \"x\",\n  oops\n}").unwrap();
@@ -54,7 +54,7 @@ fn malformed_json_is_found_at_its_line() {
 }
 
 #[test]
-fn a_folder_stands_for_all_that_is_in_it() {
+fn a_folder_selects_all_its_files() {
     let folder = TempDir::new().unwrap();
     let dir = folder.path().join("my.tools");
     let dir = dir.to_str().unwrap();
@@ -73,7 +73,7 @@ fn a_folder_stands_for_all_that_is_in_it() {
 }
 
 #[test]
-fn a_private_host_is_good_where_the_operator_allows_it() {
+fn a_private_host_is_valid_if_the_operator_allows_it() {
     let folder = TempDir::new().unwrap();
     let dir = folder.path().to_str().unwrap();
     run(&["tool", "new", "inside", "--template", "data", "--dir", dir]).ends_with(0);

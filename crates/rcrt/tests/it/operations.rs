@@ -1,4 +1,5 @@
-//! What an operator does with a system that works: backup and restore, export and import, an exchange of keys, tenants.
+//! The work of an operator on a running system: backup and restore, export and import, key
+//! rotation, tenants.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -10,15 +11,15 @@ use tempfile::TempDir;
 use crate::program::{Ran, Running, rcrt};
 
 #[test]
-fn a_working_system_is_backed_up_exported_given_new_keys_and_made_anew() {
+fn backup_export_key_rotation_and_restore_of_a_running_system() {
     let folder = TempDir::new().unwrap();
     let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
     up.run_with_stdin(&["secret", "set", "API_KEY"], "kept encrypted").ends_with(0);
     let kept = up.json(&["crumb", "create", r#"{"title": "kept"}"#])["id"].as_str().unwrap().to_owned();
     let first_token = token(&up);
 
-    keys_are_exchanged(&up, &first_token);
-    // A bare file name is one of the present folder.
+    rotates_keys(&up, &first_token);
+    // A file name without a folder is in the current folder.
     let backup = || up.run(&["backup", "all.rcrt", "--include-key", "all.key"]);
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| {
@@ -33,14 +34,14 @@ fn a_working_system_is_backed_up_exported_given_new_keys_and_made_anew() {
     assert_eq!((rights("all.rcrt"), rights("all.key")), (0o600, 0o600));
     let again = backup().ends_with(1);
     assert!(again.stderr.contains("all.rcrt already exists"), "{}", again.stderr);
-    let exported = lines_are_taken_out_and_in(&up, folder.path());
-    tenants_are_made_by_the_operator(&up);
+    let exported = exports_and_imports(&up, folder.path());
+    only_the_operator_creates_tenants(&up);
     assert_eq!(up.stop().0.code(), Some(0));
 
-    is_made_anew(folder.path(), &kept, exported);
+    restores_the_backup(folder.path(), &kept, exported);
 }
 
-fn keys_are_exchanged(up: &Running, first_token: &str) {
+fn rotates_keys(up: &Running, first_token: &str) {
     up.run(&["keys", "rotate", "secrets"]).ends_with(0);
     up.run(&["keys", "rotate", "tokens"]).ends_with(0);
     let rows = up.json(&["keys", "list"]);
@@ -51,14 +52,14 @@ fn keys_are_exchanged(up: &Running, first_token: &str) {
     assert!(called.stdout.contains("42"), "{}", called.stdout);
 }
 
-/// Gives how many records were exported.
-fn lines_are_taken_out_and_in(up: &Running, folder: &Path) -> u64 {
-    let told = up.json(&["export", "--file", "all.jsonl", "--versions"]);
-    let records = told["records"].as_u64().unwrap();
-    let told = up.json(&["import", "all.jsonl"]);
-    assert_eq!((&told["created"], &told["skipped"]), (&json!(0), &json!(records)), "{told}");
+/// Returns the number of exported records.
+fn exports_and_imports(up: &Running, folder: &Path) -> u64 {
+    let report = up.json(&["export", "--file", "all.jsonl", "--versions"]);
+    let records = report["records"].as_u64().unwrap();
+    let report = up.json(&["import", "all.jsonl"]);
+    assert_eq!((&report["created"], &report["skipped"]), (&json!(0), &json!(records)), "{report}");
     let text = std::fs::read_to_string(folder.join("all.jsonl")).unwrap();
-    // Such a record is replaced every minute: by now the import could have brought an old one back.
+    // These records change every minute, so an import could restore an old version.
     let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     assert!(!lines.any(|line| line["record"]["schema_name"] == "tool.runner.v1"));
     let cut = &text[..text.len() / 2];
@@ -68,25 +69,27 @@ fn lines_are_taken_out_and_in(up: &Running, folder: &Path) -> u64 {
     records
 }
 
-fn tenants_are_made_by_the_operator(up: &Running) {
+fn only_the_operator_creates_tenants(up: &Running) {
     let id = "0190a1b2-0000-7000-8000-00000000beef";
     let curator = token(up);
     let body = json!({"name": "second"});
     let path = format!("/tenants/{id}");
-    assert_eq!(asked(up, &curator, Method::POST, &path, &body).0, 403);
+    assert_eq!(request_json(up, &curator, Method::POST, &path, &body).0, 403);
     let operator = up.run(&["token", "--operator"]).ends_with(0).stdout.trim().to_owned();
-    let (status, made) = asked(up, &operator, Method::POST, &path, &body);
+    let (status, made) = request_json(up, &operator, Method::POST, &path, &body);
     assert!((200..300).contains(&status), "{status} {made}");
-    let (_, all) = asked(up, &operator, Method::GET, "/tenants", &Value::Null);
+    let (_, all) = request_json(up, &operator, Method::GET, "/tenants", &Value::Null);
     assert_eq!(all.as_array().unwrap().len(), 2, "{all}");
-    let (_, own) = asked(up, &curator, Method::GET, "/tenants", &Value::Null);
+    let (_, own) = request_json(up, &curator, Method::GET, "/tenants", &Value::Null);
     assert_eq!(own.as_array().unwrap().len(), 1, "{own}");
 }
 
-fn is_made_anew(folder: &Path, kept: &str, exported: u64) {
-    let anew = folder.join("anew");
+fn restores_the_backup(folder: &Path, kept: &str, exported: u64) {
+    let restored = folder.join("restored");
     let restore = |arguments: &[&str]| {
-        Ran::of(rcrt().arg("restore").args(arguments).arg("--data").arg(&anew).current_dir(folder).output().unwrap())
+        Ran::of(
+            rcrt().arg("restore").args(arguments).arg("--data").arg(&restored).current_dir(folder).output().unwrap(),
+        )
     };
     let ran = restore(&["all.rcrt"]);
     assert!(ran.status != 0 && ran.stderr.contains("--key-file"), "{}", ran.stderr);
@@ -96,30 +99,32 @@ fn is_made_anew(folder: &Path, kept: &str, exported: u64) {
     bytes[middle] ^= 1;
     std::fs::write(folder.join("broken.rcrt"), bytes).unwrap();
     let ran = restore(&["broken.rcrt", "--key-file", "all.key"]);
-    assert!(ran.status != 0, "a file that was changed is refused");
+    assert!(ran.status != 0, "a changed file is refused");
 
-    // A changed manifest with a checksum that is right shows no proof of the key; nor does a file of the old format.
+    // A changed manifest with a correct checksum does not match the HMAC; a file of the old format
+    // has none.
     for forge in [forged as fn(&Path) -> Vec<u8>, of_the_old_format] {
         std::fs::write(folder.join("forged.rcrt"), forge(&folder.join("all.rcrt"))).unwrap();
         let ran = restore(&["forged.rcrt", "--key-file", "all.key"]);
         assert!(ran.status != 0 && ran.stderr.contains("nothing was written"), "{}", ran.stderr);
     }
     let ran = restore(&["forged.rcrt", "--key-file", "all.key"]);
-    assert!(ran.stderr.contains("--accept-unverified"), "the way of an old backup is named: {}", ran.stderr);
+    assert!(ran.stderr.contains("--accept-unverified"), "the option for unverified backups is named: {}", ran.stderr);
 
     restore(&["all.rcrt", "--key-file", "all.key"]).ends_with(0);
-    let up = Running::start(&anew, &["up", "--listen", "127.0.0.1:0"]);
+    let up = Running::start(&restored, &["up", "--listen", "127.0.0.1:0"]);
     assert_eq!(up.json(&["crumb", "get", kept])["title"], "kept");
     assert_eq!(decrypted(&up, &token(&up)), "kept encrypted");
-    let told = up.json(&["import", folder.join("all.jsonl").to_str().unwrap()]);
-    assert_eq!(told["created"].as_u64().unwrap() + told["skipped"].as_u64().unwrap(), exported, "{told}");
+    let report = up.json(&["import", folder.join("all.jsonl").to_str().unwrap()]);
+    assert_eq!(report["created"].as_u64().unwrap() + report["skipped"].as_u64().unwrap(), exported, "{report}");
     assert_eq!(up.json(&["crumb", "list", "--tag", "meanwhile"]).as_array().unwrap().len(), 10);
     assert_eq!(up.stop().0.code(), Some(0));
     let again = restore(&["all.rcrt", "--key-file", "all.key"]).ends_with(6);
     assert!(again.stderr.contains("--replace"), "{}", again.stderr);
 }
 
-/// Head lines and archive of a backup, with one word of the manifest replaced, and the trailer that it had.
+/// Returns the head and archive of a backup, with one text of the manifest replaced, and its old
+/// trailer.
 fn changed(path: &Path, old: &str, new: &str) -> (Vec<u8>, Vec<u8>) {
     let mut bytes = std::fs::read(path).unwrap();
     let trailer = bytes.split_off(bytes.len() - 131);
@@ -154,13 +159,13 @@ fn token(up: &Running) -> String {
 
 /// The value of the only secret.
 fn decrypted(up: &Running, token: &str) -> String {
-    let (_, secrets) = asked(up, token, Method::GET, "/secrets", &Value::Null);
+    let (_, secrets) = request_json(up, token, Method::GET, "/secrets", &Value::Null);
     let path = format!("/secrets/{}/decrypt", secrets[0]["id"].as_str().unwrap());
-    let (_, answer) = asked(up, token, Method::POST, &path, &json!({"reason": "to see that it is there"}));
+    let (_, answer) = request_json(up, token, Method::POST, &path, &json!({"reason": "to check that it exists"}));
     answer["value"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
 }
 
-fn asked(up: &Running, token: &str, method: Method, path: &str, body: &Value) -> (u16, Value) {
+fn request_json(up: &Running, token: &str, method: Method, path: &str, body: &Value) -> (u16, Value) {
     let request = reqwest::Client::new().request(method, format!("{}{path}", up.api())).bearer_auth(token);
     let request = if body.is_null() { request } else { request.json(body) };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

@@ -11,8 +11,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The program, with nothing of the outside world in its environment. Records are found by their words: what is embedded would cost
-/// every test's server a processor.
+/// The program with a clean environment, and without embeddings, which would use a processor for
+/// each server.
 pub fn rcrt() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_rcrt"));
     for (name, _) in std::env::vars_os() {
@@ -25,7 +25,7 @@ pub fn rcrt() -> Command {
     command
 }
 
-/// What a command did.
+/// The result of a command.
 pub struct Ran {
     pub status: i32,
     pub stdout: String,
@@ -53,7 +53,7 @@ impl Ran {
     }
 }
 
-/// Runs the program to its end, outside of any server's folder.
+/// Runs the program in an empty folder and waits for it.
 pub fn run(arguments: &[&str]) -> Ran {
     let folder = TempDir::new().unwrap();
     Ran::of(rcrt().args(arguments).current_dir(&folder).output().unwrap())
@@ -69,7 +69,7 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts `rcrt <arguments>` on the data folder and waits until it says that it is up.
+    /// Starts `rcrt <arguments>` on the data folder and waits until it is ready.
     pub fn start(data: &Path, arguments: &[&str]) -> Self {
         let mut child = rcrt()
             .args(arguments)
@@ -129,12 +129,12 @@ impl Running {
         Ran::of(child.wait_with_output().unwrap())
     }
 
-    /// Sends SIGTERM and waits. Gives the status and all of stderr.
+    /// Sends SIGTERM and waits. Returns the status and all of stderr.
     pub fn stop(self) -> (ExitStatus, String) {
         self.end_by(Signal::SIGTERM)
     }
 
-    /// Sends this signal and waits.
+    /// Sends this signal and waits, as [`Self::stop`].
     pub fn end_by(mut self, signal: Signal) -> (ExitStatus, String) {
         self.signal(signal);
         let status = self.child.wait().unwrap();
@@ -149,7 +149,7 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         if self.stderr.is_some() {
-            // A failed test: an orderly end still takes Postgres along.
+            // The test failed: an orderly shutdown also stops Postgres.
             self.signal(Signal::SIGTERM);
             let _ = self.child.wait();
             if let Some(stderr) = self.stderr.take() {
@@ -159,7 +159,7 @@ impl Drop for Running {
     }
 }
 
-/// Reads stderr to its end, so that the program never waits for its reader.
+/// Reads stderr, so that the program never blocks on its pipe.
 fn watch(child: &mut Child) -> JoinHandle<String> {
     let mut stderr = child.stderr.take().unwrap();
     std::thread::spawn(move || {

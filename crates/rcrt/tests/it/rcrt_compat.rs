@@ -1,4 +1,4 @@
-//! `--compat rcrt` from outside: RCRT's clients as they are, with nothing but another URL.
+//! `--compat rcrt`: unchanged clients of the original RCRT, with another URL.
 
 use std::net::SocketAddr;
 
@@ -16,8 +16,8 @@ use tokio::task::JoinSet;
 
 use crate::program::{Running, rcrt};
 
-/// As RCRT's clients ask for it.
-fn who() -> Value {
+/// A token request as RCRT's clients send it.
+fn token_request() -> Value {
     json!({"owner_id": "00000000-0000-0000-0000-000000000001", "agent_id": "00000000-0000-0000-0000-000000000AAA",
         "roles": ["curator", "emitter", "subscriber"]})
 }
@@ -29,12 +29,12 @@ async fn ask(base: &str, method: Method, path: &str, token: &str, body: Value) -
 }
 
 async fn token(base: &str) -> String {
-    let given = Client::new().post(format!("{base}/auth/token")).json(&who()).send().await.unwrap();
+    let given = Client::new().post(format!("{base}/auth/token")).json(&token_request()).send().await.unwrap();
     given.error_for_status().unwrap().json::<Value>().await.unwrap()["token"].as_str().unwrap().to_owned()
 }
 
-/// Reads a stream until an event that fits.
-async fn heard(stream: Response, fits: impl Fn(&Value) -> bool) -> Value {
+/// Reads a stream until an event that matches.
+async fn wait_for_event(stream: Response, fits: impl Fn(&Value) -> bool) -> Value {
     let mut bytes = stream.bytes_stream();
     let mut text = String::new();
     let reading = async {
@@ -54,7 +54,7 @@ async fn heard(stream: Response, fits: impl Fn(&Value) -> bool) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn rcrts_clients_write_hear_and_change_as_they_are() {
+async fn clients_of_rcrt_write_subscribe_and_update_unchanged() {
     let folder = TempDir::new().unwrap();
     let arguments = ["up", "--compat", "rcrt", "--auth", "open", "--listen", "127.0.0.1:0"];
     let up = Running::start(&folder.path().join("data"), &arguments);
@@ -65,21 +65,21 @@ async fn rcrts_clients_write_hear_and_change_as_they_are() {
     let note = json!({"title": "", "schema_name": "note.v1", "tags": ["note"], "context": ["a", "b"], "sort": 1});
     let made = ask(&base, Method::POST, "/breadcrumbs", &token, note).await.json::<Value>().await.unwrap();
     let id = made["id"].as_str().unwrap().to_owned();
-    // `--rcrt-events` comes with it.
-    let event = heard(stream, |event| event["breadcrumb_id"] == id.as_str()).await;
+    // `--compat rcrt` includes `--rcrt-events`.
+    let event = wait_for_event(stream, |event| event["breadcrumb_id"] == id.as_str()).await;
     assert_eq!((&event["type"], &event["version"]), (&json!("breadcrumb.updated"), &json!(1)), "{event}");
     let path = format!("/breadcrumbs/{id}");
     let changed = ask(&base, Method::PATCH, &path, &token, json!({"title": "Changed"})).await;
     assert_eq!(changed.json::<Value>().await.unwrap()["ok"], true);
     let listed = ask(&base, Method::GET, "/breadcrumbs?tag=note&nn=10000&sort=x", &token, Value::Null).await;
     assert_eq!(listed.json::<Value>().await.unwrap()[0]["title"], "Changed");
-    // A tool of this program, called as RCRT's agents call one.
+    // A tool of this program, called as RCRT's agents do.
     let call = json!({"title": "Call", "schema_name": "tool.request.v1", "tags": ["tool:request", "workspace:tools"],
         "context": {"tool": "calculator", "input": {"expression": "6 * 7"}, "requestId": "r-1", "requestedBy": "agent"}});
     let follow = ask(&base, Method::GET, "/events/stream?tag=request:r-1", &token, Value::Null).await;
     assert_eq!(ask(&base, Method::POST, "/breadcrumbs", &token, call).await.status(), StatusCode::CREATED);
-    heard(follow, |event| event["schema_name"] == "tool.response.v1").await;
-    // And a tool of theirs, which passes what only RCRT knows.
+    wait_for_event(follow, |event| event["schema_name"] == "tool.response.v1").await;
+    // A tool for RCRT, which passes parameters that only RCRT has.
     let source = "export async function execute(input, context) {\n  const found = await \
                   context.api.searchBreadcrumbs({ tag: \"note\", sort: \"newest\", schema_name: null });\n  \
                   return { count: found.length };\n}\n";
@@ -93,7 +93,8 @@ async fn rcrts_clients_write_hear_and_change_as_they_are() {
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
 
-/// Calls a model as RCRT's tool for OpenRouter does: the request names a configuration, and that names the key.
+/// Calls a model as RCRT's tool for OpenRouter does: the request names a configuration, which names
+/// the key.
 const CHAT: &str = r"
 interface Context { api: any; request: any; secrets: Record<string, string> }
 
@@ -112,7 +113,7 @@ export async function execute(input: any, context: Context): Promise<object> {
 }
 ";
 
-/// The tool as a file of RCRT's `bootstrap-breadcrumbs` has it.
+/// The tool's record as in RCRT's `bootstrap-breadcrumbs`.
 fn chat(model: SocketAddr) -> Value {
     json!({
         "schema_name": "tool.code.v1",
@@ -140,11 +141,15 @@ fn chat(model: SocketAddr) -> Value {
     })
 }
 
-type Asked = (HeaderMap, Value);
+type ModelRequest = (HeaderMap, Value);
 
-/// A model's API, and what is asked of it.
-async fn model(tasks: &mut JoinSet<()>) -> (SocketAddr, Receiver<Asked>) {
-    async fn answer(State(asked): State<Sender<Asked>>, headers: HeaderMap, Json(body): Json<Value>) -> Json<Value> {
+/// A model's API, and the requests that it receives.
+async fn model(tasks: &mut JoinSet<()>) -> (SocketAddr, Receiver<ModelRequest>) {
+    async fn answer(
+        State(asked): State<Sender<ModelRequest>>,
+        headers: HeaderMap,
+        Json(body): Json<Value>,
+    ) -> Json<Value> {
         let answer = json!({"model": body["model"], "choices": [{"message": {"role": "assistant", "content": "4"}}],
             "usage": {"total_tokens": 12}});
         asked.send((headers, body)).await.unwrap();
@@ -159,7 +164,7 @@ async fn model(tasks: &mut JoinSet<()>) -> (SocketAddr, Receiver<Asked>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_that_is_chosen_in_a_tools_configuration_reaches_the_model() {
+async fn a_key_from_a_tools_configuration_reaches_the_model() {
     const KEY: &str = "sk-or-v1-0123456789abcdef";
     let (folder, mut tasks) = (TempDir::new().unwrap(), JoinSet::new());
     let (model, mut asks) = model(&mut tasks).await;
@@ -181,7 +186,7 @@ async fn a_key_that_is_chosen_in_a_tools_configuration_reaches_the_model() {
     let catalogs = ask(&base, Method::GET, "/events/stream?tag=catalog:rcrt", &token, Value::Null).await;
 
     created("/breadcrumbs", chat(model)).await;
-    // As the dashboard saves a key, and then the tool's form.
+    // As RCRT's dashboard saves a key, and then the tool's form.
     let secret = created("/secrets", json!({"name": "OpenRouter key", "value": KEY, "scope_type": "global"})).await;
     let config = json!({"title": "chat Configuration", "schema_name": "tool.config.v1",
         "tags": ["tool:config", "tool:chat", "workspace:tools"],
@@ -195,7 +200,7 @@ async fn a_key_that_is_chosen_in_a_tools_configuration_reaches_the_model() {
             "requestedBy": "agent"}});
     created("/breadcrumbs", request).await;
 
-    heard(follow, |event| event["schema_name"] == "tool.response.v1").await;
+    wait_for_event(follow, |event| event["schema_name"] == "tool.response.v1").await;
     let responses = listed("schema_name=tool.response.v1&tag=request:llm-1").await;
     let response = &responses[0]["context"];
     assert_eq!((responses.len(), &response["status"]), (1, &json!("success")), "{response}");
@@ -203,11 +208,11 @@ async fn a_key_that_is_chosen_in_a_tools_configuration_reaches_the_model() {
     let (headers, body) = asks.try_recv().unwrap();
     assert_eq!(headers["authorization"], format!("Bearer {KEY}"));
     assert_eq!(body, json!({"model": "acme/large", "messages": messages}));
-    assert!(asks.try_recv().is_err(), "the model is asked once");
+    assert!(asks.try_recv().is_err(), "the model is called once");
 
     let has_chat =
         |context: &Value| context["tools"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "chat"));
-    heard(catalogs, |event| has_chat(&event["context"])).await;
+    wait_for_event(catalogs, |event| has_chat(&event["context"])).await;
     let catalogs = listed("schema_name=tool.catalog.v1&tag=catalog:rcrt").await;
     assert_eq!((catalogs.len(), has_chat(&catalogs[0]["context"])), (1, true), "{catalogs:?}");
     let (status, stderr) = up.stop();
@@ -216,13 +221,13 @@ async fn a_key_that_is_chosen_in_a_tools_configuration_reaches_the_model() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn containers_reach_a_server_by_its_name_and_no_web_site_does() {
+async fn containers_reach_a_server_by_name_but_web_sites_do_not() {
     let folder = TempDir::new().unwrap();
     let arguments = ["server", "--compat", "rcrt", "--auth", "open", "--listen", "0.0.0.0:0"];
     let server = Running::start(&folder.path().join("data"), &arguments);
     let base = server.api().to_owned();
     let asked = async |host: &str| {
-        let request = Client::new().post(format!("{base}/auth/token")).header("Host", host).json(&who());
+        let request = Client::new().post(format!("{base}/auth/token")).header("Host", host).json(&token_request());
         request.send().await.unwrap().status()
     };
     assert_eq!(asked("rcrt:8080").await, StatusCode::OK);
@@ -233,7 +238,7 @@ async fn containers_reach_a_server_by_its_name_and_no_web_site_does() {
 }
 
 #[test]
-fn the_switch_is_an_option_of_all_three_and_has_an_environment_variable() {
+fn compat_is_an_option_and_a_variable_of_all_three_commands() {
     for command in ["up", "server", "runner"] {
         let help = rcrt().args([command, "--help"]).output().unwrap();
         let help = String::from_utf8(help.stdout).unwrap();

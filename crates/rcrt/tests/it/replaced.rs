@@ -1,4 +1,4 @@
-//! A curator replaces a shipped tool and takes the replacement back: one real system.
+//! A curator replaces an included tool and removes the replacement: one real system.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,16 +8,16 @@ use tempfile::TempDir;
 
 use crate::program::{Ran, Running};
 
-/// How long the system may take to act on a written record.
+/// Timeout for the system to act on a written record.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// A tool of the program itself that succeeds without any input.
+/// A native tool that succeeds without input.
 const NATIVE: &str = "list_scheduled_tasks";
-/// A shipped `tool.code.v1`.
+/// An included `tool.code.v1`.
 const CODE: &str = "calculator";
 const SOURCE: &str = "export async function execute() {\n  return { from: \"the replacement\" };\n}\n";
 
 #[test]
-fn a_curator_replaces_a_shipped_tool_and_takes_it_back() {
+fn a_curator_replaces_an_included_tool_and_undoes_it() {
     let folder = TempDir::new().unwrap();
     let up = Running::start(&folder.path().join("data"), &["up", "--listen", "127.0.0.1:0"]);
     let shipped = ran(&up, NATIVE);
@@ -27,7 +27,7 @@ fn a_curator_replaces_a_shipped_tool_and_takes_it_back() {
     let code = a_record_of_an_emitter_becomes_a_curators(&up, folder.path(), &writer, &shipped.0);
     until(|| (ran(&up, NATIVE) == (code.clone(), "tool.code.v1".into())).then_some(()));
     assert_eq!(up.json(&["call", NATIVE, "{}"])["output"], json!({"from": "the replacement"}));
-    commands_tell_which_record_runs(&up, &shipped.0, &code);
+    commands_show_which_record_runs(&up, &shipped.0, &code);
 
     delete(&up, &code);
     until(|| (ran(&up, NATIVE) == shipped).then_some(()));
@@ -39,7 +39,7 @@ fn a_curator_replaces_a_shipped_tool_and_takes_it_back() {
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
 
-/// The record and the schema that the response names.
+/// The record and the schema that ran, as the response names them.
 fn ran(up: &Running, tool: &str) -> (String, String) {
     let input = if tool == CODE { r#"{"expression": "6 * 7"}"# } else { "{}" };
     let response = up.json(&["call", tool, input]);
@@ -53,7 +53,7 @@ fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
         if let Some(done) = attempt() {
             return done;
         }
-        assert!(begun.elapsed() < PATIENCE, "it did not happen");
+        assert!(begun.elapsed() < PATIENCE, "timed out");
     }
 }
 
@@ -62,7 +62,7 @@ fn row(up: &Running, id: &str) -> Value {
     rows.as_array().unwrap().iter().find(|row| row["id"] == id).unwrap().clone()
 }
 
-/// What the runner reports of a record that it does not run.
+/// The runner's report on a record that does not run.
 fn problem(up: &Running, id: &str) -> String {
     until(|| row(up, id)["problem"].as_str().map(str::to_owned))
 }
@@ -83,7 +83,8 @@ fn definition(name: &str) -> Value {
     })
 }
 
-/// Follows the advice of the report: a curator bootstraps the file that an emitter has written before. Gives its record.
+/// Does what the report says: a curator bootstraps the file that an emitter wrote before. Returns
+/// its record.
 fn a_record_of_an_emitter_becomes_a_curators(up: &Running, folder: &Path, writer: &Value, shipped: &str) -> String {
     let tools = folder.join("replacements");
     std::fs::create_dir(&tools).unwrap();
@@ -102,7 +103,7 @@ fn a_record_of_an_emitter_becomes_a_curators(up: &Running, folder: &Path, writer
     let tags = || up.json(&["crumb", "get", &id])["tags"].to_string();
     assert!(!tags().contains("author:curator"));
 
-    assert_eq!(done(run_as(up, writer, &bootstrap))["what"], "unchanged", "an emitter has nothing to add");
+    assert_eq!(done(run_as(up, writer, &bootstrap))["what"], "unchanged", "an emitter changes nothing");
     assert_eq!(done(up.run(&dry_run))["what"], "updated");
     assert_eq!(done(up.run(&bootstrap))["what"], "updated");
     assert!(tags().contains("author:curator"));
@@ -118,7 +119,7 @@ fn run_as(up: &Running, agent: &Value, arguments: &[&str]) -> Ran {
     Ran::of(command.output().unwrap())
 }
 
-/// The code comes first in the set, so the store has no `tool.v1` of its name yet when it is compared.
+/// The code is first in the set, so the store has no `tool.v1` of its name yet when it is compared.
 fn one_bootstrap_is_enough_where_the_set_has_both_kinds(up: &Running, folder: &Path, writer: &Value) {
     let tools = folder.join("both");
     std::fs::create_dir(&tools).unwrap();
@@ -146,8 +147,8 @@ fn one_bootstrap_is_enough_where_the_set_has_both_kinds(up: &Running, folder: &P
     assert_eq!(outcomes(), ["unchanged", "unchanged"]);
 }
 
-fn commands_tell_which_record_runs(up: &Running, shipped: &str, code: &str) {
-    // The catalog follows what runs.
+fn commands_show_which_record_runs(up: &Running, shipped: &str, code: &str) {
+    // The catalog is updated after the change.
     let shown = until(|| Some(up.json(&["tool", "show", NATIVE])).filter(|shown| shown["id"] == code));
     assert_eq!(shown["same_name"][0]["id"], shipped);
     assert_eq!(shown["same_name"][0]["schema_name"], "tool.v1");
@@ -161,7 +162,8 @@ fn commands_tell_which_record_runs(up: &Running, shipped: &str, code: &str) {
     assert!(table.contains(&format!("REPLACED by tool.code.v1 {code}")), "{table}");
 }
 
-/// Of two records of one kind the older has the name, also against a curator: its own record is changed or deleted.
+/// Of two records with the same schema, the older one has the name, even against a curator, who can
+/// change or delete it.
 fn shipped_code_keeps_its_name(up: &Running) {
     let shipped = ran(up, CODE);
     assert_eq!(shipped.1, "tool.code.v1");

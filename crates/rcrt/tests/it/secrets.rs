@@ -1,5 +1,5 @@
-//! `rcrt secret`, and what `bootstrap`, `tool` and `call` tell of a tool that needs secrets. Parts of a test that runs
-//! a whole system.
+//! `rcrt secret`, and the output of `bootstrap`, `tool` and `call` for a tool that needs secrets.
+//! Parts of a test that runs a whole system.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::program::{Ran, Running};
 
-pub fn are_kept_and_changed(up: &Running) {
+pub fn are_created_and_changed(up: &Running) {
     let set = |more: &[&str], value: &str| {
         let mut arguments = vec!["secret", "set", "API_KEY"];
         arguments.extend(more);
@@ -23,7 +23,7 @@ pub fn are_kept_and_changed(up: &Running) {
     set(&[], "a third value").ends_with(0);
     assert_eq!(one()["hosts"], json!(["api.example.com", "[::1]:8080"]), "a new value keeps the hosts");
 
-    // What is wrong is said before a value is asked for.
+    // Errors are reported before the command asks for a value.
     for (more, word) in [
         (vec!["--host", "https://api.example.com"], "hosts[0]"),
         (vec!["--host", "good.example.com", "--host", "*"], "hosts[1]"),
@@ -76,7 +76,7 @@ const TOOL: &str = r#"{
 const SOURCE: &str = "export async function execute(_: object, context: { secrets: Record<string, string> }) {\n  \
                       return { opaque: context.secrets.OPAQUE.slice(0, 19), open: context.secrets.OPEN.length };\n}\n";
 
-pub fn are_given_to_tools_by_grants(up: &Running, folder: &Path) {
+pub fn are_available_to_tools_by_grants(up: &Running, folder: &Path) {
     let tools = folder.join("keyed-tools");
     std::fs::create_dir(&tools).unwrap();
     std::fs::write(tools.join("keyed.json"), TOOL).unwrap();
@@ -128,7 +128,8 @@ pub fn are_given_to_tools_by_grants(up: &Running, folder: &Path) {
     assert!(shown.contains("OPAQUE (for api.example.com), OPEN (readable)"), "{shown}");
     assert_eq!(call().ends_with(0).json()["output"], json!({"opaque": "rcrt_secret_OPAQUE_", "open": 4}));
 
-    // Another record of the name: neither has the other's grants, and who grants must say which.
+    // Another record with the same name: neither has the other's grants, and a grant must name one
+    // of them by its id.
     let mut twin: Value = serde_json::from_str(TOOL).unwrap();
     twin["schema_name"] = json!("tool.v1");
     let twin = up.json(&["crumb", "create", &twin.to_string()])["id"].as_str().unwrap().to_owned();

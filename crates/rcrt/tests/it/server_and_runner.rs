@@ -1,4 +1,4 @@
-//! The store's process and the runner's process apart.
+//! The server and the runner in separate processes.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -10,12 +10,12 @@ use tempfile::TempDir;
 use crate::program::{Ran, Running};
 
 #[test]
-fn a_runner_of_its_own_answers_what_a_server_queues() {
+fn a_separate_runner_runs_the_calls_of_a_server() {
     let folder = TempDir::new().unwrap();
     let server = Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0"]);
     server.run(&["bootstrap"]).ends_with(0);
 
-    // Nobody is there to answer: the call is given up, and cancelled.
+    // Without a runner, the call times out and is cancelled.
     let ran = server.run(&["call", "echo", r#"{"message": "x"}"#, "--timeout", "1"]).ends_with(1);
     assert!(ran.stderr.contains("no response within 1 s"), "{}", ran.stderr);
 
@@ -29,7 +29,7 @@ fn a_runner_of_its_own_answers_what_a_server_queues() {
 }
 
 #[test]
-fn a_call_whose_server_goes_away_says_so_and_claims_no_more() {
+fn a_call_reports_a_lost_server_and_claims_no_cancellation() {
     let folder = TempDir::new().unwrap();
     let server = Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0"]);
     let mut watch = server.command(&["crumb", "watch", "--schema", "tool.request.v1", "--since", "0"]);
@@ -40,7 +40,7 @@ fn a_call_whose_server_goes_away_says_so_and_claims_no_more() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // The request is written: from here on the answer is waited for.
+    // The request is written; the command now waits for the response.
     BufReader::new(watcher.stdout.take().unwrap()).lines().next().unwrap().unwrap();
     watcher.kill().unwrap();
     watcher.wait().unwrap();

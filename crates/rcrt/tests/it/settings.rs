@@ -1,4 +1,4 @@
-//! The configuration file: what wins over it, what `doctor` shows of it, and how a wrong one is refused.
+//! The configuration file: precedence, the output of `doctor`, and errors.
 
 use serde_json::Value;
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ fn with_file(text: &str, arguments: &[&str], environment: &[(&str, &str)]) -> (R
 }
 
 #[test]
-fn doctor_shows_each_setting_and_where_it_comes_from() {
+fn doctor_shows_each_setting_with_its_source() {
     let text = "[web]\nsearch_count = 7\nchunk_size = 3000\nchunk_threshold = 9000\n\n[results.models]\n\
         \"openrouter/deepseek\" = 32000\n";
     let arguments = ["doctor", "--output", "json", "--web-chunk-threshold", "10000"];
@@ -46,7 +46,7 @@ fn doctor_shows_each_setting_and_where_it_comes_from() {
 }
 
 #[test]
-fn a_wrong_configuration_file_is_refused_before_anything_starts() {
+fn an_invalid_configuration_file_is_refused_before_the_start() {
     for command in ["up", "doctor"] {
         let (ran, file) = with_file("[web]\nserch_count = 3\n", &[command], &[]);
         let ran = ran.ends_with(2);

@@ -1,4 +1,5 @@
-//! Tools that begin from a template run against what they are for: an API with a key, and events in two steps.
+//! Runs tools that were created from templates: against an API with a key, and on events in two
+//! steps.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener};
@@ -13,7 +14,7 @@ use crate::program::Running;
 const KEY: &str = "a-key-of-the-api";
 
 #[test]
-fn tools_from_templates_do_their_work() {
+fn tools_from_templates_work() {
     let folder = TempDir::new().unwrap();
     let (data, tools) = (folder.path().join("data"), folder.path().join("tools"));
     let (api, seen) = api();
@@ -27,7 +28,7 @@ fn tools_from_templates_do_their_work() {
     };
     new("items", "http-api", &["--set", &host, "--set", "secret=ITEMS_KEY"]);
     new("two-steps", "async-event", &[]);
-    // The API of this test speaks no TLS.
+    // The API of this test has no TLS.
     let source = tools.join("items.ts");
     let text = std::fs::read_to_string(&source).unwrap().replace("https://${HOST}", "http://${HOST}");
     std::fs::write(&source, text).unwrap();
@@ -68,7 +69,7 @@ fn an_api_with_a_key(up: &Running, api: &str, seen: &Mutex<Vec<String>>) {
     assert_eq!(call(json!({"query": "x", "limit": 51})).ends_with(4).json()["error_code"], "InvalidArguments");
 }
 
-/// The first record of this schema, as soon as it is there.
+/// Waits for the first record with this schema.
 fn awaited(up: &Running, schema: &str) -> Value {
     let mut watch = up.command(&["crumb", "watch", "--schema", schema, "--since", "0"]);
     let mut watching = watch.stdout(Stdio::piped()).spawn().unwrap();
@@ -90,14 +91,14 @@ fn two_steps(up: &Running) {
         let context = json!({"correlation": correlation, "answer": text});
         create(json!({"schema_name": "task.answer.v1", "title": "Answer", "context": context}))
     };
-    // An answer to no question, then the right one.
+    // An answer without a question, then the right one.
     answer(&json!("00000000-0000-7000-8000-000000000000"), "to nobody");
     let first = answer(&task, "two coats");
     let result = awaited(up, "task.result.v1");
     let expected = json!({"correlation": task, "task": task, "answer": "two coats"});
     assert_eq!(result["context"], expected, "{result}");
 
-    // By hand, each step says what it does: the work is done already.
+    // Called directly, each step reports what it does: the work is already done.
     let step = |id: &Value| {
         let input = json!({"breadcrumb_id": id}).to_string();
         up.json(&["call", "two-steps", &input])["output"].clone()
@@ -109,19 +110,19 @@ fn two_steps(up: &Running) {
     assert_eq!(results.as_array().unwrap().len(), 1, "{results}");
 }
 
-/// An API that wants its key. It ends with the test's process.
+/// An API that needs a key. It stops with the test's process.
 fn api() -> (SocketAddr, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let kept = seen.clone();
+    let requests = seen.clone();
     std::thread::spawn(move || {
         for connection in listener.incoming().flatten() {
             let mut connection = BufReader::new(connection);
             let mut request = String::new();
             while !request.ends_with("\r\n\r\n") && connection.read_line(&mut request).unwrap_or(0) > 0 {}
             let (status, body) = answer(&request);
-            kept.lock().unwrap().push(request);
+            requests.lock().unwrap().push(request);
             let head = format!(
                 "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
                 body.len()

@@ -1,5 +1,5 @@
-//! docs/troubleshooting.md: each message of the source texts is there word for word, and each message of ours is what
-//! the program says.
+//! docs/troubleshooting.md: it has each message of the source texts word for word, and our messages
+//! are what the program prints.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::program::{Running, run};
 
-/// What the source texts say, as agents and people search for it.
+/// The messages in the source texts, which agents and people search for.
 const OF_THE_SOURCES: &[&str] = &[
     "⚠️ Deno runtime initialization failed",
     "Failed to execute: Network access denied",
@@ -31,7 +31,7 @@ fn top() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The blocks of the page: what is behind ```` ```text ````, and the text.
+/// The blocks of the page: the text after ```` ```text ````, and the content.
 fn blocks() -> Vec<(String, String)> {
     let page = std::fs::read_to_string(top().join("docs/troubleshooting.md")).unwrap();
     let fenced = page.split("```text ").skip(1);
@@ -44,7 +44,7 @@ fn blocks() -> Vec<(String, String)> {
 }
 
 #[test]
-fn every_message_of_the_source_texts_is_on_the_page_with_cause_and_fix() {
+fn every_message_of_the_source_texts_has_a_section() {
     let of_sources: Vec<String> =
         blocks().into_iter().filter(|(kind, _)| kind == "seed").map(|(_, text)| text).collect();
     assert_eq!(of_sources, OF_THE_SOURCES);
@@ -59,7 +59,7 @@ fn every_message_of_the_source_texts_is_on_the_page_with_cause_and_fix() {
 }
 
 #[test]
-fn our_messages_are_what_the_program_says() {
+fn our_messages_are_what_the_program_prints() {
     let folder = TempDir::new().unwrap();
     let mut said = BTreeMap::new();
     validator(&folder.path().join("files"), &mut said);
@@ -82,7 +82,7 @@ fn our_messages_are_what_the_program_says() {
     }
 }
 
-/// A source file, with texts that go over several lines put together.
+/// A source file, with strings over several lines joined.
 fn source(path: &str) -> String {
     let text = std::fs::read_to_string(top().join(path)).unwrap();
     let lines: Vec<&str> = text.lines().collect();
@@ -165,7 +165,7 @@ fn duplicate(up: &Running, said: &mut BTreeMap<&'static str, String>) {
     said.insert("duplicate", all);
 }
 
-/// All texts of a value, whatever stands around them.
+/// Collects all strings in a value.
 fn texts(value: &Value, found: &mut String) {
     match value {
         Value::String(text) => found.extend([text, "\n"]),

@@ -14,22 +14,22 @@ use crate::program::{Ran, Running, rcrt};
 use crate::secrets;
 
 #[test]
-fn a_system_lives_through_its_commands_and_a_restart() {
+fn all_commands_work_and_data_survives_a_restart() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let up = Running::start(&data, &["up", "--listen", "127.0.0.1:0"]);
-    first_answer(&up);
+    first_response(&up);
     only_the_owner_reads_keys_and_token(&data);
     calls(&up);
     tools(&up);
     crumbs(&up);
-    secrets::are_kept_and_changed(&up);
-    secrets::are_given_to_tools_by_grants(&up, folder.path());
+    secrets::are_created_and_changed(&up);
+    secrets::are_available_to_tools_by_grants(&up, folder.path());
     agents(&up);
     bootstrap(&up, folder.path());
     tools_that_do_not_run(&up);
     doctor(&up);
-    no_second_one(&up, folder.path());
+    a_second_up_is_refused(&up, folder.path());
     let kept = up.json(&["crumb", "create", r#"{"title": "kept"}"#])["id"].as_str().unwrap().to_owned();
     let echo = edit_echo(&up);
     let (status, stderr) = up.stop();
@@ -38,9 +38,9 @@ fn a_system_lives_through_its_commands_and_a_restart() {
     assert!(!stderr.contains(token.trim()), "the token is in the log");
 
     let up = Running::start(&data, &["up", "--listen", "127.0.0.1:0"]);
-    first_answer(&up);
+    first_response(&up);
     assert_eq!(up.json(&["crumb", "get", &kept])["title"], "kept");
-    // A person's change to a seeded tool outlives the next start; `bootstrap` takes it back.
+    // A change to an included tool survives a restart; `bootstrap` undoes it.
     assert_eq!(up.json(&["crumb", "get", &echo])["context"]["description"], "Changed here");
     let rows = up.json(&["bootstrap"])["files"].clone();
     let row = rows.as_array().unwrap().iter().find(|row| row["id"] == echo.as_str()).unwrap().clone();
@@ -50,27 +50,28 @@ fn a_system_lives_through_its_commands_and_a_restart() {
     assert_eq!(status.code(), Some(0), "{stderr}");
 }
 
-/// Ctrl-C before it is up: nothing of it stays, and a script that waits for it learns that it is not up.
+/// Ctrl-C before the system is ready: no process remains, and the status tells a script that it is
+/// not ready.
 #[test]
-fn an_interrupted_first_start_is_no_success_and_leaves_nothing_running() {
+fn an_interrupted_first_start_fails_and_leaves_no_process() {
     let folder = TempDir::new().unwrap();
     let data = folder.path().join("data");
     let mut command = rcrt();
     command.args(["up", "--listen", "localhost:0", "--data"]).arg(&data);
     let mut up = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(up.stderr.take().unwrap()).lines();
-    // The first step is told once signals are watched.
+    // The first step is printed after the signal handlers are set.
     let first = lines.next().unwrap().unwrap();
     kill(Pid::from_raw(up.id() as i32), Signal::SIGINT).unwrap();
     let rest: Vec<String> = lines.map(Result::unwrap).collect();
     assert_eq!(up.wait().unwrap().code(), Some(130), "{first} {rest:?}");
 
     let up = Running::start(&data, &["up", "--listen", "localhost:0"]);
-    first_answer(&up);
+    first_response(&up);
     assert_eq!(up.stop().0.code(), Some(0));
 }
 
-fn first_answer(up: &Running) {
+fn first_response(up: &Running) {
     let response = &up.hello["response"]["context"];
     assert_eq!(response["status"], "success", "{response}");
     assert_eq!(response["tool"], "calculator");
@@ -107,7 +108,7 @@ fn calls(up: &Running) {
     assert!(ran.stderr.contains("Did you mean calculator"), "{}", ran.stderr);
     let ran = up.run(&["call", "calculator", r#"{"expression": "1 +"}"#]).ends_with(4);
     assert!(ran.stderr.contains("at execute (calculator.ts:"), "{}", ran.stderr);
-    // The same key is the same request, also when it is asked for again.
+    // A repeated command with the same key is the same request.
     let again = ["call", "random", "{}", "--idempotency-key", "once"];
     assert_eq!(up.json(&again)["output"], up.json(&again)["output"]);
 }
@@ -213,7 +214,7 @@ fn bootstrap(up: &Running, folder: &Path) {
     assert_eq!(done(&seed(&[]).ends_with(0)), all("unchanged"));
     assert_eq!(up.json(&["call", "double", r#"{"n": 4}"#])["output"]["doubled"], 8);
 
-    // A change of the source alone is a change of the tool; a broken file does not hold the others up.
+    // A change of only the source changes the tool. A file with errors does not stop the others.
     std::fs::write(tools.join("double.ts"), SOURCE.replace("n * 2", "n + input.n")).unwrap();
     std::fs::write(tools.join("broken.json"), TOOL.replace("double", "broken")).unwrap();
     std::fs::write(tools.join("broken.ts"), "\nexport function execute() {\n  return eval(\"1\");\n}\n").unwrap();
@@ -228,7 +229,7 @@ fn bootstrap(up: &Running, folder: &Path) {
     assert_eq!(done(&seed(&["--prune", "--dry-run"]).ends_with(0)), pruned);
     assert_eq!(done(&seed(&["--prune"]).ends_with(0)), pruned);
     assert_eq!(done(&seed(&["--prune"]).ends_with(0)), rows(&[("double.json", "unchanged")]));
-    // A tool for a host inside is judged as by a runner that is given the same option.
+    // A tool for an internal host is validated as by a runner with the same option.
     let inside = folder.join("inside-tools");
     std::fs::create_dir(&inside).unwrap();
     let mut tool: Value = serde_json::from_str(TOOL).unwrap();
@@ -247,7 +248,7 @@ fn bootstrap(up: &Running, folder: &Path) {
         done(&seed(&["--allow-private-host", "inside=127.0.0.1"]).ends_with(0)),
         rows(&[("inside.json", "created")])
     );
-    // Another folder's seeds are not this one's to prune.
+    // Pruning does not remove the seeds of another folder.
     up.run(&["tool", "show", "calculator"]).ends_with(0);
     let table = up.run(&["bootstrap"]).ends_with(0).stdout;
     assert!(table.contains("unchanged") && !table.contains("created"), "{table}");
@@ -264,7 +265,7 @@ fn doctor(up: &Running) {
     assert!(report["data_folder"]["held_by"].as_str().unwrap().contains(&up.pid().to_string()), "{report}");
 }
 
-fn no_second_one(up: &Running, folder: &Path) {
+fn a_second_up_is_refused(up: &Running, folder: &Path) {
     let ran = up.run(&["up", "--listen", "127.0.0.1:0"]).ends_with(1);
     assert!(ran.stderr.contains(&up.pid().to_string()) && ran.stderr.contains("data folder"), "{}", ran.stderr);
     let mut command = rcrt();
@@ -275,7 +276,7 @@ fn no_second_one(up: &Running, folder: &Path) {
     assert!(!folder.join("other/postgres").exists());
 }
 
-/// The runner's reports are seen where one looks for tools.
+/// The tool commands show the runner's reports.
 fn tools_that_do_not_run(up: &Running) {
     let mut watcher = up
         .command(&["crumb", "watch", "--schema", "tool.error.v1", "--since", "0"])
@@ -322,7 +323,7 @@ fn tools_that_do_not_run(up: &Running) {
     watcher.wait().unwrap();
 }
 
-/// Changes the seeded echo tool as its user would. Gives its record's id.
+/// Changes the included echo tool as a user would. Returns its record's id.
 fn edit_echo(up: &Running) -> String {
     let tool = up.json(&["tool", "show", "echo"]);
     let mut context = tool["context"].clone();

@@ -1,9 +1,9 @@
-//! Wrong command lines, help, and what happens without a server.
+//! Invalid command lines, help, and commands without a server.
 
 use crate::program::{Ran, rcrt, run};
 
 #[test]
-fn a_wrong_command_line_is_status_2_and_says_what_is_wrong() {
+fn an_invalid_command_line_exits_with_2_and_names_the_problem() {
     for (arguments, says) in [
         (vec!["upp"], "upp"),
         (vec!["call"], "<TOOL>"),
@@ -69,7 +69,7 @@ fn a_wrong_command_line_is_status_2_and_says_what_is_wrong() {
         (vec!["crumb", "list", "--agent-key", "x"], "--owner-id"),
     ] {
         let ran = run(&arguments).ends_with(2);
-        assert!(ran.stderr.contains(says), "{arguments:?} says {:?}, without {says:?}", ran.stderr);
+        assert!(ran.stderr.contains(says), "{arguments:?} prints {:?}, without {says:?}", ran.stderr);
         assert_eq!(ran.stdout, "", "{arguments:?}");
     }
 }
@@ -103,7 +103,7 @@ fn help_names_the_exit_statuses_and_every_subcommand() {
 }
 
 #[test]
-fn secrets_of_the_environment_are_not_shown_in_help() {
+fn help_does_not_show_secrets_of_the_environment() {
     let mut command = rcrt();
     command.args(["up", "--help"]).env("RCRT_TOKEN", "s3cr3t").env("DATABASE_URL", "s3cr3t");
     let ran = Ran::of(command.output().unwrap()).ends_with(0);
@@ -111,7 +111,7 @@ fn secrets_of_the_environment_are_not_shown_in_help() {
 }
 
 #[test]
-fn completions_are_there_for_each_shell() {
+fn completions_exist_for_each_shell() {
     for shell in ["bash", "zsh", "fish"] {
         assert!(run(&["completions", shell]).ends_with(0).stdout.contains("rcrt"), "{shell}");
     }
@@ -126,7 +126,7 @@ fn without_a_server_the_status_is_5_and_without_a_token_6() {
 }
 
 #[test]
-fn a_folders_token_is_not_handed_to_another_machine() {
+fn the_folders_token_is_not_sent_to_another_machine() {
     let folder = tempfile::TempDir::new().unwrap();
     std::fs::write(folder.path().join("token"), "secret").unwrap();
     let data = folder.path().to_str().unwrap();
@@ -135,7 +135,7 @@ fn a_folders_token_is_not_handed_to_another_machine() {
 }
 
 #[test]
-fn for_programs_an_error_is_one_line_of_json() {
+fn with_json_output_an_error_is_one_line_of_json() {
     for (arguments, exit, code, says) in [
         (vec!["tool", "lst"], 2, "usage", "lst"),
         (vec!["crumb", "list", "--limit", "0", "--token", "x"], 2, "usage", "limit"),

@@ -1,4 +1,4 @@
-//! What an operator is told of the walls around tools, on this kernel and on one that refuses them.
+//! How an operator sees the protections around tools, on this kernel and on one that refuses them.
 #![cfg(target_os = "linux")]
 
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use tempfile::TempDir;
 
 use crate::program::{Ran, Running, rcrt};
 
-/// What a container or an old kernel may keep back.
+/// System calls that a container or an old kernel can refuse.
 const REFUSED: [i64; 5] = [
     libc::SYS_unshare,
     libc::SYS_seccomp,
@@ -24,7 +24,7 @@ const REFUSED: [i64; 5] = [
     libc::SYS_landlock_restrict_self,
 ];
 
-/// The command under a kernel that answers EPERM to these calls, as a container's filter would.
+/// Runs the command with these system calls failing with EPERM, as with a container's filter.
 #[allow(unsafe_code)]
 fn refused(mut command: Command) -> Command {
     let rules: BTreeMap<_, _> = REFUSED.into_iter().map(|call| (call, Vec::new())).collect();
@@ -32,7 +32,8 @@ fn refused(mut command: Command) -> Command {
     let eperm = SeccompAction::Errno(libc::EPERM as u32);
     let filter = SeccompFilter::new(rules, SeccompAction::Allow, eperm, arch).unwrap();
     let program: BpfProgram = filter.try_into().unwrap();
-    // SAFETY: between fork and exec only two system calls are made, on memory that was filled before the fork.
+    // SAFETY: between fork and exec only two system calls are made, on memory that was filled
+    // before the fork.
     unsafe {
         command.pre_exec(move || seccompiler::apply_filter(&program).map_err(|_| std::io::Error::last_os_error()));
     }
@@ -51,12 +52,13 @@ fn names(list: &Value) -> Vec<&str> {
 }
 
 fn state<'r>(report: &'r Value, name: &str) -> &'r Value {
-    let walls = report["sandbox"]["protections"].as_array().unwrap();
-    &walls.iter().find(|wall| wall["name"] == name).unwrap_or_else(|| panic!("no {name}: {report}"))["state"]
+    let protections = report["sandbox"]["protections"].as_array().unwrap();
+    let found = protections.iter().find(|protection| protection["name"] == name);
+    &found.unwrap_or_else(|| panic!("no {name}: {report}"))["state"]
 }
 
 #[test]
-fn doctor_says_what_stands_and_what_of_it_is_required() {
+fn doctor_shows_which_protections_are_in_force_and_required() {
     let report = Ran::of(doctor(&[]).output().unwrap()).ends_with(0).json();
     let sandbox = &report["sandbox"];
     assert_eq!((&sandbox["level"], &sandbox["is_enough"]), (&"strict".into(), &true.into()), "{report}");
@@ -64,7 +66,8 @@ fn doctor_says_what_stands_and_what_of_it_is_required() {
     for name in ["no inherited descriptors", "no new privileges", "seccomp", "resource limits", "parent death signal"] {
         assert_eq!(state(&report, name), "applied");
     }
-    let seccomp = sandbox["protections"].as_array().unwrap().iter().find(|wall| wall["name"] == "seccomp").unwrap();
+    let seccomp =
+        sandbox["protections"].as_array().unwrap().iter().find(|protection| protection["name"] == "seccomp").unwrap();
     assert!(seccomp["required_for"].as_array().unwrap().contains(&"seccomp".into()), "{seccomp}");
     for (name, controller) in [("memory cgroup", "memory"), ("cpu cgroup", "cpu"), ("processes cgroup", "pids")] {
         let places = sandbox["cgroups"].as_array().unwrap();
@@ -72,13 +75,13 @@ fn doctor_says_what_stands_and_what_of_it_is_required() {
         assert_eq!(place.is_some(), *state(&report, name) == "applied", "{name}: {report}");
         assert!(place.is_none_or(|place| std::path::Path::new(place["folder"].as_str().unwrap()).is_dir()), "{report}");
     }
-    // The engine cannot be stopped everywhere.
+    // The engine cannot be interrupted at every point.
     let left = report["engine"]["left_to_process"].to_string();
     assert!(left.contains("timeout_ms") && !left.contains("memory"), "{report}");
 }
 
 #[test]
-fn doctor_under_a_kernel_that_refuses_ends_with_1_and_says_what_is_missing() {
+fn doctor_fails_and_names_the_missing_protections_on_such_a_kernel() {
     let report = Ran::of(refused(doctor(&[])).output().unwrap()).ends_with(1).json();
     let sandbox = &report["sandbox"];
     assert_eq!(sandbox["is_enough"], false, "{report}");
@@ -91,7 +94,7 @@ fn doctor_under_a_kernel_that_refuses_ends_with_1_and_says_what_is_missing() {
     assert!(state(&report, "landlock")["unavailable"].is_string(), "{report}");
     assert_eq!(state(&report, "no inherited descriptors"), "applied");
 
-    // The operator may say that this is enough, and is told what is missing all the same.
+    // The operator can accept this with `--sandbox minimal`, and still sees what is missing.
     let mut minimal = doctor(&[]);
     minimal.env("RCRT_SANDBOX", "minimal");
     let lowered = Ran::of(refused(minimal).output().unwrap()).ends_with(0).json();
@@ -106,7 +109,7 @@ fn doctor_under_a_kernel_that_refuses_ends_with_1_and_says_what_is_missing() {
 }
 
 #[test]
-fn a_runner_refuses_to_run_tools_without_what_is_required_unless_told_by_name() {
+fn a_runner_needs_the_required_protections_unless_minimal_is_set() {
     let folder = TempDir::new().unwrap();
     let server = Running::start(&folder.path().join("data"), &["server", "--listen", "127.0.0.1:0"]);
     server.run(&["bootstrap"]).ends_with(0);
@@ -117,28 +120,28 @@ fn a_runner_refuses_to_run_tools_without_what_is_required_unless_told_by_name() 
     }
     assert!(!ran.stderr.contains("the runner is ready"), "{}", ran.stderr);
 
-    let said = at_work(&server, refused(server.command(&["runner", "--sandbox", "minimal"])));
-    assert!(said.contains("SANDBOX LOWERED") && said.contains("seccomp"), "{said}");
-    assert!(said.contains("tools run in a sandbox") && said.contains("no inherited descriptors"), "{said}");
+    let log = log_of_runner(&server, refused(server.command(&["runner", "--sandbox", "minimal"])));
+    assert!(log.contains("SANDBOX LOWERED") && log.contains("seccomp"), "{log}");
+    assert!(log.contains("tools run in a sandbox") && log.contains("no inherited descriptors"), "{log}");
 
-    // Where nothing is missing nothing is lowered, and the start-up log says what stands.
-    let said = at_work(&server, server.command(&["runner"]));
-    assert!(said.contains("level=strict") && said.contains("seccomp") && !said.contains("LOWERED"), "{said}");
-    let said = at_work(&server, server.command(&["runner", "--sandbox", "minimal"]));
-    assert!(said.contains("strict would start too") && !said.contains("LOWERED"), "{said}");
+    // If nothing is missing, nothing is lowered, and the log of the start lists the protections.
+    let log = log_of_runner(&server, server.command(&["runner"]));
+    assert!(log.contains("level=strict") && log.contains("seccomp") && !log.contains("LOWERED"), "{log}");
+    let log = log_of_runner(&server, server.command(&["runner", "--sandbox", "minimal"]));
+    assert!(log.contains("strict would start too") && !log.contains("LOWERED"), "{log}");
     server.stop();
 }
 
-/// Starts a runner, has it answer a call, stops it. Gives all that it said.
-fn at_work(server: &Running, mut command: Command) -> String {
+/// Starts a runner, makes a call, and stops the runner. Returns its log.
+fn log_of_runner(server: &Running, mut command: Command) -> String {
     let mut runner: Child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
     let stderr = BufReader::new(runner.stderr.take().unwrap());
-    let said = std::thread::spawn(move || stderr.lines().map_while(Result::ok).collect::<Vec<_>>().join("\n"));
+    let log = std::thread::spawn(move || stderr.lines().map_while(Result::ok).collect::<Vec<_>>().join("\n"));
     let response = server.json(&["call", "calculator", r#"{"expression": "6 * 7"}"#]);
     assert_eq!(response["output"]["result"], 42, "{response}");
     kill(Pid::from_raw(runner.id() as i32), Signal::SIGTERM).unwrap();
     let status = runner.wait().unwrap();
-    let said = said.join().unwrap();
-    assert_eq!(status.code(), Some(0), "{said}");
-    said
+    let log = log.join().unwrap();
+    assert_eq!(status.code(), Some(0), "{log}");
+    log
 }

@@ -22,7 +22,7 @@ fn the_table_of_crates_names_each_once_with_what_it_uses() {
     let mut listed: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for row in Page::read("ARCHITECTURE.md").table("crate") {
         let [names, _, uses] = row.as_slice() else { panic!("{row:?} has not three cells") };
-        // In brackets stands where a crate is, and what another is used for.
+        // Brackets contain the place of a crate, or what another crate is used for.
         for name in spans(&without_brackets(names)) {
             let uses = without_brackets(uses).split(',').map(|used| used.trim().to_owned()).collect();
             assert!(listed.insert(name.clone(), uses).is_none(), "{name} is in the table twice");

@@ -1,4 +1,4 @@
-//! The documents say what is so: paths, links, commands, options, settings and defaults that they name are there.
+//! Compares the documents with the code: paths, links, commands, options, settings and defaults.
 
 mod crates;
 mod operations;
@@ -14,7 +14,7 @@ fn top() -> PathBuf {
 
 /// A document of the repository.
 struct Page {
-    /// From the top of the repository.
+    /// The path from the top of the repository.
     path: String,
     text: String,
 }
@@ -25,7 +25,7 @@ impl Page {
         Self { path: path.to_owned(), text }
     }
 
-    /// All that describe how things are now; CHANGELOG.md tells how they were.
+    /// All pages that describe the current state, so not CHANGELOG.md.
     fn all() -> Vec<Self> {
         let mut paths: Vec<String> =
             ["README.md", "SECURITY.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "bootstrap-breadcrumbs/README.md"]
@@ -46,7 +46,7 @@ impl Page {
         paths.iter().map(|path| Self::read(path)).collect()
     }
 
-    /// The rows of the table whose first head is this, without the head.
+    /// The rows, without the head, of the table with this first head.
     #[track_caller]
     fn table(&self, first_head: &str) -> Vec<Vec<String>> {
         let tables = self.tables();
@@ -69,7 +69,7 @@ impl Page {
             if row.chars().all(|c| matches!(c, '-' | ':' | '|' | ' ')) && row.contains('-') {
                 continue;
             }
-            // A bar within a cell is written `\|`.
+            // A bar in a cell is written `\|`.
             let row = row.replace("\\|", "\u{1}");
             let cells = row.split('|').map(|cell| cell.replace('\u{1}', "|").trim().to_owned()).collect();
             if !is_in_table {
@@ -81,12 +81,12 @@ impl Page {
         tables
     }
 
-    /// What stands between backticks.
+    /// The texts between backticks.
     fn spans(&self) -> Vec<String> {
         self.paragraphs().iter().flat_map(|paragraph| spans(paragraph)).collect()
     }
 
-    /// Each paragraph and each row of a table as one line, without the blocks of code.
+    /// Each paragraph and each table row as one line, without blocks of code.
     fn paragraphs(&self) -> Vec<String> {
         let mut paragraphs = vec![String::new()];
         for (line, is_code) in self.lines() {
@@ -101,22 +101,23 @@ impl Page {
         paragraphs
     }
 
-    /// The lines of blocks of code, fenced or indented; one that ends with `\` goes on in the next.
+    /// The lines of fenced or indented blocks of code. A line that ends with `\` is joined with the
+    /// next one.
     fn code(&self) -> Vec<String> {
         let mut lines: Vec<String> = Vec::new();
-        let mut goes_on = false;
+        let mut continues = false;
         for (line, is_code) in self.lines() {
             if !is_code {
-                goes_on = false;
+                continues = false;
                 continue;
             }
             let ends = line.strip_suffix('\\');
             let part = ends.unwrap_or(line).trim();
             match lines.last_mut() {
-                Some(last) if goes_on => *last = format!("{last} {part}"),
+                Some(last) if continues => *last = format!("{last} {part}"),
                 _ => lines.push(part.to_owned()),
             }
-            goes_on = ends.is_some();
+            continues = ends.is_some();
         }
         lines
     }

@@ -1,4 +1,5 @@
-//! docs/operations.md and docs/webhooks.md: defaults are those of the options, metrics those that a server has.
+//! docs/operations.md and docs/webhooks.md: the documented defaults are those of the options, and
+//! the documented metrics exist.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, channel};
@@ -14,15 +15,15 @@ use super::words::Help;
 use super::{Page, spans};
 use crate::program::{Running, run};
 
-/// The name of an option as it is written: `--max-streams N` is `--max-streams`.
+/// The names of the options in a cell: `--max-streams N` is `--max-streams`.
 fn options(cell: &str) -> Vec<String> {
     let words = spans(cell).into_iter().map(|span| span.split([' ', '[', '=']).next().unwrap().to_owned());
     words.filter(|word| word.starts_with("--")).collect()
 }
 
-/// Holds a table of options, what they bound, and their defaults against the help of these commands.
+/// Compares a table of options and defaults with the help of these commands. Returns the options.
 #[track_caller]
-fn says_the_defaults(first_head: &str, commands: &[&str]) -> BTreeSet<String> {
+fn has_the_defaults(first_head: &str, commands: &[&str]) -> BTreeSet<String> {
     let mut listed = BTreeSet::new();
     for row in Page::read("docs/operations.md").table(first_head) {
         let [names, _, defaults] = row.as_slice() else { panic!("{row:?} has not three cells") };
@@ -30,7 +31,7 @@ fn says_the_defaults(first_head: &str, commands: &[&str]) -> BTreeSet<String> {
         let defaults: Vec<&str> = if names_here.len() == 1 { vec![defaults] } else { defaults.split(", ").collect() };
         assert_eq!(names_here.len(), defaults.len(), "{row:?} has a default for each option");
         for (name, default) in names_here.into_iter().zip(defaults) {
-            // `2,000 MB` is the number; in brackets stands why it is that one.
+            // The number of `2,000 MB`, without a unit or an explanation in brackets.
             let number = default.split(' ').next().unwrap().replace(',', "");
             let said = (number != "none").then_some(number);
             for command in commands {
@@ -49,8 +50,8 @@ fn says_the_defaults(first_head: &str, commands: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn the_table_of_limits_says_the_defaults_and_has_each_limit() {
-    let listed = says_the_defaults("option", &["up", "server"]);
+fn the_table_of_limits_has_each_limit_with_its_default() {
+    let listed = has_the_defaults("option", &["up", "server"]);
     let help = run(&["server", "--help"]).ends_with(0).stdout;
     let (_, limits) = help.split_once("\nLimits:\n").expect("the help has a section of limits");
     let limits = limits.split("\n\n").take_while(|part| part.starts_with("  ")).flat_map(str::lines);
@@ -62,13 +63,13 @@ fn the_table_of_limits_says_the_defaults_and_has_each_limit() {
 }
 
 #[test]
-fn the_table_of_bounds_of_the_disk_says_the_defaults() {
-    let listed = says_the_defaults("option of `rcrt up` and `rcrt runner`", &["up", "runner"]);
+fn the_table_of_disk_bounds_has_the_defaults() {
+    let listed = has_the_defaults("option of `rcrt up` and `rcrt runner`", &["up", "runner"]);
     assert!(listed.len() >= 3, "{listed:?}");
 }
 
 #[test]
-fn sentences_say_the_defaults() {
+fn sentences_have_the_defaults() {
     let help = Help::of(&["up"]);
     for (page, sentence, option, default) in [
         ("docs/webhooks.md", "within 20 seconds", "--webhook-timeout-ms", "20000"),
@@ -102,9 +103,10 @@ fn embeddings() -> (Router, Receiver<()>) {
 }
 
 #[test]
-fn each_metric_that_is_named_is_there() {
+fn each_documented_metric_exists() {
     let is_metric = |span: &String| span.starts_with("rcrt_") && !matches!(span.as_str(), "rcrt_owner" | "rcrt_app");
-    // Those that operators read of are looked for in a server, the others where metrics are described.
+    // Metrics in pages for operators must be in a server's output, the others in the source that
+    // describes metrics.
     let (for_operators, others): (Vec<Page>, Vec<Page>) =
         Page::all().into_iter().partition(|page| page.path == "README.md" || page.path.starts_with("docs/"));
     let named = |pages: &[Page]| pages.iter().flat_map(Page::spans).filter(is_metric).collect::<BTreeSet<String>>();
@@ -132,7 +134,7 @@ fn each_metric_that_is_named_is_there() {
             answer.text().await.unwrap()
         })
     };
-    // The worker counts what waits before it embeds.
+    // The worker updates the metric before it embeds.
     up.json(&["crumb", "create", &json!({"title": NOTE, "context": {"text": NOTE}}).to_string()]);
     embedded.recv_timeout(Duration::from_mins(2)).expect("the note is embedded");
     // A tenant with a quota, and a write over it.

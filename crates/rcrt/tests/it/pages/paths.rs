@@ -1,11 +1,12 @@
-//! Files and folders that the documents name, and their links.
+//! Paths in the documents, and links.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::{Page, spans, top};
 
-/// What the repository has at its top, and the crates, whose paths may be told from there.
+/// The names of the folders at the top of the repository and of the crates, from which paths can
+/// start.
 fn folders() -> BTreeSet<String> {
     let names = |folder: &Path| {
         let entries = std::fs::read_dir(folder).unwrap().map(Result::unwrap);
@@ -18,7 +19,7 @@ fn folders() -> BTreeSet<String> {
     folders.into_iter().collect()
 }
 
-/// Every file of the repository's own folders, from its top.
+/// Collects the paths of all files of the repository.
 fn files(folder: &Path, found: &mut Vec<String>) {
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let name = entry.file_name().to_str().unwrap().to_owned();
@@ -33,15 +34,15 @@ fn files(folder: &Path, found: &mut Vec<String>) {
 }
 
 #[test]
-fn each_path_that_is_named_is_there() {
+fn each_named_path_exists() {
     let folders = folders();
     let mut all = Vec::new();
     files(&top(), &mut all);
-    let (mut looked_at, mut gone) = (0, Vec::new());
+    let (mut checked, mut missing) = (0, Vec::new());
     for page in Page::all() {
         for span in page.spans() {
             let path = span.trim_end_matches('/');
-            // With a placeholder it is a pattern.
+            // A path with a placeholder is a pattern.
             let is_plain = path.chars().all(|c| c.is_ascii_alphanumeric() || "/._-".contains(c));
             let parts: Vec<&str> = path.split('/').collect();
             if !is_plain || parts.len() < 2 || parts.contains(&"X") || parts[0].starts_with("my-") {
@@ -49,54 +50,54 @@ fn each_path_that_is_named_is_there() {
             }
             let is_source = [".rs", ".ts", ".js", ".py", ".sql", ".sh", ".md"].iter().any(|end| path.ends_with(end));
             let beside = top().join(&page.path).with_file_name("").join(path).exists();
-            let is_there = if folders.contains(parts[0]) {
+            let exists = if folders.contains(parts[0]) {
                 top().join(path).exists() || top().join("crates").join(path).exists() || beside
             } else if is_source {
-                // Told from the module that the sentence is about.
+                // Relative to the module that the text is about.
                 all.iter().any(|file| file.ends_with(&format!("/{path}")))
             } else {
                 continue;
             };
-            looked_at += 1;
-            if !is_there {
-                gone.push(format!("{}: {span}", page.path));
+            checked += 1;
+            if !exists {
+                missing.push(format!("{}: {span}", page.path));
             }
         }
     }
-    assert!(looked_at > 100, "{looked_at} paths were looked at");
-    assert!(gone.is_empty(), "named, and not there: {gone:#?}");
+    assert!(checked > 100, "{checked} paths were checked");
+    assert!(missing.is_empty(), "named, but missing: {missing:#?}");
 }
 
 #[test]
-fn each_link_leads_to_a_file_and_a_heading() {
-    let (mut looked_at, mut gone) = (0, Vec::new());
+fn each_link_has_an_existing_target() {
+    let (mut checked, mut missing) = (0, Vec::new());
     for page in Page::all() {
         let prose = page.paragraphs().join("\n");
         for link in prose.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             if link.contains("://") {
                 continue;
             }
-            looked_at += 1;
+            checked += 1;
             let (file, heading) = link.split_once('#').unwrap_or((link, ""));
             let target = top().join(&page.path).with_file_name(if file.is_empty() { "" } else { file });
             let target = if file.is_empty() { top().join(&page.path) } else { target };
             let text = std::fs::read_to_string(&target).unwrap_or_default();
-            let is_there = target.exists() && (heading.is_empty() || anchors(&text).contains(heading));
-            if !is_there {
-                gone.push(format!("{}: {link}", page.path));
+            let exists = target.exists() && (heading.is_empty() || anchors(&text).contains(heading));
+            if !exists {
+                missing.push(format!("{}: {link}", page.path));
             }
         }
     }
-    assert!(looked_at > 20, "{looked_at} links were looked at");
-    assert!(gone.is_empty(), "links to nothing: {gone:#?}");
+    assert!(checked > 20, "{checked} links were checked");
+    assert!(missing.is_empty(), "links without a target: {missing:#?}");
 }
 
-/// The names by which headings are linked to.
+/// The anchors of the headings.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = text.lines().filter(|line| line.starts_with('#')).map(|line| line.trim_start_matches('#').trim());
-    let kept = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_');
     headings
-        .map(|heading| heading.to_lowercase().chars().filter(|c| kept(*c)).collect::<String>().replace(' ', "-"))
+        .map(|heading| heading.to_lowercase().chars().filter(|c| is_part(*c)).collect::<String>().replace(' ', "-"))
         .collect()
 }
 
@@ -112,7 +113,7 @@ fn each_promise_of_the_security_page_names_its_test() {
         let is_proof = |path: &String| ["crates/", "tests/", "fuzz/"].iter().any(|start| path.starts_with(start));
         let proofs: Vec<String> = spans(tests).into_iter().filter(is_proof).collect();
         assert!(!proofs.is_empty(), "no test is named for: {promise}");
-        let gone: Vec<&String> = proofs.iter().filter(|path| !top().join(path).exists()).collect();
-        assert!(gone.is_empty(), "not there: {gone:?}, which is to prove: {promise}");
+        let missing: Vec<&String> = proofs.iter().filter(|path| !top().join(path).exists()).collect();
+        assert!(missing.is_empty(), "missing: {missing:?}, which should prove: {promise}");
     }
 }

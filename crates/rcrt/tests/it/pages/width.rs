@@ -1,4 +1,4 @@
-//! The prose of the documents stays within 100 columns.
+//! The lines of the documents have at most 100 columns.
 
 use super::Page;
 
@@ -15,25 +15,25 @@ fn is_unbreakable(line: &str) -> bool {
 
 #[test]
 fn prose_stays_within_100_columns() {
-    let (mut looked_at, mut too_long) = (0, Vec::new());
+    let (mut checked, mut too_long) = (0, Vec::new());
     for page in Page::all().into_iter().chain([Page::read("CHANGELOG.md")]) {
         for (line, is_code) in page.lines() {
             if is_code || line.trim_start().starts_with('|') {
                 continue;
             }
-            looked_at += 1;
+            checked += 1;
             let columns = line.chars().count();
             if columns > COLUMNS && !is_unbreakable(line) {
                 too_long.push(format!("{}: {columns} columns: {line}", page.path));
             }
         }
     }
-    assert!(looked_at > 1000, "{looked_at} lines were looked at");
+    assert!(checked > 1000, "{checked} lines were checked");
     assert!(too_long.is_empty(), "longer than {COLUMNS} columns: {too_long:#?}");
 }
 
 #[test]
-fn only_a_link_or_a_path_alone_can_be_longer() {
+fn only_a_single_link_or_path_can_be_longer() {
     for line in ["- [two words](docs/x.md)", "  `crates/x/src/y.rs`,", "https://example.com/x"] {
         assert!(is_unbreakable(line), "{line}");
     }

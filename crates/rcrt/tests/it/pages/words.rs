@@ -1,4 +1,4 @@
-//! Commands, options, variables and routes that the documents name.
+//! Commands, options, variables and routes in the documents.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{Page, top};
 use crate::program::run;
 
-/// What `--help` says of one command.
+/// The contents of one command's `--help`.
 pub struct Help {
     pub commands: BTreeSet<String>,
-    /// Each option with its default, where it has one.
+    /// Each option with its default, if any.
     pub options: BTreeMap<String, Option<String>>,
     /// The environment variables.
     pub variables: BTreeSet<String>,
@@ -40,16 +40,17 @@ impl Help {
 }
 
 /// Options of other programs: V8, cargo.
-const OF_OTHERS: [&str; 2] = ["--single-threaded", "--bench"];
+const FOREIGN_OPTIONS: [&str; 2] = ["--single-threaded", "--bench"];
 
-/// Commands by which the program starts itself again; no help shows them.
+/// Internal commands, which no help shows.
 const HIDDEN: [&str; 2] = ["sandbox-worker", "jailed-command"];
 
 fn first_word(text: &str) -> String {
     text.split_whitespace().next().unwrap_or_default().to_owned()
 }
 
-/// Help of every command, by its words: `[]` for the program, then `["token"]`, `["token", "revoke"]`.
+/// The help of every command, by its words: `[]` for the program, then `["token"]`, `["token",
+/// "revoke"]`.
 struct Program(BTreeMap<Vec<String>, Help>);
 
 impl Program {
@@ -65,7 +66,7 @@ impl Program {
         Self(all)
     }
 
-    /// What is wrong with a command line that begins behind `rcrt`.
+    /// Returns the error in a command line (the part after `rcrt`).
     fn fault(&self, line: &str) -> Option<String> {
         let mut known: Vec<Vec<String>> = vec![Vec::new()];
         let mut is_command = true;
@@ -92,7 +93,7 @@ impl Program {
                     known = named.concat();
                     continue;
                 }
-                // A word in capitals stands for a command that the reader chooses.
+                // A word in capitals is a placeholder for a command.
                 let is_open =
                     known.iter().any(|words| self.0[words].commands.is_empty() || words.as_slice() == ["token"]);
                 if !is_open && !word.is_empty() && !word.chars().all(|c| c.is_ascii_uppercase() || c == '…') {
@@ -106,13 +107,13 @@ impl Program {
 }
 
 #[test]
-fn each_command_and_option_that_is_named_is_there() {
+fn each_named_command_and_option_exists() {
     let program = Program::read();
-    let (mut looked_at, mut wrong) = (0, Vec::new());
+    let (mut checked, mut wrong) = (0, Vec::new());
     for page in Page::all() {
         let spans = page.spans();
         let code = page.code();
-        // `rcrt` is a name in other languages too.
+        // In code of other languages, `rcrt` can be a variable.
         let shell = code.iter().filter(|line| !line.contains(" = new "));
         for text in spans.iter().chain(shell) {
             let mut lines: Vec<&str> = Vec::new();
@@ -120,38 +121,38 @@ fn each_command_and_option_that_is_named_is_there() {
                 lines.extend(text.strip_prefix(begin));
             }
             for (at, found) in text.match_indices(" rcrt ").chain(text.match_indices("(rcrt ")) {
-                // The value of an option is no command.
+                // The value of an option is not a command.
                 if !["--compat", "-p"].iter().any(|option| text[..at].ends_with(option)) {
                     lines.push(&text[at + found.len()..]);
                 }
             }
             for line in lines {
-                looked_at += 1;
+                checked += 1;
                 wrong.extend(program.fault(line).map(|fault| format!("{}: {text}: {fault}", page.path)));
             }
         }
-        // Options that stand alone belong to some command.
+        // An option without a command must exist in some command.
         for option in spans
             .iter()
             .filter_map(|span| span.split(' ').next().filter(|word| word.starts_with("--") && *word != "--"))
         {
             let name = option.split(['=', '[', ',']).next().unwrap();
-            looked_at += 1;
+            checked += 1;
             let is_there = program.0.values().any(|help| help.options.contains_key(name));
-            if !is_there && !OF_OTHERS.contains(&name) {
+            if !is_there && !FOREIGN_OPTIONS.contains(&name) {
                 wrong.push(format!("{}: no command has {name}", page.path));
             }
         }
     }
-    assert!(looked_at > 150, "{looked_at} were looked at");
-    assert!(wrong.is_empty(), "named, and not there: {wrong:#?}");
+    assert!(checked > 150, "{checked} were checked");
+    assert!(wrong.is_empty(), "named, but missing: {wrong:#?}");
 }
 
 #[test]
-fn each_variable_that_is_named_is_read() {
+fn each_named_variable_is_read() {
     let program = Program::read();
     let of_options: BTreeSet<&String> = program.0.values().flat_map(|help| &help.variables).collect();
-    // What is read without an option, by the program or by the tests.
+    // Sources of the variables without an option, in the program or the tests.
     let others = ["crates/wheel/src", "crates/postgres/src", "crates/rcrt/src", "tests/hostile"];
     let mut code = String::new();
     for folder in others {
@@ -169,7 +170,7 @@ fn each_variable_that_is_named_is_read() {
 #[test]
 fn the_reference_lists_each_command_option_and_variable() {
     let text = ["docs/reference/cli.md", "docs/reference/settings.md"].map(|path| Page::read(path).text).concat();
-    // `--log` is not there because `--log-format` is.
+    // `--log-format` is not an occurrence of `--log`.
     let is_listed = |option: &String| {
         let follows = |(at, _): (usize, &str)| text[at + option.len()..].chars().next();
         text.match_indices(option.as_str()).filter_map(follows).any(|c| !c.is_ascii_alphanumeric() && c != '-')
@@ -197,9 +198,9 @@ fn read_all(folder: &std::path::Path, text: &mut String) {
     }
 }
 
-/// sdk/openapi.json is what the route table says; a test of the server holds it against that.
+/// Uses sdk/openapi.json, which a test of the server compares with the route table.
 #[test]
-fn each_route_that_is_named_is_there() {
+fn each_named_route_exists() {
     let api: Value = serde_json::from_str(&std::fs::read_to_string(top().join("sdk/openapi.json")).unwrap()).unwrap();
     let named = |path: &str| -> String {
         let parts = path.split('/').map(|part| if part.starts_with(['{', '…', '$']) { "*" } else { part });
@@ -209,17 +210,17 @@ fn each_route_that_is_named_is_there() {
     for (path, methods) in api["paths"].as_object().unwrap() {
         routes.extend(methods.as_object().unwrap().keys().map(|method| (method.to_uppercase(), named(path))));
     }
-    let mut looked_at = 0;
+    let mut checked = 0;
     for page in Page::all() {
         for method in ["GET", "POST", "PUT", "PATCH", "DELETE"] {
             for (at, found) in page.text.match_indices(&format!("{method} /")) {
                 let rest = &page.text[at + found.len() - 1..];
                 let path = rest.split(|c: char| c.is_whitespace() || "?`\"')|,;".contains(c)).next().unwrap();
-                looked_at += 1;
+                checked += 1;
                 let route = (method.to_owned(), named(path.trim_end_matches('.')));
-                assert!(routes.contains(&route), "{} names {method} {path}, which is no route", page.path);
+                assert!(routes.contains(&route), "{} names {method} {path}, which is not a route", page.path);
             }
         }
     }
-    assert!(looked_at > 30, "{looked_at} routes were looked at");
+    assert!(checked > 30, "{checked} routes were checked");
 }
