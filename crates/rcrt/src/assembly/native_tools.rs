@@ -67,8 +67,8 @@ pub struct NativeToolOptions {
     #[arg(long, env = "RCRT_SEARCH", value_name = "PROVIDER")]
     search: Option<Search>,
 
-    /// The base URL of a SearXNG that answers in JSON. Also needs --allow-private-host if its address
-    /// is private
+    /// The base URL of a SearXNG that answers in JSON. Also needs --allow-private-host if its
+    /// address is private
     #[arg(long, env = "RCRT_SEARXNG_URL", value_name = "URL", value_parser = web_url)]
     searxng_url: Option<Url>,
 

@@ -269,18 +269,18 @@ async fn postgres(config: &Config) -> Postgres {
     let served = used.as_ref().filter(|_| held_by(&config.data).is_some());
     match (named, served, used.as_ref()) {
         (_, Some(DatabaseInfo { place: None, .. }), _) => embedded(&config.data).await,
-        (Some(url), Some(used), _) if used.place.as_ref() != Some(&assembly::place(&url)) => told(used, None),
+        (Some(url), Some(used), _) if used.place.as_ref() != Some(&assembly::place(&url)) => recorded(used, None),
         (Some(url), _, _) => external(&url).await,
-        (None, Some(used), _) => told(used, None),
+        (None, Some(used), _) => recorded(used, None),
         (None, None, Some(used)) if used.place.is_some() => {
-            told(used, Some("as of the last start; set DATABASE_URL to check it"))
+            recorded(used, Some("as of the last start; set DATABASE_URL to check it"))
         }
         (None, None, _) => embedded(&config.data).await,
     }
 }
 
 /// An external Postgres, as recorded by the last start.
-fn told(used: &DatabaseInfo, remark: Option<&str>) -> Postgres {
+fn recorded(used: &DatabaseInfo, remark: Option<&str>) -> Postgres {
     let DatabaseInfo { place, version, vector } = used.clone();
     let problem = remark.map(str::to_owned);
     Postgres { kind: "external", place, version: Some(version), vector, problem, is_fatal: false }
@@ -389,8 +389,8 @@ fn print(output: Output, findings: &Findings) -> anyhow::Result<()> {
     let vector = postgres.vector.as_ref().map(|version| format!(" with pgvector {version}")).unwrap_or_default();
     let version = postgres.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
     let place = postgres.place.as_ref().map(|place| format!(" ({place})")).unwrap_or_default();
-    let told = format!("{}{version}{vector}{place}{}", postgres.kind, if postgres.is_fatal { ":" } else { "" });
-    row("Postgres", &told, postgres.problem.as_ref())?;
+    let text = format!("{}{version}{vector}{place}{}", postgres.kind, if postgres.is_fatal { ":" } else { "" });
+    row("Postgres", &text, postgres.problem.as_ref())?;
     row("By meaning", &findings.search_by_meaning, None)?;
     let server = &findings.server;
     let state = if server.reachable { "responds" } else { "cannot be reached:" };

@@ -18,8 +18,8 @@ pub fn print(
 ) -> anyhow::Result<()> {
     if let Some(report) = report {
         let instead = report.running_version.map(|version| format!(" (its version {version} runs)"));
-        let told = format!("This version is not run{}: {}", instead.unwrap_or_default(), report.sentence());
-        output.line(&output.paint(Style::Bad, &told))?;
+        let text = format!("This version is not run{}: {}", instead.unwrap_or_default(), report.sentence());
+        output.line(&output.paint(Style::Bad, &text))?;
     }
     for what in waits_for {
         output.line(&output.paint(Style::Warning, &format!("It cannot be called yet. {what}")))?;
@@ -49,8 +49,8 @@ pub fn print(
     if !tool.required_secrets.is_empty() {
         let running = report.and_then(|report| report.running_version).unwrap_or(record.version);
         let needs = secrets.needs(Some((record.id, running)), &tool.required_secrets);
-        let told = needs.map(|needs| needs.iter().map(RequiredSecret::describe).collect::<Vec<_>>().join(", "));
-        row("Secrets", &told.unwrap_or_else(|| tool.required_secrets.join(", ")))?;
+        let text = needs.map(|needs| needs.iter().map(RequiredSecret::describe).collect::<Vec<_>>().join(", "));
+        row("Secrets", &text.unwrap_or_else(|| tool.required_secrets.join(", ")))?;
     }
     if !tool.description.is_empty() {
         output.line(&format!("\n{}", tool.description))?;
