@@ -1,4 +1,5 @@
-//! Follows events: `RCRT_SERVER=http://127.0.0.1:8081 RCRT_TOKEN=$(cat .rcrt/token) cargo run -p client --example follow_events`
+//! Follows events: `RCRT_SERVER=http://127.0.0.1:8081 RCRT_TOKEN=$(cat .rcrt/token) cargo run -p
+//! client --example follow_events`
 #![allow(clippy::print_stdout, clippy::print_stderr)]
 
 use breadcrumb::{Breadcrumbs, NewBreadcrumb};
@@ -11,7 +12,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let server = std::env::var("RCRT_SERVER")?.parse()?;
     let client = Client::new(server, Credentials::Token(std::env::var("RCRT_TOKEN")?));
 
-    // Everything from now on. A program that keeps the number of the last event it dealt with passes that one instead.
+    // Everything from now on. A program that keeps the number of the last event it dealt with
+    // passes that one instead.
     let mut events = client.events(None).await?;
     let note: NewBreadcrumb = serde_json::from_value(json!({"title": "a note", "tags": ["guide"]}))?;
     let note = client.create(note, None).await?;

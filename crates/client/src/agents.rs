@@ -1,4 +1,4 @@
-//! What the server offers beside the trait: agents, tokens, health.
+//! The server's operations beyond the trait: agents, tokens, health.
 
 use breadcrumb::{AgentInfo, AgentRegistration, NewAgent, NewAgentKey, Profile, Role, StoreError, TenantInfo};
 use reqwest::Method;
@@ -10,7 +10,7 @@ use crate::{
     request::{Request, RetryPolicy},
 };
 
-/// The proof of an agent, and what its token is to be.
+/// The identity of an agent, its key, and what its token should contain.
 #[derive(Serialize)]
 pub struct TokenRequest {
     pub owner_id: Uuid,
@@ -19,10 +19,10 @@ pub struct TokenRequest {
     /// A subset of the agent's roles; all of them when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub roles: Option<Vec<Role>>,
-    /// The agent's own when absent. An agent of the profile main may ask for any.
+    /// The agent's own when absent. An agent of the profile main can ask for any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<Profile>,
-    /// Seconds; an hour when absent.
+    /// The validity in seconds; an hour when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_sec: Option<u64>,
 }
@@ -37,7 +37,7 @@ pub struct Token {
     pub profile: Profile,
     /// Seconds since 1970.
     pub exp: u64,
-    /// Seconds from the answer on.
+    /// Seconds from the response on.
     pub expires_in: u64,
 }
 
@@ -51,24 +51,26 @@ pub struct Health {
 pub(crate) struct Done {}
 
 impl Client {
-    /// Asks the server whether it and its database are well.
+    /// Asks the server whether it and its database are healthy.
     pub async fn health(&self) -> Result<Health, StoreError> {
         let request = Request::new(Method::GET, &["health"], RetryPolicy::IfNotProcessed);
         Ok(self.send(Request { anonymous: true, ..request }).await?)
     }
 
-    /// A token for the agent that the key proves; [`StoreError::Unauthorized`] when it does not.
+    /// A token for the agent that the key belongs to; [`StoreError::Unauthorized`] if it is not the
+    /// agent's key.
     pub async fn request_token(&self, request: &TokenRequest) -> Result<Token, StoreError> {
         let sent = Request::new(Method::POST, &["auth", "token"], RetryPolicy::Idempotent).json(request)?;
         Ok(self.send(Request { anonymous: true, ..sent }).await?)
     }
 
-    /// A new agent in the caller's tenant, with its key. Needs a curator.
+    /// Creates an agent in the caller's tenant and returns its key. Requires a curator.
     pub async fn create_agent(&self, agent: NewAgent) -> Result<NewAgentKey, StoreError> {
         Ok(self.send(Request::new(Method::POST, &["agents"], RetryPolicy::IfNotProcessed).json(&agent)?).await?)
     }
 
-    /// Makes the agent of this id in the caller's tenant, or changes it. Gives its key when it is new. Needs a curator.
+    /// Creates the agent with this id in the caller's tenant, or changes it. Returns the key of a
+    /// new agent. Requires a curator.
     pub async fn put_agent(&self, id: Uuid, agent: &AgentRegistration) -> Result<Option<String>, StoreError> {
         #[derive(Deserialize)]
         struct Registered {
@@ -76,7 +78,7 @@ impl Client {
         }
         let id = id.to_string();
         let path = ["agents", &id];
-        // A repetition could not show the key again.
+        // A repetition could not return the key again.
         let registered: Registered =
             self.send(Request::new(Method::POST, &path, RetryPolicy::IfNotProcessed).json(agent)?).await?;
         Ok(registered.agent_key)
@@ -87,8 +89,8 @@ impl Client {
         Ok(self.send(Request::new(Method::GET, &["tenants"], RetryPolicy::Idempotent)).await?)
     }
 
-    /// Makes the tenant of this id, or renames it. Gives a new tenant's first agent, with its key. Needs an operator's
-    /// token; a curator renames its own.
+    /// Creates the tenant with this id, or renames it. Returns the first agent of a new tenant,
+    /// with its key. Requires an operator's token; a curator can rename its own tenant.
     pub async fn put_tenant(&self, id: Uuid, name: &str) -> Result<Option<NewAgentKey>, StoreError> {
         #[derive(Deserialize)]
         struct Done {
@@ -101,7 +103,7 @@ impl Client {
         Ok(done.first_agent)
     }
 
-    /// Deletes the tenant with all that it has. Needs an operator's token.
+    /// Deletes the tenant with all its data. Requires an operator's token.
     pub async fn delete_tenant(&self, id: Uuid) -> Result<(), StoreError> {
         self.delete_at(&["tenants", &id.to_string()], None).await
     }
@@ -114,7 +116,7 @@ impl Client {
         self.delete_at(&["agents", &id.to_string()], None).await
     }
 
-    /// Deletes what stands at a path. When a repetition finds nothing there, the first sending did it.
+    /// Deletes the resource at a path. If a repetition finds nothing, the first request deleted it.
     pub(crate) async fn delete_at(&self, path: &[&str], version: Option<i64>) -> Result<(), StoreError> {
         let mut request = Request::new(Method::DELETE, path, RetryPolicy::Idempotent);
         if let Some(version) = version {

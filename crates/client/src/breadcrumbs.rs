@@ -50,12 +50,13 @@ struct SecretValue {
 
 #[async_trait]
 impl Breadcrumbs for Client {
-    /// Without a key of the caller's own it gets one, so that a lost answer can be asked for again.
+    /// If the caller has no key, it gets one here, so that it can be repeated after a lost
+    /// response.
     async fn create(&self, record: NewBreadcrumb, idempotency_key: Option<&str>) -> Result<Created, StoreError> {
         let key = idempotency_key.map_or_else(|| Uuid::new_v4().to_string(), str::to_owned);
         let request = Request::new(Method::POST, &["breadcrumbs"], Idempotent).json(&record)?;
         let created: Created = self.send(request.header("idempotency-key", &key)?).await?;
-        // With a key of ours, a replay is our own repetition and no news to the caller.
+        // With a key of ours, a replay is our own repetition, which the caller should not see.
         Ok(Created { replayed: created.replayed && idempotency_key.is_some(), ..created })
     }
 
@@ -83,7 +84,8 @@ impl Breadcrumbs for Client {
     }
 
     async fn list(&self, query: &BreadcrumbQuery) -> Result<Vec<BreadcrumbListItem>, StoreError> {
-        // The server gives fewer where more is asked for; a program that pages must not take that for the end.
+        // The server returns fewer records than a limit above its maximum. A program that pages
+        // would take that for the last page.
         query.check()?;
         let mut request = Request::new(Method::GET, &["breadcrumbs"], Idempotent);
         request.query = selector(&query.selector)?;
@@ -109,7 +111,7 @@ impl Breadcrumbs for Client {
         let told = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         Ok(Found {
             items,
-            // A server that says nothing knows no other way.
+            // A server that sends no mode only searches text.
             mode: told("search-mode").and_then(|mode| mode.parse().ok()).unwrap_or(SearchMode::Text),
             fallback: told("search-fallback").map(str::to_owned),
         })
@@ -127,14 +129,15 @@ impl Breadcrumbs for Client {
         Ok(granted.id)
     }
 
-    /// Where the answer to the first sending was lost, the grant is gone, and the count is of what was left to do.
+    /// If the response to the first request was lost, the grant is gone, and the count is that of
+    /// the repetition.
     async fn revoke(&self, change: &AclChange) -> Result<u64, StoreError> {
         let revoked: Revoked =
             self.send(Request::new(Method::POST, &["acl", "revoke"], Idempotent).json(change)?).await?;
         Ok(revoked.rows)
     }
 
-    /// Whether the client's agent may is told by the first request.
+    /// The first request shows whether the client's agent is allowed to.
     fn acting_for(&self, agent: Uuid) -> Result<Arc<dyn Breadcrumbs>, StoreError> {
         Ok(Arc::new(Self { acting_for: Some(agent), ..self.clone() }))
     }
@@ -168,7 +171,8 @@ impl Breadcrumbs for Client {
     }
 
     async fn claim(&self, claim: &ClaimRequest) -> Result<Vec<Claim>, StoreError> {
-        // Not repeated when the answer was lost: those leases end by themselves, a second claim would take more.
+        // Not repeated after a lost response: those leases expire, and a second claim would take
+        // more calls.
         Ok(self.send(Request::new(Method::POST, &["calls", "claim"], IfNotProcessed).json(claim)?).await?)
     }
 
@@ -190,7 +194,7 @@ impl Breadcrumbs for Client {
         match self.send::<Completed>(request).await {
             Ok(completed) => Ok(completed.id),
             Err(refusal) if refusal.maybe_processed && matches!(refusal.error, StoreError::LeaseLost { .. }) => {
-                self.own_answer(lease.request, &response).await?.ok_or(refusal.error)
+                self.own_response(lease.request, &response).await?.ok_or(refusal.error)
             }
             Err(refusal) => Err(refusal.error),
         }
@@ -201,7 +205,8 @@ impl Breadcrumbs for Client {
         let request = Request::new(Method::POST, &["calls", "release"], Idempotent).json(&body)?;
         match self.send::<Done>(request).await {
             Ok(Done {}) => Ok(()),
-            // The first sending gave it back, or the lease ended by itself: it is not ours any more, as was asked.
+            // The first request returned the call, or the lease expired. In both cases the call is
+            // no longer ours, as intended.
             Err(refusal) if refusal.maybe_processed && matches!(refusal.error, StoreError::LeaseLost { .. }) => Ok(()),
             Err(refusal) => Err(refusal.error),
         }
@@ -223,7 +228,7 @@ impl Breadcrumbs for Client {
         Ok(self.send(Request::new(Method::GET, &["secrets"], Idempotent)).await?)
     }
 
-    /// A new value counts as a new version each time; everything else may be said twice.
+    /// A new value is a new version each time; all other changes can be repeated.
     async fn update_secret(&self, id: Uuid, changes: SecretChanges) -> Result<SecretInfo, StoreError> {
         let id = id.to_string();
         let retry = if changes.value.is_some() { IfNotProcessed } else { Idempotent };
@@ -257,7 +262,7 @@ impl Breadcrumbs for Client {
 
     async fn log_egress(&self, records: Vec<EgressRecord>) -> Result<(), StoreError> {
         let body = json!({"entries": records});
-        // A repetition could write them twice.
+        // A repetition could write the records twice.
         let request = Request::new(Method::POST, &["audit", "egress"], IfNotProcessed).json(&body)?;
         self.send::<Done>(request).await?;
         Ok(())
@@ -287,8 +292,9 @@ impl Breadcrumbs for Client {
 }
 
 impl Client {
-    /// The answer that a request has, if it is this one: then a completion whose answer was lost was done.
-    async fn own_answer(&self, request: Uuid, response: &NewBreadcrumb) -> Result<Option<Uuid>, StoreError> {
+    /// The response record of a request, if it is this one: then a completion whose HTTP response
+    /// was lost succeeded.
+    async fn own_response(&self, request: Uuid, response: &NewBreadcrumb) -> Result<Option<Uuid>, StoreError> {
         let call = self.call(request).await?;
         let (CallState::Finished, Some(id)) = (call.state, call.response) else { return Ok(None) };
         match self.get(id).await {
@@ -300,7 +306,7 @@ impl Client {
 }
 
 fn selector(selector: &Selector) -> Result<Vec<(&'static str, String)>, StoreError> {
-    // What the query cannot carry must not be dropped on the way.
+    // A condition that the query cannot express must not be dropped.
     selector.check().map_err(StoreError::Invalid)?;
     let mut query: Vec<(&'static str, String)> = Vec::new();
     query.extend(selector.all_tags.iter().map(|tag| ("tag", tag.clone())));

@@ -1,5 +1,5 @@
-//! The client's credentials: a token as it was given, or an agent's key with which tokens are
-//! fetched and renewed.
+//! The client's credentials: a fixed token, or an agent's key with which tokens are fetched and
+//! renewed.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -14,9 +14,9 @@ use crate::{Client, TokenRequest};
 
 #[derive(Clone)]
 pub enum Credentials {
-    /// A token as it is. When it ends, so does the access.
+    /// A fixed token. Access is lost when it expires.
     Token(String),
-    /// An agent's key. Tokens are fetched when they are needed and renewed before they end.
+    /// An agent's key. Tokens are fetched when needed and renewed before they expire.
     AgentKey { owner_id: Uuid, agent_id: Uuid, key: String },
 }
 
@@ -33,7 +33,7 @@ impl std::fmt::Debug for Credentials {
     }
 }
 
-/// The credentials, and the token that they gave last.
+/// The credentials, and the latest token that was fetched with them.
 pub(crate) struct Tokens {
     credentials: Credentials,
     fetched: Mutex<Option<Fetched>>,
@@ -54,7 +54,7 @@ impl Tokens {
         self.fetched.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Gives up a token that the server refused. True when another one can be had.
+    /// Discards a token that the server refused. Returns true if another one can be fetched.
     pub(crate) fn refused(&self, header: &HeaderValue) -> bool {
         if matches!(self.credentials, Credentials::Token(_)) {
             return false;
@@ -68,14 +68,14 @@ impl Tokens {
 }
 
 impl Client {
-    /// A token that is good for a while, for other programs.
+    /// A token with enough validity left, for other programs.
     pub async fn token(&self) -> Result<String, StoreError> {
         let header = self.authorization().await?;
         let text = header.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
-        text.map(str::to_owned).ok_or_else(|| StoreError::Internal("the token is no text".into()))
+        text.map(str::to_owned).ok_or_else(|| StoreError::Internal("the token is not valid text".into()))
     }
 
-    /// The `Authorization` header with a token that is good for a while.
+    /// The `Authorization` header, with a token that has enough validity left.
     pub(crate) async fn authorization(&self) -> Result<HeaderValue, StoreError> {
         let (owner_id, agent_id, key) = match &self.tokens.credentials {
             Credentials::Token(token) => return bearer(token),
@@ -86,12 +86,12 @@ impl Client {
         {
             return Ok(fetched.header);
         }
-        // Several calls may fetch at once: each token is good, and no call waits for another's.
+        // Several calls can fetch at once: each token is valid, and no call waits for another.
         let asked = Instant::now();
         let request = TokenRequest { owner_id, agent_id, agent_key: key, roles: None, profile: None, ttl_sec: None };
         let token = self.request_token(&request).await?;
         let header = bearer(&token.token)?;
-        // With a fifth of its time left it is renewed: clocks differ and requests take time.
+        // Renewed when a fifth of its time is left, because clocks differ and requests take time.
         let renew_at = asked + Duration::from_secs(token.expires_in).mul_f64(0.8);
         let fetched = Fetched { header: header.clone(), renew_at };
         *self.tokens.fetched.lock().unwrap_or_else(PoisonError::into_inner) = Some(fetched);
@@ -101,7 +101,7 @@ impl Client {
 
 fn bearer(token: &str) -> Result<HeaderValue, StoreError> {
     let mut header = HeaderValue::try_from(format!("Bearer {}", token.trim()))
-        .map_err(|_| StoreError::Unauthorized("the token has characters that no token has".into()))?;
+        .map_err(|_| StoreError::Unauthorized("the token has characters that are not allowed in a token".into()))?;
     header.set_sensitive(true);
     Ok(header)
 }

@@ -1,4 +1,5 @@
-//! A subscription that outlives its connections: each event once, in order, across restarts of the server.
+//! A subscription that survives lost connections: each event once, in order, across restarts of the
+//! server.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -17,15 +18,15 @@ use crate::{
     sse::{Message, Parser},
 };
 
-/// The server pings every 15 seconds; after three missed ones the connection is taken for dead.
+/// The server pings every 15 seconds. After three missed pings the connection is treated as dead.
 const SILENCE: Duration = Duration::from_secs(45);
-/// How long the server may take to begin its answer.
+/// The timeout for the head of the server's response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often in a row the same place may be unreadable before the stream gives up.
+/// How often in a row the same event can be unreadable before the stream fails.
 const UNREADABLE: u32 = 5;
 
 /// Follows events after a number, or from now on. The first connection is made before this returns,
-/// so that a wrong token is told at once.
+/// so that an invalid token is an error at once.
 pub(crate) async fn subscribe(client: Client, options: SubscribeOptions) -> Result<SubscriptionStream, StoreError> {
     let asked = asked(&options)?;
     let last = options.after;
@@ -63,10 +64,11 @@ fn asked(options: &SubscribeOptions) -> Result<Vec<(&'static str, String)>, Stor
 struct Subscription {
     client: Client,
     asked: Vec<(&'static str, String)>,
-    /// The newest number seen. Never absent once a connection was made: the server's first ping names where it starts.
+    /// The newest number seen. Always set after the first connection: the server's first ping names
+    /// the number where the stream starts.
     last: Option<EventNumber>,
     connection: Option<Connection>,
-    /// Connections in a row that failed before they told anything.
+    /// Consecutive connections that failed before they delivered anything.
     failures: u32,
     unreadable: u32,
 }
@@ -86,7 +88,7 @@ impl Subscription {
                     }
                 }
                 Err(why) => {
-                    tracing::debug!(why, last = ?self.last, "the event stream broke; connecting again");
+                    tracing::debug!(why, last = ?self.last, "the event stream failed; reconnecting");
                     self.connection = None;
                 }
             }
@@ -97,7 +99,8 @@ impl Subscription {
         if self.failures > 0 {
             tokio::time::sleep(pause(self.failures)).await;
         }
-        // Counted before the attempt: a connection that breaks before it says anything is a failure too.
+        // Counted before the attempt, because a connection that breaks before its first message is
+        // also a failure.
         self.failures = self.failures.saturating_add(1);
         match Connection::open(&self.client, &self.asked, self.last).await {
             Ok((connection, start)) => {
@@ -113,7 +116,7 @@ impl Subscription {
         }
     }
 
-    /// What the message tells, if it is news.
+    /// The item in the message, if it is new.
     fn take(&mut self, message: &Message) -> Result<Option<SubscriptionItem>, StoreError> {
         match read(message) {
             Ok(None) => Ok(None),
@@ -141,7 +144,7 @@ impl Subscription {
     }
 }
 
-/// What the message tells; `None` for a ping without a number and for kinds that this client does not know.
+/// The item in the message; `None` for a ping without a number and for unknown kinds.
 fn read(message: &Message) -> Result<Option<SubscriptionItem>, String> {
     #[derive(Deserialize)]
     struct Kind {
@@ -149,7 +152,7 @@ fn read(message: &Message) -> Result<Option<SubscriptionItem>, String> {
         kind: String,
         first: Option<EventNumber>,
     }
-    // Nearly every message is an event; what kind another is, is asked only then.
+    // Nearly every message is an event. Other kinds are only considered if this fails.
     let event = match serde_json::from_str::<Event>(&message.data) {
         Ok(event) => event,
         Err(error) => {
@@ -169,12 +172,12 @@ fn read(message: &Message) -> Result<Option<SubscriptionItem>, String> {
 struct Connection {
     bytes: BoxStream<'static, reqwest::Result<Bytes>>,
     parser: Parser,
-    /// Messages of the last bytes that came; nothing more is read before they are taken.
+    /// Parsed messages. Nothing more is read from the connection before they are taken.
     ready: VecDeque<Message>,
 }
 
 impl Connection {
-    /// A connection that has said hello, and where it starts.
+    /// A connection that has sent its first message, and the number where it starts.
     async fn open(
         client: &Client,
         asked: &[(&'static str, String)],
@@ -185,7 +188,7 @@ impl Connection {
         let hello = connection.next().await.map_err(StoreError::Unavailable)?;
         let start = hello.id.parse().ok().map(EventNumber);
         if !matches!(read(&hello), Ok(None | Some(SubscriptionItem::Skipped(_)))) {
-            // No greeting, but news already.
+            // Not a ping, but already an item.
             connection.ready.push_front(hello);
             return Ok((connection, None));
         }
@@ -214,7 +217,7 @@ impl Connection {
             }
             let answer = tokio::time::timeout(RESPONSE_TIMEOUT, sending.send())
                 .await
-                .map_err(|_| StoreError::Unavailable("no answer in time".into()))?
+                .map_err(|_| StoreError::Unavailable("no response in time".into()))?
                 .map_err(|error| StoreError::Unavailable(reason(&error)))?;
             let status = answer.status();
             if status.is_success() {
@@ -236,10 +239,10 @@ impl Connection {
             }
             let bytes = tokio::time::timeout(SILENCE, self.bytes.next())
                 .await
-                .map_err(|_| "nothing came, not even a ping".to_owned())?
-                .ok_or_else(|| "the server ended it".to_owned())?
+                .map_err(|_| "no data arrived, not even a ping".to_owned())?
+                .ok_or_else(|| "the server closed the stream".to_owned())?
                 .map_err(|error| reason(&error))?;
-            self.parser.read(&bytes, &mut self.ready).map_err(|_| "a message without end".to_owned())?;
+            self.parser.read(&bytes, &mut self.ready).map_err(|_| "a message is too long".to_owned())?;
         }
     }
 }

@@ -19,7 +19,7 @@
 //!
 //! Every method returns a `StoreError`. `is_retryable` says whether the same request can succeed
 //! later. The client itself repeats what is safe to repeat: reads, deletions, and creates and calls
-//! (each has an `Idempotency-Key`). It does not repeat a change whose response was lost: read the
+//! (each has an `Idempotency-Key`). It does not repeat an update whose response was lost: read the
 //! record again.
 //!
 //! ## Call a tool
@@ -52,23 +52,24 @@ pub use tools::{Invocation, Invoked};
 
 use credentials::Tokens;
 
-/// How long a connection may take to be made.
+/// The timeout for a connection.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
 
-/// A server's records, as one agent sees them. Clones share connections and token.
+/// A server's records, as one agent sees them. Clones share the connections and the token.
 #[derive(Clone)]
 pub struct Client {
-    /// What is wrong with the address or with TLS on this machine is told by every call.
+    /// An invalid address, or a TLS failure on this machine, is the error of every call.
     http: Result<reqwest::Client, StoreError>,
     base_url: Url,
     tokens: Arc<Tokens>,
-    /// In whose name a runner's client acts.
+    /// The agent on whose behalf a runner's client acts.
     acting_for: Option<Uuid>,
 }
 
 impl Client {
-    /// A client of the server at `base_url` (a path in it goes before the server's paths). Connects to nothing yet;
-    /// an address that is not http or https is [`StoreError::Invalid`] in every call.
+    /// A client of the server at `base_url` (a path in it is prepended to the server's paths). Does
+    /// not connect yet. If the address is not http or https, every call fails with
+    /// [`StoreError::Invalid`].
     pub fn new(base_url: Url, credentials: Credentials) -> Self {
         Self { http: http(&base_url), base_url, tokens: Arc::new(Tokens::new(credentials)), acting_for: None }
     }
@@ -96,14 +97,14 @@ impl std::fmt::Debug for Client {
 
 fn http(base_url: &Url) -> Result<reqwest::Client, StoreError> {
     if !matches!(base_url.scheme(), "http" | "https") || base_url.host().is_none() {
-        let message = format!("{base_url} is no address of a server; it must begin with http:// or https://");
+        let message = format!("{base_url} is not the address of a server; it must begin with http:// or https://");
         return Err(StoreError::Invalid(Violations::one("server", message)));
     }
     let mut http = reqwest::Client::builder()
         .user_agent(concat!("rcrt/", env!("CARGO_PKG_VERSION")))
         .connect_timeout(CONNECT_TIME)
         .tcp_keepalive(Duration::from_secs(30))
-        // Nobody else may be handed the token.
+        // The token must not be sent to another server.
         .redirect(reqwest::redirect::Policy::none());
     if is_this_machine(base_url) {
         http = http.no_proxy();

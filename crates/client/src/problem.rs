@@ -1,11 +1,11 @@
-//! A refusal on the wire, turned back into the [`StoreError`] that it was on the server.
+//! Converts an error response back into the [`StoreError`] that it was on the server.
 
 use breadcrumb::{StoreError, Violation, Violations};
 use reqwest::StatusCode;
 use serde::Deserialize;
 use uuid::Uuid;
 
-/// The members of a problem document that mean something to a store.
+/// The members of a problem document that a store error needs.
 #[derive(Deserialize)]
 struct Problem {
     code: String,
@@ -29,7 +29,7 @@ struct Problem {
     used: Option<u64>,
 }
 
-/// What an answer that is no success means.
+/// The error of a response whose status is not a success.
 pub(crate) fn error(status: StatusCode, body: &[u8]) -> StoreError {
     serde_json::from_slice::<Problem>(body).map_or_else(|_| foreign(status), |problem| known(status, problem))
 }
@@ -59,20 +59,21 @@ fn known(status: StatusCode, problem: Problem) -> StoreError {
     }
 }
 
-/// An answer that the server did not write: a proxy's, or no RCRT server is there.
+/// A response that the server did not write: from a proxy, or because the address is not an RCRT
+/// server.
 fn foreign(status: StatusCode) -> StoreError {
     match status {
-        StatusCode::UNAUTHORIZED => StoreError::Unauthorized("the server asks for another kind of login".into()),
-        StatusCode::FORBIDDEN => StoreError::Forbidden("something before the server refuses the request".into()),
+        StatusCode::UNAUTHORIZED => StoreError::Unauthorized("the server requires another kind of login".into()),
+        StatusCode::FORBIDDEN => StoreError::Forbidden("a proxy in front of the server refused the request".into()),
         StatusCode::TOO_MANY_REQUESTS
         | StatusCode::BAD_GATEWAY
         | StatusCode::SERVICE_UNAVAILABLE
-        | StatusCode::GATEWAY_TIMEOUT => StoreError::Unavailable(format!("the answer was {status}")),
-        _ => StoreError::Internal(format!("{status} from something that is no RCRT server; is the address right?")),
+        | StatusCode::GATEWAY_TIMEOUT => StoreError::Unavailable(format!("the response was {status}")),
+        _ => StoreError::Internal(format!("{status} from a server that is not an RCRT server; check the address")),
     }
 }
 
-/// The kinds of things that a store names; they are static there, so they are here.
+/// The kinds of things that a store names. They are static strings there, and so here.
 fn named(what: Option<&str>) -> &'static str {
     const KNOWN: [&str; 11] =
         ["breadcrumb", "record", "request", "call", "secret", "grant", "tool", "agent", "tenant", "event", "selector"];

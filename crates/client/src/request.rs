@@ -1,4 +1,4 @@
-//! One request and its answer, with the repetitions that are safe.
+//! One request and its response, with the repetitions that are safe.
 
 use std::time::Duration;
 
@@ -13,21 +13,22 @@ use uuid::Uuid;
 
 use crate::{Client, problem};
 
-/// How long an answer may take that nobody waits for on purpose.
+/// The timeout of a response, unless the request is meant to wait.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_mins(1);
-/// How often a request is sent at most. With the waits between, that is about three seconds: a server's restart.
+/// How often a request is sent at most. With the pauses between, that takes about three seconds: a
+/// restart of the server.
 pub(crate) const ATTEMPTS: u32 = 6;
 
-/// What may be done when no answer came back.
+/// What is safe if no response came back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RetryPolicy {
-    /// Doing it twice is doing it once.
+    /// Doing it twice has the same effect as doing it once.
     Idempotent,
-    /// Only when it is certain that the server did not do it.
+    /// Repeat only if it is certain that the server did not process it.
     IfNotProcessed,
 }
 
-/// A request, ready to be sent more than once.
+/// A request that can be sent more than once.
 pub(crate) struct Request<'r> {
     pub(crate) method: Method,
     pub(crate) path: &'r [&'r str],
@@ -35,13 +36,13 @@ pub(crate) struct Request<'r> {
     pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
     pub(crate) body: Option<Bytes>,
     pub(crate) retry: RetryPolicy,
-    /// How long the answer may take, from the first byte sent to the last received.
+    /// The timeout of the response, from the first byte sent to the last received.
     pub(crate) time: Duration,
-    /// Without a token: the door where tokens are fetched.
+    /// Sent without a token: the route where tokens are fetched.
     pub(crate) anonymous: bool,
 }
 
-/// A refusal, and whether an earlier sending of the same request may have been done all the same.
+/// An error, and whether an earlier attempt of the same request may have been processed.
 pub(crate) struct Refusal {
     pub(crate) error: StoreError,
     pub(crate) maybe_processed: bool,
@@ -81,20 +82,20 @@ impl<'r> Request<'r> {
     }
 }
 
-/// One sending that failed.
+/// An attempt that failed.
 struct Failure {
     error: StoreError,
-    /// The server may have done what was asked.
+    /// The server may have processed it.
     maybe_processed: bool,
 }
 
 impl Client {
-    /// Sends the request until there is an answer that counts.
+    /// Sends the request until there is a final response.
     pub(crate) async fn send<T: DeserializeOwned>(&self, request: Request<'_>) -> Result<T, Refusal> {
         Ok(self.send_with_headers(request).await?.0)
     }
 
-    /// [`Self::send`], with the headers of the answer.
+    /// [`Self::send`], with the headers of the response.
     pub(crate) async fn send_with_headers<T: DeserializeOwned>(
         &self,
         request: Request<'_>,
@@ -105,7 +106,7 @@ impl Client {
             let failure = match self.send_once(&request).await {
                 Ok((headers, body)) => {
                     let read = serde_json::from_slice(&body).map_err(|error| Refusal {
-                        error: StoreError::Internal(format!("the server's answer makes no sense: {error}")),
+                        error: StoreError::Internal(format!("the server's response is invalid: {error}")),
                         maybe_processed: true,
                     });
                     return Ok((read?, headers));
@@ -156,7 +157,8 @@ impl Client {
             if status.is_success() {
                 return Ok((headers, body));
             }
-            // A token may end, or its server's key change, sooner than it said: one new token is worth a try.
+            // A token can become invalid early, such as by a change of the server's key. Try once
+            // with a new token.
             if status == StatusCode::UNAUTHORIZED
                 && !renewed
                 && authorization.is_some_and(|header| self.tokens.refused(&header))
@@ -177,14 +179,14 @@ fn transport(error: &reqwest::Error) -> Failure {
     Failure { error: StoreError::Unavailable(reason(error)), maybe_processed: !error.is_connect() }
 }
 
-/// The error's innermost cause, without the address (which the caller knows, and which may hold a token).
+/// The error's innermost cause, without the URL: the caller knows it, and it can contain a token.
 pub(crate) fn reason(error: &reqwest::Error) -> String {
     let mut cause: &dyn std::error::Error = error;
     while let Some(source) = cause.source() {
         cause = source;
     }
     if error.is_timeout() {
-        "no answer in time".into()
+        "no response in time".into()
     } else if std::ptr::addr_eq(cause, std::ptr::from_ref(error)) {
         "the connection failed".into()
     } else {
@@ -192,8 +194,8 @@ pub(crate) fn reason(error: &reqwest::Error) -> String {
     }
 }
 
-/// How long to wait before the next attempt: 0.1 s, then twice as long each time up to 5 s; up to half of it is chance,
-/// so that a restarted server is not asked by all at once.
+/// The pause before the next attempt: 0.1 s, doubled each time up to 5 s. Up to half of it is
+/// random, so that clients do not all retry at once after a restart.
 pub(crate) fn pause(attempt: u32) -> Duration {
     let full =
         Duration::from_millis(100).saturating_mul(1 << attempt.saturating_sub(1).min(10)).min(Duration::from_secs(5));

@@ -1,4 +1,4 @@
-//! Tokens that end before they expire.
+//! Revocation of tokens before they expire.
 
 use breadcrumb::StoreError;
 use reqwest::Method;
@@ -10,17 +10,17 @@ use crate::{
     request::{Request, RetryPolicy},
 };
 
-/// Which tokens end. With none of `token`, `jti` and `all`: the one that the request is sent with.
+/// Which tokens to revoke. With none of `token`, `jti` and `all`, the token of the request.
 #[derive(Debug, Default, Serialize)]
 pub struct Revoke {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jti: Option<Uuid>,
-    /// Whose; the caller's own when absent.
+    /// The agent; the caller itself when absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_id: Option<Uuid>,
-    /// All that were issued before now.
+    /// All tokens that were issued before now.
     pub all: bool,
 }
 
@@ -34,9 +34,9 @@ pub struct Revoked {
 }
 
 impl Client {
-    /// Ends tokens before they expire. Others' are for curators.
+    /// Revokes tokens before they expire. Requires a curator for tokens of other agents.
     pub async fn revoke_tokens(&self, revoke: &Revoke) -> Result<Revoked, StoreError> {
-        // The same again would be sent with a token that is good no more.
+        // A repetition could be sent with a token that is already revoked.
         let request = Request::new(Method::POST, &["auth", "revoke"], RetryPolicy::IfNotProcessed).json(revoke)?;
         Ok(self.send(request).await?)
     }

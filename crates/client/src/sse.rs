@@ -1,6 +1,6 @@
-//! Server-sent events, read from bytes as they come (the parsing rules of the HTML standard, section 9.2.6).
+//! A parser of server-sent events (the rules of the HTML standard, section 9.2.6).
 
-/// The most bytes of one message: the largest record's event, written as JSON, is far below it.
+/// The most bytes of one message, far above the JSON of the largest record's event.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 
 /// One message.
@@ -11,7 +11,7 @@ pub(crate) struct Message {
     pub(crate) data: String,
 }
 
-/// A message grew beyond all bounds.
+/// A message exceeds the limit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
@@ -21,12 +21,12 @@ pub(crate) struct Parser {
     data: Option<String>,
     id: String,
     begun: bool,
-    /// The last byte was a CR: an LF right after it belongs to the same line end.
+    /// The last byte was a CR, so an LF right after it belongs to the same line end.
     after_cr: bool,
 }
 
 impl Parser {
-    /// Reads on, and adds the messages that became complete.
+    /// Parses more bytes, and adds the completed messages.
     pub(crate) fn read(&mut self, bytes: &[u8], found: &mut impl Extend<Message>) -> Result<(), TooLong> {
         let mut rest = bytes;
         if self.after_cr && !rest.is_empty() {
@@ -71,7 +71,7 @@ impl Parser {
                 None => self.data = Some(value.to_owned()),
             },
             "id" if !value.contains('\0') => value.clone_into(&mut self.id),
-            // Comments (an empty field name), event names and retry times mean nothing here.
+            // Comments (an empty field name), event names and retry times are not used.
             _ => {}
         }
         None
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standards_own_examples() {
+    fn the_examples_of_the_standard() {
         let text = ": test stream\n\ndata: first event\nid: 1\n\ndata:second event\nid\n\ndata:  third event\n\n";
         assert_eq!(
             read(&[text.as_bytes()]),
@@ -111,12 +111,12 @@ mod tests {
     }
 
     #[test]
-    fn an_id_stays_until_the_next_one_and_ends_no_message() {
+    fn an_id_applies_until_the_next_one_and_does_not_complete_a_message() {
         assert_eq!(read(&[b"id: 7\n\ndata: a\n\nid: 8\ndata: b\n\n"]), [message("7", "a"), message("8", "b")]);
     }
 
     #[test]
-    fn a_message_without_end_is_refused() {
+    fn a_message_above_the_limit_is_refused() {
         let mut parser = Parser::default();
         let mut found: Vec<Message> = Vec::new();
         let part = vec![b'x'; MOST_BYTES];
@@ -126,7 +126,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn where_the_bytes_are_cut_does_not_matter(
+        fn any_split_of_the_bytes_gives_the_same_messages(
             text in r"((data|id|event|retry|x)?:? ?[a-z\u{0}é☃]{0,5}(\n|\r|\r\n)){0,20}",
             cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..10),
         ) {
@@ -139,7 +139,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_comes_back(
+        fn written_messages_are_parsed_unchanged(
             messages in prop::collection::vec(("[0-9]{1,9}", r"[a-z :é]{0,9}(\n[a-z :é]{0,9}){0,3}"), 0..8),
         ) {
             let text: String = messages.iter().map(|(id, data)| {
@@ -151,7 +151,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_odd(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             read(&[&bytes]);
         }
     }

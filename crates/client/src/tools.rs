@@ -13,48 +13,48 @@ use crate::{
     request::{RESPONSE_TIMEOUT, Request, RetryPolicy},
 };
 
-/// What a tool is called with, and what is said beside it. What is absent is the server's business.
+/// The input of a call and its options. The server decides what is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Invocation {
     pub input: Value,
     /// The tag `workspace:…`, or the name after the colon.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workspace: Option<String>,
-    /// The conversation that large results go to.
+    /// The conversation whose working memory gets large results.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
-    /// The model that will read the answer.
+    /// The model that will read the response.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_result_chars: Option<u64>,
-    /// Milliseconds from the writing of the request on.
+    /// Milliseconds from the time when the request is written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub deadline_ms: Option<u64>,
     #[serde(rename = "requestId", skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
-    /// The caller's place in a trace, as the header of the same name has it.
+    /// The caller's trace context, in the format of the header with the same name.
     #[serde(skip)]
     pub traceparent: Option<String>,
 }
 
-/// How far a call came in one round trip.
+/// The result of a call in one round trip.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
 pub enum Invoked {
-    /// The answer, which may tell of a failure.
+    /// The response, which can be a failure of the tool.
     Answered(Box<ToolResponse>),
-    /// The request stands; its answer will be tagged `request:<request_id>`.
+    /// The request has no response yet. The response will have the tag `request:<request_id>`.
     Waiting { request: Uuid, request_id: String },
 }
 
 impl Client {
-    /// The tools that the agent's profile sees, and those that wait for something.
+    /// The tools of the agent's profile, including those with missing requirements.
     pub async fn tools(&self) -> Result<Catalog, StoreError> {
         self.catalog(None, None).await
     }
 
-    /// The same in the form that a model's interface takes, as far as `profile` sees it, too.
+    /// The same in the format of a model's API, also filtered by `profile`.
     pub async fn tools_in(&self, format: ToolFormat, profile: Option<Profile>) -> Result<Value, StoreError> {
         self.catalog(Some(format), profile).await
     }
@@ -70,14 +70,15 @@ impl Client {
         Ok(self.send(request).await?)
     }
 
-    /// What the catalog says of a tool. [`StoreError::Invalid`], with the nearest names, when there is none.
+    /// The catalog entry of a tool. If there is none, [`StoreError::Invalid`] with similar names.
     pub async fn tool(&self, name: &str) -> Result<CatalogEntry, StoreError> {
         Ok(self.send(Request::new(Method::GET, &["tools", name], RetryPolicy::Idempotent)).await?)
     }
 
-    /// Calls a tool and waits for the answer, up to `wait` (in whole seconds, at most 60; zero: not at all). A lost
-    /// connection writes no second request: without a key of the caller's own the call gets one. The same key with the
-    /// same invocation waits on for the answer of the first.
+    /// Calls a tool and waits for the response, up to `wait` (in whole seconds, at most 60; zero:
+    /// not at all). A lost connection causes no second request: without a key from the caller, the
+    /// call gets one. The same key with the same invocation waits again for the response to the
+    /// first request.
     pub async fn invoke(
         &self,
         tool: &str,

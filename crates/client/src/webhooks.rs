@@ -11,7 +11,8 @@ use crate::{
 };
 
 impl Client {
-    /// Posts the agent's events to a URL from now on. For the caller itself; for other agents it needs a curator.
+    /// Posts the agent's events to a URL from now on. Requires a curator for other agents than the
+    /// caller.
     pub async fn create_webhook(&self, agent: Uuid, webhook: &NewWebhook) -> Result<WebhookInfo, StoreError> {
         let agent = agent.to_string();
         let path = ["agents", &agent, "webhooks"];
@@ -29,7 +30,7 @@ impl Client {
         self.delete_at(&["agents", &agent.to_string(), "webhooks", &id.to_string()], None).await
     }
 
-    /// Pauses a webhook, or lets it go on.
+    /// Pauses or resumes a webhook.
     pub async fn pause_webhook(&self, agent: Uuid, id: Uuid, paused: bool) -> Result<WebhookInfo, StoreError> {
         let (agent, id, what) = (agent.to_string(), id.to_string(), if paused { "pause" } else { "resume" });
         let path = ["agents", &agent, "webhooks", &id, what];
@@ -37,7 +38,7 @@ impl Client {
         Ok(self.send(request).await?)
     }
 
-    /// Signs the agent's deliveries from now on.
+    /// Sets the secret that signs the agent's deliveries from now on.
     pub async fn set_webhook_secret(&self, agent: Uuid, secret: &WebhookSecret) -> Result<(), StoreError> {
         let agent = agent.to_string();
         let path = ["agents", &agent, "secret"];
@@ -46,14 +47,15 @@ impl Client {
         Ok(())
     }
 
-    /// Deliveries that were given up, the newest first; at most `limit` (1 to 1000). The end is an empty page. Needs a curator.
+    /// Failed deliveries, newest first; at most `limit` (1 to 1000). The last page is empty.
+    /// Requires a curator.
     pub async fn dead_letters(&self, limit: u32, offset: u32) -> Result<Vec<DeadLetter>, StoreError> {
         let mut request = Request::new(Method::GET, &["dlq"], RetryPolicy::Idempotent);
         request.query = vec![("limit", limit.to_string()), ("offset", offset.to_string())];
         Ok(self.send(request).await?)
     }
 
-    /// Queues a delivery again, as if it had never been tried. Needs a curator.
+    /// Queues a delivery again, as if it were new. Requires a curator.
     pub async fn retry_dead_letter(&self, id: Uuid) -> Result<(), StoreError> {
         let id = id.to_string();
         let Done {} =
@@ -61,12 +63,12 @@ impl Client {
         Ok(())
     }
 
-    /// Needs a curator.
+    /// Requires a curator.
     pub async fn delete_dead_letter(&self, id: Uuid) -> Result<(), StoreError> {
         self.delete_at(&["dlq", &id.to_string()], None).await
     }
 
-    /// All of them. Needs a curator.
+    /// Deletes all of them. Requires a curator.
     pub async fn delete_dead_letters(&self) -> Result<(), StoreError> {
         self.delete_at(&["dlq"], None).await
     }

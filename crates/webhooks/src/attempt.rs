@@ -1,5 +1,4 @@
-//! One attempt: signed and sent through the egress gate. The response is read only as far as
-//! needed.
+//! One attempt: signed and sent through the egress gate. The body of the response is only drained.
 
 use std::time::Duration;
 
@@ -16,10 +15,10 @@ use url::Url;
 use crate::outcome::Ended;
 use crate::signature::sign;
 
-/// As operators name webhooks where they allow a private host.
+/// The name of webhooks where operators allow a private host.
 const NAME: &str = "webhooks";
-/// What is waited for of an answer whose status is known.
-const ANSWER: Duration = Duration::from_secs(2);
+/// How long to read a response after its status is known.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 pub(crate) async fn attempt(
     gate: &Egress,
@@ -30,19 +29,19 @@ pub(crate) async fn attempt(
     match post(gate, connections, delivery, now).await {
         Ok(answer) => {
             let ended = Ended::Answered { status: answer.status, retry_after: retry_after(&answer.headers, now) };
-            // What a receiver says beside its status is nobody's: read a while, within the gate's bounds, so that the connection
-            // serves again.
+            // The body is not used. It is read for a while, within the gate's limits, so that the
+            // connection can be reused.
             let mut body = answer.body;
             let rest = async { while let Some(Ok(_)) = body.next().await {} };
-            let _ = timeout(ANSWER, rest).await;
+            let _ = timeout(DRAIN_TIME, rest).await;
             ended
         }
-        Err(error) if error.name == "PermissionDenied" => Ended::Refused(told(&error)),
-        Err(error) => Ended::Failed(told(&error)),
+        Err(error) if error.name == "PermissionDenied" => Ended::Refused(error_text(&error)),
+        Err(error) => Ended::Failed(error_text(&error)),
     }
 }
 
-fn told(error: &OpError) -> String {
+fn error_text(error: &OpError) -> String {
     error.message.clone()
 }
 
@@ -53,9 +52,9 @@ async fn post(
     now: DateTime<Utc>,
 ) -> Result<FetchResponse, OpError> {
     let refused = |why: String| OpError::new("PermissionDenied", why);
-    let url = Url::parse(&delivery.url).map_err(|error| refused(format!("the URL cannot be read: {error}")))?;
+    let url = Url::parse(&delivery.url).map_err(|error| refused(format!("the URL is not valid: {error}")))?;
     let (Some(host), Some(port)) = (Host::of(&url), url.port_or_known_default()) else {
-        return Err(refused("the URL names no host and port".into()));
+        return Err(refused("the URL has no host or no port".into()));
     };
     let rules = NetRules::only(host, port);
     let vault = Vault::default();
@@ -104,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_receiver_asks_for_time_in_seconds_or_by_the_clock() {
+    fn retry_after_is_seconds_or_a_date() {
         let now = DateTime::parse_from_rfc3339("2026-01-01T00:00:00Z").unwrap().to_utc();
         let read = |value: &str| retry_after(&[("retry-after".into(), value.into())], now);
         assert_eq!(read("120"), Some(Duration::from_mins(2)));

@@ -1,5 +1,5 @@
-//! How long to wait before the next attempt: anything up to a bound that doubles ("full jitter"), so that receivers that
-//! come back are not met by everybody at once.
+//! The pause before the next attempt: a random part of a bound that doubles ("full jitter"), so
+//! that a receiver that recovers does not get all retries at once.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) fn jittered(bound: Duration, dice: f64) -> Duration {
 }
 
 pub(crate) fn dice() -> f64 {
-    // A fresh v4 UUID is the random number at hand.
+    // A v4 UUID is random, so no other generator is needed.
     f64::from((Uuid::new_v4().as_u128() >> 64) as u32 & 0xffff) / 65536.0
 }
 
@@ -28,7 +28,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn pauses_grow_to_their_bound_and_never_beyond(first in 1_u64..10_000, longest in 1_u64..10_000_000, dice in 0.0..1.0_f64) {
+        fn pauses_grow_up_to_their_bound(first in 1_u64..10_000, longest in 1_u64..10_000_000, dice in 0.0..1.0_f64) {
             let (first, longest) = (Duration::from_millis(first), Duration::from_millis(longest));
             let bounds: Vec<Duration> = (1..40).map(|failures| bound(first, failures, longest)).collect();
             prop_assert_eq!(bounds[0], first.min(longest));
@@ -38,7 +38,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dice_are_thrown_anew() {
+    fn dice_returns_different_numbers() {
         let thrown: Vec<f64> = (0..20).map(|_| dice()).collect();
         assert!(thrown.iter().all(|dice| (0.0..1.0).contains(dice)));
         assert!(thrown.iter().any(|dice| (dice - thrown[0]).abs() > f64::EPSILON));

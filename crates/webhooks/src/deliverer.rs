@@ -1,4 +1,5 @@
-//! Takes what is due and keeps as much under way as it may; so a receiver that hangs costs its own place and no other's.
+//! Claims due deliveries, up to a limit of concurrent attempts. A receiver that hangs uses only the
+//! capacity of its own webhook.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,13 +19,15 @@ use crate::attempt::attempt;
 use crate::backoff::dice;
 use crate::outcome::Ended;
 
-/// Between looks at what is too old.
-const TIDY: Duration = Duration::from_mins(1);
-/// How long attempts may end in when the deliverer stops. What does not is tried by another when its lease ends.
-const ENDING: Duration = Duration::from_secs(5);
-/// For how long the connections to a webhook's receiver are kept.
+/// The pause between two removals of old deliveries.
+const TIDY_EVERY: Duration = Duration::from_mins(1);
+/// How long running attempts can continue when the deliverer stops. Another deliverer repeats the
+/// others when their leases expire.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long the connections to a webhook's receiver are kept after their last use.
 const CONNECTIONS_KEPT: Duration = Duration::from_secs(30);
-/// An attempt whose end cannot be written down is tried again when its lease ends; this often before.
+/// How often the result of an attempt is written. If all tries fail, the delivery is repeated when
+/// its lease expires.
 const WRITE_TRIES: u32 = 5;
 const WRITE_PAUSE: Duration = Duration::from_millis(500);
 
@@ -33,12 +36,13 @@ pub struct Deliverer {
     queue: Arc<dyn Deliveries>,
     gate: Arc<Egress>,
     options: Arc<DeliveryOptions>,
-    /// Of webhooks that got something lately: for each its own, so that none finds what another's receiver left there.
+    /// Each recently used webhook has its own connections, so that no webhook gets data that
+    /// another one's receiver left on a connection.
     connections: HashMap<Uuid, (Instant, Arc<Connections>)>,
 }
 
 impl Deliverer {
-    /// `gate` is best one of its own, with [`DeliveryOptions::egress`].
+    /// `gate` should not be shared; create it with [`DeliveryOptions::egress`].
     pub fn new(queue: Arc<dyn Deliveries>, gate: Arc<Egress>, options: DeliveryOptions) -> Self {
         Self { queue, gate, options: Arc::new(options), connections: HashMap::new() }
     }
@@ -49,7 +53,7 @@ impl Deliverer {
         let mut is_failing = false;
         while !stop.is_cancelled() {
             let round = async {
-                if tidied_at.is_none_or(|at| at.elapsed() >= TIDY) {
+                if tidied_at.is_none_or(|at| at.elapsed() >= TIDY_EVERY) {
                     self.queue.tidy(&self.options.retention).await?;
                     tidied_at = Some(Instant::now());
                 }
@@ -59,7 +63,7 @@ impl Deliverer {
                 }
                 self.queue.take(&self.options.taking(free)).await
             };
-            // A lease that is taken in the moment of the stop ends by itself.
+            // A lease that is claimed at the moment of the stop expires by itself.
             let taken: Result<Vec<Delivery>, StoreError> = tokio::select! {
                 () = stop.cancelled() => break,
                 taken = round => taken,
@@ -74,9 +78,9 @@ impl Deliverer {
                     any
                 }
                 Err(error) => {
-                    // A store that is away for a while is one line in the log.
+                    // An outage of the store is logged once.
                     if !is_failing {
-                        tracing::warn!(%error, "deliveries to webhooks wait for the store");
+                        tracing::warn!(%error, "deliveries to webhooks are waiting for the store");
                         is_failing = true;
                     }
                     false
@@ -91,20 +95,20 @@ impl Deliverer {
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.queue.queued() => {}
-                Some(ended) = under_way.join_next() => tell(ended),
+                Some(ended) = under_way.join_next() => log_panic(ended),
                 () = sleep(self.options.poll) => {}
             }
             while let Some(ended) = under_way.try_join_next() {
-                tell(ended);
+                log_panic(ended);
             }
         }
         let ending = async {
             while let Some(ended) = under_way.join_next().await {
-                tell(ended);
+                log_panic(ended);
             }
         };
-        if timeout(ENDING, ending).await.is_err() {
-            tracing::warn!("stopped delivering while receivers were still silent; what they were sent is tried again");
+        if timeout(STOP_TIMEOUT, ending).await.is_err() {
+            tracing::warn!("stopped before all receivers responded; these deliveries will be repeated");
         }
         gauge!("rcrt_webhook_attempts_under_way").set(0.0);
     }
@@ -117,21 +121,22 @@ impl Deliverer {
         let connections = connections.clone();
         under_way.spawn(async move {
             let begun = Instant::now();
-            // The gate keeps to the same time; this is for what it does not count, such as an answer that drips.
+            // The gate has the same timeout. This one includes what the gate does not count, such
+            // as a slow response body.
             let ended = timeout(options.timeout, attempt(&gate, &connections, &delivery, Utc::now())).await;
             let ended = ended.unwrap_or_else(|_| {
-                Ended::Failed(format!("there was no whole answer after {} s", options.timeout.as_secs_f64()))
+                Ended::Failed(format!("no complete response after {} s", options.timeout.as_secs_f64()))
             });
             let settlement = ended.settlement(&delivery, &options, dice());
             count(&settlement, begun.elapsed());
-            write_down(&*queue, &delivery, &settlement).await;
+            write_result(&*queue, &delivery, &settlement).await;
         });
     }
 }
 
-fn tell(ended: Result<(), tokio::task::JoinError>) {
+fn log_panic(ended: Result<(), tokio::task::JoinError>) {
     if let Err(error) = ended {
-        tracing::error!(%error, "an attempt to deliver ended badly; it is tried again when its lease ends");
+        tracing::error!(%error, "an attempt to deliver panicked; it will be repeated when its lease expires");
     }
 }
 
@@ -146,16 +151,16 @@ fn count(settlement: &Settlement, took: Duration) {
     histogram!("rcrt_webhook_attempt_duration_seconds", "result" => result).record(took);
 }
 
-async fn write_down(queue: &dyn Deliveries, delivery: &Delivery, settlement: &Settlement) {
+async fn write_result(queue: &dyn Deliveries, delivery: &Delivery, settlement: &Settlement) {
     for _ in 0..WRITE_TRIES {
         match queue.settle(delivery, settlement).await {
             Ok(()) => return,
             Err(error) if error.is_retryable() => sleep(WRITE_PAUSE).await,
             Err(error) => {
-                tracing::error!(delivery = %delivery.id, %error, "what became of a delivery cannot be written down");
+                tracing::error!(delivery = %delivery.id, %error, "the result of a delivery cannot be written");
                 return;
             }
         }
     }
-    tracing::warn!(delivery = %delivery.id, "a delivery is tried again: the store took no word of how it ended");
+    tracing::warn!(delivery = %delivery.id, "a delivery will be repeated, because its result could not be written");
 }

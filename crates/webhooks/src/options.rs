@@ -1,36 +1,40 @@
-//! How deliveries are tried.
+//! The options of deliveries.
 
 use std::time::Duration;
 
 use breadcrumb::{DeliveryClaimRequest, Retention};
 use executors::egress::{EgressOptions, PrivateHost};
 
-/// What leaves room for the answer to an attempt that used all of its time to be written down.
+/// Time to write the result of an attempt that used its whole timeout.
 const LEASE_BEYOND_ATTEMPT: Duration = Duration::from_secs(30);
-/// More of an answer is not read.
+/// The most bytes that are read of a response.
 const ANSWER_BYTES: u64 = 64 * 1024;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeliveryOptions {
-    /// Attempts under way at the same time, of all webhooks. Default 64.
+    /// Concurrent attempts of all webhooks. Default 64.
     pub most: usize,
-    /// Of one webhook, on all servers together. Default 1: a webhook's first attempts go in the order of the events.
+    /// Concurrent attempts of one webhook, on all servers together. Default 1: the first attempts
+    /// of a webhook's deliveries are in the order of the events.
     pub per_webhook: usize,
-    /// Of one delivery; then it is given up. Default 16.
+    /// Attempts of one delivery, before it becomes a dead letter. Default 16.
     pub max_attempts: u32,
-    /// Before the second attempt, at most; doubled with each further one. Default 2 seconds.
+    /// The maximum pause before the second attempt; it doubles with each further attempt. Default 2
+    /// seconds.
     pub first_pause: Duration,
-    /// Between two attempts, at most, also where a receiver asks for more. Default 1 hour.
+    /// The maximum pause between two attempts, even if a receiver asks for more. Default 1 hour.
     pub longest_pause: Duration,
-    /// A webhook with so many failures in a row gets one attempt at a time, after growing pauses. Default 5.
+    /// A webhook with this many consecutive failures gets one attempt at a time, with growing
+    /// pauses. Default 5.
     pub slow_from: u32,
-    /// For the connection. Default 10 seconds.
+    /// The timeout of a connection. Default 10 seconds.
     pub connect_timeout: Duration,
-    /// For a whole attempt, the answer included. Default 20 seconds.
+    /// The timeout of a whole attempt, including the response. Default 20 seconds.
     pub timeout: Duration,
-    /// A delivery that is older is given up. Default 24 hours. Dead ones are kept for 30 days, at most 10,000 of a tenant.
+    /// An older delivery becomes a dead letter. Default 24 hours. Dead letters are stored for 30
+    /// days, at most 10,000 per tenant.
     pub retention: Retention,
-    /// Between looks at the queue that nobody asked for. Default 1 second.
+    /// The interval at which the queue is polled without a notification. Default 1 second.
     pub poll: Duration,
 }
 
@@ -62,7 +66,7 @@ impl DeliveryOptions {
         }
     }
 
-    /// For the gate that deliveries go through.
+    /// The options of the gate for deliveries.
     pub fn egress(&self, allowed_private: Vec<PrivateHost>) -> EgressOptions {
         EgressOptions {
             allowed_private,

@@ -1,4 +1,4 @@
-//! What an answer, or none, means for a delivery.
+//! What the result of an attempt means for a delivery.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::backoff::{bound, jittered};
 pub(crate) enum Ended {
     Answered {
         status: u16,
-        /// How long the receiver asks to be left alone.
+        /// The pause that the receiver asks for.
         retry_after: Option<Duration>,
     },
-    /// The gate lets nothing go there. It will not mend by itself.
+    /// The gate refuses the address. A retry would not help.
     Refused(String),
-    /// There was no answer.
+    /// There was no response.
     Failed(String),
 }
 
@@ -27,18 +27,19 @@ impl Ended {
         let hold = (failures >= options.slow_from).then(|| {
             let bound =
                 bound(options.first_pause, failures - options.slow_from.min(failures) + 1, options.longest_pause);
-            // Not a full jitter: a receiver that is down is not asked at once.
+            // Half of the bound is fixed, so that a receiver that is down is not tried again at
+            // once.
             bound / 2 + jittered(bound / 2, dice)
         });
         let (error, asked) = match self {
             Self::Answered { status: 200..=299, .. } => return Settlement::Delivered,
             Self::Answered { status: 410, .. } => {
-                return Settlement::Gone { error: "the receiver answered 410 Gone".into() };
+                return Settlement::Gone { error: "the receiver responded with 410 Gone".into() };
             }
             Self::Answered { status: status @ 300..=399, retry_after } => {
-                (format!("the receiver answered {status}, and redirects are not followed"), retry_after)
+                (format!("the receiver responded with {status}, and redirects are not followed"), retry_after)
             }
-            Self::Answered { status, retry_after } => (format!("the receiver answered {status}"), retry_after),
+            Self::Answered { status, retry_after } => (format!("the receiver responded with {status}"), retry_after),
             Self::Failed(error) => (error, None),
             Self::Refused(error) => return Settlement::Dead { error, hold },
         };
@@ -47,7 +48,7 @@ impl Ended {
         }
         let pause = jittered(bound(options.first_pause, delivery.attempt, options.longest_pause), dice);
         let asked = asked.unwrap_or_default().min(options.longest_pause);
-        // Who asks to be left alone is left alone with everything.
+        // A receiver that asks for a pause gets it for all its deliveries.
         let hold = if asked.is_zero() { hold } else { Some(hold.unwrap_or_default().max(asked)) };
         Settlement::Retry { error, after: pause.max(asked), hold }
     }
@@ -83,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_taken_is_delivered_and_what_is_gone_is_gone() {
+    fn a_success_is_delivered_and_410_is_gone() {
         for status in [200, 202, 204, 299] {
             assert_eq!(settled(answered(status), 1, 9), Settlement::Delivered);
         }
@@ -91,13 +92,13 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_tried_again_after_growing_pauses_and_then_given_up() {
+    fn a_failure_is_retried_with_growing_pauses_until_the_last_attempt() {
         let mut pauses = Vec::new();
         for attempt in 1..16 {
             let Settlement::Retry { after, hold: None, error } = settled(answered(503), attempt, 0) else {
                 panic!("attempt {attempt}");
             };
-            assert_eq!(error, "the receiver answered 503");
+            assert_eq!(error, "the receiver responded with 503");
             pauses.push(after.as_secs());
         }
         assert_eq!(pauses, [2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 3600, 3600, 3600, 3600]);
@@ -106,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_old_or_refused_by_the_gate_is_given_up() {
+    fn an_old_or_refused_delivery_becomes_a_dead_letter() {
         let old = delivery(2, 0, Duration::from_hours(24));
         assert!(matches!(answered(500).settlement(&old, &DeliveryOptions::default(), 0.5), Settlement::Dead { .. }));
         let refused = Settlement::Dead { error: "no".into(), hold: None };
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_receiver_may_ask_for_time_within_bounds() {
+    fn retry_after_is_respected_within_bounds() {
         let ask = |seconds, dice| {
             let ended = Ended::Answered { status: 429, retry_after: Some(Duration::from_secs(seconds)) };
             ended.settlement(&delivery(1, 0, Duration::ZERO), &DeliveryOptions::default(), dice)
@@ -130,11 +131,11 @@ mod tests {
         let Settlement::Retry { after, .. } = ask(1_000_000, 0.0) else { panic!() };
         assert_eq!(after, Duration::from_hours(1));
         let Settlement::Retry { after, .. } = ask(1, 1.0) else { panic!() };
-        assert_eq!(after, Duration::from_secs(2), "never less than its own pause");
+        assert_eq!(after, Duration::from_secs(2), "never shorter than the computed pause");
     }
 
     #[test]
-    fn a_dead_receiver_is_asked_less_and_less() {
+    fn a_failing_receiver_gets_fewer_attempts() {
         let holds: Vec<Option<u64>> = (0..20)
             .map(|failures| match settled(answered(500), 1, failures) {
                 Settlement::Retry { hold, .. } => hold.map(|hold| hold.as_secs()),

@@ -1,8 +1,8 @@
 //! Signatures, by which a receiver verifies that a delivery is authentic, complete and new.
 //!
-//! `webhook-signature` is that of Standard Webhooks (<https://www.standardwebhooks.com>). It covers
-//! id and time, so a receiver that refuses old times and known ids is safe from replays.
-//! `X-RCRT-Signature` is that of the original RCRT. It covers the body alone.
+//! `webhook-signature` follows Standard Webhooks (<https://www.standardwebhooks.com>). It covers id
+//! and time, so a receiver that refuses old times and known ids is safe from replays.
+//! `X-RCRT-Signature` is that of the original RCRT. It covers only the body.
 
 use aws_lc_rs::hmac;
 use base64::Engine;
@@ -10,9 +10,9 @@ use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use breadcrumb::hex;
 use uuid::Uuid;
 
-/// Of Standard Webhooks' secrets.
+/// The prefix of secrets of Standard Webhooks.
 const PREFIX: &str = "whsec_";
-/// Bytes of such a key.
+/// The bytes of such a secret's key.
 const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 
 /// The values of the two headers.
@@ -20,11 +20,12 @@ const KEY_BYTES: std::ops::RangeInclusive<usize> = 24..=64;
 pub struct Signed {
     /// `webhook-signature`: `v1,<base64 of HMAC-SHA256 over id.timestamp.body>`.
     pub standard: String,
-    /// `x-rcrt-signature`: `sha256=<hexadecimal HMAC-SHA256 over the body>`, under the secret's text.
+    /// `x-rcrt-signature`: `sha256=<hexadecimal HMAC-SHA256 over the body>`, under the secret's
+    /// text.
     pub rcrt: String,
 }
 
-/// `timestamp`: seconds since 1970, of this attempt.
+/// `timestamp`: the time of this attempt, in seconds since 1970.
 pub fn sign(secret: &str, id: Uuid, timestamp: i64, body: &str) -> Signed {
     let standard = hmac::Key::new(hmac::HMAC_SHA256, &standard_key(secret));
     let rcrt = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
@@ -33,7 +34,7 @@ pub fn sign(secret: &str, id: Uuid, timestamp: i64, body: &str) -> Signed {
     Signed { standard: format!("v1,{}", STANDARD.encode(of_all)), rcrt: format!("sha256={}", hex(of_body.as_ref())) }
 }
 
-/// The bytes behind `whsec_`, else those of the text.
+/// The decoded bytes after `whsec_`, otherwise the bytes of the text.
 fn standard_key(secret: &str) -> Vec<u8> {
     let decoded = secret
         .strip_prefix(PREFIX)

@@ -92,7 +92,8 @@ async fn a_server_that_comes_back_in_time_is_waited_for() {
     let direct = {
         let agent = harness.new_agent(store_owner(&client, id).await, &breadcrumb::Role::ALL).await;
         let token = Credentials::Token(harness.token(&agent, Duration::from_mins(10)));
-        // It has no connection yet: one that ends under a change leaves open whether the change was made.
+        // It has no connection yet: one that ends under a change leaves open whether the change was
+        // made.
         Client::new(format!("http://{}", harness.address).parse().unwrap(), token)
     };
     harness.stop_server().await;

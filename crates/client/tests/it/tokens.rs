@@ -82,8 +82,8 @@ async fn agents_are_made_listed_and_ended_over_http() {
     harness.close().await;
 }
 
-/// A door that gives tokens which end at once; the only thing here that is no real server, because a real one gives an
-/// hour.
+/// A door that gives tokens which end at once; the only thing here that is no real server, because
+/// a real one gives an hour.
 #[tokio::test]
 async fn a_token_near_its_end_is_renewed_before_it_is_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -23,7 +23,7 @@ async fn is_listed_retried_and_deleted() {
     world.until("SELECT count(*) FROM deliveries WHERE state = 'dead'", 1).await;
     let letters = world.webhooks().dead_letters(world.tenant, 100, 0).await.unwrap();
     let letter = letters[0].clone();
-    assert_eq!((letter.attempts, letter.last_error.as_str()), (2, "the receiver answered 500"));
+    assert_eq!((letter.attempts, letter.last_error.as_str()), (2, "the receiver responded with 500"));
     assert_eq!((letter.webhook_id, letter.agent_id, &letter.url), (webhook.id, world.agent, &receiver.url));
     assert_eq!(letter.payload, first.json());
     assert_eq!(letter.id.to_string(), first.header("webhook-id"));

@@ -68,14 +68,15 @@ async fn a_failure_is_tried_again_under_the_same_id_and_the_next_event_does_not_
     let world = World::start().await;
     let mut receiver = Receiver::start(vec![status(500)]).await;
     let webhook = world.webhook(&receiver.url).await;
-    // The pause is any part of this: of the default 2 s it is often over before the next event is there.
+    // The pause is any part of this: of the default 2 s it is often over before the next event is
+    // there.
     let month = Duration::from_hours(24 * 30);
     let options = DeliveryOptions { first_pause: month, longest_pause: month, ..options() };
     let delivering = Delivering::start(&world.store, options);
     world.write("one").await;
     let first = receiver.next().await;
     world.until("SELECT count(*) FROM deliveries WHERE state = 'waiting' AND due_at > now()", 1).await;
-    assert_eq!(world.info(webhook.id).await.last_error.unwrap(), "the receiver answered 500");
+    assert_eq!(world.info(webhook.id).await.last_error.unwrap(), "the receiver responded with 500");
     world.write("two").await;
     assert_eq!(receiver.next().await.title(), "two");
     world.time_passes().await;

@@ -1,5 +1,5 @@
-//! A store with an agent, receivers on loopback, and deliverers between them. What would have to be waited for is made due
-//! in the database, whose clock judges it.
+//! A store with an agent, receivers on loopback, and deliverers between them. What would have to be
+//! waited for is made due in the database, whose clock judges it.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -141,7 +141,8 @@ pub struct Delivering {
 }
 
 impl Delivering {
-    /// `receiver.test` leads to loopback, where the operator allows it; `outside.test` too, where nobody does.
+    /// `receiver.test` leads to loopback, where the operator allows it; `outside.test` too, where
+    /// nobody does.
     pub fn start(store: &Store, options: DeliveryOptions) -> Self {
         Self::start_with(store, options, |_| {})
     }

@@ -1,4 +1,5 @@
-//! Signatures, verified by code that shares nothing with the signer: HMAC written out from RFC 2104.
+//! Signatures, verified by code that shares nothing with the signer: HMAC written out from RFC
+//! 2104.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
