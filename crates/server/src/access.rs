@@ -25,27 +25,28 @@ use crate::{
     token::{TokenError, TokenId, VerifiedTicket, VerifiedToken},
 };
 
-/// In whose name a runner acts.
+/// The agent on whose behalf a runner acts.
 const ACTING_FOR: &str = "x-acting-for";
 
-/// Who may call a route.
+/// Who can call a route.
 #[derive(Debug, Clone, Copy)]
 pub enum Access {
-    /// Every caller, without a token, within a rate limit per address for such requests alone:
-    /// health checks must not be blocked by callers that try tokens from the same address.
+    /// Every caller, without a token. Such requests have their own rate limit per address, so that
+    /// callers that try tokens cannot block health checks from the same address.
     Anyone,
-    /// The same, within the rate limit of unauthenticated callers: what can be guessed at, or costs.
+    /// Every caller, within the rate limit of unauthenticated callers: for routes where guessing is
+    /// possible or that are expensive.
     Unauthenticated,
-    /// Holders of a token with one of these roles. Curators may everything and are not named.
+    /// Holders of a token with one of these roles. Curators are always allowed and are not listed.
     Roles(&'static [Role]),
-    /// The same, and a ticket (`?ticket=`) can replace the token: browsers cannot set a header for
-    /// an event stream. For clients of the original RCRT, an option accepts the token itself
-    /// (`?token=`, `?access_token=`).
+    /// The same, but a ticket (`?ticket=`) can replace the token: browsers cannot set a header for
+    /// an event stream. With `rcrt_compat` the token itself is accepted too (`?token=`,
+    /// `?access_token=`).
     RolesOrTicket(&'static [Role]),
 }
 
 impl Access {
-    /// The roles that may, curator included; empty when no token is needed.
+    /// The allowed roles, including curator. Empty if no token is needed.
     pub fn roles(self) -> Vec<Role> {
         match self {
             Self::Anyone | Self::Unauthenticated => Vec::new(),
@@ -57,7 +58,8 @@ impl Access {
 }
 
 impl Access {
-    /// Which allowance it draws on: runners must get their work done whatever else their agent does.
+    /// The rate limit that applies. Runners have their own, so that other requests of their agent
+    /// cannot block them.
     fn rate_class(self) -> RateClass {
         match self {
             Self::Roles([Role::Runner]) => RateClass::Runner,
@@ -67,27 +69,28 @@ impl Access {
     }
 }
 
-/// Who asks, proven, and the records of its tenant.
+/// The authenticated caller, and the records of its tenant.
 #[derive(Clone)]
 pub struct Caller {
     pub identity: Identity,
     pub store: Arc<dyn Breadcrumbs>,
-    /// Which token it showed; of a ticket the one that the ticket was given for.
+    /// The caller's token. For a ticket, the token with which it was requested.
     pub token: TokenId,
-    /// When that token ends, in seconds since 1970.
+    /// When that token expires, in seconds since 1970.
     pub expires_at: u64,
-    /// Whether it may act on other tenants than its own.
+    /// Whether it can act on other tenants.
     pub is_operator: bool,
 }
 
 impl Caller {
-    /// A runner that acts in another agent's name says so in a header, and sees then what that agent may see.
+    /// A runner names the agent on whose behalf it acts in a header, and then sees what that agent
+    /// can see.
     fn acting_for(mut self, headers: &HeaderMap) -> Result<Self, Problem> {
         if let Some(text) = one_header(headers, ACTING_FOR)? {
             let agent = Uuid::try_parse(text)
                 .map_err(|_| Problem::invalid(ACTING_FOR, "must be the id of an agent of the tenant, a UUID"))?;
             if !self.identity.has(Role::Runner) {
-                return Err(Problem::forbidden("only a runner acts in another agent's name"));
+                return Err(Problem::forbidden("only a runner can act on behalf of another agent"));
             }
             self.store = self.store.acting_for(agent)?;
         }
@@ -100,7 +103,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Problem> {
         parts.extensions.get::<Self>().cloned().ok_or_else(|| {
-            tracing::error!("a route that is open to anyone asks who calls it");
+            tracing::error!("a route without authentication reads its caller");
             Problem::internal()
         })
     }
@@ -120,7 +123,7 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
         };
     }
     let rate_class = access.rate_class();
-    // What runs is brought to its end; what is new goes to another server.
+    // Runners finish their calls. New work goes to another server.
     if state.draining.is_cancelled() && rate_class != RateClass::Runner {
         return Problem::draining().into_response();
     }
@@ -141,7 +144,7 @@ pub async fn check(State((state, access)): State<(ServerState, Access)>, mut req
         Err(problem) => return problem.into_response(),
     };
     let counted = match rate_class {
-        // Runners must get their work done whatever else their tenant does.
+        // Other requests of the tenant must not block its runners.
         RateClass::Runner => None,
         RateClass::Ordinary | RateClass::Stream => match state.concurrency_limit.acquire(caller.identity.owner_id) {
             Ok(counted) => Some(counted),
@@ -165,18 +168,18 @@ async fn authenticate_token(state: &ServerState, access: Access, token: &str) ->
     authorize(state, access, proven).await
 }
 
-/// Takes a ticket, once.
+/// Redeems a ticket, which is valid once.
 async fn authenticate_ticket(state: &ServerState, access: Access, ticket: &str) -> Result<Caller, Problem> {
     const ANOTHER: &str = "get another from POST /events/ticket";
     let refused = |error| match error {
         TokenError::Expired => Problem::unauthorized(format!("the ticket has expired; {ANOTHER}")),
-        TokenError::Forged => Problem::unauthorized(format!("the ticket is not one of this server; {ANOTHER}")),
+        TokenError::Forged => Problem::unauthorized(format!("the ticket was not issued by this server; {ANOTHER}")),
     };
     let VerifiedTicket { id, expires_at, token } = state.token_key.verify_ticket(ticket).map_err(refused)?;
     let caller = authorize(state, access, token).await?;
     let until = i64::try_from(expires_at).ok().and_then(|seconds| DateTime::from_timestamp(seconds, 0));
     if !state.tenancy.use_ticket(caller.identity.owner_id, id, until.unwrap_or_default()).await? {
-        return Err(Problem::unauthorized(format!("the ticket was used before; {ANOTHER}")));
+        return Err(Problem::unauthorized(format!("the ticket was already used; {ANOTHER}")));
     }
     Ok(caller)
 }
@@ -186,19 +189,19 @@ async fn authorize(state: &ServerState, access: Access, proven: VerifiedToken) -
     identity.roles = current_roles(state, &identity, token).await?;
     let allowed = access.roles();
     if !identity.roles.iter().any(|role| allowed.contains(role)) {
-        return Err(Problem::forbidden(format!("this needs one of the roles: {}", role_names(&allowed))));
+        return Err(Problem::forbidden(format!("this requires one of the roles: {}", role_names(&allowed))));
     }
     let store = state.tenancy.acting_as(identity.clone());
     let is_operator = is_operator || state.auth == AuthMode::Open;
     Ok(Caller { identity, store, token, expires_at, is_operator })
 }
 
-/// Whether this is the token of an operator, who may see what is of all tenants.
+/// Whether this is an operator's token, which gives access to the data of all tenants.
 pub async fn is_operator_token(state: &ServerState, token: &str) -> bool {
     authenticate_token(state, Access::Roles(&[]), token).await.is_ok_and(|caller| caller.is_operator)
 }
 
-/// The token's roles as far as the agent still has them. In open mode agents need not exist.
+/// The roles of the token that the agent still has. In open mode the agent need not exist.
 pub async fn current_roles(state: &ServerState, identity: &Identity, token: TokenId) -> Result<Vec<Role>, Problem> {
     let standing = state.agent_cache.agent_status(identity.owner_id, identity.agent_id).await?;
     if standing.has_revoked(token.jti, token.issued_at) {
@@ -206,12 +209,12 @@ pub async fn current_roles(state: &ServerState, identity: &Identity, token: Toke
     }
     if state.auth == AuthMode::Open {
         if !state.agent_cache.has_tenant(identity.owner_id).await? {
-            return Err(Problem::unauthorized("the tenant of this token does not exist any more"));
+            return Err(Problem::unauthorized("the tenant of this token no longer exists"));
         }
         return Ok(identity.roles.clone());
     }
     let Some(present) = &standing.agent else {
-        return Err(Problem::unauthorized("the agent of this token does not exist any more"));
+        return Err(Problem::unauthorized("the agent of this token no longer exists"));
     };
     Ok(identity.roles.iter().copied().filter(|role| present.roles.contains(role)).collect())
 }
@@ -227,7 +230,7 @@ pub fn bearer(headers: &HeaderMap) -> Result<Option<&str>, Problem> {
     let text = value.to_str().unwrap_or_default();
     let (scheme, token) = text.split_once(' ').unwrap_or((text, ""));
     if !scheme.eq_ignore_ascii_case("bearer") || token.trim().is_empty() {
-        return Err(Problem::unauthorized("the Authorization header must read: Bearer <token>"));
+        return Err(Problem::unauthorized("the Authorization header must be: Bearer <token>"));
     }
     Ok(Some(token.trim()))
 }
@@ -244,7 +247,7 @@ fn credential(state: &ServerState, access: Access, request: &Request) -> Result<
     let token = token.or(access_token);
     if token.is_some() && !state.rcrt_compat {
         return Err(Problem::unauthorized(
-            "a token does not belong in an address, where logs keep it: get a one-time ticket from POST /events/ticket \
+            "a token is not accepted in a URL, because logs contain URLs: get a one-time ticket from POST /events/ticket \
              and send ?ticket=<ticket>, or send the header Authorization: Bearer <token>",
         ));
     }

@@ -14,7 +14,7 @@ pub struct Granted {
     id: Uuid,
 }
 
-/// How many grants were changed: none, or one.
+/// The number of grants that were changed: zero or one.
 #[derive(Serialize, ToSchema)]
 pub struct Revoked {
     rows: u64,
@@ -22,9 +22,10 @@ pub struct Revoked {
 
 /// List grants
 ///
-/// Newest first: for a curator those of the tenant, for others those on records of their own making.
+/// Newest first. Curators get all grants of the tenant, other agents those on records that they
+/// created.
 #[utoipa::path(get, path = "/acl", tag = "acl", operation_id = "list_grants",
-    params(("breadcrumb_id" = Option<Uuid>, Query, description = "Those on this record")),
+    params(("breadcrumb_id" = Option<Uuid>, Query, description = "Only grants on this record")),
     responses((status = 200, body = Vec<AclEntry>)))]
 pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<AclEntry>>, Problem> {
     let record = query.take_text("breadcrumb_id").map(|text| {
@@ -37,20 +38,21 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<AclEntry>
     Ok(Json(caller.store.grants(record).await?))
 }
 
-/// Open a record
+/// Grant access to a record
 ///
-/// To an agent, of this tenant or another, or to all agents of a tenant. Curators may grant access, and so may the agent
-/// that created the record. Access to a `tool.response.v1` is granted only by curators.
-/// `read_full` opens what `read_context` does, too. Granting again adds to what was granted.
+/// The grantee is an agent of this or another tenant, or all agents of a tenant. Curators can grant
+/// access, and so can the agent that created the record. Only curators can grant access to a
+/// `tool.response.v1`. `read_full` includes `read_context`. Another grant to the same grantee adds
+/// its actions.
 #[utoipa::path(post, path = "/acl/grant", tag = "acl", operation_id = "grant_access",
     request_body = AclChange, responses((status = 200, body = Granted)))]
 pub async fn grant(caller: Caller, JsonBody(change): JsonBody<AclChange>) -> Result<Json<Granted>, Problem> {
     Ok(Json(Granted { id: caller.store.grant(&change).await? }))
 }
 
-/// Close a record again
+/// Revoke access to a record
 ///
-/// Takes these actions from the grantee. Holds at once; event streams that are open follow within two seconds.
+/// Takes these actions from the grantee at once. Open event streams follow within two seconds.
 #[utoipa::path(post, path = "/acl/revoke", tag = "acl", operation_id = "revoke_access",
     request_body = AclChange, responses((status = 200, body = Revoked)))]
 pub async fn revoke(caller: Caller, JsonBody(change): JsonBody<AclChange>) -> Result<Json<Revoked>, Problem> {

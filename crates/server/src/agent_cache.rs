@@ -1,5 +1,5 @@
-//! Which agents exist and which of their tokens are revoked, cached for a few seconds: a token ends
-//! with its agent, and a query on every request would double the database's work.
+//! Caches for a few seconds which agents exist and which of their tokens are revoked. A token is
+//! invalid without its agent, but a query for each request would double the database's work.
 
 use std::{
     collections::HashMap,
@@ -14,7 +14,7 @@ use uuid::Uuid;
 const REMEMBERED_FOR: Duration = Duration::from_secs(3);
 const MOST: usize = 4096;
 
-/// Owner and agent.
+/// Tenant and agent.
 type AgentId = (Uuid, Uuid);
 
 struct CachedAgent {
@@ -22,13 +22,13 @@ struct CachedAgent {
     standing: Arc<AgentStatus>,
 }
 
-/// A bounded memory of agents.
+/// A bounded cache of agents.
 pub struct AgentCache {
     tenancy: Arc<dyn Tenancy>,
     seen: Mutex<HashMap<AgentId, CachedAgent>>,
-    /// When a tenant was seen, and whether it was there.
+    /// When a tenant was looked up, and whether it existed.
     tenants: Mutex<HashMap<Uuid, (Instant, bool)>>,
-    /// How often something was forgotten, because this server changed it.
+    /// Counts the entries that were removed because this server changed them.
     changes: watch::Sender<u64>,
 }
 
@@ -37,7 +37,7 @@ impl AgentCache {
         Self { tenancy, seen: Mutex::default(), tenants: Mutex::default(), changes: watch::Sender::new(0) }
     }
 
-    /// How the agent stands now (or stood at most three seconds ago).
+    /// The agent's status, at most three seconds old.
     pub async fn agent_status(&self, owner_id: Uuid, agent_id: Uuid) -> Result<Arc<AgentStatus>, StoreError> {
         if let Some(standing) = self.remembered(owner_id, agent_id) {
             return Ok(standing);
@@ -48,14 +48,15 @@ impl AgentCache {
         if seen.len() >= MOST {
             seen.retain(|_, seen| seen.at.elapsed() < REMEMBERED_FOR);
         }
-        // What was changed while it was asked for is asked for again.
+        // If this server changed an agent during the query, the result may be stale and is not
+        // cached.
         if seen.len() < MOST && changes == *self.changes.borrow() {
             seen.insert((owner_id, agent_id), CachedAgent { at: asked, standing: standing.clone() });
         }
         Ok(standing)
     }
 
-    /// Whether the tenant is there (or was at most three seconds ago).
+    /// Whether the tenant exists, or did at most three seconds ago.
     pub async fn has_tenant(&self, id: Uuid) -> Result<bool, StoreError> {
         let seen = self.tenants.lock().unwrap_or_else(PoisonError::into_inner).get(&id).copied();
         if let Some((at, is_there)) = seen
@@ -73,14 +74,15 @@ impl AgentCache {
         Ok(is_there)
     }
 
-    /// Makes this server ask again: the agent was just changed or deleted, or tokens of it were revoked.
+    /// Removes the agent's entry, because the agent was changed or deleted, or tokens of it were
+    /// revoked.
     pub fn forget(&self, owner_id: Uuid, agent_id: Uuid) {
         self.change(|| {
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&(owner_id, agent_id));
         });
     }
 
-    /// The same for a tenant, with all its agents.
+    /// Removes the entries of a tenant and all its agents.
     pub fn forget_tenant(&self, id: Uuid) {
         self.change(|| {
             self.seen.lock().unwrap_or_else(PoisonError::into_inner).retain(|(owner_id, _), _| *owner_id != id);
@@ -88,7 +90,8 @@ impl AgentCache {
         });
     }
 
-    /// Nothing that was asked for before is remembered after, and whoever is told finds it forgotten.
+    /// Counts before and after the removal: a query that began earlier is not cached, and a
+    /// subscriber that is notified finds the entry removed.
     fn change(&self, forget: impl FnOnce()) {
         self.changes.send_if_modified(|changes| {
             *changes += 1;
@@ -103,7 +106,7 @@ impl AgentCache {
         self.changes.subscribe()
     }
 
-    /// `None`: nothing recent is known.
+    /// `None` if there is no recent entry.
     fn remembered(&self, owner_id: Uuid, agent_id: Uuid) -> Option<Arc<AgentStatus>> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = seen.get(&(owner_id, agent_id))?;

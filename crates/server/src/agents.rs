@@ -11,9 +11,9 @@ use crate::{
     replies::NoStore,
 };
 
-/// Make an agent
+/// Create an agent
 ///
-/// The key is shown this once; the store keeps only a hash.
+/// The key is shown only once; the store has only a hash.
 #[utoipa::path(post, path = "/agents", tag = "agents", operation_id = "create_agent",
     request_body = NewAgent, responses((status = 201, body = NewAgentKey)))]
 pub async fn create(
@@ -23,7 +23,7 @@ pub async fn create(
 ) -> Result<(StatusCode, NoStore<NewAgentKey>), Problem> {
     let mut found = Violations::default();
     if agent.name.trim().is_empty() || agent.name.chars().count() > 200 || agent.name.contains('\0') {
-        found.add("name", "must have 1 to 200 characters, none of them NUL");
+        found.add("name", "must have 1 to 200 characters, and no NUL");
     }
     if agent.roles.is_empty() {
         found.add("roles", "must name at least one of curator, emitter, subscriber, runner");
@@ -31,30 +31,30 @@ pub async fn create(
     found.into_result()?;
     let own = caller.identity.profile;
     if own != Profile::Main && agent.profile != own {
-        // Else an agent would make itself another without its own limits.
-        let why = format!("a token of the profile {own} makes agents of that profile alone; name it in profile");
+        // Otherwise an agent could create another one without its own limits.
+        let why = format!("a token of the profile {own} can only create agents of that profile; name it in profile");
         return Err(Problem::forbidden(why));
     }
     let made = state.tenancy.create_agent(caller.identity.owner_id, agent).await?;
     Ok((StatusCode::CREATED, NoStore(made)))
 }
 
-/// What became of a registration.
+/// The result of a registration.
 #[derive(Serialize, ToSchema)]
 pub struct Registered {
     ok: bool,
-    /// Whether the agent was not there before.
+    /// Whether the agent is new.
     created: bool,
-    /// Of a new agent its key, shown this once.
+    /// The key of a new agent, shown only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_key: Option<String>,
 }
 
 /// Register an agent
 ///
-/// Makes an agent of an id of the caller's choice (its key is shown this once), or changes one: its roles, and its name
-/// where one is given. A role that is taken away is gone from the agent's tokens at once; one that is added is in those
-/// that it gets from then on.
+/// Creates an agent with an id of the caller's choice (its key is shown only once), or changes the
+/// roles, and if given the name, of an existing one. A removed role is removed from the agent's
+/// tokens at once. An added role is in tokens that are issued later.
 #[utoipa::path(post, path = "/agents/{id}", tag = "agents", operation_id = "register_agent",
     params(("id" = Uuid, Path)), request_body = AgentRegistration, responses((status = 200, body = Registered)))]
 pub async fn put(
@@ -68,7 +68,7 @@ pub async fn put(
         let present = state.tenancy.agent(owner_id, id).await?;
         let its = present.map_or_else(|| agent.profile.unwrap_or_default(), |present| present.profile);
         if its != own {
-            let why = format!("a token of the profile {own} makes and changes agents of that profile alone");
+            let why = format!("a token of the profile {own} can only create and change agents of that profile");
             return Err(Problem::forbidden(why));
         }
     }
@@ -103,7 +103,7 @@ pub async fn get(
 
 /// Delete an agent
 ///
-/// Its key and its tokens end with it.
+/// Its key and its tokens become invalid.
 #[utoipa::path(delete, path = "/agents/{id}", tag = "agents", operation_id = "delete_agent",
     params(("id" = Uuid, Path)), responses((status = 200, body = Done)))]
 pub async fn delete(

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::{access::Caller, json_body::JsonBody, problem::Problem, query::Query, replies::Done};
 
-/// Entries of one page where nothing else is asked for.
+/// Entries of a page if the caller sets no limit.
 const PAGE: u32 = 100;
 
 #[derive(Deserialize, ToSchema)]
@@ -24,25 +24,25 @@ pub struct EgressRecords {
 pub struct EgressPage {
     /// The newest first.
     entries: Vec<EgressEntry>,
-    /// What `before` is to be for the next page; absent on the last one.
+    /// The value of `before` for the next page; absent on the last one.
     #[serde(skip_serializing_if = "Option::is_none")]
     next: Option<i64>,
 }
 
 /// Read the egress log
 ///
-/// What tools and webhooks of the tenant asked of other servers, and what was refused: hosts, sizes and times, no paths,
-/// headers or bodies. Entries appear some seconds after the request.
+/// The requests of tools and webhooks of the tenant to other servers, and the refused ones: hosts,
+/// sizes and times, but no paths, headers or bodies. Entries appear some seconds after the request.
 #[utoipa::path(get, path = "/audit/egress", tag = "audit", operation_id = "egress_log",
     params(
         ("tool" = Option<String>, Query, description = "The tool's name; `webhooks` for deliveries"),
-        ("host" = Option<String>, Query, description = "The host, as it stands in the log"),
-        ("agent_id" = Option<Uuid>, Query, description = "Who asked for the call"),
-        ("call" = Option<Uuid>, Query, description = "The request record of the call"),
+        ("host" = Option<String>, Query, description = "The host, as written in the log"),
+        ("agent_id" = Option<Uuid>, Query, description = "The agent that requested the call"),
+        ("call" = Option<Uuid>, Query, description = "The id of the call's request"),
         ("outcome" = Option<String>, Query, description = "`answered`, `refused` or `failed`"),
-        ("since" = Option<String>, Query, description = "Begun at this time or later (RFC 3339)"),
-        ("until" = Option<String>, Query, description = "Begun before this time (RFC 3339)"),
-        ("before" = Option<i64>, Query, description = "The page after the one whose `next` this is"),
+        ("since" = Option<String>, Query, description = "Started at this time or later (RFC 3339)"),
+        ("until" = Option<String>, Query, description = "Started before this time (RFC 3339)"),
+        ("before" = Option<i64>, Query, description = "The `next` of the previous page"),
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "100 when absent"),
     ),
     responses((status = 200, body = EgressPage)))]
@@ -67,7 +67,7 @@ pub async fn egress(caller: Caller, mut query: Query) -> Result<Json<EgressPage>
 
 /// Add to the egress log
 ///
-/// As runners do it that work over HTTP.
+/// For runners that work over HTTP.
 #[utoipa::path(post, path = "/audit/egress", tag = "audit", operation_id = "log_egress",
     request_body = EgressRecords, responses((status = 200, body = Done)))]
 pub async fn log_egress(

@@ -1,5 +1,4 @@
-//! Access tokens for callers that prove an agent's key. In open mode (a loopback listener only) for
-//! every caller.
+//! Issues access tokens to callers that prove an agent's key, and in open mode to every caller.
 
 use std::time::Duration;
 
@@ -11,31 +10,31 @@ use uuid::Uuid;
 
 use crate::{AuthMode, ServerState, access::role_names, json_body::JsonBody, problem::Problem, replies::NoStore};
 
-/// How long a token is good for when the caller does not say.
+/// How long a token is valid if the caller does not say.
 const DEFAULT_TTL_SEC: u64 = 3600;
-/// The longest that a token is good for: 30 days. It ends sooner with its agent.
+/// The longest validity of a token: 30 days. It becomes invalid earlier if its agent is deleted.
 pub const MAX_TTL_SEC: u64 = 30 * 24 * 3600;
-/// The tenant of callers in open mode that name none.
+/// The tenant of callers in open mode that do not name one.
 pub const OPEN_TENANT: &str = "default";
-/// The tenant that RCRT's clients name when nobody configured one; here it means the default tenant.
+/// The tenant that RCRT's clients name if none is configured. Here it means the default tenant.
 pub const RCRT_OWNER: Uuid = Uuid::from_u128(1);
 
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRequest {
-    /// The tenant. May be left out in open mode only: the default tenant.
+    /// The tenant. Can be absent in open mode only: the default tenant.
     owner_id: Option<Uuid>,
-    /// The agent. May be left out in open mode only: a new id.
+    /// The agent. Can be absent in open mode only: a new id.
     agent_id: Option<Uuid>,
-    /// The agent's key, as it was shown when the agent was made. Not needed in open mode.
+    /// The agent's key, as shown when the agent was created. Not needed in open mode.
     agent_key: Option<String>,
     /// Roles for this token, a subset of the agent's; all of the agent's when absent.
     #[schema(min_items = 1)]
     roles: Option<Vec<Role>>,
-    /// Which tools are kept from the token's holder; the agent's own profile when absent. An agent of the profile
-    /// `main` may ask for any.
+    /// The profile, which decides which tools the token's holder can call; the agent's own when
+    /// absent. An agent of the profile `main` can ask for any.
     profile: Option<Profile>,
-    /// How long the token is good for in seconds, 1 to 2,592,000; 3,600 when absent.
+    /// How long the token is valid in seconds, 1 to 2,592,000; 3,600 when absent.
     #[schema(minimum = 1, maximum = 2_592_000)]
     ttl_sec: Option<u64>,
 }
@@ -47,16 +46,16 @@ pub struct GivenToken {
     agent_id: Uuid,
     roles: Vec<Role>,
     profile: Profile,
-    /// When the token ends, in seconds since 1970.
+    /// When the token expires, in seconds since 1970.
     exp: u64,
-    /// Seconds until then, for callers whose clock is not ours.
+    /// Seconds until then, for callers whose clock differs from the server's.
     expires_in: u64,
 }
 
 /// Get a token
 ///
-/// The agent's key proves who asks. A server started with open auth asks for no key; there an `agent_id` that is not
-/// known is registered as an agent with all roles.
+/// The agent's key proves the caller's identity. A server with open auth needs no key. There, an
+/// unknown `agent_id` is registered as an agent with all roles.
 #[utoipa::path(post, path = "/auth/token", tag = "auth", operation_id = "get_token",
     request_body = TokenRequest, responses((status = 200, body = GivenToken)))]
 pub async fn token(
@@ -73,15 +72,15 @@ pub async fn token(
     }
     found.into_result()?;
     let mut identity = match state.auth {
-        AuthMode::Keys => proven(&state, &request).await?,
-        AuthMode::Open => believed(&state, &request).await?,
+        AuthMode::Keys => identity_by_key(&state, &request).await?,
+        AuthMode::Open => open_identity(&state, &request).await?,
     };
     if let Some(mut wanted) = request.roles {
         wanted.sort_unstable();
         wanted.dedup();
         if let Some(refused) = wanted.iter().find(|role| !identity.has(**role)) {
             return Err(Problem::forbidden(format!(
-                "the agent has no role {}; its roles are: {}",
+                "the agent does not have the role {}; its roles are: {}",
                 refused.as_str(),
                 role_names(&identity.roles)
             )));
@@ -92,7 +91,7 @@ pub async fn token(
         if identity.profile != Profile::Main && identity.profile != wanted {
             let own = identity.profile;
             return Err(Problem::forbidden(format!(
-                "the agent's profile is {own}; only an agent of the profile main may ask for a token of another"
+                "the agent's profile is {own}; only an agent of the profile main can ask for a token of another"
             )));
         }
         identity.profile = wanted;
@@ -106,7 +105,7 @@ pub async fn token(
     Ok(NoStore(GivenToken { token, owner_id, agent_id, roles, profile, exp, expires_in: ttl }))
 }
 
-async fn proven(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {
+async fn identity_by_key(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {
     let mut found = Violations::default();
     let missing = [
         ("owner_id", request.owner_id.is_none()),
@@ -114,7 +113,7 @@ async fn proven(state: &ServerState, request: &TokenRequest) -> Result<Identity,
         ("agent_key", request.agent_key.is_none()),
     ];
     for (field, _) in missing.into_iter().filter(|(_, missing)| *missing) {
-        found.add(field, "is required: this server gives tokens only for an agent's key");
+        found.add(field, "is required: this server issues tokens only for an agent's key");
     }
     found.into_result()?;
     let key = request.agent_key.as_deref().unwrap_or_default();
@@ -124,9 +123,9 @@ async fn proven(state: &ServerState, request: &TokenRequest) -> Result<Identity,
     Ok(identity(agent))
 }
 
-/// Open mode: a known agent gets its roles; any other id gets all of them, and one that the caller chose is registered
-/// with them, so that it can be listed and changed. The tenant must be there.
-async fn believed(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {
+/// Open mode: a known agent gets its roles, any other id gets all roles. An unknown id that the
+/// caller chose is registered, so that it can be listed and changed. The tenant must exist.
+async fn open_identity(state: &ServerState, request: &TokenRequest) -> Result<Identity, Problem> {
     let known = match request.owner_id {
         Some(owner_id) => state.tenancy.tenants().await?.iter().any(|tenant| tenant.id == owner_id),
         None => false,
@@ -134,7 +133,7 @@ async fn believed(state: &ServerState, request: &TokenRequest) -> Result<Identit
     let owner_id = match request.owner_id {
         Some(owner_id) if known => owner_id,
         Some(RCRT_OWNER) | None => state.tenancy.ensure_tenant(OPEN_TENANT).await?.id,
-        Some(_) => return Err(Problem::invalid("owner_id", "is no tenant; leave it out for the default tenant")),
+        Some(_) => return Err(Problem::invalid("owner_id", "is not a tenant id; leave it out for the default tenant")),
     };
     let agent_id = request.agent_id.unwrap_or_else(Uuid::new_v4);
     if let Some(agent) = state.tenancy.agent(owner_id, agent_id).await? {
@@ -144,7 +143,8 @@ async fn believed(state: &ServerState, request: &TokenRequest) -> Result<Identit
         let agent = AgentRegistration { roles: Role::ALL.to_vec(), name: None, profile: None };
         match state.tenancy.put_agent(owner_id, agent_id, agent).await {
             Ok((agent, _)) => return Ok(identity(agent)),
-            // Another tenant has an agent of this id: clients of RCRT use the same few everywhere.
+            // Another tenant has an agent with this id: RCRT's clients use the same few ids
+            // everywhere.
             Err(StoreError::Invalid(_)) => {}
             Err(error) => return Err(error.into()),
         }

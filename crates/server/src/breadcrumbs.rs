@@ -1,4 +1,4 @@
-//! Records: create, read, change, delete, list, search.
+//! Records: create, read, update, delete, list, search.
 
 use axum::{
     Extension, Json,
@@ -26,28 +26,29 @@ use crate::{
     traceparent,
 };
 
-/// How often a change without a version may be overtaken by others before it is refused.
+/// How often an update without a version is retried after a conflict before it is refused.
 const MOST_OVERTAKEN: usize = 5;
 
-/// Says that a create was answered before, to the same `Idempotency-Key`.
+/// Says that the response repeats the one to an earlier create with the same `Idempotency-Key`.
 pub const REPLAYED: HeaderName = HeaderName::from_static("idempotency-replayed");
 
 /// Write a record
 ///
-/// A `tool.request.v1` is queued for a runner in the same transaction. With an `Idempotency-Key`, the same key with the
-/// same body gets the first answer again (and the header `Idempotency-Replayed: true`) for 24 hours. The header
-/// `traceparent` (W3C Trace Context) goes into the context of a request that has none of its own.
+/// A `tool.request.v1` is queued for a runner in the same transaction. With an `Idempotency-Key`,
+/// the same key with the same body gets the first response again (and the header
+/// `Idempotency-Replayed: true`) for 24 hours. The header `traceparent` (W3C Trace Context) is
+/// copied into the context of a request that has none of its own.
 #[utoipa::path(
     post, path = "/breadcrumbs", tag = "breadcrumbs", operation_id = "create_breadcrumb",
     params(
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "1 to 255 characters, of your choice"),
-        ("traceparent" = Option<String>, Header, description = "The caller's place in a trace"),
+        ("traceparent" = Option<String>, Header, description = "The caller's trace context"),
     ),
     request_body = NewBreadcrumb,
     responses((status = 201, description = "Written", body = Created, headers(
         ("Location" = String, description = "The record's path"),
         ("ETag" = String, description = "The record's version"),
-        ("Idempotency-Replayed" = String, description = "`true` when this answer was given before"),
+        ("Idempotency-Replayed" = String, description = "`true` when this response is a repetition"),
     )))
 )]
 pub async fn create(
@@ -76,8 +77,9 @@ pub async fn create(
 
 /// Read a record
 ///
-/// The short view, without owner, audit and TTL fields. Of a record that ends by its reads (`ttl_type` usage or hybrid) this
-/// counts one, as the full view does; lists, searches, events and the history count none.
+/// The short view, without owner, audit and TTL fields. If the record expires by the number of its
+/// reads (`ttl_type` usage or hybrid), this counts as one, as the full view does. Lists, searches,
+/// events and the history do not count.
 #[utoipa::path(
     get, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "get_breadcrumb",
     params(("id" = Uuid, Path)),
@@ -89,7 +91,7 @@ pub async fn get(caller: Caller, PathId(id): PathId, query: Query) -> Result<Res
     Ok(([(header::ETAG, etag(view.version))], Json(view)).into_response())
 }
 
-/// Read a record with everything
+/// Read a record with all fields
 #[utoipa::path(
     get, path = "/breadcrumbs/{id}/full", tag = "breadcrumbs", operation_id = "get_full_breadcrumb",
     params(("id" = Uuid, Path)),
@@ -102,7 +104,7 @@ pub async fn full(caller: Caller, PathId(id): PathId, query: Query) -> Result<Re
 
 /// Read all versions of a record
 ///
-/// Newest first, the present one included.
+/// Newest first, including the current one.
 #[utoipa::path(
     get, path = "/breadcrumbs/{id}/history", tag = "breadcrumbs", operation_id = "get_history",
     params(("id" = Uuid, Path)),
@@ -119,8 +121,8 @@ pub async fn history(
 
 /// Change a record
 ///
-/// A field that is absent stays as it is; the context is replaced whole. `If-Match` must name the version that you
-/// read: a stale one is refused (412) and changes nothing.
+/// An absent field keeps its value; the context is replaced as a whole. `If-Match` must name the
+/// version that you read. An outdated version is refused (412) and nothing is changed.
 #[utoipa::path(
     patch, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "update_breadcrumb",
     params(
@@ -140,11 +142,11 @@ pub async fn update(
 ) -> Result<Response, Problem> {
     let version = match if_match(&headers)? {
         IfMatch::Version(version) => Some(version),
-        // RCRT overwrites whatever is there.
+        // RCRT overwrites any version.
         IfMatch::Absent if compat.is_some() => None,
         IfMatch::Absent => return Err(Problem::precondition_required()),
         IfMatch::Any => {
-            return Err(Problem::invalid("If-Match", "must name the version that you read; * would undo others' work"));
+            return Err(Problem::invalid("If-Match", "must name the version that you read, not *"));
         }
     };
     let record = match version {
@@ -158,17 +160,17 @@ pub async fn update(
     Ok(([(header::ETAG, etag(record.version))], Json(Changed { ok: true, record })).into_response())
 }
 
-/// The answer to a change.
+/// The response to an update.
 #[derive(Serialize, ToSchema)]
 pub struct Changed {
-    /// `true`: RCRT's clients look for it.
+    /// `true`: RCRT's clients check it.
     ok: bool,
     #[serde(flatten)]
     record: Breadcrumb,
 }
 
-/// Changes the version that is there, also where others change it meanwhile. No record is at version 0: the first try
-/// says which one is there, without a read that would count.
+/// Updates the current version, and retries if it was changed meanwhile. No record is at version 0,
+/// so the first try returns the current version in its error, without a read that would count.
 async fn overwrite(store: &dyn Breadcrumbs, id: Uuid, changes: BreadcrumbChanges) -> Result<Breadcrumb, StoreError> {
     let mut version = 0;
     for _ in 0..MOST_OVERTAKEN {
@@ -182,7 +184,8 @@ async fn overwrite(store: &dyn Breadcrumbs, id: Uuid, changes: BreadcrumbChanges
 
 /// Delete a record
 ///
-/// With `If-Match`, only if it is at that version. A request that waits or runs is cancelled too.
+/// With `If-Match`, only if it is at that version. A request that is queued or running is also
+/// cancelled.
 #[utoipa::path(
     delete, path = "/breadcrumbs/{id}", tag = "breadcrumbs", operation_id = "delete_breadcrumb",
     params(
@@ -202,24 +205,25 @@ pub async fn delete(caller: Caller, PathId(id): PathId, headers: HeaderMap) -> R
 
 /// List records
 ///
-/// Newest change first. Without a `limit`, as much as one page holds: RCRT's clients expect all. `offset` has the next page.
+/// Latest change first. Without a `limit`, as many as one page holds, because RCRT's clients expect
+/// all. `offset` gets the next page.
 #[utoipa::path(
     get, path = "/breadcrumbs", tag = "breadcrumbs", operation_id = "list_breadcrumbs",
     params(
         ("tag" = Option<Vec<String>>, Query,
-            description = "The record has this tag; repeat it for several, all of which it has. `all_tags` means the same"),
+            description = "The record has this tag; repeat it to require several tags. `all_tags` means the same"),
         ("any_tag" = Option<Vec<String>>, Query,
             description = "The record has at least one of these tags. `any_tags` means the same"),
         ("schema_name" = Option<String>, Query),
         ("context_match" = Option<String>, Query,
             description = "Conditions on the context, a JSON array: [{\"path\": \"$.a.b\", \"op\": \"eq\", \"value\": 1}]"),
-        ("limit" = Option<u32>, Query, minimum = 1, description = "How many at most; 1000 when absent. More than 1000 is taken for 1000, which the header `Limit-Applied` says"),
+        ("limit" = Option<u32>, Query, minimum = 1, description = "The maximum number of records; 1000 when absent. More than 1000 means 1000, and the header `Limit-Applied` says so"),
         ("nn" = Option<u32>, Query, minimum = 1, description = "The same as `limit`"),
         ("offset" = Option<i64>, Query, minimum = 0, maximum = 4_294_967_295_u64),
         ("include_context" = Option<bool>, Query),
     ),
     responses((status = 200, body = Vec<BreadcrumbListItem>, headers(
-        ("Limit-Applied" = Option<u32>, description = "How many at most, where more was asked for"),
+        ("Limit-Applied" = Option<u32>, description = "The limit that was applied, if it is lower than requested"),
     )))
 )]
 pub async fn list(caller: Caller, mut query: Query) -> Result<Response, Problem> {
@@ -236,7 +240,7 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Response, Problem>
     Ok(with_limit(Json(caller.store.list(&wanted).await?).into_response(), most))
 }
 
-/// How many rows an answer has at most, where the caller asked for more.
+/// The limit that was applied, if the caller asked for more.
 pub const LIMIT_APPLIED: HeaderName = HeaderName::from_static("limit-applied");
 
 fn with_limit(mut answer: Response, most: Option<AppliedLimit>) -> Response {
@@ -246,25 +250,27 @@ fn with_limit(mut answer: Response, most: Option<AppliedLimit>) -> Response {
     answer
 }
 
-/// How it was searched.
+/// How the search was done.
 pub const SEARCH_MODE: HeaderName = HeaderName::from_static("search-mode");
-/// Why it was searched by words only.
+/// Why only the text search was done.
 pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback");
 
-/// Search records by words and by meaning
+/// Search records by text and by meaning
 ///
-/// Best match first, each with its `score`. `hybrid` joins a full-text search over title, description, tags and context with the records
-/// nearest in meaning (reciprocal rank fusion); it is the default where search by meaning is on, else `text` is. The header
-/// `Search-Mode` tells how it was searched, `Search-Fallback` why by words only, when the model did not answer in time.
+/// Best match first, each with its `score`. `hybrid` combines a full-text search over title,
+/// description, tags and context with the records nearest in meaning (reciprocal rank fusion). It
+/// is the default if search by meaning is enabled, otherwise `text` is. The header `Search-Mode`
+/// says how the search was done. `Search-Fallback` says why only text was searched if the model did
+/// not respond in time.
 #[utoipa::path(
     get, path = "/breadcrumbs/search", tag = "breadcrumbs", operation_id = "search_breadcrumbs",
     params(
         ("q" = Option<String>, Query, min_length = 1, max_length = 1000, pattern = "\\S",
-            description = "Words or a question, 1 to 1000 characters; required where there is no `qvec`"),
+            description = "Words or a question, 1 to 1000 characters; required without `qvec`"),
         ("qvec" = Option<String>, Query,
-            description = "A vector of the store's model in place of the question's own: a JSON array of numbers, or numbers with commas between"),
-        ("mode" = inline(Option<SearchMode>), Query, description = "How to search; `vector` alone goes by meaning only"),
-        ("nn" = Option<u32>, Query, minimum = 1, description = "How many at most; 10 when absent. More than 100 is taken for 100, which the header `Limit-Applied` says"),
+            description = "A vector of the store's model, used instead of the one for `q`: a JSON array of numbers, or numbers separated by commas"),
+        ("mode" = inline(Option<SearchMode>), Query, description = "How to search; `vector` searches by meaning only"),
+        ("nn" = Option<u32>, Query, minimum = 1, description = "The maximum number of records; 10 when absent. More than 100 means 100, and the header `Limit-Applied` says so"),
         ("limit" = Option<u32>, Query, minimum = 1, description = "The same as `nn`"),
         ("tag" = Option<Vec<String>>, Query, description = "The record has all of these tags"),
         ("any_tag" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
@@ -274,8 +280,8 @@ pub const SEARCH_FALLBACK: HeaderName = HeaderName::from_static("search-fallback
     ),
     responses((status = 200, body = Vec<BreadcrumbListItem>, headers(
         ("Search-Mode" = String, description = "text, vector or hybrid"),
-        ("Search-Fallback" = String, description = "Why it was searched by words only"),
-        ("Limit-Applied" = Option<u32>, description = "How many at most, where more was asked for"),
+        ("Search-Fallback" = String, description = "Why only the text search was done"),
+        ("Limit-Applied" = Option<u32>, description = "The limit that was applied, if it is lower than requested"),
     )))
 )]
 pub async fn search(caller: Caller, mut query: Query) -> Result<Response, Problem> {
@@ -315,7 +321,7 @@ fn vector(query: &mut Query) -> Option<Vec<f32>> {
     let inside = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
     let numbers: Result<Vec<f32>, _> = inside.split(',').map(|number| number.trim().parse()).collect();
     if numbers.is_err() {
-        query.wrong("qvec", "must be a JSON array of numbers, or numbers with commas between");
+        query.wrong("qvec", "must be a JSON array of numbers, or numbers separated by commas");
     }
     numbers.ok()
 }
@@ -344,14 +350,14 @@ fn selector(query: &mut Query) -> Selector {
     }
 }
 
-/// RCRT's clients send a selector's own names, too.
+/// RCRT's clients also send a selector's own field names.
 fn either(query: &mut Query, name: &str, selectors: &str) -> Vec<String> {
     let mut tags = query.take_all(name);
     tags.extend(query.take_all(selectors));
     tags
 }
 
-/// The fields of a selector have other names in a query.
+/// A selector's fields have other names in a query.
 fn as_parameters(mut found: Violations) -> Violations {
     for violation in &mut found.0 {
         violation.field = violation.field.replace("all_tags", "tag").replace("any_tags", "any_tag");

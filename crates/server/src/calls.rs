@@ -1,5 +1,5 @@
-//! Calls: the state of a request, for every reader; and claim, start, heartbeat, complete, release,
-//! for runners.
+//! Calls. Every reader can get the state of a request. Runners claim, start, heartbeat, complete
+//! and release.
 
 use axum::Json;
 use breadcrumb::{Call, Claim, ClaimRequest, HeldLease, Lease, NewBreadcrumb, Release, Violations};
@@ -9,7 +9,7 @@ use uuid::Uuid;
 
 use crate::{access::Caller, json_body::JsonBody, path_id::PathId, problem::Problem, replies::Done};
 
-/// The most leases that one heartbeat names.
+/// The most leases in one heartbeat.
 const MAX_LEASES: usize = 1000;
 
 #[derive(Deserialize, ToSchema)]
@@ -27,7 +27,7 @@ pub struct Heartbeat {
     /// At most 1,000.
     #[schema(max_items = 1000)]
     leases: Vec<Lease>,
-    /// How long each lease lasts from now, in milliseconds, 1,000 to 600,000.
+    /// The new duration of each lease in milliseconds, counted from now, 1,000 to 600,000.
     #[schema(minimum = 1000, maximum = 600_000)]
     lease_ms: u64,
 }
@@ -40,7 +40,7 @@ pub struct Complete {
     response: NewBreadcrumb,
 }
 
-/// The response's record.
+/// The id of the response's record.
 #[derive(Serialize, ToSchema)]
 pub struct Completed {
     id: Uuid,
@@ -53,9 +53,9 @@ pub struct GiveBack {
     release: Release,
 }
 
-/// Claim waiting calls
+/// Claim queued calls
 ///
-/// The oldest first, at once: an empty list when none waits.
+/// The oldest first. Returns at once, with an empty list if no call is queued.
 #[utoipa::path(post, path = "/calls/claim", tag = "calls", operation_id = "claim_calls",
     request_body = ClaimRequest, responses((status = 200, body = Vec<Claim>)))]
 pub async fn claim(caller: Caller, JsonBody(wanted): JsonBody<ClaimRequest>) -> Result<Json<Vec<Claim>>, Problem> {
@@ -65,7 +65,7 @@ pub async fn claim(caller: Caller, JsonBody(wanted): JsonBody<ClaimRequest>) -> 
 
 /// Mark a claimed call as running
 ///
-/// From here on it is not silently run again.
+/// From then on it is repeated only if its `max_attempts` allows it.
 #[utoipa::path(post, path = "/calls/start", tag = "calls", operation_id = "start_call",
     request_body = Start, responses((status = 200, body = Done)))]
 pub async fn start(caller: Caller, JsonBody(start): JsonBody<Start>) -> Result<Json<Done>, Problem> {
@@ -76,9 +76,9 @@ pub async fn start(caller: Caller, JsonBody(start): JsonBody<Start>) -> Result<J
     Ok(Done::JSON)
 }
 
-/// Keep leases
+/// Extend leases
 ///
-/// Tells how each lease stands, in the order given.
+/// Returns the state of each lease, in the order of the input.
 #[utoipa::path(post, path = "/calls/heartbeat", tag = "calls", operation_id = "heartbeat",
     request_body = Heartbeat, responses((status = 200, body = Vec<HeldLease>)))]
 pub async fn heartbeat(caller: Caller, JsonBody(beat): JsonBody<Heartbeat>) -> Result<Json<Vec<HeldLease>>, Problem> {
@@ -93,7 +93,7 @@ pub async fn heartbeat(caller: Caller, JsonBody(beat): JsonBody<Heartbeat>) -> R
     Ok(Json(caller.store.heartbeat(&beat.leases, beat.lease_ms).await?))
 }
 
-/// Answer a call
+/// Complete a call
 ///
 /// Writes the response and finishes the call, in one transaction.
 #[utoipa::path(post, path = "/calls/complete", tag = "calls", operation_id = "complete_call",
@@ -103,7 +103,7 @@ pub async fn complete(caller: Caller, JsonBody(complete): JsonBody<Complete>) ->
     Ok(Json(Completed { id }))
 }
 
-/// Give a call back to the queue
+/// Return a call to the queue
 #[utoipa::path(post, path = "/calls/release", tag = "calls", operation_id = "release_call",
     request_body = GiveBack, responses((status = 200, body = Done)))]
 pub async fn release(caller: Caller, JsonBody(back): JsonBody<GiveBack>) -> Result<Json<Done>, Problem> {
@@ -111,7 +111,7 @@ pub async fn release(caller: Caller, JsonBody(back): JsonBody<GiveBack>) -> Resu
     Ok(Done::JSON)
 }
 
-/// Where a request stands
+/// Read the state of a request
 #[utoipa::path(get, path = "/calls/{request_id}", tag = "calls", operation_id = "get_call",
     params(("request_id" = Uuid, Path, description = "The id of the request's record")),
     responses((status = 200, body = Call)))]
@@ -119,10 +119,10 @@ pub async fn get(caller: Caller, PathId(request): PathId) -> Result<Json<Call>, 
     Ok(Json(caller.store.call(request).await?))
 }
 
-/// Stop a request
+/// Cancel a request
 ///
-/// One that waits is answered `Cancelled` at once; for one that runs, the runner is told. Cancelling a finished one
-/// changes nothing.
+/// A queued one gets the response `Cancelled` at once. The runner of a running one is notified.
+/// Cancelling a finished one changes nothing.
 #[utoipa::path(post, path = "/calls/{request_id}/cancel", tag = "calls", operation_id = "cancel_call",
     params(("request_id" = Uuid, Path, description = "The id of the request's record")),
     responses((status = 200, body = Call)))]

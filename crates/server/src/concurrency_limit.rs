@@ -20,12 +20,12 @@ impl ConcurrencyLimit {
         Arc::new(Self { most, tenants: Mutex::default() })
     }
 
-    /// Counts one more request of the tenant until the result is dropped.
+    /// Counts one more request of the tenant until the permit is dropped.
     pub fn acquire(self: &Arc<Self>, owner_id: Uuid) -> Result<ConcurrencyPermit, Problem> {
         let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
         let count = tenants.entry(owner_id).or_default();
         if *count >= self.most {
-            let why = format!("the agents of this tenant have {count} requests under way, which is the most");
+            let why = format!("the agents of this tenant have {count} requests in progress, which is the maximum");
             return Err(Problem::rate_limited(&why, Duration::from_secs(1)));
         }
         *count += 1;
@@ -34,7 +34,7 @@ impl ConcurrencyLimit {
     }
 }
 
-/// One request under way.
+/// Counts one request in progress.
 pub struct ConcurrencyPermit {
     concurrency_limit: Arc<ConcurrencyLimit>,
     owner_id: Uuid,

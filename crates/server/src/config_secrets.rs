@@ -1,7 +1,7 @@
 //! With `rcrt_compat`: a curator who writes a tool's configuration (`tool.config.v1`) and names
 //! secrets in it by their ids grants them to that tool, as the original RCRT's dashboard does. A
-//! secret that is bound to no host yet is bound to those that the tool names: in `permissions.net`,
-//! or, if that opens every host, in the `https` addresses in its code.
+//! secret without hosts is bound to the hosts that the tool names: those in `permissions.net`, or
+//! if that allows every host, those of the `https` URLs in its code.
 
 use std::collections::BTreeSet;
 
@@ -13,14 +13,14 @@ use crate::{access::Caller, problem::Problem, secret_grants};
 
 const TOOL_CONFIG: &str = "tool.config.v1";
 
-/// A tool, and the ids in its configuration that may be those of secrets.
+/// A tool, and the ids in its configuration that can be ids of secrets.
 pub struct ConfigSecrets {
     tool: String,
     ids: BTreeSet<Uuid>,
 }
 
 impl ConfigSecrets {
-    /// `None` where the record chooses nothing, or its writer may not.
+    /// `None` if the record contains no such ids, or its writer is not a curator.
     pub fn of(caller: &Caller, schema_name: Option<&str>, context: &Map<String, Value>) -> Option<Self> {
         if schema_name != Some(TOOL_CONFIG) || !caller.identity.has(Role::Curator) {
             return None;
@@ -31,11 +31,11 @@ impl ConfigSecrets {
         (!ids.is_empty()).then_some(Self { tool, ids })
     }
 
-    /// The record is written by then: what cannot be given is logged.
+    /// The record is already written, so a failure is only logged.
     pub async fn grant(self, store: &dyn Breadcrumbs) {
         if let Err(problem) = self.try_grant(store).await {
             let (tool, why) = (&self.tool, problem.detail());
-            tracing::warn!(tool, why, "the secrets in a tool's configuration cannot be granted to it");
+            tracing::warn!(tool, why, "the secrets in a tool's configuration could not be granted to it");
         }
     }
 
@@ -88,11 +88,11 @@ fn hosts_of(tool: &Map<String, Value>) -> Vec<String> {
     named.into_iter().take(MAX_SECRET_HOSTS).collect()
 }
 
-/// The host at the beginning of an address, where it is written out.
+/// The host at the beginning of a URL, if it is a literal.
 fn address_host(rest: &str) -> Option<String> {
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '.' || c == '-' || c == ':'));
     let (host, after) = rest.split_at(end.unwrap_or(rest.len()));
-    // `https://${host}` and `https://api.${region}.example.com` name none.
+    // `https://${host}` and `https://api.${region}.example.com` have no literal host.
     if after.starts_with(['$', '{']) { None } else { one_host(host) }
 }
 
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_those_that_the_tool_lists_or_else_writes_out() {
+    fn hosts_come_from_permissions_or_else_from_literal_urls() {
         let code = "fetch('https://api.example.com/v1'); fetch(`https://api.example.com:8443/${x}`); \
             const site = 'http://plain.example.com'; fetch(`https://${host}/`); fetch(`https://eu.${zone}.example.com`); \
             // see https://docs.example.com.";

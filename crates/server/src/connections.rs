@@ -2,8 +2,8 @@
 //!
 //! A connection is active from the moment a request's token is verified to the end of the response.
 //! Any other connection is idle and can be evicted: first those that never had a valid token, then
-//! the rest; of each kind the oldest first. So a caller without a token cannot keep a permit,
-//! however slowly it sends a body.
+//! the rest; the oldest first in each group. So a caller without a token cannot hold a permit by
+//! sending a body slowly.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -24,14 +24,14 @@ pub struct Connections {
     state: Mutex<State>,
 }
 
-/// Why no connection is taken: all that are open are at work.
+/// Why a connection is refused: all open ones are active.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Full {
     Server,
     Address,
 }
 
-/// Whether it has shown a valid token, and since when it waits.
+/// Whether it has shown a valid token, and since when it is idle.
 type EvictionKey = (bool, u64);
 
 #[derive(Default)]
@@ -44,7 +44,7 @@ struct State {
 
 struct OpenConnection {
     address: IpAddr,
-    /// `None`: at work.
+    /// `None`: active.
     eviction_key: Option<EvictionKey>,
     evicted: CancellationToken,
 }
@@ -60,7 +60,8 @@ impl Connections {
         Arc::new(Self { most, most_per_address, state: Mutex::default() })
     }
 
-    /// A permit for a connection from this address. Where there is none, a connection that waits loses its permit.
+    /// A permit for a connection from this address. If none is left, an idle connection loses its
+    /// permit.
     pub fn acquire(self: &Arc<Self>, address: IpAddr) -> Result<ConnectionPermit, Full> {
         let address = network(address);
         let mut state = self.locked();
@@ -83,7 +84,7 @@ impl Connections {
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while it holds the lock.
+        // No code panics while it holds the lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -141,12 +142,12 @@ pub struct ConnectionPermit {
 }
 
 impl ConnectionPermit {
-    /// The head of a request is there.
+    /// Call it when the head of a request has arrived.
     pub fn mark_request_received(&self) {
         self.has_received_request.store(true, Ordering::Release);
     }
 
-    /// A request came with a valid token. The connection keeps its permit until the result is dropped.
+    /// A request has a valid token. The connection cannot be evicted until the result is dropped.
     pub fn begin_request(self: &Arc<Self>) -> ActiveRequest {
         self.connections.locked().begin_request(self.id);
         ActiveRequest(self.clone())
@@ -156,7 +157,7 @@ impl ConnectionPermit {
         self.has_received_request.load(Ordering::Acquire)
     }
 
-    /// Returns when the connection has to end, because others need its permit.
+    /// Returns when the connection must close because another one needs its permit.
     pub async fn evicted(&self) {
         self.evicted.cancelled().await;
     }
@@ -168,7 +169,7 @@ impl Drop for ConnectionPermit {
     }
 }
 
-/// An admitted request under way.
+/// An admitted request in progress.
 pub struct ActiveRequest(Arc<ConnectionPermit>);
 
 impl Drop for ActiveRequest {
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_without_a_token_goes_first_then_the_one_that_is_idle_for_longest() {
+    fn connections_without_a_token_are_evicted_before_the_longest_idle() {
         let connections = Connections::new(3, 3);
         let (idle, half, working) =
             (acquire(&connections, HERE), acquire(&connections, HERE), acquire(&connections, HERE));
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_at_its_bound_takes_only_from_itself() {
+    fn an_address_at_its_limit_evicts_only_its_own_connections() {
         let connections = Connections::new(10, 2);
         let other = acquire(&connections, THERE);
         let (first, second) = (acquire(&connections, HERE), acquire(&connections, HERE));
@@ -222,7 +223,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever happens, the bounds hold and nothing is left behind.
+        /// The bounds hold after any sequence of steps, and no entry is left behind.
         #[test]
         fn the_bounds_hold(steps in prop::collection::vec((0_u8..4, 0_usize..8, 0_u8..3), 0..200)) {
             let connections = Connections::new(5, 3);

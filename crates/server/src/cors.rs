@@ -1,8 +1,8 @@
 //! Requests from pages of other origins (CORS, as in the Fetch standard).
 //!
-//! A browser sends no credentials on its own (no cookie is ever set), so a page can do no more than
-//! a program that holds the same token. In open mode every caller gets a token: there, each origin
-//! must be listed, since any web site could otherwise get all rights.
+//! A browser sends no credentials by itself (no cookie is ever set), so a page can do no more than
+//! a program that has the same token. In open mode every caller gets a token. There each origin
+//! must be listed, because otherwise any web site could get all rights.
 
 use std::sync::Arc;
 
@@ -17,17 +17,17 @@ use url::Url;
 use crate::ServerError;
 
 const METHODS: HeaderValue = HeaderValue::from_static("GET, POST, PUT, PATCH, DELETE");
-/// What a page may read beside the body.
+/// The headers that a page can read.
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "ETag, Location, Retry-After, X-Request-Id, Idempotency-Replayed, Preference-Applied, WWW-Authenticate, \
      Search-Mode, Search-Fallback, Limit-Applied",
 );
-/// How long a browser need not ask again, in seconds: the most that any of them keeps.
+/// How long a browser caches a preflight, in seconds: the longest time that any browser allows.
 const MAX_AGE: HeaderValue = HeaderValue::from_static("86400");
-/// The most bytes of the names of headers that are repeated to a browser.
+/// The most bytes of requested header names that are repeated in a preflight response.
 const MAX_ASKED: usize = 1024;
 
-/// Whose pages a browser lets in. Nobody's, unless it is said.
+/// The origins whose pages can call the server. None by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowedOrigins {
     any: bool,
@@ -55,7 +55,7 @@ impl AllowedOrigins {
         self.any
     }
 
-    /// What is said to this origin; `None`: nothing, and the browser keeps the answer from the page.
+    /// The allowed origin for the response. `None`: the browser hides the response from the page.
     fn answer(&self, origin: &HeaderValue) -> Option<HeaderValue> {
         if self.any {
             return Some(HeaderValue::from_static("*"));
@@ -64,7 +64,8 @@ impl AllowedOrigins {
     }
 }
 
-/// A browser compares texts, so a path, a capital letter or the scheme's own port would never match.
+/// A browser compares the text, so a path, a capital letter or the scheme's default port would
+/// never match.
 fn check(text: &str) -> Result<(), ServerError> {
     let url = Url::parse(text).map_err(|_| wrong(text, "https://app.example.com"))?;
     let right = if matches!(url.scheme(), "http" | "https") {
@@ -79,7 +80,8 @@ fn wrong(text: &str, right: &str) -> ServerError {
     ServerError::NoOrigin { text: text.chars().take(200).collect(), right: right.to_owned() }
 }
 
-/// The middleware in front of everything: answers preflights, and marks answers that the page may read.
+/// The middleware in front of everything: responds to preflights, and marks responses that the page
+/// can read.
 pub async fn apply(State(origins): State<Arc<AllowedOrigins>>, request: Request, next: Next) -> Response {
     let Some(origin) = request.headers().get(header::ORIGIN) else { return next.run(request).await };
     let Some(allowed) = origins.answer(origin) else { return next.run(request).await };
@@ -94,7 +96,7 @@ pub async fn apply(State(origins): State<Arc<AllowedOrigins>>, request: Request,
         headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
         headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE);
         headers.append(header::VARY, HeaderValue::from_name(header::ACCESS_CONTROL_REQUEST_HEADERS));
-        // A wildcard would not cover Authorization.
+        // A wildcard would not include Authorization.
         if let Some(asked) = asked.filter(|asked| asked.len() <= MAX_ASKED) {
             headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, asked);
         }

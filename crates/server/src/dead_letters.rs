@@ -1,4 +1,4 @@
-//! Deliveries to webhooks that were given up.
+//! Deliveries to webhooks that failed for good.
 
 use axum::{Json, extract::State};
 use breadcrumb::DeadLetter;
@@ -10,13 +10,13 @@ use crate::{ServerState, access::Caller, path_id::PathId, problem::Problem, quer
 const PAGE: u32 = 100;
 const MAX_PAGE: u32 = 1000;
 
-/// It will be tried again.
+/// The delivery is queued again.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Requeued {
     requeued: bool,
 }
 
-/// How many there were.
+/// How many were deleted.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Emptied {
     ok: bool,
@@ -25,8 +25,8 @@ pub struct Emptied {
 
 /// List dead letters
 ///
-/// Deliveries that were given up, of all agents of the tenant; the newest first. A page may be shorter than `limit` where
-/// payloads are large; the end is an empty one.
+/// Failed deliveries of all agents of the tenant, newest first. A page can be shorter than `limit`
+/// if payloads are large; the last page is empty.
 #[utoipa::path(get, path = "/dlq", tag = "webhooks", operation_id = "list_dead_letters",
     params(
         ("limit" = Option<u32>, Query, minimum = 1, maximum = 1000, description = "1 to 1000; 100 when absent"),
@@ -49,7 +49,7 @@ pub async fn list(
 
 /// Try a dead letter again
 ///
-/// As if it had never been tried, under the same `webhook-id`.
+/// The delivery is queued as if it were new, with the same `webhook-id`.
 #[utoipa::path(post, path = "/dlq/{id}/retry", tag = "webhooks", operation_id = "retry_dead_letter",
     params(("id" = Uuid, Path)), responses((status = 200, body = Requeued)))]
 pub async fn retry(

@@ -1,7 +1,7 @@
-//! The event stream: server-sent events that a subscriber can resume where it broke off.
+//! The event stream: server-sent events, which a subscriber can resume after a lost connection.
 //!
-//! Nothing is buffered here: the next event is taken from the store only when the connection took
-//! the last one, so a slow subscriber waits and the server's memory does not grow.
+//! Nothing is buffered here: the next event is taken from the store only after the connection took
+//! the last one. So a slow subscriber waits, and the server's memory does not grow.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -40,9 +40,9 @@ use crate::{
     token::TICKET_TIME,
 };
 
-/// After this time the subscribers of a server that stops look for it, or for another, again.
+/// The time after which the subscribers of a server that stops reconnect.
 const COME_BACK: Duration = Duration::from_secs(1);
-/// A proxy that collects an answer before it passes it on would hold every event back.
+/// Without it, a proxy that buffers responses would hold back every event.
 const UNBUFFERED: (HeaderName, HeaderValue) =
     (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no"));
 
@@ -52,9 +52,9 @@ pub struct Latest {
     number: EventNumber,
 }
 
-/// The number of the newest event
+/// Get the number of the newest event
 ///
-/// 0 when there is none. A stream that starts after it misses nothing from here on.
+/// 0 if there is none. A stream that starts after this number misses nothing from then on.
 #[utoipa::path(get, path = "/events/latest", tag = "events", operation_id = "latest_event",
     responses((status = 200, body = Latest)))]
 pub async fn latest(caller: Caller, query: Query) -> Result<axum::Json<Latest>, Problem> {
@@ -62,27 +62,27 @@ pub async fn latest(caller: Caller, query: Query) -> Result<axum::Json<Latest>, 
     Ok(axum::Json(Latest { number: caller.store.latest_event().await? }))
 }
 
-/// One message of a stream, as an SSE parser gives it.
+/// One message of a stream, as an SSE parser returns it.
 #[derive(Serialize, ToSchema)]
 pub struct StreamMessage {
-    /// The number to go on after; the last one counts where a message has none.
+    /// The number after which to resume. If a message has none, the last one counts.
     id: Option<String>,
     /// As JSON text.
     #[schema(value_type = String)]
     data: StreamData,
 }
 
-/// What a message's data holds. Kinds may be added.
+/// The data of a message. Kinds can be added.
 #[derive(Serialize, ToSchema)]
 #[serde(untagged)]
-#[allow(dead_code)] // Its only use is its description.
+#[allow(dead_code)] // Used only as a schema.
 pub enum StreamData {
     Event(Event),
     Ping(Ping),
     Missed(Missed),
 }
 
-/// `{"type": "ping", "ts": …}`: the stream lives.
+/// `{"type": "ping", "ts": …}`: the stream is alive.
 #[derive(Serialize, ToSchema)]
 pub struct Ping {
     #[serde(rename = "type")]
@@ -90,7 +90,7 @@ pub struct Ping {
     ts: String,
 }
 
-/// `{"type": "missed", …}`: events after `after` and before `first` are not kept any more.
+/// `{"type": "missed", …}`: events after `after` and before `first` are no longer stored.
 #[derive(Serialize, ToSchema)]
 pub struct Missed {
     #[serde(rename = "type")]
@@ -102,16 +102,17 @@ pub struct Missed {
 /// A ticket for one event stream.
 #[derive(Serialize, ToSchema)]
 pub struct StreamTicket {
-    /// Goes into the address of the stream: `/events/stream?ticket=…`. Good once.
+    /// For the URL of the stream: `/events/stream?ticket=…`. Valid once.
     ticket: String,
-    /// Seconds in which the stream has to be opened.
+    /// Seconds in which the stream must be opened.
     expires_in: u64,
 }
 
 /// Get a ticket for an event stream
 ///
-/// For browsers, whose `EventSource` sends no header: an address may end up in logs, and a ticket is worth nothing once it
-/// was used. The stream is that of the token that this request was sent with, and ends with it.
+/// For browsers, whose `EventSource` sends no header. A URL can appear in logs, and a ticket is
+/// useless after its first use. The stream has the rights of the token of this request, and closes
+/// when that token expires.
 #[utoipa::path(post, path = "/events/ticket", tag = "events", operation_id = "stream_ticket",
     responses((status = 200, body = StreamTicket)))]
 pub async fn ticket(
@@ -121,38 +122,40 @@ pub async fn ticket(
 ) -> Result<NoStore<StreamTicket>, Problem> {
     query.finish(&[])?;
     let ticket = state.token_key.issue_ticket(&caller.identity, caller.token, caller.expires_at).map_err(|error| {
-        tracing::error!(%error, "a ticket could not be signed");
+        tracing::error!(%error, "a ticket cannot be signed");
         Problem::internal()
     })?;
     Ok(NoStore(StreamTicket { ticket, expires_in: TICKET_TIME.as_secs() }))
 }
 
-/// What a stream takes in its query.
+/// The query parameters of a stream.
 const PARAMETERS: [&str; 9] =
     ["last_event_id", "filters", "schema_name", "tag", "all_tags", "any_tags", "agent_id", "all", "ticket"];
 
 /// Follow events
 ///
-/// Server-sent events without end: one for each change of a record that the agent may see, with its number as `id:`. Who
-/// names the last number it saw (`Last-Event-ID`) gets every later event once, in order; who names none starts now. An
-/// agent that has selectors hears what one of them means, and nothing else; `filters` and the other parameters narrow
-/// this one stream further.
+/// An endless stream of server-sent events: one for each change of a record that the agent can see,
+/// with its number as `id:`. A client that names the last number it saw (`Last-Event-ID`) gets each
+/// later event once, in order. Without that number the stream starts now. If the agent has
+/// selectors, the stream has only events that match one of them; `filters` and the other parameters
+/// narrow this stream further.
 ///
-/// A ping (`{"type":"ping","ts":…}`) comes first, with the number from which the stream starts, and every 15 seconds,
-/// with the number up to which everything was looked at. Events are kept for 7 days: whoever was away for longer is told
-/// so before the next event (`{"type":"missed","after":…,"first":…}`); from the number `first` on nothing is missing. The
-/// stream ends with the token, when the token is revoked, and when the agent's roles change.
+/// A ping (`{"type":"ping","ts":…}`) comes first, with the number from which the stream starts, and
+/// then every 15 seconds, with the number up to which all events were examined. Events are stored
+/// for 7 days. A client that was away for longer gets `{"type":"missed","after":…,"first":…}`
+/// before the next event; from the number `first` on nothing is missing. The stream closes when the
+/// token expires or is revoked, and when the agent's roles change.
 #[utoipa::path(get, path = "/events/stream", tag = "events", operation_id = "stream_events",
     params(
-        ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "The last number seen; goes before `last_event_id`"),
+        ("Last-Event-ID" = Option<i64>, Header, minimum = 0, description = "The last number seen; has precedence over `last_event_id`"),
         ("last_event_id" = Option<i64>, Query, minimum = 0, description = "The last number seen"),
-        ("filters" = Option<String>, Query, description = "A selector, as JSON; repeat it for several, all of which must mean the event"),
+        ("filters" = Option<String>, Query, description = "A selector, as JSON; repeat it for several, all of which must match the event"),
         ("schema_name" = Option<String>, Query, description = "Only records of this schema"),
         ("tag" = Option<Vec<String>>, Query, description = "The record has all of these tags"),
         ("all_tags" = Option<Vec<String>>, Query, description = "The same"),
         ("any_tags" = Option<Vec<String>>, Query, description = "The record has at least one of these tags"),
-        ("agent_id" = Option<Uuid>, Query, description = "The stream as this agent hears it: the caller itself, or any for curators"),
-        ("all" = Option<bool>, Query, description = "`true`: whatever the agent's selectors say"),
+        ("agent_id" = Option<Uuid>, Query, description = "The stream of this agent: the caller itself, or any agent for curators"),
+        ("all" = Option<bool>, Query, description = "`true`: ignore the agent's selectors"),
         ("ticket" = Option<String>, Query, description = "A ticket from `POST /events/ticket`, for browsers: an EventSource sends no header"),
     ),
     responses((status = 200, body = StreamMessage, content_type = "text/event-stream")))]
@@ -162,7 +165,7 @@ pub async fn stream(
     headers: HeaderMap,
     mut query: Query,
 ) -> Result<Response, Problem> {
-    // Looked at before this: without the switch for RCRT's clients a token there is refused.
+    // Checked before this: without `rcrt_compat` a token in the query is refused.
     for credential in ["ticket", "token", "access_token"] {
         query.take_all(credential);
     }
@@ -171,7 +174,7 @@ pub async fn stream(
     let all = query.take_as("all", "true or false", false);
     let agent = query.take_as("agent_id", "the id of an agent, a UUID", caller.identity.agent_id);
     query.finish(&PARAMETERS)?;
-    // A browser that reconnects repeats the old query, but its header is new.
+    // A browser that reconnects repeats the old query, but its header is current.
     let header = one_header(&headers, "last-event-id")?.filter(|text| !text.is_empty()).map(str::to_owned);
     let asked = asked.as_deref().map(number).transpose()?;
     let after = header.as_deref().map(number).transpose()?.or(asked);
@@ -179,8 +182,9 @@ pub async fn stream(
     let permit = state.streams.acquire(&state.stream_options, caller.identity.owner_id, caller.identity.agent_id)?;
     let start = match after {
         Some(number) => number,
-        // Told in the first ping, so that a stream cut off before its first event can be taken up without a gap. (It
-        // is the newest number that is sure to be complete, so such a stream may hear a few events from just before.)
+        // The first ping names it, so that a stream that breaks before its first event can be
+        // resumed without a gap. It is the newest number that is certainly complete, so such a
+        // stream can have a few events from shortly before.
         None => store.latest_event().await?,
     };
     let followed = store.subscribe(SubscribeOptions { after, filters, by_selectors: !all }).await?;
@@ -198,14 +202,14 @@ fn number(text: &str) -> Result<EventNumber, Problem> {
     number.ok_or_else(|| Problem::invalid("last_event_id", "must be the number of an event, 0 or more"))
 }
 
-/// What this one stream is to carry. RCRT's clients name the parts of a selector one by one too, and its selectors may
-/// name the tenant.
+/// The filters of this stream. RCRT's clients also send the parts of a selector as separate
+/// parameters, and its selectors can name the tenant.
 fn filters(query: &mut Query, owner_id: Uuid) -> Vec<Selector> {
     let mut filters: Vec<Selector> = Vec::new();
     for mut parts in query.take_objects::<Map<String, Value>>("filters") {
         let owner = parts.remove("owner_id");
         if owner.is_some_and(|owner| !owner.is_null() && owner.as_str().map(Uuid::parse_str) != Some(Ok(owner_id))) {
-            query.wrong("filters.owner_id", "must be the token's tenant, or left out");
+            query.wrong("filters.owner_id", "must be the tenant of the token, or be left out");
         }
         match json_body::read_object::<Selector>(Value::Object(parts).to_string().as_bytes()) {
             Ok(filter) => {
@@ -231,18 +235,18 @@ fn filters(query: &mut Query, owner_id: Uuid) -> Vec<Selector> {
     filters
 }
 
-/// The records as this agent sees them: the caller itself, or for curators any agent of its tenant.
+/// The records as this agent sees them: the caller itself, or for curators any agent of the tenant.
 async fn as_agent(state: &ServerState, caller: &Caller, agent_id: Uuid) -> Result<Arc<dyn Breadcrumbs>, Problem> {
     let own = &caller.identity;
     if agent_id == own.agent_id {
         return Ok(caller.store.clone());
     }
     if !own.has(Role::Curator) {
-        return Err(Problem::forbidden("only a curator may follow events as another agent; leave agent_id out"));
+        return Err(Problem::forbidden("only a curator can follow events as another agent; leave agent_id out"));
     }
     let (roles, profile) = match state.tenancy.agent(own.owner_id, agent_id).await? {
         Some(agent) => (agent.roles, agent.profile),
-        // Agents need not be known there.
+        // In open mode the agent need not exist.
         None if state.auth == AuthMode::Open => (Role::ALL.to_vec(), Profile::Main),
         None => return Err(StoreError::NotFound { what: "agent", id: agent_id }.into()),
     };
@@ -254,19 +258,19 @@ struct SubscriberStream {
     state: ServerState,
     caller: Caller,
     followed: SubscriptionStream,
-    /// The number from which the stream starts, until it is told.
+    /// The number from which the stream starts, until it is sent.
     start: Option<EventNumber>,
-    /// Everything up to this number was given out or is not for this subscriber.
+    /// Every event up to this number was sent, or is not for this subscriber.
     passed: EventNumber,
-    /// The number that the subscriber knows.
+    /// The last number that was sent to the subscriber.
     told: EventNumber,
     new_as_updated: bool,
     ping: Interval,
-    /// Of agents and tenants by this server.
+    /// Notifies when this server changes an agent or a tenant.
     changes: watch::Receiver<u64>,
-    /// `None`: it goes on after the end of its token.
+    /// When the token expires. `None`: the stream continues after that.
     ends: Option<Instant>,
-    /// The subscriber was told that the server stops.
+    /// The message about the shutdown was sent.
     has_announced_shutdown: bool,
     _permit: StreamPermit,
 }
@@ -284,7 +288,7 @@ impl SubscriberStream {
         let mut ping = tokio::time::interval_at(Instant::now() + every, every);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let left = caller.expires_at.saturating_sub(jsonwebtoken::get_current_timestamp());
-        // Some clocks cannot name a moment years away.
+        // Some clocks cannot represent a time that is years away.
         let ends = (!state.rcrt_compat).then(|| Instant::now() + Duration::from_secs(left.min(366 * 24 * 3600)));
         let (passed, told) = (start, start);
         let changes = state.agent_cache.changes();
@@ -327,7 +331,7 @@ impl SubscriberStream {
                     Ok(SubscriptionItem::Skipped(number)) => self.passed = self.passed.max(number),
                     Ok(SubscriptionItem::Missed { first }) => return Some(self.missed(first)),
                     Err(error) => {
-                        tracing::warn!(%error, "an event stream ended; its subscriber will come back");
+                        tracing::warn!(%error, "an event stream failed; its subscriber can resume it");
                         return None;
                     }
                 },
@@ -362,7 +366,8 @@ impl SubscriberStream {
     }
 }
 
-/// Whether the agent is still there, with the roles with which its stream began, and the token is not revoked.
+/// Whether the agent exists, has the same roles as when its stream began, and its token is not
+/// revoked.
 async fn is_still_authorized(state: &ServerState, caller: &Caller) -> bool {
     let Caller { identity, token, .. } = caller;
     current_roles(state, identity, *token).await.is_ok_and(|roles| roles == identity.roles)
@@ -375,9 +380,9 @@ async fn passed(ends: Option<Instant>) {
     }
 }
 
-/// No event: browsers and other clients of server-sent events come back after this time, with the number that they know.
+/// Not an event: clients of server-sent events reconnect after this time, with their last number.
 fn shutdown_message() -> Message {
-    Message::default().retry(COME_BACK).comment("the server stops; connect again")
+    Message::default().retry(COME_BACK).comment("the server is stopping; connect again")
 }
 
 fn ping() -> Message {
@@ -392,7 +397,7 @@ fn message(mut event: Event, new_as_updated: bool) -> Option<Message> {
     match serde_json::to_string(&event) {
         Ok(text) => Some(Message::default().id(event.number.to_string()).data(text)),
         Err(error) => {
-            tracing::error!(%error, "an event could not be written as JSON");
+            tracing::error!(%error, "an event cannot be serialized");
             None
         }
     }

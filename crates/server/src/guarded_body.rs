@@ -1,4 +1,4 @@
-//! A response body that holds a guard until it was sent or dropped.
+//! A response body that holds a guard until it is sent or dropped.
 
 use std::{
     pin::Pin,
@@ -17,7 +17,7 @@ struct GuardedBody<T> {
     guard: Option<T>,
 }
 
-/// The response, which drops `guard` at the end of its body.
+/// Returns the response with a body that drops `guard` at its end.
 pub fn attach<T: Send + Unpin + 'static>(response: Response, guard: T) -> Response {
     response.map(|inner| Body::new(GuardedBody { inner, guard: Some(guard) }))
 }

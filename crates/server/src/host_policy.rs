@@ -1,11 +1,11 @@
-//! Open mode trusts every caller that reaches the server. A browser reaches it on behalf of any web
-//! site that points its own name there (DNS rebinding), but the `Host` header still has that name.
-//! So only loopback names and those that the operator allowed are accepted.
+//! In open mode, every caller that reaches the server is trusted. A web site can make a browser
+//! reach it by pointing its own name to the server's address (DNS rebinding), but then the `Host`
+//! header has that name. So only loopback names and names that the operator allowed are accepted.
 //!
 //! A server that listens beyond loopback accepts only addresses of private networks. With
-//! `rcrt_compat` it also accepts names without a dot, such as `rcrt`: containers address each other
-//! by them. No web site has such a name in the public DNS. The owner of the network's own DNS could
-//! answer for one, so on loopback none is accepted.
+//! `rcrt_compat` it also accepts names without a dot, such as `rcrt`, which containers use for each
+//! other. No web site has such a name in the public DNS. The owner of the network's own DNS could
+//! have one, so on loopback none is accepted.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -22,7 +22,7 @@ use breadcrumb::{Purpose, special_purpose};
 
 use crate::{ServerError, problem::Problem, rate_limit::Peer};
 
-/// The names, beside those of loopback, by which a server with open auth is addressed. None by default.
+/// The host names, in addition to those of loopback, of a server with open auth. None by default.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AllowedHosts(Vec<String>);
 
@@ -42,13 +42,13 @@ impl AllowedHosts {
     }
 }
 
-/// Who is answered in open mode.
+/// The callers that are served in open mode.
 #[derive(Debug, Clone)]
 pub struct HostPolicy {
     pub hosts: AllowedHosts,
-    /// Names without a dot are taken too.
+    /// Also accept names without a dot.
     pub dotless: bool,
-    /// Only callers with an address of a private network are answered.
+    /// Serve only callers with an address of a private network.
     pub only_private: bool,
 }
 
@@ -74,7 +74,7 @@ impl HostPolicy {
 pub async fn enforce(State(answered): State<Arc<HostPolicy>>, request: Request, next: Next) -> Response {
     if !answered.has_peer(request.extensions().get::<Peer>().copied()) {
         return Problem::forbidden(
-            "this server gives tokens without a key, so it answers only callers with an address of a private network",
+            "this server issues tokens without a key, so it serves only callers with an address of a private network",
         )
         .into_response();
     }
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn only_loopback_names_and_addresses_pass_by_default() {
+    fn only_loopback_hosts_are_accepted_by_default() {
         let answered = answered(&[], false);
         for host in ["localhost", "localhost:8081", "LocalHost", "127.0.0.1", "127.0.0.1:80", "[::1]", "[::1]:8081"] {
             assert!(answered.has_name(host), "{host}");
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn allowed_names_pass_on_any_port_and_nothing_like_them() {
+    fn allowed_names_are_accepted_on_any_port_and_similar_names_are_not() {
         let answered = answered(&["rcrt.internal", "10.0.0.1", "[fd00::1]"], false);
         for host in ["rcrt.internal", "RCRT.internal:8080", "10.0.0.1:8081", "[fd00::1]:80", "localhost"] {
             assert!(answered.has_name(host), "{host}");
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn names_without_a_dot_pass_where_they_are_taken() {
+    fn names_without_a_dot_are_accepted_only_with_rcrt_compat() {
         let answered = answered(&[], true);
         for host in ["rcrt", "rcrt:8080", "rcrt-server", "tools_runner:80"] {
             assert!(answered.has_name(host), "{host}");
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_loopback_private_addresses_alone_are_answered() {
+    fn beyond_loopback_only_private_addresses_are_served() {
         let answered = answered(&["rcrt"], false);
         let peer = |address: IpAddr| answered.has_peer(Some(Peer(address)));
         for address in [Ipv4Addr::LOCALHOST, Ipv4Addr::new(10, 1, 2, 3), Ipv4Addr::new(172, 17, 0, 1)] {

@@ -9,20 +9,20 @@ use utoipa::ToSchema;
 
 use crate::{ServerState, access::Caller, problem::Problem, query::Query};
 
-/// What the purging of ended records came to.
+/// Statistics about the deletion of expired records.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct HygieneReport {
-    /// Agents do not end by themselves here.
+    /// Always 0: agents do not expire here.
     total_agents_cleaned: u64,
-    /// Ended records are always taken out.
+    /// Always true: expired records are always deleted.
     hygiene_enabled: bool,
-    /// When this was told.
+    /// When these statistics were collected.
     last_updated: DateTime<Utc>,
     #[serde(flatten)]
     stats: HygieneStats,
 }
 
-/// What a run did.
+/// The result of a run.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct HygieneRunReport {
     triggered: bool,
@@ -32,7 +32,7 @@ pub struct HygieneRunReport {
     run: HygieneRun,
 }
 
-/// What a purge did, as RCRT tells it.
+/// The result of a purge, as RCRT reports it.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PurgeReport {
     purged: u64,
@@ -41,9 +41,10 @@ pub struct PurgeReport {
     expired_purged: u64,
 }
 
-/// How the purging of ended records goes
+/// Get the statistics of the deletion of expired records
 ///
-/// Readers never see an ended record; here is told how those of this tenant are taken out, over all servers and restarts.
+/// Readers never see an expired record. These numbers say how those of this tenant are deleted,
+/// over all servers and restarts.
 #[utoipa::path(get, path = "/hygiene/stats", tag = "hygiene", operation_id = "hygiene_stats",
     responses((status = 200, body = HygieneReport)))]
 pub async fn stats(
@@ -56,10 +57,10 @@ pub async fn stats(
     Ok(Json(HygieneReport { total_agents_cleaned: 0, hygiene_enabled: true, last_updated: Utc::now(), stats }))
 }
 
-/// Take out ended records now
+/// Delete expired records now
 ///
-/// Those of this tenant, instead of within the next seconds. Takes 20 seconds at most: `is_complete` tells whether more is
-/// left.
+/// Those of this tenant, instead of within the next seconds. Takes at most 20 seconds:
+/// `is_complete` is false if more are left.
 #[utoipa::path(post, path = "/hygiene/run", tag = "hygiene", operation_id = "hygiene_run",
     responses((status = 200, body = HygieneRunReport)))]
 pub async fn run(
@@ -69,11 +70,11 @@ pub async fn run(
 ) -> Result<Json<HygieneRunReport>, Problem> {
     query.finish(&[])?;
     let run = state.tenancy.run_hygiene(caller.identity.owner_id).await?;
-    let message = if run.is_complete { "everything that had ended is taken out" } else { "more is left; run it again" };
+    let message = if run.is_complete { "no expired records are left" } else { "more are left; run it again" };
     Ok(Json(HygieneRunReport { triggered: true, total_cleaned: run.total(), message: message.to_owned(), run }))
 }
 
-/// The same, as RCRT's older clients ask for it
+/// The same, on the path that RCRT's older clients use
 #[utoipa::path(post, path = "/admin/purge", tag = "hygiene", operation_id = "admin_purge",
     responses((status = 200, body = PurgeReport)))]
 pub async fn purge(

@@ -34,21 +34,22 @@ use crate::{
 #[derive(Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Invocation {
-    /// What the tool is called with; `{}` when absent.
+    /// The input of the tool; `{}` when absent.
     #[serde(default = "nothing")]
     #[schema(value_type = Object)]
     input: Value,
-    /// Where the request and its answer belong: the tag `workspace:…`, or the name after the colon.
+    /// The workspace of the request and its response: the tag `workspace:…`, or the name after the
+    /// colon.
     workspace: Option<String>,
-    /// The conversation: a large result goes to its working memory, in parts.
+    /// The conversation. A large result is stored in its working memory, in chunks.
     session: Option<String>,
-    /// The model that will read the answer: it decides how long a result may be.
+    /// The model that will read the response. It decides how long a result can be.
     model: Option<String>,
-    /// How many characters of a result the caller takes at once.
+    /// How many characters of a result the caller accepts at once.
     max_result_chars: Option<u64>,
-    /// Milliseconds from now within which the request is answered, else `Timeout`.
+    /// Milliseconds from now until the request gets the response `Timeout`.
     deadline_ms: Option<u64>,
-    /// The caller's own id for the request; the answer is tagged `request:<requestId>`.
+    /// The caller's own id for the request; the response has the tag `request:<requestId>`.
     #[serde(rename = "requestId")]
     request_id: Option<String>,
 }
@@ -57,43 +58,44 @@ fn nothing() -> Value {
     Value::Object(Map::new())
 }
 
-/// The request stands, and its answer will come.
+/// The request is written, and its response will follow.
 #[derive(Serialize, ToSchema)]
 pub struct Accepted {
     /// The request's record.
     request: Uuid,
-    /// The answer will be tagged `request:<request_id>`.
+    /// The response will have the tag `request:<request_id>`.
     request_id: String,
     /// `POST` to this path cancels the call.
     #[schema(example = "/calls/01a201fa-109b-73c0-a375-6505dc506815/cancel")]
     cancel: String,
 }
 
-/// Call a tool and wait for its answer
+/// Call a tool and wait for its response
 ///
-/// Writes a `tool.request.v1` and waits for the `tool.response.v1`: the answer is its context, with status 200 also when
-/// the tool failed (`status` says so). `Prefer: wait=<seconds>` says how long to wait (30 when absent, at most 60);
-/// `Prefer: respond-async` is answered at once. When the time is up, or the server is about to end, the answer is 202:
-/// the request stands, `Location` says where it is, a `POST` to the path in `cancel` cancels it, and the same call with
-/// the same `Idempotency-Key` waits on.
+/// Writes a `tool.request.v1` and waits for the `tool.response.v1`. The body is the context of that
+/// record, with status 200 also if the tool failed (`status` says so). `Prefer: wait=<seconds>`
+/// sets how long to wait (30 when absent, at most 60). With `Prefer: respond-async` the server does
+/// not wait. If the time is up or the server is about to stop, the status is 202. The request is
+/// then still in the queue or running: `Location` is the path of its state, a `POST` to the path in
+/// `cancel` cancels it, and the same call with the same `Idempotency-Key` waits again.
 #[utoipa::path(
     post, path = "/tools/{name}/invoke", tag = "tools", operation_id = "invoke_tool",
     params(
-        ("name" = String, Path, min_length = 1, max_length = 200, pattern = "\\S", description = "The tool's name, or the one that it has in a format of GET /tools"),
+        ("name" = String, Path, min_length = 1, max_length = 200, pattern = "\\S", description = "The tool's name, or its name in a format of GET /tools"),
         ("Prefer" = Option<String>, Header, description = "wait=<seconds>, respond-async (RFC 7240)"),
         ("Idempotency-Key" = Option<String>, Header, min_length = 1, max_length = 255, description = "1 to 255 characters, of your choice"),
-        ("traceparent" = Option<String>, Header, description = "The caller's place in a trace"),
+        ("traceparent" = Option<String>, Header, description = "The caller's trace context"),
     ),
     request_body = Invocation,
     responses(
         (status = 200, description = "Answered", body = ToolResponse, headers(
-            ("Preference-Applied" = String, description = "What of Prefer was followed"),
-            ("Idempotency-Replayed" = String, description = "`true` when the request was written before"),
+            ("Preference-Applied" = String, description = "The preferences that were applied"),
+            ("Idempotency-Replayed" = String, description = "`true` when the request already existed"),
         )),
-        (status = 202, description = "Not answered yet", body = Accepted, headers(
-            ("Location" = String, description = "Where the request stands"),
-            ("Preference-Applied" = String, description = "What of Prefer was followed"),
-            ("Idempotency-Replayed" = String, description = "`true` when the request was written before"),
+        (status = 202, description = "No response yet", body = Accepted, headers(
+            ("Location" = String, description = "The path of the request's state"),
+            ("Preference-Applied" = String, description = "The preferences that were applied"),
+            ("Idempotency-Replayed" = String, description = "`true` when the request already existed"),
         )),
     )
 )]
@@ -114,7 +116,7 @@ pub async fn invoke(
     record.check().map_err(as_fields)?;
 
     let wait = preferences.wait();
-    // Before the request is there, so that no answer comes unheard.
+    // Before the request is written, so that its response cannot be missed.
     let listener = if wait.is_zero() { None } else { Some(state.listen(&caller).await?) };
     let created = caller.store.create(record, key).await?;
     let request_id = own_id.unwrap_or_else(|| created.id.to_string());
@@ -146,7 +148,8 @@ fn accepted(created: &Created, request_id: String) -> Result<Response, Problem> 
 }
 
 impl ServerState {
-    /// The tenant's store as one that sees all: one stream serves all who wait, each for its own answer.
+    /// The tenant's store with the rights of a runner, which sees all responses: one stream serves
+    /// all waiters.
     fn tenant_store(&self, caller: &Caller) -> Arc<dyn Breadcrumbs> {
         self.tenancy.acting_as(Identity { roles: vec![Role::Runner], ..caller.identity.clone() })
     }
@@ -155,7 +158,7 @@ impl ServerState {
         self.response_waiters.listen(caller.identity.owner_id, &self.tenant_store(caller)).await
     }
 
-    /// `None` when the store does not tell: the request stands all the same.
+    /// `None` if the store fails: the request is written in any case.
     async fn answer(
         &self,
         caller: &Caller,
@@ -167,7 +170,7 @@ impl ServerState {
             .response_waiters
             .answer(listener, caller.identity.owner_id, &self.tenant_store(caller), created, request_id)
             .await;
-        let told = |error: &_| tracing::warn!(request = %created.id, %error, "a caller's answer cannot be waited for");
+        let told = |error: &_| tracing::warn!(request = %created.id, %error, "waiting for a caller's response failed");
         answer.inspect_err(told).ok()
     }
 }
@@ -194,7 +197,8 @@ impl Invocation {
     }
 }
 
-/// The tool's own name. One that a format made of it ends with 8 digits; only then the catalog is asked.
+/// Returns the tool's own name. A name that a format made ends with 8 hexadecimal digits; only such
+/// a name needs the catalog.
 async fn resolve_tool_name(caller: &Caller, name: String) -> Result<String, Problem> {
     let is_made = name
         .rsplit_once('_')
@@ -206,7 +210,7 @@ async fn resolve_tool_name(caller: &Caller, name: String) -> Result<String, Prob
     Ok(catalog.find_by_any_name(&name).map_or(name, |tool| tool.name.clone()))
 }
 
-/// What is wrong with the record, by the names that the body has.
+/// Renames the fields of a violation from the record's names to those of the body.
 fn as_fields(mut found: Violations) -> Violations {
     for violation in &mut found.0 {
         let field = violation.field.as_str();

@@ -1,5 +1,5 @@
-//! A request's JSON body: limited in size and time, and refused with the position and the field
-//! that are invalid.
+//! A request's JSON body, limited in size and time. A refusal names the position and the field that
+//! are invalid.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::{problem::Problem, rcrt_compat};
 
-/// The most bytes of a body: the largest record, and room for what stands around its context.
+/// The most bytes of a body: the largest record, and room for the fields around its context.
 pub const MAX_BODY_BYTES: usize = MAX_RECORD_BYTES + 1024 * 1024;
 
-/// The most bytes of a body that this server takes; stands beside each request.
+/// The most bytes of a body that this server accepts. An extension of each request.
 #[derive(Debug, Clone, Copy)]
 pub struct BodyLimit(pub usize);
 
@@ -38,7 +38,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for JsonBody<T> {
     }
 }
 
-/// The body's bytes, if it says that it is JSON and is not too large.
+/// Returns the body's bytes if its media type is JSON and it is not too large.
 pub async fn whole(request: Request) -> Result<Bytes, Problem> {
     check_media_type(request.headers())?;
     let most = request.extensions().get::<BodyLimit>().map_or(MAX_BODY_BYTES, |limit| limit.0);
@@ -51,7 +51,7 @@ pub async fn whole(request: Request) -> Result<Bytes, Problem> {
 
 async fn read(body: Body, most: usize) -> Result<Bytes, Problem> {
     let mut body = body.into_data_stream();
-    // Most come in one piece, which needs no other place.
+    // Most bodies arrive in one part, which is returned without a copy.
     let (mut first, mut read) = (Bytes::new(), BytesMut::new());
     while let Some(part) = body.next().await {
         let part = part.map_err(|_| Problem::invalid("", "the body ended before it was complete"))?;
@@ -75,7 +75,7 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
         return Err(Problem::unsupported_media_type("the body must not be compressed (Content-Encoding)"));
     }
     if headers.get_all(header::CONTENT_TYPE).iter().nth(1).is_some() {
-        return Err(Problem::unsupported_media_type("the body must be application/json; Content-Type is given twice"));
+        return Err(Problem::unsupported_media_type("the body must be application/json; Content-Type is repeated"));
     }
     let given = headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
     let essence = given.unwrap_or_default().split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
@@ -86,13 +86,13 @@ fn check_media_type(headers: &HeaderMap) -> Result<(), Problem> {
     Err(Problem::unsupported_media_type(format!("the body must be application/json; {seen}")))
 }
 
-/// Reads one JSON object, whole. (Serde would take an array for an object's fields, by their order.)
+/// Reads exactly one JSON object. (Serde would also accept an array as the fields of an object.)
 pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     if text.trim_ascii_start().first() != Some(&b'{') {
         serde_json::from_slice::<IgnoredAny>(text).map_err(|error| problem("", &error))?;
         return Err(Problem::invalid("", "the body must be a JSON object"));
     }
-    // Knowing the place at every step costs as much as reading does: only where something is wrong.
+    // Tracking the path costs as much as reading itself, so it is done only after an error.
     if let Ok(value) = serde_json::from_slice(text) {
         return Ok(value);
     }
@@ -102,7 +102,7 @@ pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     Ok(value)
 }
 
-/// What is wrong, by the field at which it was found.
+/// What is wrong, with the path of the invalid field.
 pub fn field_problem(error: &serde_path_to_error::Error<serde_json::Error>) -> Problem {
     let field = error.path().to_string();
     problem(if field == "." { "" } else { &field }, error.inner())
@@ -113,13 +113,13 @@ fn problem(path: &str, error: &serde_json::Error) -> Problem {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let message = full.strip_suffix(&place).unwrap_or(&full);
     if !error.is_data() {
-        return Problem::malformed_json(format!("the body is no JSON: {full}"), error.line(), error.column());
+        return Problem::malformed_json(format!("the body is not valid JSON: {full}"), error.line(), error.column());
     }
     let (field, message) = named_field(path, message);
     Violations::one(field, message).into()
 }
 
-/// Reads one JSON object that stands in another place than a body; what is wrong as a field and a message.
+/// Reads one JSON object that is not a body. An error is a field and a message.
 pub fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, (String, String)> {
     if text.trim_ascii_start().first() != Some(&b'{') {
         return Err((String::new(), "must be a JSON object".into()));
@@ -135,7 +135,7 @@ pub fn read_object<T: DeserializeOwned>(text: &[u8]) -> Result<T, (String, Strin
     Ok(value)
 }
 
-/// Moves a field's name out of serde's sentence, so that the violation stands at the field itself.
+/// Extracts a field's name from serde's message, so that the violation names the field itself.
 fn named_field(path: &str, message: &str) -> (String, String) {
     let quoted = |start: &str| -> Option<(String, String)> {
         let (name, rest) = message.strip_prefix(start)?.split_once('`')?;
@@ -151,7 +151,7 @@ fn named_field(path: &str, message: &str) -> (String, String) {
         return (under(&name), "is required".to_owned());
     }
     if let Some((name, rest)) = quoted("unknown field `") {
-        return (under(&name), format!("is no field here; {rest}"));
+        return (under(&name), format!("is not a known field; {rest}"));
     }
     (path.to_owned(), message.to_owned())
 }

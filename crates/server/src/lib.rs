@@ -2,9 +2,9 @@
 //! problem documents, metrics, and an OpenAPI description made from the routes.
 //!
 //! It deliberately does not know Postgres or any other store (only the traits [`Tenancy`] and
-//! `Breadcrumbs`), nor runners, tools and V8. To the server a call is a record and a lease. A route
-//! is documented at its handler, the route table says who can call it, and `problem.rs` has the
-//! text of every error.
+//! `Breadcrumbs`), nor runners, tools and V8. To the server a call is a record and a lease. Each
+//! route is documented at its handler, the route table says who can call it, and `problem.rs` has
+//! the text of every error.
 //!
 //! Begin with `routes.rs` (the route table), `access.rs` (who can call a route) and
 //! `breadcrumbs.rs` (typical handlers).
@@ -94,37 +94,39 @@ use readiness::Readiness;
 use response_waiters::ResponseWaiters;
 use streams::Streams;
 
-/// Who gets a token.
+/// Which callers get a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AuthMode {
-    /// Who proves an agent's key.
+    /// Callers that prove an agent's key.
     Keys,
-    /// Whoever asks, for RCRT's clients as they are. Beyond a loopback address only with [`ServerOptions::hosts`] or
-    /// [`ServerOptions::rcrt_compat`], and then for callers of private networks.
+    /// Every caller, for unmodified clients of RCRT. Beyond a loopback address this needs
+    /// [`ServerOptions::hosts`] or [`ServerOptions::rcrt_compat`], and only callers of private
+    /// networks are served.
     Open,
 }
 
 pub struct ServerOptions {
-    /// Bound already, so that the caller knows the address and says so when it is taken.
+    /// Already bound, so that the caller knows the address and gets the error if it is in use.
     pub listener: TcpListener,
     pub auth: AuthMode,
     pub token_key: TokenKey,
     pub streams: StreamOptions,
     pub limits: ServerLimits,
-    /// Whose pages a browser lets call this server.
+    /// The origins whose pages can call this server.
     pub origins: AllowedOrigins,
-    /// By which names, beside those of loopback, a server with open auth is addressed.
+    /// The names, in addition to those of loopback, of a server with open auth.
     pub hosts: AllowedHosts,
-    /// Opens `/metrics` with the names of every tenant's tools, beside the operator's tokens.
+    /// Gives access to `/metrics` with the names of every tenant's tools, as an operator's token
+    /// does.
     pub metrics_token: Option<String>,
-    /// Takes what RCRT's clients send as RCRT takes it, a token in the address of an event stream too; a stream goes on
-    /// after its token has expired (not after a revocation, or the end of its agent). docs/moving-from-rcrt.md describes
-    /// it. Default: false.
+    /// Accepts the requests of RCRT's clients as RCRT does, including a token in the URL of an
+    /// event stream. A stream stays open after its token has expired (but not after a revocation or
+    /// the deletion of its agent). See docs/moving-from-rcrt.md. Default: false.
     pub rcrt_compat: bool,
 }
 
 impl ServerOptions {
-    /// For programs only: no page of another origin may call the server.
+    /// For programs only: no page of another origin can call the server.
     pub fn new(listener: TcpListener, auth: AuthMode, token_key: TokenKey) -> Self {
         let (streams, limits, origins, hosts) = Default::default();
         Self { listener, auth, token_key, streams, limits, origins, hosts, metrics_token: None, rcrt_compat: false }
@@ -134,19 +136,19 @@ impl ServerOptions {
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     #[error(
-        "open auth gives tokens to whoever asks, so it needs a loopback address such as 127.0.0.1, and {address} is \
-         none; listen on a loopback address, use keys, or allow the host names by which the server is addressed"
+        "open auth issues a token to every caller, so it needs a loopback address such as 127.0.0.1; {address} is not \
+         one. Listen on a loopback address, use keys, or allow the host names of the server"
     )]
     OpenAuthBeyondLoopback { address: SocketAddr },
-    #[error("open auth gives tokens to whoever asks, so the origins of pages that may ask are named one by one, not *")]
+    #[error("open auth issues a token to every caller, so list each allowed origin instead of *")]
     AnyOriginWithOpenAuth,
-    #[error("{text:?} is no origin of pages; it would be such as {right}, or * for all")]
+    #[error("{text:?} is not an origin; expected for example {right}, or * for all")]
     NoOrigin { text: String, right: String },
-    #[error("{text:?} is no host name; it would be such as rcrt, rcrt.internal or 10.0.0.5, without a port")]
+    #[error("{text:?} is not a host name; expected for example rcrt, rcrt.internal or 10.0.0.5, without a port")]
     NoHostName { text: String },
     #[error("the token key has {bytes} bytes; it needs at least {MIN_KEY_BYTES}")]
     WeakTokenKey { bytes: usize },
-    #[error("a token could not be signed: {0}")]
+    #[error("a token cannot be signed: {0}")]
     Sign(String),
     #[error("the listener's address is unknown: {0}")]
     Listener(#[from] std::io::Error),
@@ -158,16 +160,16 @@ pub struct Server {
     limits: ServerLimits,
     state: ServerState,
     origins: Arc<AllowedOrigins>,
-    /// Set with open auth.
+    /// Set in open mode.
     host_policy: Option<Arc<HostPolicy>>,
 }
 
-/// The OpenAPI 3.1 document of every server of this version, as `GET /openapi.json` gives it, in lines.
+/// The OpenAPI 3.1 document of this version, as `GET /openapi.json` returns it, but indented.
 pub fn api_description() -> String {
     openapi::in_lines()
 }
 
-/// What handlers share.
+/// The state that handlers share.
 #[derive(Clone)]
 struct ServerState(Arc<Shared>);
 
@@ -184,9 +186,10 @@ struct Shared {
     concurrency_limit: Arc<ConcurrencyLimit>,
     readiness: Readiness,
     metrics_token: Option<MetricsToken>,
-    /// No new work is taken any more.
+    /// Cancelled when the server accepts no new work.
     draining: CancellationToken,
-    /// Ends the event streams, which would hold a shutdown up forever, and the waiting for answers.
+    /// Cancelled at the shutdown: closes the event streams, which would block it forever, and stops
+    /// waiting for responses.
     shutdown: CancellationToken,
 }
 
@@ -199,7 +202,8 @@ impl std::ops::Deref for ServerState {
 }
 
 impl Server {
-    /// Refuses open auth on an address that others can reach, unless it is said how the server is addressed there.
+    /// Refuses open auth on an address that others can reach, unless the server's host names there
+    /// are given.
     pub fn new(options: ServerOptions, tenancy: Arc<dyn Tenancy>) -> Result<Self, ServerError> {
         let address = options.listener.local_addr()?;
         let is_beyond = !address.ip().is_loopback();
@@ -235,21 +239,23 @@ impl Server {
         Ok(Self { listener: options.listener, limits: options.limits, state, origins, host_policy })
     }
 
-    /// Cancel it before the shutdown, while what was begun comes to its end elsewhere: from then on everybody but runners is
-    /// answered 503, and so is who asks for the health. Event streams and requests under way go on.
+    /// Cancel it before the shutdown, while running calls finish elsewhere. From then on `/health`
+    /// and all new requests except those of runners get 503. Event streams and requests in progress
+    /// continue.
     pub fn draining(&self) -> CancellationToken {
         self.state.draining.clone()
     }
 
-    /// Serves until `shutdown`; then event streams end at once, and requests under way get `drain_time` to finish. Boxed, so that
-    /// all of it is compiled here and not once more, as the last of all, in the program.
+    /// Serves until `shutdown`. Then event streams close at once, and requests in progress get
+    /// `drain_time` to finish. Boxed, so that the future is compiled in this crate and not again in
+    /// the binary, which is compiled last.
     pub fn run(self, shutdown: CancellationToken) -> BoxFuture<'static, ()> {
         Box::pin(self.until(shutdown))
     }
 
     async fn until(self, shutdown: CancellationToken) {
         let streams = self.state.shutdown.clone();
-        // Also when this future is dropped instead of finished.
+        // Also if this future is dropped before it finishes.
         let _ends_streams = streams.clone().drop_guard();
         let state = self.state.clone();
         let limits = self.limits;

@@ -4,23 +4,23 @@ use std::{fmt, str::FromStr, time::Duration};
 
 use crate::json_body::MAX_BODY_BYTES;
 
-/// So many requests for each second, and so many at once after a pause.
+/// Requests per second, and the most requests at once after a pause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rate {
     per_second: f64,
     burst: u32,
 }
 
-/// What is no rate, and what would be one.
+/// The text is not a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "write RATE or RATE:BURST: requests for each second (0.01 to 1000000), and how many may come at once (1 to 1000000; \
+    "write RATE or RATE:BURST: requests per second (0.01 to 1000000), and how many can come at once (1 to 1000000; \
      twice the rate when left out), such as 50 or 50:200"
 )]
 pub struct InvalidRate;
 
 impl Rate {
-    /// From 0.01 to 1,000,000 requests for each second, 1 to 1,000,000 at once.
+    /// From 0.01 to 1,000,000 requests per second, and 1 to 1,000,000 at once.
     pub fn new(per_second: f64, burst: u32) -> Result<Self, InvalidRate> {
         if !(0.01..=1_000_000.0).contains(&per_second) || !(1..=1_000_000).contains(&burst) {
             return Err(InvalidRate);
@@ -32,7 +32,7 @@ impl Rate {
         self.burst
     }
 
-    /// The time in which one request becomes free.
+    /// The time in which one request becomes available.
     pub(crate) fn interval(self) -> Duration {
         Duration::from_secs_f64(1.0 / self.per_second)
     }
@@ -46,7 +46,7 @@ impl FromStr for Rate {
         let per_second: f64 = rate.trim().parse().map_err(|_| InvalidRate)?;
         let burst = match burst {
             Some(burst) => burst.trim().parse().map_err(|_| InvalidRate)?,
-            // Of what is in bounds; anything else is refused below.
+            // Within the bounds; other values are refused below.
             None => (per_second * 2.0).ceil().clamp(1.0, 1_000_000.0) as u32,
         };
         Self::new(per_second, burst)
@@ -59,40 +59,40 @@ impl fmt::Display for Rate {
     }
 }
 
-/// The bounds of a server.
+/// The limits of a server.
 #[derive(Debug, Clone)]
 pub struct ServerLimits {
-    /// Of one agent. Opening event streams has an allowance of its own, of the same size.
+    /// Per agent. Opening event streams has a separate limit of the same size.
     pub agent: Option<Rate>,
-    /// Of all agents of one tenant together.
+    /// For all agents of one tenant together.
     pub tenant: Option<Rate>,
-    /// Of one runner's agent on the routes of runners, which count nowhere else.
+    /// For one runner's agent on the routes of runners, which count toward no other limit.
     pub runner: Option<Rate>,
-    /// Of one address without a valid token.
+    /// For one address without a valid token.
     pub address: Option<Rate>,
-    /// Connections at once. When there are more, one without an admitted request is closed; where all have one, a new
-    /// one is answered 503.
+    /// Concurrent connections. Above that, a connection without an admitted request is closed. If
+    /// all have one, a new connection gets 503.
     pub max_connections: usize,
-    /// The same, of one address (or one /64 of IPv6).
+    /// The same for one address (or one /64 of IPv6).
     pub max_connections_per_address: usize,
-    /// Requests of one tenant under way at once, event streams among them. Those of runners do not count.
+    /// Concurrent requests of one tenant, including event streams. Those of runners do not count.
     pub max_requests_per_tenant: usize,
     /// Bytes of a request's body, up to [`MAX_BODY_BYTES`].
     pub max_body_bytes: usize,
-    /// How long a caller may take to send a request's headers; also how long an idle connection stays.
+    /// The time for a request's headers, and how long an idle connection stays open.
     pub header_time: Duration,
     /// The same for a connection's first request.
     pub first_header_time: Duration,
-    /// How long a caller may take nothing of what is written to it.
+    /// How long a caller can accept no data before its connection is closed.
     pub write_time: Duration,
-    /// How long requests under way may go on after the shutdown began.
+    /// How long requests in progress can continue after the shutdown began.
     pub drain_time: Duration,
 }
 
 impl Default for ServerLimits {
     fn default() -> Self {
         Self {
-            // Far above what one machine answers to one agent's sensible use; who floods is stopped here.
+            // Far above the sensible use of one agent. It stops a flood of requests.
             agent: Some(Rate { per_second: 5_000.0, burst: 20_000 }),
             tenant: Some(Rate { per_second: 10_000.0, burst: 40_000 }),
             runner: None,
@@ -116,7 +116,7 @@ mod tests {
     use super::Rate;
 
     #[test]
-    fn a_rate_is_read_with_and_without_its_burst() {
+    fn a_rate_is_parsed_with_and_without_a_burst() {
         for (text, rate) in [("50", "50:100"), ("50:200", "50:200"), ("0.5", "0.5:1"), (" 2 : 3 ", "2:3")] {
             assert_eq!(text.parse::<Rate>().unwrap().to_string(), rate);
         }

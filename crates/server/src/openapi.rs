@@ -1,5 +1,5 @@
 //! The OpenAPI 3.1 document, made from the route table: paths and schemas come from the handlers,
-//! who can call them from their [`Access`], and every operation gets the one shape of errors.
+//! the callers of each from its [`Access`], and every operation gets the same shape of errors.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ use crate::{
 /// The document as JSON.
 pub static TEXT: LazyLock<String> = LazyLock::new(|| document().to_json().unwrap_or_default());
 
-/// The same over many lines, for people and for comparing.
+/// The same, indented, for reading and comparing.
 pub fn in_lines() -> String {
     document().to_pretty_json().unwrap_or_default() + "\n"
 }
@@ -32,20 +32,20 @@ pub fn in_lines() -> String {
 const TAGS: &[(&str, &str)] = &[
     ("auth", "Tokens."),
     ("breadcrumbs", "Records: create, read, change, delete, list, search."),
-    ("acl", "Which record is open to whom."),
+    ("acl", "Grants of access to records."),
     ("events", "One event for each change, resumable."),
-    ("tools", "What is on offer, and one round trip to call it."),
-    ("calls", "Where a request stands; and what runners do with it."),
+    ("tools", "The offered tools, and calls in one round trip."),
+    ("calls", "The state of a request, and the operations of runners."),
     ("secrets", "Encrypted values for tools."),
-    ("agents", "Who may do what in a tenant."),
-    ("hygiene", "What has ended is taken out."),
-    ("webhooks", "Events posted to where agents want them, and what could not be."),
-    ("audit", "What left the machine, and what was refused."),
-    ("tenants", "Who shares nothing with whom."),
+    ("agents", "The accounts of a tenant and their roles."),
+    ("hygiene", "Deletion of expired records."),
+    ("webhooks", "Events that are posted to URLs, and failed deliveries."),
+    ("audit", "Requests to other servers, and refused ones."),
+    ("tenants", "Customers, each with its own records and agents."),
     ("operations", "Health, metrics, this description."),
 ];
 
-/// The document before any route is in it.
+/// The document without routes.
 pub fn bare() -> OpenApi {
     OpenApiBuilder::new()
         .info(
@@ -109,7 +109,8 @@ fn complete(operation: &mut Operation, access: Access) {
         let list: Vec<&str> = roles.iter().map(|role| role.as_str()).collect();
         operation.extensions.get_or_insert_default().merge(ExtensionsBuilder::new().add("x-roles", list).build());
     }
-    // OpenAPI wants a description of every response; what an operation does says what its success is.
+    // OpenAPI requires a description of every response; the operation's summary is used for a
+    // success.
     let done = operation.summary.clone().unwrap_or_else(|| "Done".into());
     for response in operation.responses.responses.values_mut() {
         if let RefOr::T(response) = response

@@ -1,4 +1,4 @@
-//! For operators and newcomers: health, metrics, the API's description and its page.
+//! For operators and newcomers: health, metrics, the API description and its page.
 
 use axum::{
     Json,
@@ -29,8 +29,8 @@ pub struct Health {
 
 /// Is the server ready?
 ///
-/// `ok` when its database answers, as of a second ago at most: however many ask, the database is asked once in a second. A
-/// server that is about to stop is answered `draining`.
+/// `ok` if its database responds. The result is at most one second old: with any number of callers,
+/// there is one query per second. A server that is about to stop responds with `draining`.
 #[utoipa::path(get, path = "/health", tag = "operations", operation_id = "health",
     responses((status = 200, body = Health)))]
 pub async fn health(State(state): State<ServerState>) -> Result<Json<Health>, Problem> {
@@ -43,7 +43,8 @@ pub async fn health(State(state): State<ServerState>) -> Result<Json<Health>, Pr
 
 /// Is the process alive?
 ///
-/// `ok` whenever it answers at all, whatever its database does: for who restarts processes that hang.
+/// `ok` whenever it responds at all, whatever the state of its database: for supervisors that
+/// restart processes that hang.
 #[utoipa::path(get, path = "/health/live", tag = "operations", operation_id = "live",
     responses((status = 200, body = Health)))]
 pub async fn live() -> Json<Health> {
@@ -52,8 +53,8 @@ pub async fn live() -> Json<Health> {
 
 /// Metrics for Prometheus
 ///
-/// With the operator's token, or the server's metrics token, all of them; with any other token, or none, those that name
-/// nothing of a tenant's.
+/// All of them with the operator's token or the server's metrics token. With any other token or
+/// none, only those that name nothing of a tenant.
 #[utoipa::path(get, path = "/metrics", tag = "operations", operation_id = "metrics",
     responses((status = 200, body = String, content_type = "text/plain")))]
 pub async fn metrics(State(state): State<ServerState>, headers: HeaderMap) -> Response {
@@ -87,21 +88,21 @@ pub async fn docs() -> Response {
     page
 }
 
-/// To the page
+/// Redirect to the page
 #[utoipa::path(get, path = "/", tag = "operations", operation_id = "home",
     responses((status = 308, description = "The page is at /docs", headers(("Location" = String, description = "The page")))))]
 pub async fn home() -> Response {
     to_docs()
 }
 
-/// To the page, from where RCRT had it
+/// Redirect to the page, from its path in RCRT
 #[utoipa::path(get, path = "/swagger", tag = "operations", operation_id = "swagger",
     responses((status = 308, description = "The page is at /docs", headers(("Location" = String, description = "The page")))))]
 pub async fn swagger() -> Response {
     to_docs()
 }
 
-/// Relative, so that it is right behind a proxy that serves this server under a path.
+/// A relative URL, so that it is right behind a proxy that serves this server under a path.
 fn to_docs() -> Response {
     (StatusCode::PERMANENT_REDIRECT, [(header::LOCATION, HeaderValue::from_static("docs"))]).into_response()
 }

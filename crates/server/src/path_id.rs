@@ -17,7 +17,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathId {
             .map_err(|_| Problem::invalid("id", "the id in the path is not valid text; it must be a UUID"))?;
         Uuid::try_parse(&text).map(Self).map_err(|_| {
             let shown: String = text.chars().take(100).collect();
-            Problem::invalid("id", format!("{shown:?} is no id; it must be a UUID"))
+            Problem::invalid("id", format!("{shown:?} is not an id; it must be a UUID"))
         })
     }
 }

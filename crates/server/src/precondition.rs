@@ -8,11 +8,11 @@ use axum::http::{HeaderMap, HeaderValue};
 
 use crate::{headers::one_header, problem::Problem};
 
-/// What the caller asks to hold.
+/// The condition of the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfMatch {
     Absent,
-    /// `*`: any version, as long as the record is there.
+    /// `*`: any version, if the record exists.
     Any,
     Version(i64),
 }
@@ -33,7 +33,7 @@ fn parse(text: &str) -> Result<IfMatch, Problem> {
     {
         return Ok(IfMatch::Version(version));
     }
-    Err(Problem::invalid("If-Match", "must be the one version that you read, such as \"3\""))
+    Err(Problem::invalid("If-Match", "must be one version, the one that you read, such as \"3\""))
 }
 
 pub fn etag(version: i64) -> HeaderValue {
@@ -48,14 +48,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_way_to_write_a_version_means_it(version in 0..i64::MAX) {
+        fn every_spelling_of_a_version_is_accepted(version in 0..i64::MAX) {
             for text in [format!("\"{version}\""), format!("{version}"), format!("W/\"{version}\""), format!(" {version} ")] {
                 prop_assert_eq!(parse(&text), Ok(IfMatch::Version(version)));
             }
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in ".{0,30}") {
+        fn arbitrary_text_does_not_panic(text in ".{0,30}") {
             if let Ok(IfMatch::Version(version)) = parse(&text) {
                 prop_assert!(text.contains(&version.to_string()) || text.contains('0'));
             }
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_signs_and_words_are_refused() {
+    fn lists_signs_and_other_text_are_refused() {
         for text in ["", "\"\"", "\"1\", \"2\"", "-1", "+1", "\"abc\"", "W/", "9223372036854775808"] {
             assert!(parse(text).is_err(), "{text:?}");
         }

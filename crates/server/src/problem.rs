@@ -1,5 +1,5 @@
 //! Every error as an RFC 9457 problem document. The one place where an error becomes text for a
-//! caller. Messages of the database and of panics go only to the log.
+//! caller. Messages of the database and of panics are only logged.
 
 use std::time::Duration;
 
@@ -17,73 +17,73 @@ use crate::rate_limit::{RateLimitStatus, whole_seconds};
 /// The media type of a problem document.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
-/// A refusal: the document that the caller gets, and the headers that go with it.
+/// A refusal: the document for the caller, and the headers that belong to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     document: Box<ProblemDocument>,
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// An RFC 9457 problem document. `code` is the stable name of the problem; the members after it belong to some codes
-/// only.
+/// An RFC 9457 problem document. `code` is the stable name of the problem. The members after it
+/// exist only for some codes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemDocument {
-    /// Where the code is explained: `/docs#problem-<code>`.
+    /// The URL that explains the code: `/docs#problem-<code>`.
     #[serde(rename = "type")]
     pub kind: String,
     pub title: &'static str,
     /// The HTTP status.
     pub status: u16,
-    /// What went wrong with this request, and what would be right.
+    /// What is wrong with this request, and what is expected.
     pub detail: String,
     pub code: &'static str,
-    /// `invalid`: everything that is wrong with the input.
+    /// `invalid`: all that is wrong with the input.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub violations: Vec<Violation>,
     /// `version_conflict`: the version that the caller named.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expected: Option<i64>,
-    /// `version_conflict`: the version that the record is at.
+    /// `version_conflict`: the current version of the record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub actual: Option<i64>,
-    /// `not_found`: the kind of thing that is not there.
+    /// `not_found`: the kind of the thing that was not found.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub what: Option<&'static str>,
     /// `not_found`: its id. `lease_lost`: the request's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<Uuid>,
-    /// `tool_not_found`: names of tools that may have been meant.
+    /// `tool_not_found`: similar names of tools.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<String>,
-    /// `too_large`: the most bytes that are taken. `quota_exceeded`: the most that the tenant may keep.
+    /// `too_large`: the most bytes that are accepted. `quota_exceeded`: the quota of the tenant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<u64>,
     /// `quota_exceeded`: which quota, `records` or `bytes`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub quota: Option<String>,
-    /// `quota_exceeded`: how much the tenant keeps.
+    /// `quota_exceeded`: how much the tenant stores.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub used: Option<u64>,
-    /// `malformed_json`: where the reader stopped, from 1.
+    /// `malformed_json`: the position of the error, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub column: Option<usize>,
 }
 
-/// Every code with its status, its title and what a caller should do; the page at `/docs` shows it.
+/// Every code with its status, its title and what a caller should do. The page at `/docs` shows it.
 pub const CODES: [(&str, StatusCode, &str, &str); 24] = [
-    ("malformed_json", StatusCode::BAD_REQUEST, "Malformed JSON", "Mend the body at `line` and `column`."),
-    ("invalid", StatusCode::BAD_REQUEST, "Invalid input", "Mend each of the `violations`."),
+    ("malformed_json", StatusCode::BAD_REQUEST, "Malformed JSON", "Correct the body at `line` and `column`."),
+    ("invalid", StatusCode::BAD_REQUEST, "Invalid input", "Correct each of the `violations`."),
     ("unauthorized", StatusCode::UNAUTHORIZED, "No valid token", "Get a token from /auth/token and send it."),
-    ("forbidden", StatusCode::FORBIDDEN, "Not allowed", "Ask with a token that has one of the named roles."),
-    ("not_found", StatusCode::NOT_FOUND, "Not found", "It is not there, or it belongs to another tenant."),
+    ("forbidden", StatusCode::FORBIDDEN, "Not allowed", "Use a token that has one of the named roles."),
+    ("not_found", StatusCode::NOT_FOUND, "Not found", "It does not exist, or it belongs to another tenant."),
     (
         "tool_not_found",
         StatusCode::NOT_FOUND,
         "No such tool",
-        "Take one of the `nearest`, or one that GET /tools lists.",
+        "Use one of the `nearest`, or one that GET /tools lists.",
     ),
     ("unknown_path", StatusCode::NOT_FOUND, "Unknown path", "The paths are listed at /docs."),
     ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "Method not allowed", "Use a method from the Allow header."),
@@ -106,7 +106,7 @@ pub const CODES: [(&str, StatusCode, &str, &str); 24] = [
         "foreign_host",
         StatusCode::MISDIRECTED_REQUEST,
         "Foreign host",
-        "A server with open auth answers only to loopback names, and to those of --allow-host.",
+        "A server with open auth accepts only loopback names and those of --allow-host.",
     ),
     (
         "idempotency_mismatch",
@@ -126,21 +126,16 @@ pub const CODES: [(&str, StatusCode, &str, &str); 24] = [
         "Too many event streams",
         "Close one, or try again after the seconds in Retry-After.",
     ),
-    ("events_missed", StatusCode::GONE, "Events missed", "Follow on from the number that the detail names."),
-    (
-        "rate_limited",
-        StatusCode::TOO_MANY_REQUESTS,
-        "Too many requests",
-        "Wait for as many seconds as Retry-After says.",
-    ),
-    ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Internal error", "The log has the cause beside the X-Request-Id."),
+    ("events_missed", StatusCode::GONE, "Events missed", "Continue from the number in the detail."),
+    ("rate_limited", StatusCode::TOO_MANY_REQUESTS, "Too many requests", "Wait for the seconds in Retry-After."),
+    ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Internal error", "The log has the cause under the X-Request-Id."),
     ("unavailable", StatusCode::SERVICE_UNAVAILABLE, "Unavailable", "Try again after a moment."),
-    ("draining", StatusCode::SERVICE_UNAVAILABLE, "Stopping", "Ask another server, or this one again after a moment."),
+    ("draining", StatusCode::SERVICE_UNAVAILABLE, "Stopping", "Use another server, or try again after a moment."),
     (
         "quota_exceeded",
         StatusCode::INSUFFICIENT_STORAGE,
         "Quota used up",
-        "Delete what is not needed, or ask the operator for more than `limit`.",
+        "Delete what is not needed, or ask the operator for a higher `limit`.",
     ),
     ("full", StatusCode::INSUFFICIENT_STORAGE, "Out of disk space", "Nothing was written. Tell the operator."),
 ];
@@ -193,7 +188,7 @@ impl Problem {
     }
 
     pub fn too_large(limit: usize) -> Self {
-        let detail = format!("the body is too large: at most {limit} bytes are taken");
+        let detail = format!("the body is too large: at most {limit} bytes are accepted");
         Self::with("too_large", detail, |document| document.limit = Some(limit as u64))
     }
 
@@ -205,9 +200,9 @@ impl Problem {
         Self::new("precondition_required", "send If-Match with the version that you read, such as If-Match: \"3\"")
     }
 
-    /// No token at all: the challenge names no error, as RFC 6750 asks.
+    /// The request has no token: the challenge has no error code, as RFC 6750 requires.
     pub fn token_missing(how: &str) -> Self {
-        Self::new("unauthorized", format!("this needs a token: {how}"))
+        Self::new("unauthorized", format!("this requires a token: {how}"))
             .with_header(header::WWW_AUTHENTICATE, "Bearer realm=\"rcrt\"")
     }
 
@@ -224,8 +219,8 @@ impl Problem {
     pub fn foreign_host() -> Self {
         Self::new(
             "foreign_host",
-            "this server gives tokens without a key, so it answers only when it is addressed as localhost, by a \
-             loopback address, or by a name that --allow-host names (another web site may be behind this request)",
+            "this server issues tokens without a key, so it accepts only requests to localhost, to a \
+             loopback address, or to a name of --allow-host (this request may come from another web site)",
         )
     }
 
@@ -234,21 +229,21 @@ impl Problem {
     }
 
     pub fn too_many_streams(whose: &str, most: usize) -> Self {
-        Self::new("too_many_streams", format!("the {whose} has {most} event streams open, which is the most"))
+        Self::new("too_many_streams", format!("the {whose} has {most} event streams open, which is the maximum"))
             .with_header(header::RETRY_AFTER, "5")
     }
 
     pub fn unknown_path(path: &str) -> Self {
         let shown: String = path.chars().take(200).collect();
-        Self::new("unknown_path", format!("{shown} is no path of this server; /docs lists them"))
+        Self::new("unknown_path", format!("{shown} is not a path of this server; /docs lists the paths"))
     }
 
     pub fn method_not_allowed(method: &str, path: &str) -> Self {
         let shown: String = path.chars().take(200).collect();
-        Self::new("method_not_allowed", format!("{shown} does not take {method}; the Allow header lists what it takes"))
+        Self::new("method_not_allowed", format!("{shown} does not support {method}; see the Allow header"))
     }
 
-    /// `pause`: until the next request is granted.
+    /// `pause`: until the next request is allowed.
     pub fn rate_limited(why: &str, pause: Duration) -> Self {
         let seconds = whole_seconds(pause);
         let mut problem = Self::new("rate_limited", format!("{why}; try again in {seconds} s"));
@@ -257,13 +252,13 @@ impl Problem {
     }
 
     pub fn draining() -> Self {
-        Self::new("draining", "this server is about to stop and takes no new work")
+        Self::new("draining", "this server is about to stop and accepts no new work")
             .with_header(header::RETRY_AFTER, "1")
             .with_header(header::CONNECTION, "close")
     }
 
     pub fn internal() -> Self {
-        Self::new("internal", "a fault of the server; the log has the cause beside the X-Request-Id of this answer")
+        Self::new("internal", "the server failed; the log has the cause under the X-Request-Id of this response")
     }
 
     fn with_header(mut self, name: HeaderName, value: &'static str) -> Self {
@@ -271,13 +266,13 @@ impl Problem {
         self
     }
 
-    /// How the caller's allowance stands.
+    /// Adds the headers of the caller's rate limit.
     pub fn with_rate_limit_status(mut self, limit_status: RateLimitStatus) -> Self {
         self.headers.extend(limit_status.numbers());
         self
     }
 
-    /// For the log, where nobody waits for an answer.
+    /// For the log, where no caller waits for a response.
     pub fn detail(&self) -> &str {
         &self.document.detail
     }

@@ -1,4 +1,4 @@
-//! The query of a request, read completely: a parameter that no handler reads is an error.
+//! The query of a request. A parameter that no handler reads is an error.
 
 use std::str::FromStr;
 
@@ -9,22 +9,22 @@ use url::form_urlencoded;
 
 use crate::{json_body, problem::Problem, rcrt_compat};
 
-/// The largest number that a caller may ask for: `format: int32` in the API's description.
+/// The largest limit that a caller can ask for: `format: int32` in the API's description.
 const MOST_ASKED: u32 = i32::MAX as u32;
 
-/// How many at most.
+/// The applied limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AppliedLimit {
     pub applied: u32,
-    /// More was asked for.
+    /// The caller asked for more.
     pub is_bounded: bool,
 }
 
-/// The parameters that are not taken yet.
+/// The parameters that were not read yet.
 pub struct Query {
     pairs: Vec<(String, String)>,
     found: Violations,
-    /// What nobody takes is ignored.
+    /// Ignore unknown parameters.
     is_rcrt: bool,
 }
 
@@ -37,7 +37,7 @@ impl Query {
         }
     }
 
-    /// Every value of a parameter that may be repeated.
+    /// All values of a parameter that can be repeated.
     pub fn take_all(&mut self, name: &str) -> Vec<String> {
         let (taken, rest) = std::mem::take(&mut self.pairs).into_iter().partition(|(key, _)| key == name);
         self.pairs = rest;
@@ -45,16 +45,16 @@ impl Query {
         taken.into_iter().map(|(_, value)| value).collect()
     }
 
-    /// The value of a parameter that may be there once.
+    /// The value of a parameter that can occur only once.
     pub fn take(&mut self, name: &str) -> Result<Option<String>, Violations> {
         let mut values = self.take_all(name);
         if values.len() > 1 {
-            return Err(Violations::one(name, "is given more than once"));
+            return Err(Violations::one(name, "must be given only once"));
         }
         Ok(values.pop())
     }
 
-    /// A parameter of another type; what is wrong is remembered for [`Query::finish`], and `default` stands for it.
+    /// A parsed parameter. An error is collected for [`Query::finish`], and `default` is returned.
     pub fn take_as<T: FromStr>(&mut self, name: &str, what: &str, default: T) -> T {
         match self.take(name) {
             Ok(None) => default,
@@ -69,7 +69,7 @@ impl Query {
         }
     }
 
-    /// The same for a parameter that stands for nothing when it is absent.
+    /// The same for a parameter without a default.
     pub fn take_optional<T: FromStr>(&mut self, name: &str, what: &str) -> Option<T> {
         let text = self.take_text(name)?;
         match text.parse() {
@@ -81,7 +81,7 @@ impl Query {
         }
     }
 
-    /// A parameter as text, in the manner of [`Query::take_as`].
+    /// A parameter as text; errors as in [`Query::take_as`].
     pub fn take_text(&mut self, name: &str) -> Option<String> {
         self.take(name).unwrap_or_else(|found| {
             self.found.0.extend(found.0);
@@ -89,7 +89,7 @@ impl Query {
         })
     }
 
-    /// Every value of a parameter that holds JSON objects, in the manner of [`Query::take_as`].
+    /// All values of a parameter that contains JSON objects; errors as in [`Query::take_as`].
     pub fn take_objects<T: DeserializeOwned>(&mut self, name: &str) -> Vec<T> {
         let mut taken = Vec::new();
         for text in self.take_all(name) {
@@ -104,7 +104,7 @@ impl Query {
         taken
     }
 
-    /// How many at most, by whichever of these names is given; the smallest where several are. Bounded by `most`.
+    /// The limit, by any of these names; the smallest if several are given. Bounded by `most`.
     pub fn take_limit(&mut self, names: &[&str], most: u32) -> Option<AppliedLimit> {
         let asked = names.iter().filter_map(|name| {
             let text = self.take_text(name)?;
@@ -124,11 +124,11 @@ impl Query {
         self.found.add(name, message);
     }
 
-    /// `Ok` when every parameter was taken and was right.
+    /// `Ok` if every parameter was read and is valid.
     pub fn finish(mut self, known: &[&str]) -> Result<(), Problem> {
         for (name, _) in self.pairs.iter().filter(|_| !self.is_rcrt) {
-            let known = if known.is_empty() { "there are none".to_owned() } else { known.join(", ") };
-            self.found.add(shortened(name), format!("is no parameter of this path; the parameters are: {known}"));
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            self.found.add(shortened(name), format!("is not a parameter of this path; the parameters are: {known}"));
         }
         Ok(self.found.into_result()?)
     }

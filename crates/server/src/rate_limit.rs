@@ -1,6 +1,6 @@
 //! Rate limits: token buckets per caller, in the memory of this process.
 //!
-//! A bucket is one time: when it will be full again. So a full bucket need not be stored.
+//! A bucket is stored as the time when it will be full again, so a full bucket needs no entry.
 
 use std::{
     collections::HashMap,
@@ -19,30 +19,30 @@ use crate::{
     problem::Problem,
 };
 
-/// The most buckets of one kind. Who finds no room shares one with all others without room.
+/// The most buckets of one kind. Callers beyond that share one bucket.
 const MOST: usize = 65_536;
-/// Between two looks for buckets that are full again.
+/// The pause between two removals of buckets that are full again.
 const SWEEP: Duration = Duration::from_secs(1);
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
-/// How a bucket stands after a request.
+/// The state of a bucket after a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimitStatus {
     limit: u32,
     left: u32,
     full_in: Duration,
-    /// The request is refused; the next one is granted after this time.
+    /// The request is refused; the next one is allowed after this time.
     refused_for: Option<Duration>,
 }
 
-/// The address of who is at the other end of a connection.
+/// The address of the other end of a connection.
 #[derive(Debug, Clone, Copy)]
 pub struct Peer(pub IpAddr);
 
-/// Which allowance a route draws on.
+/// The rate limit of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RateClass {
     Ordinary,
@@ -57,8 +57,8 @@ pub struct RateLimiter {
     tenants: Option<Buckets<Uuid>>,
     runners: Option<Buckets<Uuid>>,
     addresses: Option<Buckets<IpAddr>>,
-    /// For what everybody may ask, so that it cannot be kept from whoever looks after the server by who tries tokens from
-    /// the same address.
+    /// For the routes of [`Access::Anyone`], so that callers that try tokens cannot block the
+    /// operator's requests from the same address.
     probes: Option<Buckets<IpAddr>>,
 }
 
@@ -74,7 +74,8 @@ impl RateLimiter {
         }
     }
 
-    /// One request of this agent. The bucket that has the least left is told; `None` where nothing is bounded.
+    /// Counts one request of this agent. Returns the status of the bucket with the least left;
+    /// `None` without limits.
     pub fn take(&self, identity: &Identity, rate_class: RateClass) -> Result<Option<RateLimitStatus>, Problem> {
         let now = Instant::now();
         let own = match rate_class {
@@ -100,12 +101,12 @@ impl RateLimiter {
         Ok(own.into_iter().chain(shared).min_by_key(|limit_status| limit_status.left))
     }
 
-    /// One request without a valid token.
+    /// Counts one request without a valid token.
     pub fn take_unauthenticated(&self, peer: Option<Peer>) -> Result<(), Problem> {
         take(self.addresses.as_ref(), peer, "too many requests without a valid token came from this address")
     }
 
-    /// One request that needs no token.
+    /// Counts one request that needs no token.
     pub fn take_probe(&self, peer: Option<Peer>) -> Result<(), Problem> {
         take(
             self.probes.as_ref(),
@@ -124,7 +125,7 @@ fn take(buckets: Option<&Buckets<IpAddr>>, peer: Option<Peer>, why: &str) -> Res
     }
 }
 
-/// Whoever has one address of an IPv6 network of a site has all of them.
+/// The key of an address. A site has a whole IPv6 network (/64), so its addresses share a bucket.
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -133,7 +134,7 @@ pub fn network(address: IpAddr) -> IpAddr {
 }
 
 impl RateLimitStatus {
-    /// Tells it in the answer's headers.
+    /// Adds the status to the response's headers.
     pub fn write_to(self, headers: &mut HeaderMap) {
         for (name, number) in self.numbers() {
             headers.insert(name, number);
@@ -149,19 +150,19 @@ impl RateLimitStatus {
     }
 }
 
-/// Rounded up: who comes back then is not refused again.
+/// Rounded up, so that a caller that waits so long is not refused again.
 pub fn whole_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
-/// One bucket for each key.
+/// One bucket per key.
 struct Buckets<K> {
     rate: Rate,
     state: Mutex<State<K>>,
 }
 
 struct State<K> {
-    /// When each bucket that is not full will be. `None`: who found no room.
+    /// When each bucket that is not full will be full. `None` is the shared bucket.
     full_at: HashMap<Option<K>, Instant>,
     swept: Option<Instant>,
 }
@@ -209,15 +210,16 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against the bucket as one draws it: so many tokens, one more after each interval, never more than the burst.
+        /// Compared with a model of the bucket: it starts full, gains one token per interval, and
+        /// never exceeds the burst.
         #[test]
-        fn a_bucket_gives_what_flows_into_it(
+        fn a_bucket_matches_its_model(
             per_second in 1_u32..1000, burst in 1_u32..50, pauses in prop::collection::vec(0_u64..400_000_000, 1..200),
         ) {
             let buckets = Buckets::new(Rate::new(f64::from(per_second), burst).unwrap());
             let interval = buckets.rate.interval().as_nanos();
             let (start, mut elapsed) = (Instant::now(), 0_u64);
-            // In parts of a token, so that the model counts in whole numbers.
+            // In fractions of a token, so that the model uses whole numbers.
             let (mut tokens, mut last) = (u128::from(burst) * interval, 0_u64);
             for pause in pauses {
                 elapsed += pause;
@@ -235,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn one_caller_takes_nothing_from_another() {
+    fn callers_have_separate_buckets() {
         let buckets = Buckets::new(Rate::new(1.0, 1).unwrap());
         let now = Instant::now();
         assert!(buckets.take("one", now).refused_for.is_none());
@@ -244,13 +246,13 @@ mod tests {
     }
 
     #[test]
-    fn buckets_are_bounded_and_full_ones_make_room() {
+    fn buckets_are_bounded_and_full_ones_are_removed() {
         let buckets = Buckets::new(Rate::new(1.0, 1).unwrap());
         let now = Instant::now();
         for key in 0..MOST {
             assert!(buckets.take(key, now).refused_for.is_none());
         }
-        // Those without room share one bucket.
+        // Callers without a bucket of their own share one.
         assert!(buckets.take(MOST, now).refused_for.is_none());
         assert!(buckets.take(MOST + 1, now).refused_for.is_some());
         let later = now + Duration::from_secs(2);
@@ -260,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_of_version_six_is_one_caller() {
+    fn an_ipv6_network_is_one_caller() {
         let of = |text: &str| network(text.parse().unwrap());
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:2"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));

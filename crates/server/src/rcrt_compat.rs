@@ -13,13 +13,13 @@ use serde_path_to_error::Segment;
 
 use crate::{json_body, problem::Problem};
 
-/// The most unknown fields that are dropped from one body.
+/// The most unknown fields that are removed from one body.
 const MOST_DROPPED: usize = 100;
 /// The most characters of a title.
 const TITLE: usize = 500;
 const UNTITLED: &str = "Untitled";
 
-/// Stands beside each request of a server with `rcrt_compat`.
+/// An extension of each request of a server with `rcrt_compat`.
 #[derive(Debug, Clone, Copy)]
 pub struct RcrtCompat;
 
@@ -27,12 +27,12 @@ pub fn is_on(extensions: &Extensions) -> bool {
     extensions.get::<RcrtCompat>().is_some()
 }
 
-/// A body that RCRT's clients send in ways of their own.
+/// A body that RCRT's clients send in a different form.
 pub trait FromRcrt: DeserializeOwned {
     fn mend(body: &mut Map<String, Value>);
 }
 
-/// A JSON body; with `rcrt_compat` it is mended before it is read.
+/// A JSON body. With `rcrt_compat` it is converted before it is parsed.
 pub struct CompatBody<T>(pub T);
 
 impl<S: Send + Sync, T: FromRcrt> FromRequest<S> for CompatBody<T> {
@@ -50,7 +50,7 @@ impl<S: Send + Sync, T: FromRcrt> FromRequest<S> for CompatBody<T> {
     }
 }
 
-/// Reads a body of any kind as RCRT does: fields that it does not know are ignored.
+/// Parses a body of any type as RCRT does: unknown fields are ignored.
 pub fn parse<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     match json_body::parse(text) {
         Ok(value) => Ok(value),
@@ -78,10 +78,10 @@ fn unknown_field(error: &serde_path_to_error::Error<serde_json::Error>) -> Optio
     Some(name.to_owned())
 }
 
-/// Whether it was there.
+/// Returns whether the field was found.
 fn drop_field(body: &mut Value, path: &serde_path_to_error::Path, name: &str) -> bool {
     let mut steps: Vec<&Segment> = path.iter().collect();
-    // The unknown field itself is the last step, where serde knew it by then.
+    // The unknown field can be the last step of the path; if so, remove that step.
     if let Some(Segment::Map { key }) = steps.last()
         && key == name
     {
@@ -114,9 +114,9 @@ impl FromRcrt for BreadcrumbChanges {
     }
 }
 
-/// What a new record and a change have in common.
+/// The conversions that a new record and an update have in common.
 fn mend_record(body: &mut Map<String, Value>) {
-    // RCRT takes null for a field that was left out.
+    // RCRT treats null as an absent field.
     body.retain(|_, value| !value.is_null());
     if let Some(Value::String(title)) = body.get_mut("title")
         && let Some((end, _)) = title.char_indices().nth(TITLE)
@@ -154,7 +154,8 @@ impl FromRcrt for SecretChanges {
     }
 }
 
-/// A value that is too short to be found in what comes back to a tool cannot be kept from tools: it is readable.
+/// A value that is too short to be found and removed in data for a tool cannot be hidden from
+/// tools, so it is readable.
 fn open_short_value(body: &mut Map<String, Value>) {
     let is_short = body.get("value").and_then(Value::as_str).is_some_and(|value| value.len() < MIN_OPAQUE_BYTES);
     if is_short && !body.contains_key("readable") {

@@ -13,16 +13,16 @@ use futures::{
     future::{BoxFuture, Shared},
 };
 
-/// How old an answer may be.
-const KEPT: Duration = Duration::from_secs(1);
-/// How long the store may take.
+/// How long a result is reused.
+const MAX_AGE: Duration = Duration::from_secs(1);
+/// The timeout of the query.
 const MOST_TIME: Duration = Duration::from_secs(5);
 
 type Answer = Shared<BoxFuture<'static, Result<(), StoreError>>>;
 
 pub struct Readiness {
     tenancy: Arc<dyn Tenancy>,
-    /// The newest question, and when it was asked.
+    /// The latest query, and when it was sent.
     asked: Mutex<Option<(Instant, Answer)>>,
 }
 
@@ -32,13 +32,13 @@ impl Readiness {
     }
 
     pub async fn check(&self) -> Result<(), StoreError> {
-        self.question().await
+        self.latest_ping().await
     }
 
-    fn question(&self) -> Answer {
+    fn latest_ping(&self) -> Answer {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((at, answer)) = &*asked {
-            let most = if answer.peek().is_some() { KEPT } else { MOST_TIME };
+            let most = if answer.peek().is_some() { MAX_AGE } else { MOST_TIME };
             if at.elapsed() < most {
                 return answer.clone();
             }
@@ -48,10 +48,8 @@ impl Readiness {
             let ping = AssertUnwindSafe(tenancy.ping()).catch_unwind();
             match tokio::time::timeout(MOST_TIME, ping).await {
                 Ok(Ok(answer)) => answer,
-                Ok(Err(_panic)) => {
-                    Err(StoreError::Internal("the store panicked when it was asked for a sign of life".into()))
-                }
-                Err(_late) => Err(StoreError::Unavailable("no answer to a ping".into())),
+                Ok(Err(_panic)) => Err(StoreError::Internal("the store panicked in a health check".into())),
+                Err(_late) => Err(StoreError::Unavailable("the store did not respond to a ping".into())),
             }
         });
         let answer = answer.shared();

@@ -8,7 +8,8 @@ use axum::{
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// What was asked is done. (A body and not `204`: RCRT's clients read every answer as JSON.)
+/// The request succeeded. (A body instead of `204`, because RCRT's clients parse every response as
+/// JSON.)
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Done {
     pub ok: bool,
@@ -18,7 +19,7 @@ impl Done {
     pub const JSON: Json<Self> = Json(Self { ok: true });
 }
 
-/// An answer with a secret in it, which no cache may keep.
+/// A response that contains a secret, so caches must not store it.
 pub struct NoStore<T>(pub T);
 
 impl<T: Serialize> IntoResponse for NoStore<T> {

@@ -16,10 +16,11 @@ use crate::{metrics, problem::Problem};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// The middleware around everything: gives the request an id (the caller's own, if it is a decent one) and a span.
+/// The middleware around everything: gives the request a span and an id (the caller's own, if it is
+/// valid).
 pub async fn observe(request: Request, next: Next) -> Response {
     let began = Instant::now();
-    let id = request.headers().get(&REQUEST_ID).filter(|id| is_decent(id)).cloned().unwrap_or_else(|| {
+    let id = request.headers().get(&REQUEST_ID).filter(|id| is_valid_id(id)).cloned().unwrap_or_else(|| {
         HeaderValue::try_from(Uuid::new_v4().to_string()).unwrap_or(HeaderValue::from_static("none"))
     });
     let method = known(request.method());
@@ -47,15 +48,15 @@ pub async fn observe(request: Request, next: Next) -> Response {
     .await
 }
 
-/// Turns a panic into an answer.
-#[allow(clippy::needless_pass_by_value)] // The signature that the layer asks for.
+/// Turns a panic into a response.
+#[allow(clippy::needless_pass_by_value)] // The layer requires this signature.
 pub fn panicked(panic: Box<dyn Any + Send>) -> Response {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     tracing::error!(panic = text.unwrap_or("no text"), "a handler panicked");
     Problem::internal().into_response()
 }
 
-fn is_decent(id: &HeaderValue) -> bool {
+fn is_valid_id(id: &HeaderValue) -> bool {
     (1..=128).contains(&id.len())
         && id.as_bytes().iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
 }

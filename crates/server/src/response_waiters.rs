@@ -2,8 +2,8 @@
 //! tenant that has waiting callers, with any number of callers.
 //!
 //! A caller registers before it writes its request. Every later response arrives as an event, which
-//! has the response itself, so no query is needed. The caller queries the store only if an event
-//! may have been missed: the request was written earlier, its response came before the
+//! includes the response itself, so no query is needed. The caller queries the store only if an
+//! event may have been missed: the request was written earlier, its response came before the
 //! registration, or the stream broke.
 
 use std::{
@@ -22,9 +22,9 @@ use tokio::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 use uuid::Uuid;
 
-/// How long a stream stays open, at the least, when nobody waits any more.
+/// How long a stream stays open after its last caller, at least.
 const LINGER: Duration = Duration::from_secs(15);
-/// How many answers are remembered that came before anybody was registered for them.
+/// How many responses are remembered that came before a waiter was registered for them.
 const REMEMBERED: usize = 1024;
 
 /// The tenants with waiting callers.
@@ -34,7 +34,7 @@ pub struct ResponseWaiters {
     stop: CancellationToken,
 }
 
-/// One tenant's stream and who waits for it.
+/// One tenant's stream and its waiters.
 struct Tenant {
     stream_state: watch::Sender<StreamState>,
     registry: Mutex<Registry>,
@@ -42,13 +42,13 @@ struct Tenant {
 
 #[derive(Default)]
 struct Registry {
-    /// Callers that listen, whether they have written their request or not.
+    /// Callers that listen, including those that have not yet written their request.
     listeners: usize,
-    /// By the request's own id. Two requests may have the same.
+    /// By the caller's own id of the request. Two requests can have the same.
     waiters: HashMap<String, Vec<Arc<Waiter>>>,
-    /// The own ids of the requests answered last, newest last.
+    /// The callers' own ids of the latest requests with a response, newest last.
     answered: VecDeque<String>,
-    /// How many answers were heard in all.
+    /// The number of responses that were received.
     heard: u64,
 }
 
@@ -60,7 +60,7 @@ enum StreamState {
 }
 
 impl ResponseWaiters {
-    /// Ends with `stop`; [`ResponseWaiters::ended`] waits for that.
+    /// Stops at `stop`; [`ResponseWaiters::ended`] waits for that.
     pub fn new(stop: CancellationToken) -> Self {
         Self { tenants: Arc::default(), tasks: TaskTracker::new(), stop }
     }
@@ -70,7 +70,7 @@ impl ResponseWaiters {
         self.tasks.wait().await;
     }
 
-    /// Every answer in the tenant that is written after this returns will be heard.
+    /// Every response in the tenant that is written after this returns will be received.
     pub async fn listen(&self, owner_id: Uuid, store: &Arc<dyn Breadcrumbs>) -> Result<Listener, StoreError> {
         let listener = self.join(owner_id, store);
         let mut stream_state = listener.tenant.stream_state.subscribe();
@@ -100,8 +100,8 @@ impl ResponseWaiters {
         Listener { tenant: tenant.clone(), since: registry.heard }
     }
 
-    /// The answer (the response's context) to a request that was written under `listener`. Waits for ever; to be
-    /// dropped when the time is up.
+    /// The response (its context) to a request that was written under `listener`. Waits without a
+    /// limit; drop the future to stop waiting.
     pub async fn answer(
         &self,
         mut listener: Listener,
@@ -125,22 +125,23 @@ impl ResponseWaiters {
                 }
             }
             drop(guard);
-            // The stream broke: what was answered meanwhile is seen by a look.
+            // The stream broke, so the response may be in the store already.
             must_look = true;
             listener = self.listen(owner_id, store).await?;
         }
     }
 }
 
-/// A caller's place among those who listen, until it is dropped.
+/// The registration of a listening caller, until it is dropped.
 pub struct Listener {
     tenant: Arc<Tenant>,
-    /// How many answers had been heard when it began.
+    /// The number of responses received when it began.
     since: u64,
 }
 
 impl Listener {
-    /// Registers a waiter for the answer to this request, and tells whether the answer may have come before.
+    /// Registers a waiter for the response to this request. Also returns whether the response may
+    /// have come before.
     fn register(&self, request: Uuid, request_id: &str) -> (WaiterGuard, bool) {
         let waiter = Arc::new(Waiter { request, wakeup: Mutex::default(), notify: Notify::new() });
         let mut registry = locked(&self.tenant.registry);
@@ -160,7 +161,7 @@ impl Drop for Listener {
     }
 }
 
-/// Wakes when a request of this id was answered.
+/// Wakes when the response to a request with this id arrives.
 struct Waiter {
     request: Uuid,
     wakeup: Mutex<Option<Wakeup>>,
@@ -171,7 +172,7 @@ struct Waiter {
 enum Wakeup {
     /// The response's context.
     Answer(Map<String, Value>),
-    /// An answer came that does not say whose it is.
+    /// A response arrived that does not name its request.
     CheckStore,
 }
 
@@ -191,7 +192,7 @@ struct WaiterGuard {
 }
 
 impl WaiterGuard {
-    /// `None` when it will not be woken any more.
+    /// `None` if the stream closed and will not wake it.
     async fn woken(&mut self) -> Option<Wakeup> {
         loop {
             if let Some(wakeup) = locked(&self.waiter.wakeup).take() {
@@ -236,7 +237,8 @@ impl Follower {
             }
             Err(error) => error,
         };
-        // First out of the table, so that whoever hears of the end joins a new one.
+        // Removed from the table first, so that a caller that learns that the stream closed opens a
+        // new one.
         self.leave(&mut locked(&self.tenants));
         self.tenant.stream_state.send_replace(StreamState::Ended(ended));
     }
@@ -258,21 +260,21 @@ impl Follower {
                 event = events.next() => match event {
                     Some(Ok(event)) => self.dispatch(event),
                     Some(Err(error)) => return error,
-                    None => return StoreError::Unavailable("the events ended".into()),
+                    None => return StoreError::Unavailable("the event stream closed".into()),
                 },
                 _ = looks.tick() => {
-                    // Under the table's lock nobody can join.
+                    // No caller can join while the table is locked.
                     let mut tenants = locked(&self.tenants);
                     if locked(&self.tenant.registry).listeners == 0 {
                         self.leave(&mut tenants);
-                        return StoreError::Unavailable("nobody listened any more".into());
+                        return StoreError::Unavailable("no caller is listening".into());
                     }
                 }
             }
         }
     }
 
-    /// Another may have this one's place already.
+    /// The table can already have a newer stream for this tenant.
     fn leave(&self, tenants: &mut HashMap<Uuid, Arc<Tenant>>) {
         if tenants.get(&self.owner_id).is_some_and(|tenant| Arc::ptr_eq(tenant, &self.tenant)) {
             tenants.remove(&self.owner_id);
@@ -293,7 +295,7 @@ impl Follower {
             registry.answered.pop_front();
         }
         drop(registry);
-        // The runtime alone writes responses, and what its metadata say of the request is none of the tool's words.
+        // Only the runtime writes responses, and it sets `metadata.request` itself, not the tool.
         let request: Option<Uuid> =
             context.get("metadata").and_then(|metadata| metadata.get("request")?.as_str()?.parse().ok());
         let Some(request) = request else {
@@ -302,7 +304,7 @@ impl Follower {
             }
             return;
         };
-        // Another request may have the same id.
+        // Another request can have the same id.
         let mut waiters = waiters.into_iter().filter(|waiter| waiter.request == request);
         let Some(first) = waiters.next() else { return };
         for waiter in waiters {
@@ -313,10 +315,10 @@ impl Follower {
 }
 
 fn closing() -> StoreError {
-    StoreError::Unavailable("the server is closing".into())
+    StoreError::Unavailable("the server is shutting down".into())
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing panics while it holds a lock here, and every state in between is a good one.
+    // No code panics while it holds a lock here, and every intermediate state is valid.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -95,7 +95,7 @@ pub fn table() -> Vec<Entry> {
         entry(CURATORS, routes!(hygiene::stats)),
         entry(CURATORS, routes!(hygiene::run)),
         entry(CURATORS, routes!(hygiene::purge)),
-        // Webhooks: an agent's own, or a curator's to look after
+        // Webhooks: an agent's own, or any for a curator
         entry(Access::Roles(SUBSCRIBERS), routes!(webhooks::create)),
         entry(READERS, routes!(webhooks::list)),
         entry(READERS, routes!(webhooks::delete)),
@@ -128,7 +128,7 @@ pub fn table() -> Vec<Entry> {
     ]
 }
 
-/// The table as a router, each route behind its check.
+/// The table as a router, with each route behind its check.
 pub fn router(state: ServerState) -> Router {
     let mut router = OpenApiRouter::with_openapi(openapi::bare());
     for Entry { access, route: (schemas, paths, handler) } in table() {

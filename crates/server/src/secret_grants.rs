@@ -21,14 +21,15 @@ use crate::{access::Caller, json_body::JsonBody, path_id::PathId, problem::Probl
 pub struct NewGrant {
     /// The tool's record.
     tool_id: Option<Uuid>,
-    /// The tool's name, where one record alone has it.
+    /// The tool's name, if exactly one record has it.
     tool: Option<String>,
 }
 
 /// Let a tool use a secret
 ///
-/// The grant belongs to the tool's record, and ends with it; another record that takes the name gets nothing. The same
-/// grant again changes nothing. From then on only a curator may change or delete the record.
+/// The grant belongs to the tool's record and is deleted with it; another record with the same name
+/// gets no access. Repeating a grant changes nothing. From then on only a curator can change or
+/// delete the record.
 #[utoipa::path(post, path = "/secrets/{id}/grants", tag = "secrets", operation_id = "grant_secret",
     params(("id" = Uuid, Path)), request_body = NewGrant, responses((status = 200, body = SecretInfo)))]
 pub async fn grant(
@@ -39,14 +40,14 @@ pub async fn grant(
     let tool_id = match (grant.tool_id, grant.tool) {
         (Some(tool_id), None) => tool_id,
         (None, Some(name)) => named(&*caller.store, &name).await?,
-        _ => return Err(Problem::invalid("tool_id", "name the tool's record here, or the tool's name in tool")),
+        _ => return Err(Problem::invalid("tool_id", "must name the tool's record, or tool must have the tool's name")),
     };
     Ok(Json(caller.store.grant_secret(id, tool_id).await?))
 }
 
-/// End a grant
+/// Revoke a grant
 ///
-/// For every call that begins from now on. A call that runs keeps what it was given.
+/// For every call that starts from now on. A running call keeps its values.
 #[utoipa::path(delete, path = "/secrets/{id}/grants/{tool_id}", tag = "secrets", operation_id = "revoke_secret",
     params(("id" = Uuid, Path), ("tool_id" = Uuid, Path)), responses((status = 200, body = SecretInfo)))]
 pub async fn revoke(caller: Caller, GrantPath { id, tool_id }: GrantPath) -> Result<Json<SecretInfo>, Problem> {
@@ -73,11 +74,12 @@ impl<S: Send + Sync> FromRequestParts<S> for GrantPath {
 fn read(field: &str, text: &str) -> Result<Uuid, Problem> {
     Uuid::try_parse(text).map_err(|_| {
         let shown: String = text.chars().take(100).collect();
-        Problem::invalid(field, format!("{shown:?} is no id; it must be a UUID"))
+        Problem::invalid(field, format!("{shown:?} is not an id; it must be a UUID"))
     })
 }
 
-/// The one record with this name. Where there are several, who grants must say which: one may be a stranger's.
+/// The only record with this name. If there are several, the caller must choose: one can be from an
+/// attacker.
 pub async fn named(store: &dyn Breadcrumbs, name: &str) -> Result<Uuid, Problem> {
     let mut found: Vec<BreadcrumbListItem> = Vec::new();
     for schema in [schema_names::TOOL_CODE, schema_names::TOOL_V1] {
@@ -92,7 +94,7 @@ pub async fn named(store: &dyn Breadcrumbs, name: &str) -> Result<Uuid, Problem>
         [] => Err(Problem::invalid("tool", format!("there is no tool named {name:?}"))),
         several => {
             let ids: Vec<String> = several.iter().take(10).map(|item| item.id.to_string()).collect();
-            let message = format!("{name:?} is the name of several records; name one in tool_id: {}", ids.join(", "));
+            let message = format!("{name:?} is the name of several records; choose one in tool_id: {}", ids.join(", "));
             Err(Problem::invalid("tool", message))
         }
     }

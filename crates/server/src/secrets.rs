@@ -17,7 +17,8 @@ pub struct Decryption {
     /// Why the value is needed, for the audit log; 1 to 1000 characters.
     #[schema(min_length = 1, max_length = 1000, pattern = "\\S")]
     reason: String,
-    /// The record of the tool that it is for; the secret must be granted to it. Only a curator may leave it out.
+    /// The record of the tool that will use it; the secret must be granted to it. Only a curator
+    /// can omit it.
     tool_id: Option<Uuid>,
 }
 
@@ -26,10 +27,10 @@ pub struct SecretValue {
     value: String,
 }
 
-/// Keep a secret
+/// Store a secret
 ///
-/// Tools use its value at the hosts that it is bound to, and do not read it, unless it is `readable`. No tool may use
-/// it before it is granted.
+/// Tools use its value at the hosts that it is bound to, but cannot read it unless it is
+/// `readable`. A tool can use it only after it is granted.
 #[utoipa::path(post, path = "/secrets", tag = "secrets", operation_id = "create_secret",
     request_body = NewSecret, responses((status = 201, body = SecretInfo)))]
 pub async fn create(
@@ -42,8 +43,8 @@ pub async fn create(
 
 /// List secrets by name, without their values
 ///
-/// With the hosts that each is bound to, whether tools may read it, and which tools may use it. All of them, or those of a scope
-/// (`scope_type`, `scope_id`).
+/// With the hosts of each, whether tools can read it, and which tools can use it. All of them, or
+/// those of a scope (`scope_type`, `scope_id`).
 #[utoipa::path(get, path = "/secrets", tag = "secrets", operation_id = "list_secrets",
     params(("scope_type" = Option<String>, Query), ("scope_id" = Option<Uuid>, Query)),
     responses((status = 200, body = Vec<SecretInfo>)))]
@@ -65,7 +66,8 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Vec<SecretInf
 
 /// Change a secret
 ///
-/// A new value, other hosts, or whether tools may read it: what is named changes, the rest stays, and so do the grants.
+/// A new value, other hosts, or whether tools can read it. Absent fields and the grants stay
+/// unchanged.
 #[utoipa::path(put, path = "/secrets/{id}", tag = "secrets", operation_id = "update_secret",
     params(("id" = Uuid, Path)), request_body = SecretChanges, responses((status = 200, body = SecretInfo)))]
 pub async fn update(
@@ -87,7 +89,7 @@ pub async fn delete(caller: Caller, PathId(id): PathId) -> Result<Json<Done>, Pr
 
 /// Decrypt a secret
 ///
-/// Who asked, when, why and for which tool is written to the audit log.
+/// The audit log records the agent, the time, the reason and the tool.
 #[utoipa::path(post, path = "/secrets/{id}/decrypt", tag = "secrets", operation_id = "decrypt_secret",
     params(("id" = Uuid, Path)), request_body = Decryption, responses((status = 200, body = SecretValue)))]
 pub async fn decrypt(
@@ -97,7 +99,7 @@ pub async fn decrypt(
 ) -> Result<NoStore<SecretValue>, Problem> {
     let reason = decryption.reason.trim();
     if reason.is_empty() || reason.chars().count() > 1000 || reason.contains('\0') {
-        return Err(Problem::invalid("reason", "must have 1 to 1000 characters, none of them NUL"));
+        return Err(Problem::invalid("reason", "must have 1 to 1000 characters, and no NUL"));
     }
     Ok(NoStore(SecretValue { value: caller.store.decrypt_secret(id, reason, decryption.tool_id).await? }))
 }

@@ -7,8 +7,8 @@ use crate::{access::Caller, json_body::JsonBody, path_id::PathId, problem::Probl
 
 /// Add a selector
 ///
-/// From now on the agent's event streams, open ones too, carry only what one of its selectors means. An agent without
-/// selectors hears everything that it may see.
+/// From now on the agent's event streams, including open ones, have only events that match one of
+/// its selectors. An agent without selectors gets every event that it can see.
 #[utoipa::path(post, path = "/subscriptions/selectors", tag = "events", operation_id = "create_selector",
     request_body = Selector, responses((status = 201, body = SelectorSubscription)))]
 pub async fn create(

@@ -25,12 +25,13 @@ use crate::{
     write_timeout::WriteTimeout,
 };
 
-/// How many connections beyond the most are told so at once. More wait in the listener's backlog.
+/// How many connections beyond the limit get a refusal at once. More wait in the listener's
+/// backlog.
 const MOST_REFUSED: usize = 64;
-/// How long a connection that is refused may take to hear it.
+/// The time limit for a refusal.
 const REFUSAL_TIME: Duration = Duration::from_secs(1);
-/// How many connections that lost their permits may end their answers. The others are closed at once: whoever opens many
-/// must not slow the accepting down.
+/// How many evicted connections can finish their responses. Others are closed at once, so that a
+/// caller that opens many cannot slow down the accept loop.
 const MOST_LINGERING: usize = 32;
 
 struct Bounds {
@@ -38,7 +39,7 @@ struct Bounds {
     lingering: Semaphore,
 }
 
-/// Serves until `shutdown`, then lets the requests under way finish.
+/// Serves until `shutdown`, then lets the requests in progress finish.
 pub async fn serve(listener: TcpListener, router: Router, limits: &ServerLimits, shutdown: CancellationToken) {
     let mut connections = JoinSet::new();
     let bounds = Arc::new(Bounds { limits: limits.clone(), lingering: Semaphore::new(MOST_LINGERING) });
@@ -62,8 +63,9 @@ pub async fn serve(listener: TcpListener, router: Router, limits: &ServerLimits,
                     }
                 },
                 Err(error) => {
-                    // Out of file descriptors, as a rule: accepting again at once would spin.
-                    tracing::warn!(%error, "a connection could not be accepted");
+                    // Usually no file descriptors are left. Accepting again at once would be a busy
+                    // loop.
+                    tracing::warn!(%error, "a connection cannot be accepted");
                     sleep(Duration::from_millis(100)).await;
                 }
             },
@@ -77,12 +79,12 @@ pub async fn serve(listener: TcpListener, router: Router, limits: &ServerLimits,
     }
 }
 
-/// Tells who came too late that it did. What it sends is read a little: closing on unread data would reset the
-/// connection, and it would never hear why.
+/// Sends a refusal to a connection beyond the limit. Some of its data is read first: closing with
+/// unread data resets the connection, and the caller would not see the reason.
 async fn refuse(mut stream: TcpStream, full: Full) {
     let detail = match full {
-        Full::Server => "the server has as many connections as it takes; try again",
-        Full::Address => "this address has as many connections as one address may have; close some",
+        Full::Server => "the server has its maximum number of connections; try again",
+        Full::Address => "this address has its maximum number of connections; close some",
     };
     let refusal = format!(
         "{{\"type\":\"/docs#problem-unavailable\",\"title\":\"Unavailable\",\"status\":503,\"detail\":\"{detail}\",\
@@ -111,7 +113,7 @@ async fn connection(
     bounds: Arc<Bounds>,
     shutdown: CancellationToken,
 ) {
-    // Small answers must not wait for the acknowledgement of the one before.
+    // A small response must not wait for the acknowledgement of the previous one.
     let _ = stream.set_nodelay(true);
     let permit = Arc::new(permit);
     let asked_at = permit.clone();
@@ -145,7 +147,7 @@ async fn connection(
                 return;
             }
             let Ok(_lingers) = bounds.lingering.try_acquire() else { return };
-            // An answer may still be on its way.
+            // A response may still be in progress.
             connection.as_mut().graceful_shutdown();
             timeout(REFUSAL_TIME, connection).await.unwrap_or(Ok(()))
         }

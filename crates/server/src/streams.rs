@@ -1,5 +1,5 @@
-//! Limits the open event streams by tenant and by agent, so that neither takes all of the server's
-//! connections.
+//! Limits the open event streams per tenant and per agent, so that none of them uses all
+//! connections of the server.
 
 use std::{
     collections::HashMap,
@@ -11,17 +11,18 @@ use uuid::Uuid;
 
 use crate::{metrics::OpenStream, problem::Problem};
 
-/// The bounds of event streams, and how they speak.
+/// The limits and the format of event streams.
 #[derive(Debug, Clone)]
 pub struct StreamOptions {
-    /// Open at once in one tenant.
+    /// Concurrently open in one tenant.
     pub most_per_tenant: usize,
-    /// Open at once by one agent.
+    /// Concurrently open by one agent.
     pub most_per_agent: usize,
-    /// How often a stream says that it lives. Clients take one that is silent for three times 15 seconds for dead.
+    /// The interval of pings. Clients treat a stream as dead after three times 15 seconds of
+    /// silence.
     pub ping_every: Duration,
-    /// Tells a new record as `breadcrumb.updated`, as RCRT does: some of its clients listen for nothing else. Not on
-    /// streams that ask for `all`.
+    /// Sends a new record as `breadcrumb.updated`, as RCRT does, because some of its clients listen
+    /// only for that. Not on streams with `all`.
     pub new_as_updated: bool,
 }
 
@@ -31,7 +32,7 @@ impl Default for StreamOptions {
     }
 }
 
-/// The streams that are open.
+/// The open streams.
 #[derive(Default)]
 pub struct Streams {
     /// By tenant, then by agent.
@@ -62,12 +63,12 @@ impl Streams {
     }
 
     fn locked(&self) -> MutexGuard<'_, HashMap<Uuid, HashMap<Uuid, usize>>> {
-        // Nothing panics while it holds the lock, and every state in between is a good one.
+        // No code panics while it holds the lock, and every intermediate state is valid.
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// An open stream's permit among those of its agent.
+/// The permit of one open stream.
 pub struct StreamPermit {
     streams: Arc<Streams>,
     owner_id: Uuid,

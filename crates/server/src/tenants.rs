@@ -23,11 +23,11 @@ use crate::{
 pub struct TenantName {
     /// Unique; 1 to 200 characters.
     name: String,
-    /// How much it may keep; the operator sets it. Absent: stays as it is.
+    /// How much it can store; set by the operator. Unchanged when absent.
     quotas: Option<TenantQuotas>,
 }
 
-/// A tenant, with what it keeps and may keep.
+/// A tenant, with its usage and its quotas.
 #[derive(Serialize, ToSchema)]
 pub struct TenantDetails {
     #[serde(flatten)]
@@ -35,13 +35,13 @@ pub struct TenantDetails {
     usage: TenantUsage,
 }
 
-/// A tenant that was made or renamed.
+/// A tenant that was created or renamed.
 #[derive(Serialize, ToSchema)]
 pub struct TenantDone {
     ok: bool,
-    /// Whether it was not there before.
+    /// Whether the tenant is new.
     created: bool,
-    /// Of a new tenant: its first agent, which has every role, with its key, shown this once.
+    /// The first agent of a new tenant, which has every role, with its key, shown only once.
     #[serde(skip_serializing_if = "Option::is_none")]
     first_agent: Option<NewAgentKey>,
 }
@@ -70,17 +70,18 @@ pub async fn get(
     caller: Caller,
     PathId(id): PathId,
 ) -> Result<Json<TenantDetails>, Problem> {
-    let id = meant(&state, id).await?;
+    let id = resolve_id(&state, id).await?;
     visible(&caller, id)?;
     let tenant = state.tenancy.tenant(id).await?.ok_or(StoreError::NotFound { what: "tenant", id })?;
     Ok(Json(TenantDetails { tenant, usage: state.tenancy.usage(id).await? }))
 }
 
-/// Make a tenant
+/// Create a tenant
 ///
-/// With an id of the caller's choice; a tenant of that id that is there already is renamed. The operator may, and a
-/// curator its own. A new tenant has one agent, whose key is in the answer. A runner works for one tenant: calls of the
-/// new one wait until a runner is started for it (`rcrt runner` as an agent of that tenant).
+/// With an id of the caller's choice. An existing tenant with that id is renamed. Allowed for the
+/// operator, and for a curator to rename its own tenant. A new tenant has one agent, whose key is
+/// in the response. A runner works for one tenant: calls of the new one wait until a runner is
+/// started for it (`rcrt runner` as an agent of that tenant).
 #[utoipa::path(post, path = "/tenants/{id}", tag = "tenants", operation_id = "ensure_tenant",
     params(("id" = Uuid, Path)), request_body = TenantName, responses((status = 200, body = TenantDone)))]
 pub async fn ensure(
@@ -94,7 +95,7 @@ pub async fn ensure(
 
 /// Rename a tenant
 ///
-/// Or make it, like the `POST`.
+/// Or create it, like the `POST`.
 #[utoipa::path(put, path = "/tenants/{id}", tag = "tenants", operation_id = "update_tenant",
     params(("id" = Uuid, Path)), request_body = TenantName, responses((status = 200, body = TenantDone)))]
 pub async fn update(
@@ -108,8 +109,9 @@ pub async fn update(
 
 /// Delete a tenant
 ///
-/// Its agents are refused from now on; its rows go in the background. For the operator, and not for the tenant `default`,
-/// the operator's own, one in which a runner is at work, or the last.
+/// Its agents are refused from now on; its rows are deleted in the background. Only for the
+/// operator. The tenant `default`, the operator's own, one with an active runner and the last one
+/// cannot be deleted.
 #[utoipa::path(delete, path = "/tenants/{id}", tag = "tenants", operation_id = "delete_tenant",
     params(("id" = Uuid, Path)), responses((status = 200, body = Done)))]
 pub async fn delete(
@@ -117,16 +119,16 @@ pub async fn delete(
     caller: Caller,
     PathId(id): PathId,
 ) -> Result<Json<Done>, Problem> {
-    let id = meant(&state, id).await?;
+    let id = resolve_id(&state, id).await?;
     visible(&caller, id)?;
     if !caller.is_operator {
-        return Err(Problem::forbidden("only the operator deletes tenants: use a token of `rcrt token --operator`"));
+        return Err(Problem::forbidden("only the operator can delete tenants: use a token of `rcrt token --operator`"));
     }
     if id == caller.identity.owner_id {
-        return Err(Problem::invalid("id", "is the tenant of your own token, which would end with it"));
+        return Err(Problem::invalid("id", "must not be the tenant of your own token"));
     }
     if is_default(&state, id).await? {
-        let message = "is the tenant `default`, which every server serves unless it is told another";
+        let message = "must not be the tenant `default`, which servers use by default";
         return Err(Problem::invalid("id", message));
     }
     state.tenancy.delete_tenant(id).await?;
@@ -140,16 +142,16 @@ async fn put(
     PathId(asked): PathId,
     JsonBody(TenantName { name, quotas }): JsonBody<TenantName>,
 ) -> Result<NoStore<TenantDone>, Problem> {
-    let id = meant(&state, asked).await?;
+    let id = resolve_id(&state, asked).await?;
     if !caller.is_operator && id != caller.identity.owner_id {
         return Err(Problem::forbidden(
-            "only the operator makes tenants and renames others than its own: use a token of `rcrt token --operator`",
+            "only the operator can create tenants and rename other tenants: use a token of `rcrt token --operator`",
         ));
     }
     if quotas.is_some() && !caller.is_operator {
-        return Err(Problem::forbidden("only the operator sets quotas: use a token of `rcrt token --operator`"));
+        return Err(Problem::forbidden("only the operator can set quotas: use a token of `rcrt token --operator`"));
     }
-    // Programs find it by its name; one that means it by RCRT's id has no name to give.
+    // Programs find it by its name. A program that uses RCRT's id for it has no name to send.
     if is_default(&state, id).await? && name != OPEN_TENANT {
         if asked != id {
             return Ok(NoStore(TenantDone { ok: true, created: false, first_agent: None }));
@@ -170,7 +172,7 @@ async fn put(
     Ok(NoStore(TenantDone { ok: true, created, first_agent }))
 }
 
-/// Others than the own are not there for who is no operator.
+/// For other callers than the operator, other tenants do not exist.
 fn visible(caller: &Caller, id: Uuid) -> Result<(), StoreError> {
     if caller.is_operator || id == caller.identity.owner_id {
         Ok(())
@@ -179,8 +181,8 @@ fn visible(caller: &Caller, id: Uuid) -> Result<(), StoreError> {
     }
 }
 
-/// In open mode RCRT's own tenant is the default one, as it is for tokens.
-async fn meant(state: &ServerState, id: Uuid) -> Result<Uuid, StoreError> {
+/// In open mode RCRT's own tenant means the default tenant, as in token requests.
+async fn resolve_id(state: &ServerState, id: Uuid) -> Result<Uuid, StoreError> {
     if state.auth == AuthMode::Open && id == RCRT_OWNER && state.tenancy.tenant(id).await?.is_none() {
         return Ok(state.tenancy.ensure_tenant(OPEN_TENANT).await?.id);
     }

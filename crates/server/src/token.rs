@@ -10,13 +10,13 @@ use uuid::Uuid;
 
 use crate::{ServerError, TokenKey};
 
-/// The fewest bytes of a signing key (the length of the hash, as RFC 7518 asks).
+/// The least bytes of a signing key (the length of the hash, as RFC 7518 requires).
 pub const MIN_KEY_BYTES: usize = 32;
 
-/// How long a ticket is good for.
+/// How long a ticket is valid.
 pub const TICKET_TIME: Duration = Duration::from_secs(30);
 
-/// Which token it is, for revocations.
+/// Identifies a token, for revocations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TokenId {
     pub jti: Uuid,
@@ -24,14 +24,14 @@ pub struct TokenId {
     pub issued_at: f64,
 }
 
-/// What a token says, once its signature and its time are proven.
+/// The content of a token whose signature and time were verified.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerifiedToken {
     pub identity: Identity,
     pub id: TokenId,
     /// Seconds since 1970.
     pub expires_at: u64,
-    /// Good for acting on every tenant, where its agent is a curator.
+    /// Can act on every tenant if its agent is a curator.
     pub is_operator: bool,
 }
 
@@ -39,21 +39,22 @@ pub struct VerifiedToken {
 pub enum TokenError {
     #[error("the token has expired")]
     Expired,
-    #[error("the token is not one of this server")]
+    #[error("the token was not issued by this server")]
     Forged,
 }
 
-/// A ticket, once its signature and its time are proven. Whether it was used before is for the store to say.
+/// A ticket whose signature and time were verified. Only the store knows whether it was already
+/// used.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VerifiedTicket {
     pub id: Uuid,
     /// In seconds since 1970.
     pub expires_at: u64,
-    /// The token that it was given for.
+    /// The token with which it was requested.
     pub token: VerifiedToken,
 }
 
-/// In a ticket: the token that it was given for.
+/// In a ticket: the token with which it was requested.
 #[derive(Serialize, Deserialize)]
 struct TicketToken {
     jti: Uuid,
@@ -65,27 +66,29 @@ struct Claims {
     owner_id: Uuid,
     agent_id: Uuid,
     roles: Vec<Role>,
-    /// Tokens that were made before there were profiles have none.
+    /// Absent in tokens that were issued before profiles existed.
     #[serde(default)]
     profile: Profile,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     operator: bool,
     exp: u64,
-    /// With fractions of a second, so that a token is before or after a revocation. In a ticket: its token's.
+    /// With fractions of a second, for an exact comparison with a revocation. In a ticket: that of
+    /// its token.
     iat: f64,
     jti: Uuid,
-    /// A ticket opens one event stream and nothing else.
+    /// A ticket can only open one event stream.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     ticket_of: Option<TicketToken>,
 }
 
 impl TokenKey {
-    /// A token for this identity, good for `ttl` from now.
+    /// A token for this identity, valid for `ttl` from now.
     pub fn issue(&self, identity: &Identity, ttl: Duration) -> Result<String, ServerError> {
         self.sign(identity, ttl, false)
     }
 
-    /// The same, for who runs the installation: it lists, makes and deletes tenants. No server gives such a token away.
+    /// The same for the operator of the installation, who lists, creates and deletes tenants. No
+    /// route issues such a token.
     pub fn issue_for_operator(&self, identity: &Identity, ttl: Duration) -> Result<String, ServerError> {
         self.sign(identity, ttl, true)
     }
@@ -105,7 +108,8 @@ impl TokenKey {
         })
     }
 
-    /// A ticket for one event stream of this identity, which shows the token `id` that expires at `expires_at`.
+    /// A ticket for one event stream of this identity, whose token is `id` and expires at
+    /// `expires_at`.
     pub(crate) fn issue_ticket(
         &self,
         identity: &Identity,
@@ -127,7 +131,7 @@ impl TokenKey {
 
     fn encode(&self, claims: &Claims) -> Result<String, ServerError> {
         let keys = self.keys();
-        let Some(key) = keys.first() else { return Err(ServerError::Sign("there is no key".into())) };
+        let Some(key) = keys.first() else { return Err(ServerError::Sign("no key is loaded".into())) };
         let header = Header { kid: Some(key.id.clone()), ..Header::new(Algorithm::HS256) };
         jsonwebtoken::encode(&header, claims, &key.encoding).map_err(|error| ServerError::Sign(error.to_string()))
     }
@@ -154,7 +158,7 @@ impl TokenKey {
         rules.leeway = 0;
         let named = jsonwebtoken::decode_header(token).map_err(|_| TokenError::Forged)?.kid;
         let keys = self.keys_for(named.as_deref());
-        // Tokens that were made before keys had ids name none.
+        // Tokens that were issued before keys had ids name none.
         let mut tried = keys.iter().filter(|key| named.as_ref().is_none_or(|id| *id == key.id)).map(|key| {
             jsonwebtoken::decode::<Claims>(token, &key.decoding, &rules).map_err(|error| match error.kind() {
                 jsonwebtoken::errors::ErrorKind::ExpiredSignature => TokenError::Expired,

@@ -10,13 +10,14 @@ use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, crypto};
 
 use crate::{ServerError, token::MIN_KEY_BYTES};
 
-/// How long keys may have been exchanged before a server knows.
+/// The longest time until a server notices new keys.
 const ASKED_EVERY: Duration = Duration::from_secs(1);
 
-/// Gives the keys, the newest first, when they are others than the last time; `None` otherwise.
+/// Returns the keys, newest first, if they changed since the last call; otherwise `None`.
 type Source = Box<dyn Fn() -> Option<Vec<Vec<u8>>> + Send + Sync>;
 
-/// The keys that sign and prove tokens. Whoever has one can make tokens for every tenant. Clones share them.
+/// The keys that sign and verify tokens. With one of them, tokens can be made for every tenant.
+/// Clones share the keys.
 #[derive(Clone)]
 pub struct TokenKey(Arc<Shared>);
 
@@ -39,8 +40,8 @@ impl TokenKey {
         Self::new(&[bytes], None)
     }
 
-    /// These keys, the newest first and at least one, until `source` gives others. It is asked once in a second, and when
-    /// a token names a key that is not known.
+    /// These keys, newest first and at least one, until `source` returns others. It is called once
+    /// per second, and when a token names an unknown key.
     pub fn renewed_by(
         keys: &[Vec<u8>],
         source: impl Fn() -> Option<Vec<Vec<u8>>> + Send + Sync + 'static,
@@ -54,18 +55,18 @@ impl TokenKey {
         Ok(Self(Arc::new(Shared { ring: RwLock::new(Arc::new(ring)), source, asked: Mutex::new(Instant::now()) })))
     }
 
-    /// The id of the key that signs now. It tells nothing of the key itself.
+    /// The id of the current signing key. It reveals nothing about the key.
     pub fn newest_id(&self) -> String {
         self.keys().first().map(|key| key.id.clone()).unwrap_or_default()
     }
 
-    /// The keys as they are now, the newest first.
+    /// The current keys, newest first.
     pub(crate) fn keys(&self) -> Arc<Vec<SigningKey>> {
         if self.is_due() { self.renewed() } else { self.present() }
     }
 
-    /// The same; where none of them has this id, as the source has them at this moment: who signed may know of an exchange
-    /// before this process does.
+    /// The same. If none has this id, the source is called at once: the issuing process may have
+    /// noticed new keys earlier.
     pub(crate) fn keys_for(&self, id: Option<&str>) -> Arc<Vec<SigningKey>> {
         let keys = self.keys();
         if id.is_none_or(|id| keys.iter().any(|key| key.id == id)) { keys } else { self.renewed() }
@@ -75,7 +76,7 @@ impl TokenKey {
         if let Some(keys) = self.0.source.as_ref().and_then(|source| source()) {
             match ring(keys.iter().map(Vec::as_slice)) {
                 Ok(ring) => *self.0.ring.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(ring),
-                Err(error) => tracing::error!(%error, "the new token keys are not taken"),
+                Err(error) => tracing::error!(%error, "the new token keys are invalid; the old ones stay in use"),
             }
         }
         self.present()
@@ -106,7 +107,7 @@ impl SigningKey {
             return Err(ServerError::WeakTokenKey { bytes: bytes.len() });
         }
         let encoding = EncodingKey::from_secret(bytes);
-        // A signature of a text that is no token's: it can be told to anybody.
+        // A signature of a text that is never a token, so it can be public.
         let mut id = crypto::sign(b"rcrt token key id", &encoding, Algorithm::HS256)
             .map_err(|error| ServerError::Sign(error.to_string()))?;
         id.truncate(12);

@@ -14,17 +14,17 @@ use utoipa::{
 
 type Schemas = Vec<(String, RefOr<Schema>)>;
 
-/// All tools, in the format that was asked for.
+/// All tools, in the requested format.
 pub struct ToolList;
 
-/// One tool, in the format that was asked for.
+/// One tool, in the requested format.
 pub struct ToolInFormat;
 
 impl PartialSchema for ToolList {
     fn schema() -> RefOr<Schema> {
         let list = |tool: RefOr<Schema>| ArrayBuilder::new().items(tool);
         AnyOfBuilder::new()
-            .description(Some("As rcrt, openai, anthropic, mcp."))
+            .description(Some("In the format rcrt, openai, anthropic or mcp."))
             .item(Ref::from_schema_name(Catalog::name()))
             .item(list(openai()))
             .item(list(anthropic()))
@@ -47,7 +47,7 @@ impl ToSchema for ToolList {
 impl PartialSchema for ToolInFormat {
     fn schema() -> RefOr<Schema> {
         AnyOfBuilder::new()
-            .description(Some("As rcrt, openai, anthropic, mcp."))
+            .description(Some("In the format rcrt, openai, anthropic or mcp."))
             .item(Ref::from_schema_name(CatalogEntry::name()))
             .item(openai())
             .item(anthropic())
@@ -91,7 +91,7 @@ fn mcp() -> RefOr<Schema> {
     ])
 }
 
-/// An object with these members, none of which may be missing.
+/// An object with these members, all of which are required.
 fn object(members: &[(&str, Type)]) -> RefOr<Schema> {
     let build = |object: ObjectBuilder, (name, kind): &(&str, Type)| {
         let member = ObjectBuilder::new().schema_type(SchemaType::Type(kind.clone()));

@@ -1,4 +1,4 @@
-//! The tools on offer: the catalog that runners keep, as the caller's profile sees it.
+//! The offered tools: the catalog that runners maintain, filtered by the caller's profile.
 
 use axum::Json;
 use breadcrumb::{Catalog, CatalogEntry, Profile, ToolFormat, nearest_names};
@@ -12,16 +12,17 @@ use crate::{
     tool_schemas::{ToolInFormat, ToolList},
 };
 
-/// List the tools on offer
+/// List the offered tools
 ///
-/// All that the caller's profile sees, by name; as `rcrt` also those that wait for something, each with what to do. As
-/// `openai`, `anthropic` or `mcp` it is the list that goes to a model (or the result of `tools/list`): a name that a
-/// format refuses is given as another one, which can be invoked as well; a tool whose input never is an object is left
-/// out. Before the first runner of a tenant has looked at its tools, the lists are empty.
+/// All tools of the caller's profile, by name. The format `rcrt` also has the tools with missing
+/// requirements, each with what to do. The formats `openai`, `anthropic` and `mcp` are lists for a
+/// model (or the result of `tools/list`). A name that the format does not allow is replaced by
+/// another one, which can be invoked too. A tool whose input is never an object is left out. The
+/// lists are empty until the first runner of a tenant has loaded its tools.
 #[utoipa::path(get, path = "/tools", tag = "tools", operation_id = "list_tools",
     params(
         ("format" = inline(Option<ToolFormat>), Query, description = "rcrt when absent"),
-        ("profile" = inline(Option<Profile>), Query, description = "Only what this profile sees, too"),
+        ("profile" = inline(Option<Profile>), Query, description = "Also filter by this profile"),
     ),
     responses((status = 200, body = ToolList)))]
 pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Value>, Problem> {
@@ -33,10 +34,10 @@ pub async fn list(caller: Caller, mut query: Query) -> Result<Json<Value>, Probl
     Ok(Json(catalog.for_profile(own).for_profile(profile).in_format(format)))
 }
 
-/// Read what the catalog says of a tool
+/// Read the catalog entry of a tool
 ///
-/// As `rcrt`, a tool that waits for something has `waits_for` and no `parameters`. The name is the tool's own, or the
-/// one that it has in a format.
+/// In the format `rcrt`, a tool with missing requirements has `waits_for` and no `parameters`. The
+/// name is the tool's own or its name in a format.
 #[utoipa::path(get, path = "/tools/{name}", tag = "tools", operation_id = "get_tool",
     params(
         ("name" = String, Path, min_length = 1, max_length = 200, pattern = "\\S"),
@@ -57,13 +58,13 @@ pub async fn get(caller: Caller, PathTool(name): PathTool, mut query: Query) -> 
             Err(Problem::tool_not_found(format!("{name} cannot be called yet. {why}"), Vec::new()))
         }
         (_, Some(CatalogEntry::Offered(tool))) => tool.in_format(format).map(Json).ok_or_else(|| {
-            let why = format!("{name} has no form in the format {format}: its input never is an object");
+            let why = format!("{name} cannot be shown in the format {format}, because its input is never an object");
             Problem::invalid("format", why)
         }),
-        (Some(_), None) => Err(Problem::tool_not_found(format!("the profile {profile} has no {name}"), Vec::new())),
+        (Some(_), None) => Err(Problem::tool_not_found(format!("the profile {profile} excludes {name}"), Vec::new())),
         (None, None) => {
             let nearest = nearest_names(&name, catalog.names());
-            let hint = if nearest.is_empty() { String::new() } else { format!("; near it: {}", nearest.join(", ")) };
+            let hint = if nearest.is_empty() { String::new() } else { format!("; similar: {}", nearest.join(", ")) };
             Err(Problem::tool_not_found(format!("there is no tool {name:?}{hint}"), nearest))
         }
     }

@@ -3,8 +3,8 @@
 use axum::http::HeaderMap;
 use breadcrumb::{NewBreadcrumb, Traceparent, schema_names};
 
-/// Puts the header `traceparent` (W3C Trace Context) into a request's context, where there is none. A header that is
-/// malformed, or there twice, is passed over: a broken trace must not break what is traced.
+/// Copies the header `traceparent` (W3C Trace Context) into a request's context, unless it has one.
+/// A malformed or repeated header is ignored: a broken trace must not make the request fail.
 pub fn carry(headers: &HeaderMap, record: &mut NewBreadcrumb) {
     if record.schema_name.as_deref() != Some(schema_names::TOOL_REQUEST) || record.context.contains_key("traceparent") {
         return;
@@ -12,7 +12,7 @@ pub fn carry(headers: &HeaderMap, record: &mut NewBreadcrumb) {
     let mut values = headers.get_all("traceparent").iter();
     let (Some(value), None) = (values.next(), values.next()) else { return };
     if let Some(place) = value.to_str().ok().and_then(|text| text.trim().parse::<Traceparent>().ok()) {
-        // As it is understood here: a later version's additions are not.
+        // As parsed here, without the additions of later versions.
         record.context.insert("traceparent".into(), place.to_string().into());
     }
 }

@@ -1,5 +1,5 @@
-//! Reads what a refused request still sends, within limits. A server that closes a connection with
-//! unread data resets it, and the caller never sees the reason.
+//! Reads the rest of a refused request's body, within limits. A server that closes a connection
+//! with unread data resets it, and the caller never sees the reason.
 
 use std::{
     pin::Pin,
@@ -22,9 +22,9 @@ use tokio::sync::oneshot;
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 const MOST_TIME: Duration = Duration::from_secs(10);
 
-/// The middleware: runs the request, then reads the part of the body that was not read.
+/// The middleware: runs the request, then reads the unread part of the body.
 pub async fn discard_unread(request: Request, next: Next) -> Response {
-    // Who asks with `Expect: 100-continue` sends nothing before it is asked to.
+    // A caller with `Expect: 100-continue` sends no body until it is asked to.
     if request.body().is_end_stream() || request.headers().contains_key(header::EXPECT) {
         return next.run(request).await;
     }
@@ -48,7 +48,7 @@ async fn discard(body: Body) {
     }
 }
 
-/// A body that comes back when it is dropped before its end.
+/// A body that is sent back to the middleware if it is dropped before its end.
 struct ReturnedBody {
     inner: Body,
     give_back: Option<oneshot::Sender<Body>>,

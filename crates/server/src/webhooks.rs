@@ -1,5 +1,5 @@
-//! Webhooks of agents: where their events are posted, and what signs the posts. An agent manages
-//! its own, a curator all.
+//! Webhooks of agents: the URLs to which events are posted, and the secrets that sign the posts. An
+//! agent manages its own, a curator all.
 
 use axum::{
     Json,
@@ -22,8 +22,8 @@ use crate::{
 
 /// Post an agent's events to a URL
 ///
-/// Each event from now on is posted once, signed with the agent's secret, and again after growing pauses until the
-/// receiver takes it. docs/webhooks.md tells how a receiver verifies it.
+/// Each event from now on is posted, signed with the agent's secret, and repeated with growing
+/// pauses until the receiver accepts it. docs/webhooks.md describes how a receiver verifies it.
 #[utoipa::path(post, path = "/agents/{id}/webhooks", tag = "webhooks", operation_id = "create_webhook",
     params(("id" = Uuid, Path)), request_body = NewWebhook, responses((status = 201, body = WebhookInfo)))]
 pub async fn create(
@@ -40,7 +40,7 @@ pub async fn create(
 
 /// List an agent's webhooks
 ///
-/// With how their receivers do. The oldest first.
+/// With the state of their receivers. The oldest first.
 #[utoipa::path(get, path = "/agents/{id}/webhooks", tag = "webhooks", operation_id = "list_webhooks",
     params(("id" = Uuid, Path)), responses((status = 200, body = Vec<WebhookInfo>)))]
 pub async fn list(
@@ -56,7 +56,7 @@ pub async fn list(
 
 /// Delete a webhook
 ///
-/// What waits for it, and its dead letters, end with it.
+/// Its queued deliveries and its dead letters are deleted with it.
 #[utoipa::path(delete, path = "/agents/{id}/webhooks/{wid}", tag = "webhooks", operation_id = "delete_webhook",
     params(("id" = Uuid, Path), ("wid" = Uuid, Path)), responses((status = 200, body = Done)))]
 pub async fn delete(
@@ -71,7 +71,7 @@ pub async fn delete(
 
 /// Pause a webhook
 ///
-/// Nothing is posted, and no event is queued, until it is resumed. What waits stays.
+/// Until it is resumed, nothing is posted and no event is queued. Queued deliveries stay.
 #[utoipa::path(post, path = "/agents/{id}/webhooks/{wid}/pause", tag = "webhooks", operation_id = "pause_webhook",
     params(("id" = Uuid, Path), ("wid" = Uuid, Path)), responses((status = 200, body = WebhookInfo)))]
 pub async fn pause(
@@ -85,7 +85,8 @@ pub async fn pause(
 
 /// Resume a webhook
 ///
-/// Also one that was paused because its receiver was gone. It goes on at once, with what waited.
+/// Also one that was paused because its receiver no longer exists. It continues at once, with the
+/// queued deliveries.
 #[utoipa::path(post, path = "/agents/{id}/webhooks/{wid}/resume", tag = "webhooks", operation_id = "resume_webhook",
     params(("id" = Uuid, Path), ("wid" = Uuid, Path)), responses((status = 200, body = WebhookInfo)))]
 pub async fn resume(
@@ -97,9 +98,9 @@ pub async fn resume(
     Ok(Json(webhooks.pause_webhook(caller.identity.owner_id, agent, webhook, false).await?))
 }
 
-/// Set the secret that an agent's deliveries are signed with
+/// Set the secret that signs an agent's deliveries
 ///
-/// For all of its webhooks, from now on. It is kept encrypted, and never shown.
+/// For all of its webhooks, from now on. It is stored encrypted and never shown.
 #[utoipa::path(post, path = "/agents/{id}/secret", tag = "webhooks", operation_id = "set_webhook_secret",
     params(("id" = Uuid, Path)), request_body = WebhookSecret, responses((status = 200, body = Done)))]
 pub async fn secret(
@@ -113,7 +114,8 @@ pub async fn secret(
     Ok(NoStore(Done { ok: true }))
 }
 
-/// For whom this agent's webhooks are there: itself, and a curator of its tenant. In open mode agents need not exist.
+/// The webhooks of an agent, for the agent itself and for curators of its tenant. In open mode the
+/// agent need not exist.
 async fn of(state: &ServerState, caller: &Caller, agent: Uuid) -> Result<Arc<dyn Webhooks>, Problem> {
     let identity = &caller.identity;
     let is_there = agent == identity.agent_id
@@ -141,7 +143,7 @@ impl<S: Send + Sync> FromRequestParts<S> for WebhookPath {
         let read = |field: &str, text: &str| {
             Uuid::try_parse(text).map_err(|_| {
                 let shown: String = text.chars().take(100).collect();
-                Problem::invalid(field, format!("{shown:?} is no id; it must be a UUID"))
+                Problem::invalid(field, format!("{shown:?} is not an id; it must be a UUID"))
             })
         };
         Ok(Self { agent: read("id", &agent)?, webhook: read("wid", &webhook)? })

@@ -1,5 +1,5 @@
-//! Closes a connection whose other end stops reading. The time counts only while nothing can be
-//! written.
+//! Closes a connection whose other end stops reading. The time counts only while a write is
+//! blocked.
 
 use std::{
     io,
@@ -16,12 +16,12 @@ use tokio::{
 pub struct WriteTimeout<S> {
     stream: S,
     most: Duration,
-    /// Since a write has been waiting.
+    /// Runs while a write is blocked.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> WriteTimeout<S> {
-    /// A write that waits for longer than `most` fails.
+    /// A write that is blocked for longer than `most` fails.
     pub fn new(stream: S, most: Duration) -> Self {
         Self { stream, most, stalled: None }
     }

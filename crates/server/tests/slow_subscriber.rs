@@ -1,5 +1,5 @@
-//! A subscriber that stops reading while very much happens: it takes no memory, and later gets everything, or is told
-//! what it missed. Alone in its process, whose memory is measured.
+//! A subscriber that stops reading while very much happens: it takes no memory, and later gets
+//! everything, or is told what it missed. Alone in its process, whose memory is measured.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 use std::time::Duration;
@@ -63,7 +63,8 @@ async fn flood(admin: &mut PgConnection, store: &dyn Breadcrumbs, tenant: Uuid) 
     store.create(NewBreadcrumb { title: "end".into(), ..NewBreadcrumb::default() }, None).await.unwrap();
 }
 
-/// A reader of the wire itself, which reads nothing ahead: its socket holds a small part of what happens.
+/// A reader of the wire itself, which reads nothing ahead: its socket holds a small part of what
+/// happens.
 struct Reader {
     socket: TcpStream,
     text: String,
@@ -78,7 +79,8 @@ impl Reader {
         Self { socket, text: String::new() }
     }
 
-    /// The next message's data. (Chunk headers stand on lines of their own; a long message may be cut by one.)
+    /// The next message's data. (Chunk headers stand on lines of their own; a long message may be
+    /// cut by one.)
     async fn next(&mut self) -> Value {
         loop {
             while let Some((line, rest)) = self.text.split_once("\n\n") {

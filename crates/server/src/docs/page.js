@@ -163,7 +163,7 @@ function tryForm(method, path, operation, parameters, description) {
       await show(answer, output);
     } catch (error) {
       if (abort.signal.aborted) result.append(element("p", {}, "Stopped."));
-      else result.replaceChildren(element("p", { class: "bad" }, `No answer: ${error.message}`));
+      else result.replaceChildren(element("p", { class: "bad" }, `No response: ${error.message}`));
     } finally {
       stop.disabled = true;
     }

@@ -12,7 +12,8 @@ fn private() -> Value {
     record
 }
 
-/// What the caller gets by each way to a record: GET, /full, /history, PATCH and DELETE. It must be at version 1.
+/// What the caller gets by each way to a record: GET, /full, /history, PATCH and DELETE. It must be
+/// at version 1.
 async fn statuses(world: &World, id: Uuid, token: &str) -> Vec<u16> {
     let mut statuses = Vec::new();
     for path in ["", "/full", "/history"] {

@@ -94,7 +94,8 @@ async fn open_mode_gives_tokens_without_a_key() {
     let world = World::start_with(AuthMode::Open).await;
     let token = world.post("/auth/token", "", json!({})).await.ok().json();
     world.post("/breadcrumbs", token["token"].as_str().unwrap(), json!({"title": "x"})).await.ok();
-    // The same tenant again, and an agent that was never made: it is registered, with more than this token has.
+    // The same tenant again, and an agent that was never made: it is registered, with more than
+    // this token has.
     let agent = Uuid::new_v4();
     let ask = json!({"owner_id": token["owner_id"], "agent_id": agent, "roles": ["subscriber"]});
     let second = world.post("/auth/token", "", ask).await.ok().json();

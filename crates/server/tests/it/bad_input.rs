@@ -43,7 +43,7 @@ async fn every_body_is_read_with_care() {
         assert_eq!((&problem["line"], &problem["column"]), (&json!(2), &json!(3)), "{method} {path}: {problem}");
         send("", "application/json").await.problem(400, "malformed_json");
         let answer = send("{\"nonsense\": 1}", "application/json").await;
-        assert!(answer.violation("nonsense").starts_with("is no field here"), "{method} {path}: {}", answer.text);
+        assert!(answer.violation("nonsense").starts_with("is not a known field"), "{method} {path}: {}", answer.text);
         send("[]", "application/json").await.violation("");
         send("{}", "text/plain").await.problem(415, "unsupported_media_type");
         send("{\"\\ud800\": 1}", "application/json").await.problem(400, "malformed_json");

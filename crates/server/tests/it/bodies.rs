@@ -1,4 +1,5 @@
-//! Hostile bodies and heads, at every door that takes a body: a clear refusal each, and nothing is lost by it.
+//! Hostile bodies and heads, at every door that takes a body: a clear refusal each, and nothing is
+//! lost by it.
 
 use std::collections::BTreeSet;
 
@@ -190,7 +191,8 @@ async fn values_that_cannot_be_stored_are_refused_where_they_stand() {
     world.close().await;
 }
 
-/// Two million bytes of a key above two hundred thousand wrong values: told in full that would be four hundred gigabytes.
+/// Two million bytes of a key above two hundred thousand wrong values: told in full that would be
+/// four hundred gigabytes.
 #[tokio::test]
 async fn what_is_told_of_a_bad_body_is_bounded() {
     let world = World::start().await;

@@ -37,7 +37,8 @@ async fn a_page_is_answered_where_every_origin_may_ask() {
     let refused = answer(world.request("GET", "/breadcrumbs", "").header("Origin", PAGE)).await;
     refused.problem(401, "unauthorized");
     assert_eq!(refused.header("access-control-allow-origin"), "*");
-    // A program that is no browser gets nothing of this, and OPTIONS by itself is no method of a record.
+    // A program that is no browser gets nothing of this, and OPTIONS by itself is no method of a
+    // record.
     assert!(world.get("/health", "").await.headers.get("access-control-allow-origin").is_none());
     answer(world.request("OPTIONS", "/breadcrumbs", "").header("Origin", PAGE))
         .await

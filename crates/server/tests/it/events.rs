@@ -197,7 +197,8 @@ async fn a_stream_carries_what_the_agents_selectors_and_its_own_filters_mean() {
         if tags[1] == "c" {
             // Changed selectors count for streams that are open.
             let path = format!("/subscriptions/selectors/{}", selector["id"].as_str().unwrap());
-            // The last of the first three may be read by then or not; all that follows is read after.
+            // The last of the first three may be read by then or not; all that follows is read
+            // after.
             for ((_, _, expected), wire) in cases.iter().zip(&mut wires) {
                 for index in *expected {
                     assert_eq!(heard(wire).await, ids[*index]);

@@ -201,7 +201,8 @@ async fn the_same_call_again_waits_on_for_the_first_answer() {
     scene.world.close().await;
 }
 
-/// More callers than the store has connections, answered in another order, some under the same id of their own.
+/// More callers than the store has connections, answered in another order, some under the same id
+/// of their own.
 #[tokio::test]
 async fn each_of_many_callers_gets_its_own_answer() {
     let mut scene = Scene::start().await;

@@ -73,7 +73,7 @@ async fn every_described_query_parameter_is_taken() {
             let answer = world.request("GET", &format!("{path}?{name}=%00"), &token).send().await.unwrap();
             if answer.status() == 400 {
                 let text = answer.text().await.unwrap();
-                assert!(!text.contains("is no parameter"), "{path} {name}: {text}");
+                assert!(!text.contains("is not a parameter"), "{path} {name}: {text}");
             }
         }
     }

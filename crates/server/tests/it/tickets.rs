@@ -36,7 +36,7 @@ async fn a_ticket_opens_one_stream_once_on_whichever_server() {
     assert_eq!(wire.next().await.unwrap().1["context"]["text"], "heard");
     for server in [&world, &beside] {
         let again = server.get(&path, "").await.problem(401, "unauthorized");
-        assert!(detail(&again).contains("used before") && detail(&again).contains("/events/ticket"), "{again}");
+        assert!(detail(&again).contains("already used") && detail(&again).contains("/events/ticket"), "{again}");
     }
     beside.close().await;
     world.close().await;
@@ -84,8 +84,8 @@ async fn a_tickets_stream_ends_with_the_token_it_was_given_for() {
     world.close().await;
 }
 
-/// A token that ends soon, and a stream opened with it or with a ticket for it. A token that ends before the stream is
-/// open is followed by one that lasts twice as long.
+/// A token that ends soon, and a stream opened with it or with a ticket for it. A token that ends
+/// before the stream is open is followed by one that lasts twice as long.
 pub async fn brief_stream(world: &World, tenant: Uuid, agent_id: Uuid, by_ticket: bool) -> (String, Wire) {
     let identity = Identity { owner_id: tenant, agent_id, roles: vec![Role::Subscriber], profile: Profile::Main };
     for seconds in [2, 4, 8, 16, 32] {

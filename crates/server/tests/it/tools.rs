@@ -92,7 +92,7 @@ async fn one_tool_is_read_by_its_name_or_by_that_of_a_format() {
     assert_eq!(waiting["waits_for"], json!(["Secret BRAVE_API_KEY is not there."]));
     let refused = world.get("/tools/web_search?format=mcp", &token).await.problem(404, "tool_not_found");
     assert!(refused["detail"].as_str().unwrap().contains("BRAVE_API_KEY"), "{refused}");
-    assert!(world.get("/tools/say?format=openai", &token).await.violation("format").contains("never is an object"));
+    assert!(world.get("/tools/say?format=openai", &token).await.violation("format").contains("never an object"));
 
     let unknown = world.get("/tools/ecko", &token).await.problem(404, "tool_not_found");
     assert_eq!(unknown["nearest"], json!(["echo"]));

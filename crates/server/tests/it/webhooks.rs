@@ -116,7 +116,7 @@ async fn curators_see_retry_and_empty_the_dead_letters() {
     let mut dead = 0;
     while dead < 3 {
         for delivery in queue.take(&taking).await.unwrap() {
-            let settlement = Settlement::Dead { error: "the receiver answered 500".into(), hold: None };
+            let settlement = Settlement::Dead { error: "the receiver responded with 500".into(), hold: None };
             queue.settle(&delivery, &settlement).await.unwrap();
             dead += 1;
         }
@@ -125,7 +125,7 @@ async fn curators_see_retry_and_empty_the_dead_letters() {
     assert_eq!(letters.as_array().unwrap().len(), 2);
     let letter = &letters[0];
     assert_eq!((&letter["agent_id"], &letter["url"]), (&json!(agent.id), &json!("https://a.example/")));
-    assert_eq!((&letter["last_error"], &letter["attempts"]), (&json!("the receiver answered 500"), &json!(1)));
+    assert_eq!((&letter["last_error"], &letter["attempts"]), (&json!("the receiver responded with 500"), &json!(1)));
     assert_eq!(letter["payload"]["type"], "breadcrumb.created");
     assert!(letter["created_at"].is_string());
     assert_eq!(world.get("/dlq?limit=2&offset=2", &curator).await.ok().json().as_array().unwrap().len(), 1);

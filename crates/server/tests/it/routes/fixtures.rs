@@ -1,5 +1,6 @@
-//! For each route a request that is right, and what comes. `{record}`, `{secret}` and so on stand for ids of things of
-//! one tenant ([`super::things`]), `{caller}` for the agent that asks; `If-Match: 1` and `Prefer: respond-async` are sent with every request.
+//! For each route a request that is right, and what comes. `{record}`, `{secret}` and so on stand
+//! for ids of things of one tenant ([`super::things`]), `{caller}` for the agent that asks;
+//! `If-Match: 1` and `Prefer: respond-async` are sent with every request.
 
 use breadcrumb::Role::{self, Emitter, Runner};
 
@@ -66,7 +67,8 @@ pub const FIXTURES: &[Fixture] = &[
     fixture("GET /breadcrumbs/{id}/history", "/breadcrumbs/{record}/history", "", 200, 404),
     fixture("PATCH /breadcrumbs/{id}", "/breadcrumbs/{record}", r#"{"title": "changed"}"#, 200, 404),
     fixture("DELETE /breadcrumbs/{id}", "/breadcrumbs/{record}", "", 200, 404),
-    // Rights: only a curator, or who created the record, says who may; what a grant opens is tried in `acl.rs`
+    // Rights: only a curator, or who created the record, says who may; what a grant opens is tried
+    // in `acl.rs`
     fixture("GET /acl", "/acl", "", 200, 200),
     fixture("POST /acl/grant", "/acl/grant", r#"{"breadcrumb_id": "{record}", "grantee_agent_id": "{agent}", "actions": ["read_full"]}"#, 200, 404)
         .judging(&[(Emitter, 403), (Runner, 403)]),

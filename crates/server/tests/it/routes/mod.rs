@@ -1,5 +1,5 @@
-//! Every route with every kind of caller, in its own tenant and from another one. Who may is written in `roles.rs`,
-//! what comes then in `fixtures.rs`; a route that lacks either fails here.
+//! Every route with every kind of caller, in its own tenant and from another one. Who may is
+//! written in `roles.rs`, what comes then in `fixtures.rs`; a route that lacks either fails here.
 
 pub mod fixtures;
 mod things;
@@ -129,7 +129,8 @@ async fn each_caller_gets_what_it_may_and_another_tenants_things_are_not_there()
     world.close().await;
 }
 
-/// A status for what is there, and the same for what was never there: a stranger cannot tell them apart.
+/// A status for what is there, and the same for what was never there: a stranger cannot tell them
+/// apart.
 #[tokio::test]
 async fn another_tenants_things_answer_as_things_that_never_were() {
     let world = World::start().await;
